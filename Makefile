@@ -1,0 +1,120 @@
+# Strobe: a laboratory for the speed of GPT training
+#
+#   make              build ./strobe                 make test [T=word]  run the tests whose path has the word
+#   make demo         install, build, train twice, compare, report
+#   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
+#                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
+#   make install      PREFIX=/usr/local DESTDIR=     make clean
+#   MODE=release|debug|asan        V=1 show commands        lasting choices: config.mk (ignored by git)
+-include config.mk
+
+MODE ?= release
+PREFIX ?= /usr/local
+V ?= 0
+T ?=
+Q := $(if $(filter 0,$(V)),@)
+VERSION := 0.1.0
+COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+
+BUILD := build/$(MODE)
+CFLAGS_release := -O2
+CFLAGS_debug := -O0
+CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer
+WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
+CFLAGS += -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
+          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug or asan))
+LDLIBS += -lm
+
+# Libraries: what is there is used. DESIGN: docs/ARCHITECTURE.md.
+has = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1)
+header = $(if $(wildcard $(addsuffix /$(1),/usr/include /usr/local/include)),1)
+pkg_cflags = $(shell pkg-config --cflags $(1))
+pkg_libs = $(shell pkg-config --libs $(1))
+REQUIRED := jansson libcrypto
+MISSING := $(strip $(foreach p,$(REQUIRED),$(if $(call has,$(p)),,$(p))))
+DEPS := $(if $(MISSING),,$(REQUIRED)) $(if $(call has,libcurl),libcurl)
+CFLAGS += $(call pkg_cflags,$(DEPS)) $(if $(call has,libcurl),-DHAVE_CURL)
+LDLIBS += $(call pkg_libs,$(DEPS))
+ifeq ($(call header,oneapi/dnnl/dnnl.h),1)
+CFLAGS += -DHAVE_DNNL
+LDLIBS += -ldnnl
+endif
+
+SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+# Kernels in vector types: one text, compiled once for each instruction set.
+VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
+ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2,generic)
+ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
+ISA_avx2 := -march=x86-64-v3
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES),$(SOURCES))) \
+           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES)))
+LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
+TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
+TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+
+.PHONY: all test check demo deps docs install clean format FORCE need
+.DELETE_ON_ERROR:
+.SECONDARY: $(OBJECTS) $(TEST_HELPERS)
+
+all: need $(BUILD)/strobe
+	$(Q)ln -sf $(BUILD)/strobe strobe
+
+need:
+ifneq ($(MISSING),)
+	$(error $(MISSING) not found: `make deps` installs what is needed)
+endif
+
+# Rewritten only when it differs, so a change of flags rebuilds everything.
+$(BUILD)/flags: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(CC) $(CFLAGS) $(LDLIBS) $(ISAS)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(LDLIBS) $(ISAS)' >$@
+$(BUILD)/version: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  cc $<")
+	$(Q)$(CC) $(CFLAGS) $(CFLAGS_$(subst /,_,$*)) -MMD -MP -c -o $@ $<
+define isa_rule
+$(BUILD)/%.$(1).o: %.c $(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(if $$(Q),@echo "  cc $$< ($(1))")
+	$$(Q)$$(CC) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
+
+$(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
+$(BUILD)/src/cli/version.o: $(BUILD)/version
+
+$(BUILD)/strobe: $(OBJECTS)
+	$(if $(Q),@echo "  ld $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) $(LIBRARY)
+	$(if $(Q),@echo "  ld $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+test: all $(TESTS)
+	$(Q)tools/run_tests.sh $(BUILD) '$(T)'
+
+check:
+	$(Q)tools/check.sh
+demo:
+	$(Q)tools/demo.sh
+deps:
+	$(Q)tools/install_deps.sh
+docs: all
+	$(Q)tools/gen_docs.sh
+format:
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/strobe/configs
+	install -m 755 $(BUILD)/strobe $(DESTDIR)$(PREFIX)/bin/strobe
+	install -m 644 configs/*.conf $(DESTDIR)$(PREFIX)/share/strobe/configs
+
+clean:
+	rm -rf build strobe
+
+-include $(shell find build/$(MODE) -name '*.d' 2>/dev/null)

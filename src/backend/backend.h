@@ -1,0 +1,37 @@
+/* backend.h - where a plan runs: memory, kernels and time of one kind of device; THE list of backends. */
+#ifndef BACKEND_BACKEND_H
+#define BACKEND_BACKEND_H
+
+#include "base/base.h"
+
+struct kernel;
+struct kernel_call;
+
+struct backend {
+    const char *name;
+    /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
+    const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
+    enum status (*open)(int device, void **ret_ctx);
+    void (*close)(void *ctx);
+    /* Memory is 64-byte aligned and zeroed. */
+    enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
+    void (*free)(void *ctx, void *mem);
+    enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
+    enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
+    enum status (*sync)(void *ctx);
+    /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
+    enum status (*mark)(void *ctx, int event);
+    enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
+    /* Records a run and plays it back; both NULL: this backend has no replay. */
+    enum status (*capture)(void *ctx, bool on);
+    enum status (*replay)(void *ctx);
+};
+
+enum { BACKEND_EVENTS = 4096 };
+
+/* The backend of that name ("cpu", "null"); NULL if there is none. */
+const struct backend *backend_find(const char *name);
+/* Number i of the list, NULL after the last. */
+const struct backend *backend_at(int i);
+
+#endif

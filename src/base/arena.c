@@ -1,0 +1,75 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024 };
+
+struct arena_block {
+    struct arena_block *before;
+    int64_t used, capacity;
+};
+
+static int64_t round_up(int64_t n)
+{
+    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+void *arena_alloc(struct arena *a, int64_t size)
+{
+    BUG_IF(size < 0, "an allocation of %lld bytes", (long long)size);
+    size = round_up(size ? size : 1);
+    if (!a->last || a->last->used + size > a->last->capacity) {
+        int64_t head = round_up((int64_t)sizeof(struct arena_block));
+        int64_t capacity = head + (size > BLOCK_BYTES ? size : BLOCK_BYTES);
+        struct arena_block *b = aligned_alloc(ALIGNMENT, (size_t)capacity);
+        BUG_IF(!b, "out of host memory (%lld bytes)", (long long)capacity);
+        *b = (struct arena_block){.before = a->last, .used = head, .capacity = capacity};
+        a->last = b;
+    }
+    char *p = (char *)a->last + a->last->used;
+    a->last->used += size;
+    memset(p, 0, (size_t)size);
+    return p;
+}
+
+char *arena_strdup(struct arena *a, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    return memcpy(arena_alloc(a, (int64_t)n), text, n);
+}
+
+char *arena_printf(struct arena *a, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    BUG_IF(n < 0, "format %s", format);
+    char *text = arena_alloc(a, n + 1);
+    vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void *arena_regrow(struct arena *a, void *array, int *capacity, int64_t element_size)
+{
+    int wider = *capacity ? *capacity * 2 : 16;
+    void *copy = arena_alloc(a, wider * element_size);
+    if (*capacity) memcpy(copy, array, (size_t)(*capacity * element_size));
+    *capacity = wider;
+    return copy;
+}
+
+void arena_release(struct arena *a)
+{
+    for (struct arena_block *b = a->last; b;) {
+        struct arena_block *before = b->before;
+        free(b);
+        b = before;
+    }
+    a->last = NULL;
+}

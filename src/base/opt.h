@@ -1,0 +1,26 @@
+/* opt.h - the options of one command, from a table. */
+#ifndef BASE_OPT_H
+#define BASE_OPT_H
+
+#include "base/base.h"
+
+struct str;
+
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL };
+
+struct opt {
+    const char *name; /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
+    enum opt_kind kind;
+    void *member;           /* bool *, const char **, int64_t *, double * */
+    const char *value_name; /* "FILE"; NULL for a flag */
+    const char *help;
+};
+
+/* Takes the options of the table (which ends with name == NULL) out of the words; what is left (words
+ * without dashes, and --options that `keep` claims) is moved to the front of argv and counted. An
+ * option that nobody knows is ST_USAGE and names the nearest one. */
+enum status opt_parse(const struct opt *table, int *argc, char **argv,
+                      bool (*keep)(const char *word));
+void opt_print(const struct opt *table, struct str *s);
+
+#endif

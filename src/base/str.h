@@ -1,0 +1,28 @@
+/* str.h - a string that grows, for printing. A zeroed struct is an empty string.
+ *
+ * The owner calls str_release. `data` is NULL while nothing was written; str_text never is. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include "base/base.h"
+
+struct str {
+    char *data;
+    int64_t len, capacity;
+};
+
+void str_printf(struct str *s, const char *format, ...) PRINTF_LIKE(2, 3);
+void str_append(struct str *s, const char *text);
+void str_append_bytes(struct str *s, const void *bytes, int64_t n);
+const char *str_text(const struct str *s);
+void str_clear(struct str *s);
+void str_release(struct str *s);
+
+/* 1234567 -> "1,234,567"; the buffer belongs to the caller (32 bytes suffice). */
+const char *str_thousands(char *buffer, int64_t value);
+/* 1536 -> "1.5 KiB"; the buffer belongs to the caller (32 bytes suffice). */
+const char *str_bytes(char *buffer, double bytes);
+/* The edit distance of two words (Levenshtein), for "did you mean". */
+int str_distance(const char *a, const char *b);
+
+#endif

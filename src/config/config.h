@@ -1,0 +1,96 @@
+/* config.h - what a run is asked to do: plain structs, one per concern, filled from one table of keys.
+ *
+ * A file has `key = value` lines, `#` comments and at most one `include = other.conf` (relative to the
+ * file); overrides are the same words as --key=value. Keys and defaults are nanoGPT's wherever it has
+ * one. The table is fields.c; `strobe config`, docs/CONFIG.md and the copy kept with a run come from it. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include "base/arena.h"
+
+struct str;
+
+enum gelu { GELU_ERF, GELU_TANH };
+enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
+enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
+enum init_from { INIT_SCRATCH, INIT_RESUME };
+
+struct config_model {
+    int64_t n_layer, n_head, n_embd, block_size;
+    double dropout;
+    bool bias;
+    enum gelu gelu;
+    int64_t pad_vocab; /* the vocabulary is rounded up to a multiple; 0: not at all */
+};
+
+struct config_data {
+    const char *dataset;  /* a folder of data_dir */
+    const char *data_dir; /* "data" */
+    int64_t batch_size;
+};
+
+struct config_train {
+    const char *out_dir; /* the run directory */
+    enum init_from init_from;
+    int64_t seed;
+    int64_t max_iters, eval_interval, eval_iters, log_interval;
+    int64_t gradient_accumulation_steps;
+    double learning_rate, min_lr, weight_decay, beta1, beta2, grad_clip;
+    bool decay_lr;
+    int64_t warmup_iters, lr_decay_iters;
+    bool check_nan;
+};
+
+struct config_plan {
+    enum device_kind device;
+    enum precision dtype;
+    enum fusion fusion;
+    bool flash, replay, deterministic;
+    enum recompute recompute;
+    bool reuse;      /* values share bytes when their lives do not overlap */
+    bool poison;     /* freed bytes become NaN before each run */
+    int64_t threads; /* 0: as many as this process may use */
+};
+
+struct config_sample {
+    const char *start; /* the prompt */
+    int64_t num_samples, max_new_tokens, top_k;
+    double temperature;
+};
+
+struct config {
+    struct config_model model;
+    struct config_data data;
+    struct config_train train;
+    struct config_plan plan;
+    struct config_sample sample;
+};
+
+/* Defaults of the table. */
+void config_init(struct config *c);
+/* Reads a file over what is there. Strings live in `a`. An unknown key names the nearest one and the
+ * line; a value out of range names the range. */
+enum status config_read(struct config *c, const char *path, struct arena *a);
+/* One override: "--key=value", "--key" (a boolean: true) or "key=value". */
+enum status config_set(struct config *c, const char *text, struct arena *a);
+/* True if `text` is "--key..." with a key of the table, so a command may take it as an override. */
+bool config_is_key(const char *text);
+/* What only several keys together can get wrong (n_embd not divisible by n_head), and values that are
+ * right but not served on this build: refused with a sentence, ST_UNSUPPORTED. */
+enum status config_check(const struct config *c);
+/* Every key, `key = value`, readable by config_read; groups as comments. */
+void config_print(const struct config *c, struct str *s);
+/* The same as one JSON object. */
+void config_print_json(const struct config *c, struct str *s);
+/* Every key with type, default, range and meaning, as a Markdown table: docs/CONFIG.md. */
+void config_print_reference(struct str *s);
+/* The value of one key as text, e.g. "true"; NULL if there is no such key. */
+const char *config_value_text(const struct config *c, const char *key, struct arena *a);
+/* Calls back for each key in which a and b differ. */
+void config_diff(const struct config *a, const struct config *b,
+                 void (*each)(void *user, const char *key, const char *in_a, const char *in_b),
+                 void *user);
+
+#endif

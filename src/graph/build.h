@@ -1,0 +1,77 @@
+/* build.h - the vocabulary of model code: one short function for each operator.
+ *
+ * C = columns (last dimension), N = rows (all others), B T H D V as everywhere. Each call appends
+ * one node to the graph and returns its first output; graph_out(v, i) is output i. */
+#ifndef GRAPH_BUILD_H
+#define GRAPH_BUILD_H
+
+#include "graph/graph.h"
+
+/* A leaf of a storage range, `offset` elements from its start; its name is the scope joined with `name`. */
+value g_leaf(struct graph *g, enum storage storage, const char *name, struct type type,
+             int64_t offset);
+value g_input(struct graph *g, const char *name, struct type type);
+value g_fill(struct graph *g, struct type type, double x);
+
+value g_reshape(struct graph *g, value x, struct type shape);
+value g_detach(struct graph *g, value x); /* x, through which no gradient flows */
+value g_cast(struct graph *g, value x, enum dtype dtype);
+
+value g_add(struct graph *g, value a, value b);
+value g_sub(struct graph *g, value a, value b);
+value g_mul(struct graph *g, value a, value b);
+value g_div(struct graph *g, value a, value b);
+value g_scale(struct graph *g, value x, double c);
+value g_offset(struct graph *g, value x, double c);
+value g_at_most(struct graph *g, value x, double c); /* min(x, c) */
+value g_exp(struct graph *g, value x);
+value g_log(struct graph *g, value x);
+value g_sqrt(struct graph *g, value x);
+value g_rsqrt(struct graph *g, value x);
+value g_tanh(struct graph *g, value x);
+value g_erf(struct graph *g, value x);
+
+value g_sum_row(struct graph *g, value x); /* (...,C) -> (...,1) */
+value g_max_row(struct graph *g, value x); /* (...,C) -> (...,1) */
+value g_sum_leading(struct graph *g, value x,
+                    struct type t); /* -> t, the trailing dimensions of x */
+
+/* (...,M,K) x (...,K,N) -> (...,M,N); ta, tb transpose the last two. A second operand of rank 2
+ * serves all leading dimensions of the first (then ta must be false). */
+value g_matmul(struct graph *g, value a, value b, bool ta, bool tb);
+/* x (...,K) times w (K,N), or (N,K) with tb, plus bias (N) unless it is no value. */
+value g_linear(struct graph *g, value x, value w, value bias, bool tb);
+
+value g_split_heads(struct graph *g, value x, int heads,
+                    int parts);                                  /* (B,T,P*H*D) -> P of (B,H,T,D) */
+value g_merge_heads(struct graph *g, int parts, const value *x); /* P of (B,H,T,D) -> (B,T,P*H*D) */
+value g_embed(struct graph *g, value table, value ids);          /* (V,C), ids (...) -> (...,C) */
+value g_embed_grad(struct graph *g, value ids, value dy, struct type table);
+value g_pick(struct graph *g, value x,
+             value ids); /* (...,V), ids (...) -> (...,1): x[row, ids[row]] */
+value g_pick_grad(struct graph *g, value ids, value dy, struct type x);
+
+value g_causal_mask(struct graph *g, value x,
+                    double masked); /* (...,T,T): k > q becomes `masked` */
+value g_dropout_mask(struct graph *g, value step, struct dropout drop, struct type t);
+value g_dropout(struct graph *g, value x, value step, struct dropout drop);
+
+value g_gelu(struct graph *g, value x, bool tanh);
+value g_gelu_grad(struct graph *g, value dy, value x, bool tanh);
+value g_layernorm(struct graph *g, value x, value w, value bias,
+                  double eps); /* y, mean (N), rstd (N) */
+value g_softmax(struct graph *g, value x);
+value g_softmax_grad(struct graph *g, value dy, value y);
+/* logits (...,V'), targets (...) -> mean loss (1), log-sum-exp (...); columns >= vocab are padding. */
+value g_cross_entropy(struct graph *g, value logits, value targets, int64_t vocab);
+/* Packed q, k, v (B,T,3C) -> y (B,T,C), log-sum-exp (B,H,T). */
+value g_attention(struct graph *g, value qkv, value step, int heads, bool causal,
+                  struct dropout drop);
+/* cache (2,B,Tmax,C) is written at `position` (1), qkv (B,1,3C) -> cache, y (B,1,C). */
+value g_attention_cached(struct graph *g, value cache, value qkv, value position, int heads);
+
+value g_sum_squares(struct graph *g, value x); /* -> (1) */
+value g_store(struct graph *g, value leaf, value x);
+value g_accumulate(struct graph *g, value leaf, value x);
+
+#endif

@@ -1,0 +1,183 @@
+/* op.h - types, attributes and the table of operators made from op_list.h.
+ *
+ * Shapes are dense, row-major, outermost dimension first, at most MAX_RANK dimensions; there are no
+ * strides. A transpose is an attribute of the product, packed q, k, v are indexed by attention. */
+#ifndef GRAPH_OP_H
+#define GRAPH_OP_H
+
+#include "base/base.h"
+
+enum { MAX_RANK = 4, MAX_IN = 8, MAX_OUT = 4 };
+
+struct graph;
+struct node;
+
+/* A handle of one value of a graph; 0 is no value. */
+typedef struct value {
+    int32_t i;
+} value;
+
+enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_COUNT };
+
+struct type {
+    enum dtype dtype;
+    int rank;
+    int64_t dim[MAX_RANK];
+};
+
+enum op {
+#define OP(name, level, least, most, shape, grad, expand, cost, flags) OP_##name,
+#include "graph/op_list.h"
+#undef OP
+    OP_COUNT
+};
+
+enum op_level { LEVEL_PRIMITIVE, LEVEL_LAYER, LEVEL_FUSED };
+
+enum op_flag {
+    OP_VIEW = 1,
+    OP_INPLACE = 2,
+    OP_INPLACE_1 = 4,
+    OP_WRITES = 8,
+    OP_WRITES_3 = 16,
+};
+
+/* Where a leaf lives. All but inputs are ranges laid out once, in parameter order; the same parameter
+ * has the same offset in weights, gradients and moments. */
+enum storage {
+    STORAGE_INPUT,     /* fed before each run */
+    STORAGE_WEIGHTS,   /* fp32 master weights */
+    STORAGE_GRADIENTS, /* their gradients */
+    STORAGE_MOMENT1,   /* AdamW's first moment */
+    STORAGE_MOMENT2,   /* AdamW's second moment */
+    STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
+    STORAGE_ARENA,     /* everything that the planner places; no leaf lives here */
+    STORAGE_COUNT
+};
+
+enum dropout_pattern { DROPOUT_POINTWISE, DROPOUT_ATTENTION };
+
+/* base/rng.h says which byte belongs to which element. A threshold of 0 keeps everything. */
+struct dropout {
+    enum dropout_pattern pattern;
+    int threshold; /* 0 ... 255: round(256 p) */
+    uint32_t seed;
+    uint32_t site; /* the place in the model, the same at every rung */
+};
+
+union attr {
+    struct {
+        enum storage storage;
+        int64_t offset; /* elements from the start of the range */
+    } leaf;
+    struct {
+        double value; /* FILL, SCALE, OFFSET, AT_MOST, CAUSAL_MASK (what masked elements become) */
+    } constant;
+    struct {
+        bool ta, tb; /* C = op(A) op(B) over the last two dimensions */
+    } matmul;
+    struct {
+        bool tb; /* the weight is (N,K) */
+    } linear;
+    struct {
+        int heads, parts; /* parts: 3 for packed q, k, v, else 1 */
+    } heads;
+    struct {
+        bool tanh; /* the tanh approximation instead of erf */
+    } gelu;
+    struct {
+        double eps;
+        bool bias;           /* the norm has a bias, so its gradient has one too */
+        struct dropout drop; /* ADD_LAYERNORM: on the branch that is added */
+    } norm;
+    struct dropout drop; /* DROPOUT, DROPOUT_MASK, EMBED_SUM */
+    struct {
+        int64_t vocab; /* columns from here on are padding: no probability, no gradient */
+    } loss;
+    struct {
+        int heads;
+        bool causal;
+        struct dropout drop;
+    } attention;
+    struct {
+        double scale;
+        bool causal;
+        struct dropout drop;
+    } score; /* SCORE_SOFTMAX and its gradient */
+    struct {
+        double beta1, beta2, eps, weight_decay;
+        int64_t decay_elements; /* weight decay acts on the first so many elements */
+    } adamw;
+};
+
+/* What one execution does at least: arithmetic, and bytes read and written once. */
+struct cost {
+    double flops, bytes;
+};
+
+/* Sets the output types and n->n_out. `given` is the type asked for where the inputs do not decide
+ * it. Words its failure. */
+typedef enum status (*shape_fn)(struct node *n, const struct type *in, const struct type *given,
+                                struct type *out);
+/* dout[i] is the adjoint of output i (no value: none came); sets din[i], or leaves no value where
+ * nothing flows. Appends to the graph. */
+typedef void (*grad_fn)(struct graph *g, const struct node *n, const value *dout, value *din);
+/* Appends smaller operators that compute the outputs from `in`. */
+typedef void (*expand_fn)(struct graph *g, const struct node *n, const value *in, value *out);
+typedef struct cost (*cost_fn)(const struct node *n, const struct type *in, const struct type *out);
+
+struct op_def {
+    const char *name; /* "LAYERNORM_GRAD" */
+    enum op_level level;
+    int least_in, most_in;
+    shape_fn shape;
+    grad_fn grad;
+    expand_fn expand;
+    cost_fn cost;
+    unsigned flags;
+};
+
+extern const struct op_def op_defs[OP_COUNT];
+static inline const struct op_def *op_def(enum op op)
+{
+    return &op_defs[op];
+}
+/* How many leading outputs are inputs written in place. */
+static inline int op_writes(enum op op)
+{
+    return op_defs[op].flags & OP_WRITES_3 ? 3 : op_defs[op].flags & OP_WRITES ? 1 : 0;
+}
+
+int64_t dtype_size(enum dtype dtype);
+const char *dtype_name(enum dtype dtype);
+bool dtype_is_float(enum dtype dtype);
+
+struct type type_of(enum dtype dtype, int rank, const int64_t *dim);
+struct type type_scalar(enum dtype dtype); /* one element: rank 1, (1) */
+struct type type_1d(enum dtype dtype, int64_t a);
+struct type type_2d(enum dtype dtype, int64_t a, int64_t b);
+struct type type_3d(enum dtype dtype, int64_t a, int64_t b, int64_t c);
+struct type type_4d(enum dtype dtype, int64_t a, int64_t b, int64_t c, int64_t d);
+bool type_same(const struct type *a, const struct type *b);
+bool type_same_shape(const struct type *a, const struct type *b);
+int64_t type_elements(const struct type *t);
+int64_t type_bytes(const struct type *t);
+int64_t type_columns(const struct type *t); /* the last dimension */
+int64_t type_rows(const struct type *t);    /* all others */
+/* "f32 (12,64,128)"; the buffer belongs to the caller (TYPE_TEXT bytes). */
+enum { TYPE_TEXT = 96 };
+const char *type_text(char *buffer, const struct type *t);
+
+/* How the second operand of a pointwise operator meets the first. */
+enum broadcast {
+    BROADCAST_NONE,
+    BROADCAST_SCALAR,
+    BROADCAST_ROW,
+    BROADCAST_TRAILING,
+    BROADCAST_BAD
+};
+/* NONE: same shape. SCALAR: one element. ROW: same shape but 1 column: one per row. TRAILING: the
+ * last dimensions of a: repeated over the leading ones. */
+enum broadcast type_broadcast(const struct type *a, const struct type *b);
+
+#endif

@@ -1,0 +1,80 @@
+/* op_list.h - THE list of operators. Included once for the enum and once for the table (op.h, op.c).
+ *
+ * OP(NAME, level, inputs (least, most), shape rule, gradient rule, expansion, cost rule, flags)
+ *
+ *   level      PRIMITIVE: one arithmetic step; every backend has these. LAYER: one operation of a
+ *              layer, as an eager framework runs it. FUSED: across operations, as a compiler would.
+ *   gradient   NULL = not differentiable: asking for one is an error, never a zero.
+ *   expansion  what the operator means in smaller ones; NULL = it is primitive.
+ *   flags      VIEW      the output is the input's bytes under another type
+ *              INPLACE   output 0 may take the place of input 0
+ *              INPLACE_1 output 0 may take the place of input 1
+ *              WRITES    output 0 is input 0, written in place: state; never dead code
+ *              WRITES_3  the same for outputs and inputs 0, 1 and 2
+ *
+ * Shapes, meaning and gradients stand over the rules in op_*.c; docs/OPS.md is this table joined with
+ * the kernels of each backend. */
+/* clang-format off */
+/* leaves and views */
+OP(LEAF,             PRIMITIVE, 0, 0, shape_leaf,             NULL,               NULL,                    cost_free,     0)
+OP(FILL,             PRIMITIVE, 0, 0, shape_leaf,             NULL,               NULL,                    cost_move,     0)
+OP(RESHAPE,          PRIMITIVE, 1, 1, shape_reshape,          grad_reshape,       NULL,                    cost_free,     VIEW)
+OP(DETACH,           PRIMITIVE, 1, 1, shape_same,             grad_stop,          NULL,                    cost_free,     VIEW)
+/* pointwise; the second operand of two may be one per row, one per column, or one in all */
+OP(ADD,              PRIMITIVE, 2, 2, shape_binary,           grad_add,           NULL,                    cost_pointwise, INPLACE | INPLACE_1)
+OP(SUB,              PRIMITIVE, 2, 2, shape_binary,           grad_sub,           NULL,                    cost_pointwise, INPLACE)
+OP(MUL,              PRIMITIVE, 2, 2, shape_binary,           grad_mul,           NULL,                    cost_pointwise, INPLACE | INPLACE_1)
+OP(DIV,              PRIMITIVE, 2, 2, shape_binary,           grad_div,           NULL,                    cost_pointwise, INPLACE)
+OP(SCALE,            PRIMITIVE, 1, 1, shape_same,             grad_scale,         NULL,                    cost_pointwise, INPLACE)
+OP(OFFSET,           PRIMITIVE, 1, 1, shape_same,             grad_pass,          NULL,                    cost_pointwise, INPLACE)
+OP(AT_MOST,          PRIMITIVE, 1, 1, shape_same,             NULL,               NULL,                    cost_pointwise, INPLACE)
+OP(EXP,              PRIMITIVE, 1, 1, shape_same,             grad_exp,           NULL,                    cost_pointwise, INPLACE)
+OP(LOG,              PRIMITIVE, 1, 1, shape_same,             grad_log,           NULL,                    cost_pointwise, INPLACE)
+OP(SQRT,             PRIMITIVE, 1, 1, shape_same,             grad_sqrt,          NULL,                    cost_pointwise, INPLACE)
+OP(RSQRT,            PRIMITIVE, 1, 1, shape_same,             grad_rsqrt,         NULL,                    cost_pointwise, INPLACE)
+OP(TANH,             PRIMITIVE, 1, 1, shape_same,             grad_tanh,          NULL,                    cost_pointwise, INPLACE)
+OP(ERF,              PRIMITIVE, 1, 1, shape_same,             grad_erf,           NULL,                    cost_pointwise, INPLACE)
+OP(CAUSAL_MASK,      PRIMITIVE, 1, 1, shape_square,           grad_causal_mask,   NULL,                    cost_move,     INPLACE)
+OP(DROPOUT_MASK,     PRIMITIVE, 1, 1, shape_given,            NULL,               NULL,                    cost_pointwise, 0)
+OP(CAST,             PRIMITIVE, 1, 1, shape_given,            grad_cast,          NULL,                    cost_move,     0)
+/* over rows and columns */
+OP(SUM_ROW,          PRIMITIVE, 1, 1, shape_per_row,          grad_sum_row,       NULL,                    cost_pointwise, 0)
+OP(MAX_ROW,          PRIMITIVE, 1, 1, shape_per_row,          NULL,               NULL,                    cost_pointwise, 0)
+OP(SUM_LEADING,      PRIMITIVE, 1, 1, shape_trailing,         grad_sum_leading,   NULL,                    cost_pointwise, 0)
+/* products */
+OP(MATMUL,           PRIMITIVE, 2, 2, shape_matmul,           grad_matmul,        NULL,                    cost_matmul,   0)
+/* moving */
+OP(SPLIT_HEADS,      PRIMITIVE, 1, 1, shape_split_heads,      grad_split_heads,   NULL,                    cost_move,     0)
+OP(MERGE_HEADS,      PRIMITIVE, 1, 3, shape_merge_heads,      grad_merge_heads,   NULL,                    cost_move,     0)
+OP(EMBED,            PRIMITIVE, 2, 2, shape_embed,            grad_embed,         NULL,                    cost_move,     0)
+OP(EMBED_GRAD,       PRIMITIVE, 2, 2, shape_given,            NULL,               NULL,                    cost_embed_grad, 0)
+OP(PICK,             PRIMITIVE, 2, 2, shape_pick,             grad_pick,          NULL,                    cost_rows,     0)
+OP(PICK_GRAD,        PRIMITIVE, 2, 2, shape_given,            NULL,               NULL,                    cost_move,     0)
+/* state */
+OP(STORE,            PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_move,     WRITES)
+OP(ACCUMULATE,       PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_pointwise, WRITES)
+/* one operation of a layer */
+OP(LINEAR,           LAYER,     3, 3, shape_linear,           grad_linear,        expand_linear,           cost_matmul,   0)
+OP(GELU,             LAYER,     1, 1, shape_same,             grad_gelu,          expand_gelu,             cost_gelu,     INPLACE)
+OP(GELU_GRAD,        LAYER,     2, 2, shape_same,             NULL,               expand_gelu_grad,        cost_gelu,     INPLACE | INPLACE_1)
+OP(LAYERNORM,        LAYER,     2, 3, shape_layernorm,        grad_layernorm,     expand_layernorm,        cost_norm,     0)
+OP(LAYERNORM_GRAD,   LAYER,     5, 5, shape_layernorm_grad,   NULL,               expand_layernorm_grad,   cost_norm_grad, INPLACE)
+OP(SOFTMAX,          LAYER,     1, 1, shape_same,             grad_softmax,       expand_softmax,          cost_softmax,  INPLACE)
+OP(SOFTMAX_GRAD,     LAYER,     2, 2, shape_same,             NULL,               expand_softmax_grad,     cost_softmax,  INPLACE)
+OP(DROPOUT,          LAYER,     2, 2, shape_same,             grad_dropout,       expand_dropout,          cost_pointwise, INPLACE)
+OP(CROSS_ENTROPY,    LAYER,     2, 2, shape_cross_entropy,    grad_cross_entropy, expand_cross_entropy,    cost_softmax,  0)
+OP(CROSS_ENTROPY_GRAD, LAYER,   4, 4, shape_same,             NULL,               expand_cross_entropy_grad, cost_softmax, INPLACE)
+OP(SUM_SQUARES,      LAYER,     1, 1, shape_scalar,           NULL,               expand_sum_squares,      cost_sum_squares, 0)
+OP(ADAMW,            LAYER,     8, 8, shape_adamw,            NULL,               expand_adamw,            cost_adamw,    WRITES_3)
+/* flash attention: the T x T matrices never exist */
+OP(ATTENTION,        LAYER,     2, 2, shape_attention,        grad_attention,     expand_attention,        cost_attention, 0)
+OP(ATTENTION_GRAD,   LAYER,     5, 5, shape_attention_grad,   NULL,               expand_attention_grad,   cost_attention_grad, 0)
+OP(ATTENTION_CACHED, PRIMITIVE, 3, 3, shape_attention_cached, NULL,               NULL,                    cost_attention_cached, WRITES)
+/* across operations, by the pass `fuse` */
+OP(EMBED_SUM,        FUSED,     5, 5, shape_embed_sum,        NULL,               expand_embed_sum,        cost_move,     0)
+OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,               expand_add_layernorm,    cost_norm,     INPLACE)
+OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
+OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_softmax,  INPLACE)
+OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_softmax, INPLACE)
+OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, 0)
+/* clang-format on */

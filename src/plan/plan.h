@@ -1,0 +1,104 @@
+/* plan.h - a graph with an order, kernels and addresses.
+ *
+ * plan_build chooses a kernel for each node, finds when each value lives and places it; nothing is
+ * allocated. Storage is what the addresses point into: one block for each range, shared by all plans of
+ * a program (they run one after the other). plan_bind resolves addresses; plan_run is then a flat loop
+ * that allocates nothing. The plan borrows the graph, which must outlive it. */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include "backend/kernel.h"
+#include "graph/graph.h"
+
+struct backend;
+struct str;
+
+struct plan_options {
+    bool no_reuse; /* every value its own bytes */
+    bool poison; /* plan_run fills the arena with NaN first, and each value's bytes when it dies */
+    const char *variant; /* prefer kernels of this variant ("ref"); NULL: best first */
+};
+
+struct step {
+    const struct kernel
+        *kernel; /* NULL: nothing to do (a view, a leaf, a store already in place) */
+    struct kernel_call call;
+    int node;
+    struct cost cost;
+};
+
+/* Where a value is and when it lives: [first, last] in steps. */
+struct span {
+    enum storage storage;
+    int64_t offset, bytes; /* bytes from the start of the storage block */
+    int first, last;
+    int alias; /* index of the value whose bytes these are; itself if its own */
+};
+
+struct plan {
+    const struct graph *graph;
+    const struct backend *backend;
+    void *context;
+    struct plan_options options;
+    struct step *step; /* one per node, same index */
+    int steps;
+    struct span *span;      /* of value i */
+    int64_t arena_bytes;    /* values and scratch */
+    int64_t scratch_offset; /* of the one block that all kernels' scratch shares */
+    int64_t scratch_bytes;
+    char *arena_base; /* after plan_bind */
+};
+
+struct storage_blocks {
+    const struct backend *backend;
+    void *context;
+    int64_t bytes[STORAGE_COUNT];
+    void *base[STORAGE_COUNT];
+};
+
+struct plan_hooks {
+    void *user;
+    void (*before)(void *user, const struct plan *p, int step);
+    enum status (*after)(void *user, const struct plan *p, int step);
+};
+
+/* A node for which the backend has no kernel is ST_UNSUPPORTED and named. `a` holds the plan. */
+enum status plan_build(struct plan *p, const struct graph *g, const struct backend *b,
+                       void *context, const struct plan_options *options, struct arena *a);
+void plan_release(struct plan *p);
+
+/* Grows the blocks' sizes to what the plan needs; call for every plan, then storage_alloc once. */
+void storage_reserve(struct storage_blocks *s, const struct plan *p);
+enum status storage_alloc(struct storage_blocks *s);
+void storage_free(struct storage_blocks *s);
+enum status plan_bind(struct plan *p, const struct storage_blocks *s);
+
+/* Runs every step. A failing kernel names its node. `hooks` may be NULL. */
+enum status plan_run(struct plan *p, const struct plan_hooks *hooks);
+
+/* The address of a leaf input or of an output; after plan_bind. */
+void *plan_input(const struct plan *p, const char *name);
+void *plan_output(const struct plan *p, const char *name);
+void *plan_address(const struct plan *p, value v);
+
+/* Kernels that run, and what they do in sum. */
+int plan_kernels(const struct plan *p);
+struct cost plan_cost(const struct plan *p);
+
+/* The table of steps: kernel, name, type, FLOPs, bytes. */
+void plan_print(const struct plan *p, struct str *s);
+/* What lives at the moment of the peak, largest first, with its name, layer and life. */
+void plan_print_memory(const struct plan *p, int rows, struct str *s);
+
+/* place.c: pure. Gives each span an offset so that no two that live together overlap, largest first, at
+ * the lowest gap; returns the bytes needed. Offsets are multiples of 64. */
+struct place_span {
+    int64_t bytes;
+    int first, last;
+    int64_t offset; /* result */
+};
+int64_t place_spans(struct place_span *span, int n, struct arena *scratch);
+/* True if no two spans that live together overlap. */
+bool place_valid(const struct place_span *span, int n);
+
+#endif
