@@ -15,7 +15,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 static enum status check_name(const char *name)
 {
     if (!name[0] || name[0] == '.' || strchr(name, '/'))
-        return fail(ST_USAGE, "\"%s\" cannot name a data set: use a plain word, as in mytext", name);
+        return fail(ST_USAGE, "\"%s\" cannot name a data set: use a plain word, as in mytext",
+                    name);
     return ST_OK;
 }
 
@@ -48,8 +49,9 @@ static enum status map_split(struct dataset *d, enum split split, const char *pa
     char digest[HASH_HEX];
     hash_bytes(d->map[split], bytes, digest);
     if (strcmp(digest, said->sha256) != 0)
-        return fail(ST_FORMAT, "%s is damaged: its SHA-256 is %.12s..., but meta.json says %.12s...",
-                    path, digest, said->sha256);
+        return fail(ST_FORMAT,
+                    "%s is damaged: its SHA-256 is %.12s..., but meta.json says %.12s...", path,
+                    digest, said->sha256);
     d->tokens[split] = d->map[split];
     d->count[split] = said->tokens;
     return check_tokens(d, split, path);
@@ -67,23 +69,29 @@ static enum status open_checked(struct dataset *d, const char *folder, struct ar
     return ST_OK;
 }
 
-enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
-                         struct arena *a)
+enum status dataset_open(struct dataset *d, const char *data_dir, const char *name, struct arena *a)
 {
     TRY(check_name(name));
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
-    if (!file_exists(arena_printf(a, "%s/meta.json", folder)))
-        return fail(ST_IO, "%s is missing%s: make it with %s", folder,
-                    file_exists(folder) ? " its meta.json" : "",
-                    command_for(data_dir, name, file_exists(folder) ? " --force" : "", a));
+    if (!file_exists(folder))
+        return fail(ST_IO, "%s is missing: make it with %s", folder,
+                    command_for(data_dir, name, "", a));
+    static const char *const files[] = {"meta.json", "train.bin", "val.bin"};
+    for (int i = 0; i < COUNT_OF(files); i++)
+        if (!file_exists(arena_printf(a, "%s/%s", folder, files[i])))
+            return fail(ST_IO, "%s has no %s: make it again with %s", folder, files[i],
+                        command_for(data_dir, name, " --force", a));
     struct dataset opened = {.name = arena_strdup(a, name)};
     enum status st = open_checked(&opened, folder, a);
     if (st == ST_FORMAT) {
         const char *words = arena_strdup(a, fail_message());
-        st = fail(st, "%s; make it again with %s", words, command_for(data_dir, name, " --force", a));
+        st = fail(st, "%s; make it again with %s", words,
+                  command_for(data_dir, name, " --force", a));
     }
-    if (st == ST_OK) *d = opened;
-    else dataset_close(&opened);
+    if (st == ST_OK)
+        *d = opened;
+    else
+        dataset_close(&opened);
     return st;
 }
 
@@ -111,16 +119,17 @@ static enum status number_characters(struct numbering *n, const char *text, int6
         if (code < 0)
             return fail(ST_FORMAT, "the text is no UTF-8 at byte %lld: convert it with iconv first",
                         (long long)at);
-        if (code == 0)
-            return fail(ST_FORMAT, "byte %lld is zero: this is no text", (long long)at);
+        if (code == 0) return fail(ST_FORMAT, "byte %lld is zero: this is no text", (long long)at);
         n->id[code] = 1;
         at += length;
     }
     int size = 0;
     for (int32_t code = 0; code < UTF8_LIMIT; code++) n->id[code] = n->id[code] ? size++ : -1;
     if (size > META_VOCABULARY_MAX)
-        return fail(ST_UNSUPPORTED, "the text has %d different characters, and a token of 16 bits "
-                                    "can tell %d apart", size, META_VOCABULARY_MAX);
+        return fail(ST_UNSUPPORTED,
+                    "the text has %d different characters, and a token of 16 bits "
+                    "can tell %d apart",
+                    size, META_VOCABULARY_MAX);
     const char **texts = ARENA_NEW(a, const char *, size);
     for (int32_t code = 0; code < UTF8_LIMIT; code++) {
         if (n->id[code] < 0) continue;
@@ -145,7 +154,8 @@ static enum status write_files(struct meta *m, const uint16_t *tokens, int64_t t
                                int64_t characters, const char *folder, struct arena *a)
 {
     TRY(write_split(&m->split[SPLIT_TRAIN], tokens, train, folder, SPLIT_TRAIN, a));
-    TRY(write_split(&m->split[SPLIT_VAL], tokens + train, characters - train, folder, SPLIT_VAL, a));
+    TRY(write_split(&m->split[SPLIT_VAL], tokens + train, characters - train, folder, SPLIT_VAL,
+                    a));
     return meta_write(m, arena_printf(a, "%s/meta.json", folder));
 }
 
@@ -168,8 +178,10 @@ static enum status write_characters(const char *folder, const char *text, int64_
     struct folder_writer w;
     TRY(folder_writer_open(&w, folder));
     enum status st = write_files(&m, tokens, train, n.characters, w.temporary, a);
-    if (st != ST_OK) folder_writer_discard(&w);
-    else st = folder_writer_commit(&w);
+    if (st != ST_OK)
+        folder_writer_discard(&w);
+    else
+        st = folder_writer_commit(&w);
     if (st == ST_OK)
         *ret = (struct dataset_facts){.characters = n.characters,
                                       .count = {train, n.characters - train},

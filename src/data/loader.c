@@ -10,7 +10,8 @@ enum status loader_init(struct loader *l, const struct dataset *d, enum split sp
                     "smaller block_size or a longer text",
                     split == SPLIT_TRAIN ? "training" : "validation", d->name,
                     (long long)d->count[split], (long long)T, (long long)T + 1);
-    *l = (struct loader){.dataset = d, .split = split, .stream = stream, .seed = seed, .B = B, .T = T};
+    *l = (struct loader){
+        .dataset = d, .split = split, .stream = stream, .seed = seed, .B = B, .T = T};
     return ST_OK;
 }
 

@@ -35,8 +35,10 @@ static enum status read_vocabulary(struct meta *m, const char *path, json_t *roo
         int n = 0;
         int32_t code = bytes ? utf8_decode(json_string_value(item), bytes, &n) : -1;
         if (code < 0 || n != bytes || code <= before)
-            return fail(ST_FORMAT, "%s: entry %lld of the vocabulary is no single character, or out "
-                                   "of order", path, (long long)i);
+            return fail(ST_FORMAT,
+                        "%s: entry %lld of the vocabulary is no single character, or out "
+                        "of order",
+                        path, (long long)i);
         before = code;
         text[i] = arena_strdup(a, json_string_value(item));
     }
@@ -69,12 +71,14 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
 {
     json_t *version = json_object_get(root, "v");
     if (!json_is_integer(version) || json_integer_value(version) != META_VERSION)
-        return fail(ST_FORMAT, "%s: \"v\" is not %d: this file is of another version of strobe, or "
-                               "damaged", path, META_VERSION);
+        return fail(ST_FORMAT,
+                    "%s: \"v\" is not %d: this file is of another version of strobe, or "
+                    "damaged",
+                    path, META_VERSION);
     const char *kind = json_string_value(json_object_get(root, "kind"));
     if (!kind || strcmp(kind, "characters") != 0)
-        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s, and only \"characters\" is known", path,
-                    kind ? "\"" : "", kind ? kind : "missing", kind ? "\"" : "");
+        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s, and only \"characters\" is known",
+                    path, kind ? "\"" : "", kind ? kind : "missing", kind ? "\"" : "");
     const char *source = json_string_value(json_object_get(root, "source"));
     m->source = arena_strdup(a, source ? source : "");
     TRY(read_vocabulary(m, path, root, a));
@@ -105,12 +109,11 @@ enum status meta_write(const struct meta *m, const char *path)
     char digest[HASH_HEX];
     hash_vocabulary(&m->vocabulary, digest);
     const struct meta_split *train = &m->split[SPLIT_TRAIN], *val = &m->split[SPLIT_VAL];
-    json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:s, s:{s:I, s:s}, s:{s:I, s:s}}", /**/
+    json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:s, s:{s:I, s:s}, s:{s:I, s:s}}",      /**/
                              "v", META_VERSION, "kind", "characters", "source", m->source, /**/
                              "vocabulary", list, "vocabulary_sha256", digest,              /**/
-                             "train", "tokens", (json_int_t)train->tokens, "sha256",
-                             train->sha256, "val", "tokens", (json_int_t)val->tokens, "sha256",
-                             val->sha256);
+                             "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256,
+                             "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
     BUG_IF(!root, "%s: the fields of meta.json do not fit its pattern", path);
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);

@@ -13,8 +13,10 @@ static int32_t find(const struct vocabulary *v, const char *character)
         int32_t middle = low + (high - low) / 2;
         int order = strcmp(character, v->text[middle]);
         if (order == 0) return middle;
-        if (order < 0) high = middle - 1;
-        else low = middle + 1;
+        if (order < 0)
+            high = middle - 1;
+        else
+            low = middle + 1;
     }
     return -1;
 }
@@ -27,8 +29,7 @@ enum status vocabulary_encode(const struct vocabulary *v, const char *text, stru
     for (int64_t at = 0; at < bytes;) {
         int n;
         int32_t code = utf8_decode(text + at, bytes - at, &n);
-        if (code < 0)
-            return fail(ST_FORMAT, "the text is no UTF-8 at byte %lld", (long long)at);
+        if (code < 0) return fail(ST_FORMAT, "the text is no UTF-8 at byte %lld", (long long)at);
         char character[UTF8_BYTES];
         utf8_encode(code, character);
         ids[count] = find(v, character);
