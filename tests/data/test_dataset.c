@@ -1,6 +1,6 @@
 #include "data/dataset.h"
 
-#include "../support/scratch.h"
+#include "../support/workdir.h"
 #include "base/file.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static struct arena arena;
 static int set_up(void **state)
 {
     (void)state;
-    scratch_open();
+    workdir_open();
     return 0;
 }
 
@@ -24,7 +24,7 @@ static int tear_down(void **state)
 {
     (void)state;
     arena_release(&arena);
-    scratch_close();
+    workdir_close();
     return 0;
 }
 
@@ -33,7 +33,7 @@ static const char text[] = "hello w\xc3\xb6rld \xe2\x82\xac \xf0\x9f\x8e\xb2!\n"
 static void write_named(const char *name)
 {
     struct dataset_facts facts;
-    assert_int_equal(dataset_write_characters(scratch_path("data"), name, text,
+    assert_int_equal(dataset_write_characters(workdir_path("data"), name, text,
                                               (int64_t)strlen(text), "a test", &facts),
                      ST_OK);
     assert_int_equal(facts.characters, 17);
@@ -44,7 +44,7 @@ static void write_named(const char *name)
 
 static enum status open_named(struct dataset *d, const char *name)
 {
-    return dataset_open(d, scratch_path("data"), name, &arena);
+    return dataset_open(d, workdir_path("data"), name, &arena);
 }
 
 static void assert_message_has(const char *part)
@@ -87,7 +87,7 @@ static void test_round_trip(void **state)
     dataset_close(&d);
 
     struct vocabulary v;
-    assert_int_equal(vocabulary_read(&v, scratch_path("data/mytext/meta.json"), &arena), ST_OK);
+    assert_int_equal(vocabulary_read(&v, workdir_path("data/mytext/meta.json"), &arena), ST_OK);
     assert_int_equal(v.size, 13);
     assert_string_equal(vocabulary_text(&v, 12), "\xf0\x9f\x8e\xb2");
     assert_string_equal(vocabulary_text(&v, 13), "");
@@ -100,7 +100,7 @@ static void test_numbers_of_shakespeare(void **state)
     (void)state;
     const char *alphabet = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA\n !$&',-.3:;?";
     struct dataset_facts facts;
-    assert_int_equal(dataset_write_characters(scratch_path("data"), "s", alphabet,
+    assert_int_equal(dataset_write_characters(workdir_path("data"), "s", alphabet,
                                               (int64_t)strlen(alphabet), "", &facts),
                      ST_OK);
     assert_int_equal(facts.vocabulary, 65);
@@ -154,11 +154,11 @@ static void test_what_is_no_text_is_refused(void **state)
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         struct dataset_facts facts;
-        enum status st = dataset_write_characters(scratch_path("data"), "bad", cases[i].text,
+        enum status st = dataset_write_characters(workdir_path("data"), "bad", cases[i].text,
                                                   cases[i].bytes, "", &facts);
         if (st == ST_OK) fail_msg("case %d was taken", i);
         assert_message_has(cases[i].part);
-        assert_false(file_exists(scratch_path("data/bad")));
+        assert_false(file_exists(workdir_path("data/bad")));
     }
 }
 
@@ -179,10 +179,10 @@ static void test_rewriting_replaces_whole(void **state)
 {
     (void)state;
     write_named("mytext");
-    scratch_write(scratch_path("data/mytext/stray"), "x", 1);
+    workdir_write(workdir_path("data/mytext/stray"), "x", 1);
     write_named("mytext");
-    assert_false(file_exists(scratch_path("data/mytext/stray")));
-    assert_false(file_exists(scratch_path("data/mytext.tmp")));
+    assert_false(file_exists(workdir_path("data/mytext/stray")));
+    assert_false(file_exists(workdir_path("data/mytext.tmp")));
     struct dataset d;
     assert_int_equal(open_named(&d, "mytext"), ST_OK);
     dataset_close(&d);
@@ -201,11 +201,11 @@ static void test_every_bit_of_the_tokens_counts(void **state)
     (void)state;
     for (int s = 0; s < 2; s++) {
         write_named("mytext");
-        const char *path = scratch_path(s ? "data/mytext/val.bin" : "data/mytext/train.bin");
-        for (int64_t at = 0; at < scratch_size(path); at++) {
-            scratch_flip(path, at, (int)(at % 8));
+        const char *path = workdir_path(s ? "data/mytext/val.bin" : "data/mytext/train.bin");
+        for (int64_t at = 0; at < workdir_size(path); at++) {
+            workdir_flip(path, at, (int)(at % 8));
             expect_refused("a bit was flipped", at);
-            scratch_flip(path, at, (int)(at % 8));
+            workdir_flip(path, at, (int)(at % 8));
         }
         struct dataset d;
         assert_int_equal(open_named(&d, "mytext"), ST_OK);
@@ -220,11 +220,11 @@ static void test_truncation_is_refused(void **state)
                                         "data/mytext/meta.json"};
     for (int i = 0; i < COUNT_OF(names); i++) {
         write_named("mytext");
-        for (int64_t n = scratch_size(scratch_path(names[i])) - 1; n >= 0; n--) {
-            scratch_truncate(scratch_path(names[i]), n);
+        for (int64_t n = workdir_size(workdir_path(names[i])) - 1; n >= 0; n--) {
+            workdir_truncate(workdir_path(names[i]), n);
             expect_refused("it was cut", n);
         }
-        remove(scratch_path(names[i]));
+        remove(workdir_path(names[i]));
         expect_refused("it was removed", i);
         assert_message_has("`strobe data mytext --from FILE");
     }
@@ -235,7 +235,7 @@ static void test_every_bit_of_meta_counts(void **state)
 {
     (void)state;
     write_named("mytext");
-    const char *path = scratch_path("data/mytext/meta.json");
+    const char *path = workdir_path("data/mytext/meta.json");
     char *meta;
     int64_t bytes;
     assert_int_equal(file_read(path, &arena, &meta, &bytes), ST_OK);
@@ -243,10 +243,10 @@ static void test_every_bit_of_meta_counts(void **state)
     for (int64_t at = 0; at < bytes; at++) {
         if (meta + at >= key && meta + at < end) continue;
         for (int bit = 0; bit < 8; bit++) {
-            scratch_flip(path, at, bit);
+            workdir_flip(path, at, bit);
             struct dataset d;
             if (open_named(&d, "mytext") == ST_OK) fail_msg("bit %d of byte %d", bit, (int)at);
-            scratch_flip(path, at, bit);
+            workdir_flip(path, at, bit);
         }
     }
 }
@@ -269,7 +269,7 @@ static void test_other_versions_are_refused(void **state)
     };
     write_named("mytext");
     for (int i = 0; i < COUNT_OF(cases); i++) {
-        scratch_write(scratch_path("data/mytext/meta.json"), cases[i].meta,
+        workdir_write(workdir_path("data/mytext/meta.json"), cases[i].meta,
                       (int64_t)strlen(cases[i].meta));
         struct dataset d;
         assert_int_not_equal(open_named(&d, "mytext"), ST_OK);
