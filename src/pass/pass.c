@@ -25,6 +25,8 @@ enum status pass_run(const struct pass *p, const struct graph *in, struct graph 
     struct graph out;
     graph_init(&out, in->arena);
     enum status st = p->run(in, &out, o);
+    graph_leave(&out, (struct graph_scope){"", -1});
+    out.phase = PHASE_FORWARD;
     if (st == ST_OK) st = graph_verify(&out);
     if (st != ST_OK) return fail_in(st, "pass %s", p->name);
     *ret_out = out;
