@@ -35,6 +35,7 @@ OP(RSQRT,            PRIMITIVE, 1, 1, shape_same,             grad_rsqrt,       
 OP(TANH,             PRIMITIVE, 1, 1, shape_same,             grad_tanh,          NULL,                    cost_pointwise, INPLACE)
 OP(ERF,              PRIMITIVE, 1, 1, shape_same,             grad_erf,           NULL,                    cost_pointwise, INPLACE)
 OP(CAUSAL_MASK,      PRIMITIVE, 1, 1, shape_square,           grad_causal_mask,   NULL,                    cost_move,     INPLACE)
+OP(COLUMN_MASK,      PRIMITIVE, 1, 1, shape_same,             grad_column_mask,   NULL,                    cost_move,     INPLACE)
 OP(DROPOUT_MASK,     PRIMITIVE, 1, 1, shape_given,            NULL,               NULL,                    cost_pointwise, 0)
 OP(CAST,             PRIMITIVE, 1, 1, shape_given,            grad_cast,          NULL,                    cost_move,     0)
 /* over rows and columns */
