@@ -6,11 +6,12 @@
 #include <math.h>
 
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
-                           struct arena *a)
+                           const struct plan_hooks *hooks, struct arena *a)
 {
     const struct config *c = e->config;
     int64_t B = c->data.batch_size, T = c->model.block_size;
     *v = (struct evaluator){.engine = e, .batches = c->train.eval_iters};
+    if (hooks) v->hooks = *hooks;
     for (int split = 0; split < SPLIT_COUNT; split++)
         TRY(loader_init(&v->loader[split], d, (enum split)split, RNG_EVAL_BATCH,
                         (uint32_t)c->train.seed, B, T));
@@ -22,9 +23,9 @@ static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_
 {
     float loss;
     TRY(batch_feed(&v->batch, l, v->engine, GRAPH_EVAL, 0));
-    TRY(plan_run(&v->engine->plan[GRAPH_EVAL], NULL));
+    TRY(plan_run(&v->engine->plan[GRAPH_EVAL], &v->hooks));
     TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
-    if (!isfinite(loss)) return fail(ST_NUMERIC, "the loss of an evaluation is %g", (double)loss);
+    if (!isfinite(loss)) return fail(ST_NUMERIC, "the loss of an evaluation is %g: run again with --check_nan=true to see which operator it comes from", (double)loss);
     *ret_loss = (double)loss;
     return ST_OK;
 }

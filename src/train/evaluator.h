@@ -12,11 +12,12 @@ struct evaluator {
     struct loader loader[SPLIT_COUNT];
     struct batch batch;
     int64_t batches; /* of each split */
+    struct plan_hooks hooks;
 };
 
-/* Borrows the engine and the data set. */
+/* Borrows the engine and the data set; `hooks` may be NULL. */
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
-                           struct arena *a);
+                           const struct plan_hooks *hooks, struct arena *a);
 /* The mean loss of each split. ST_INTERRUPTED if Ctrl-C was noted in between; ST_NUMERIC if a loss is
  * no number. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);
