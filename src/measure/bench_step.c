@@ -1,5 +1,6 @@
 #include "measure/bench_step.h"
 
+#include "backend/backend.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "train/engine.h"
