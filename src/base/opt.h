@@ -17,8 +17,9 @@ struct opt {
 };
 
 /* Takes the options of the table (which ends with name == NULL) out of the words; what is left (words
- * without dashes, and --options that `keep` claims) is moved to the front of argv and counted. An
- * option that nobody knows is ST_USAGE and names the nearest one. */
+ * without dashes, --options that `keep` claims, and all behind a lone `--`) is moved to the front of
+ * argv and counted. An option that nobody knows is ST_USAGE and names the nearest one. With a `keep`,
+ * one that is near to none of the table is left too: whoever reads the kept ones words it better. */
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
                       bool (*keep)(const char *word));
 void opt_print(const struct opt *table, struct str *s);

@@ -1,0 +1,207 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status fail_errno(const char *path)
+{
+    return fail(ST_IO, "%s: %s", path, strerror(errno));
+}
+
+bool file_exists(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0;
+}
+
+bool file_is_dir(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+/* Opens a regular file for reading; its size is what fstat says. */
+static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(path);
+    struct stat facts;
+    if (fstat(fd, &facts) != 0) {
+        enum status st = fail_errno(path);
+        close(fd);
+        return st;
+    }
+    if (S_ISDIR(facts.st_mode)) {
+        close(fd);
+        return fail(ST_IO, "%s: is a directory, not a file", path);
+    }
+    *ret_fd = fd;
+    *ret_size = (int64_t)facts.st_size;
+    return ST_OK;
+}
+
+/* Reads until the end, not until the size: what /proc serves says 0. The one byte more than the size
+ * lets the end be met without growing. */
+enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size)
+{
+    int fd;
+    int64_t capacity, size = 0;
+    TRY(open_regular(path, &fd, &capacity));
+    capacity += capacity ? 1 : 4096;
+    char *data = arena_alloc(a, capacity + 1);
+    for (;;) {
+        if (size == capacity) {
+            char *wider = arena_alloc(a, 2 * capacity + 1);
+            memcpy(wider, data, (size_t)size);
+            data = wider;
+            capacity *= 2;
+        }
+        ssize_t n = read(fd, data + size, (size_t)(capacity - size));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            enum status st = fail_errno(path);
+            close(fd);
+            return st;
+        }
+        if (n == 0) break;
+        size += n;
+    }
+    close(fd);
+    data[size] = '\0';
+    *ret_data = data;
+    *ret_size = size;
+    return ST_OK;
+}
+
+enum status file_map(const char *path, void **ret_map, int64_t *ret_size)
+{
+    int fd;
+    int64_t size;
+    TRY(open_regular(path, &fd, &size));
+    if (size == 0) {
+        close(fd);
+        return fail(ST_FORMAT, "%s: is empty", path);
+    }
+    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+    enum status st = map == MAP_FAILED ? fail_errno(path) : ST_OK;
+    close(fd);
+    if (st != ST_OK) return st;
+    *ret_map = map;
+    *ret_size = size;
+    return ST_OK;
+}
+
+void file_unmap(void *map, int64_t size)
+{
+    if (map) munmap(map, (size_t)size);
+}
+
+enum status file_make_dirs(const char *path)
+{
+    char prefix[4096];
+    if (strlen(path) >= sizeof prefix) return fail(ST_IO, "%s: the path is too long", path);
+    strcpy(prefix, path);
+    for (char *p = prefix + (prefix[0] == '/');; p++) {
+        if (*p != '/' && *p != '\0') continue;
+        char end = *p;
+        *p = '\0';
+        if (prefix[0] && mkdir(prefix, 0777) != 0 && errno != EEXIST) return fail_errno(prefix);
+        if (!end) break;
+        *p = '/';
+    }
+    if (!file_is_dir(path)) return fail(ST_IO, "%s: is in the way, and is no directory", path);
+    return ST_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    (void)facts, (void)kind, (void)where;
+    return remove(path);
+}
+
+enum status file_remove_dir(const char *path)
+{
+    struct stat facts;
+    if (lstat(path, &facts) != 0) return errno == ENOENT ? ST_OK : fail_errno(path);
+    if (!S_ISDIR(facts.st_mode)) return fail(ST_IO, "%s: is no directory", path);
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) return fail_errno(path);
+    return ST_OK;
+}
+
+enum status file_writer_open(struct file_writer *w, const char *path)
+{
+    *w = (struct file_writer){0};
+    if (strlen(path) >= sizeof w->path) return fail(ST_IO, "%s: the path is too long", path);
+    strcpy(w->path, path);
+    snprintf(w->temporary, sizeof w->temporary, "%s.%d.tmp", path, (int)getpid());
+    w->stream = fopen(w->temporary, "wbe");
+    return w->stream ? ST_OK : fail_errno(path);
+}
+
+static void parent_of(const char *path, char parent[1024])
+{
+    snprintf(parent, 1024, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (!slash)
+        strcpy(parent, ".");
+    else
+        slash[slash == parent] = '\0';
+}
+
+enum status file_writer_commit(struct file_writer *w)
+{
+    FILE *stream = w->stream;
+    BUG_IF(!stream, "%s is written twice", w->path);
+    w->stream = NULL;
+    errno = 0;
+    bool ok = fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
+    int error = errno;
+    if (fclose(stream) != 0 && ok) {
+        ok = false;
+        error = errno;
+    }
+    if (ok && rename(w->temporary, w->path) != 0) {
+        ok = false;
+        error = errno;
+    }
+    if (!ok) {
+        unlink(w->temporary);
+        /* A write that failed long before this left its mark on the stream, but no reason. */
+        return fail(ST_IO, "%s: %s", w->path, strerror(error ? error : EIO));
+    }
+    char parent[1024];
+    parent_of(w->path, parent);
+    return file_sync_dir(parent);
+}
+
+void file_writer_discard(struct file_writer *w)
+{
+    if (!w->stream) return;
+    fclose(w->stream);
+    unlink(w->temporary);
+    w->stream = NULL;
+}
+
+enum status file_write(const char *path, const void *data, int64_t size)
+{
+    struct file_writer w;
+    TRY(file_writer_open(&w, path));
+    if (size > 0) fwrite(data, 1, (size_t)size, w.stream); /* commit sees a failure: ferror */
+    return file_writer_commit(&w);
+}
+
+enum status file_sync_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(path);
+    enum status st = ST_OK;
+    /* Some file systems cannot sync a directory and say EINVAL: then there is nothing to be had. */
+    if (fsync(fd) != 0 && errno != EINVAL) st = fail_errno(path);
+    close(fd);
+    return st;
+}

@@ -1,0 +1,162 @@
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { BAR = 24 };
+static const int64_t redraw_ns = 100000000, plain_ns = 5000000000;
+
+static enum log_level level_shown = LOG_INFO;
+static bool line_live; /* a progress line stands on the terminal, unfinished */
+
+void log_set_level(enum log_level level)
+{
+    level_shown = level;
+}
+
+enum log_level log_level_shown(void)
+{
+    return level_shown;
+}
+
+static void say(enum log_level level, const char *prefix, const char *format, va_list args)
+{
+    if (level > level_shown) return;
+    char text[2048];
+    vsnprintf(text, sizeof text, format, args);
+    /* One call, so that lines of several threads do not mix. */
+    fprintf(stderr, "%s%s%s\n", line_live ? "\r\033[K" : "", prefix, text);
+    line_live = false;
+}
+
+void log_warning(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(LOG_WARNING, "strobe: warning: ", format, args);
+    va_end(args);
+}
+
+void log_info(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(LOG_INFO, "", format, args);
+    va_end(args);
+}
+
+void log_debug(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(LOG_DEBUG, "debug: ", format, args);
+    va_end(args);
+}
+
+/* 3725 s -> "1 h 02 min". */
+static void print_duration(struct str *s, double seconds)
+{
+    int64_t t = (int64_t)(seconds + 0.5);
+    if (t < 60)
+        str_printf(s, "%d s", (int)t);
+    else if (t < 3600)
+        str_printf(s, "%d min %02d s", (int)(t / 60), (int)(t % 60));
+    else
+        str_printf(s, "%lld h %02d min", (long long)(t / 3600), (int)(t / 60 % 60));
+}
+
+/* What is left is judged by the pace since the start of this run, not by work it found done. */
+static void print_rest(const struct progress *p, struct str *s, int64_t now_ns)
+{
+    int64_t worked = p->done - p->done_first;
+    if (p->total <= 0 || p->done >= p->total || worked <= 0) return;
+    double per_unit = (double)(now_ns - p->start_ns) * 1e-9 / (double)worked;
+    str_append(s, "  ");
+    print_duration(s, per_unit * (double)(p->total - p->done));
+    str_append(s, " left");
+}
+
+static void print_line(const struct progress *p, struct str *s, const char *detail, bool bar,
+                       int64_t now_ns)
+{
+    str_append(s, p->what);
+    if (p->total > 0) {
+        double share = (double)p->done / (double)p->total;
+        share = share < 0 ? 0 : share > 1 ? 1 : share;
+        if (bar) {
+            int full = (int)(share * BAR);
+            str_append(s, " [");
+            for (int i = 0; i < BAR; i++) str_append(s, i < full ? "=" : i == full ? ">" : " ");
+            str_append(s, "]");
+        }
+        str_printf(s, " %lld/%lld %3.0f %%", (long long)p->done, (long long)p->total, 100 * share);
+    } else {
+        str_printf(s, " %lld", (long long)p->done);
+    }
+    if (detail && *detail) str_printf(s, "  %s", detail);
+    print_rest(p, s, now_ns);
+}
+
+/* Cuts a line to the columns of the terminal: a line that wraps cannot be redrawn. */
+static void cut_to(struct str *s, int columns)
+{
+    int seen = 0;
+    for (int64_t i = 0; i < s->len; i++) {
+        bool begins = ((unsigned char)s->data[i] & 0xC0) != 0x80; /* of a code point in UTF-8 */
+        if (!begins || ++seen <= columns) continue;
+        s->data[i] = '\0';
+        s->len = i;
+        return;
+    }
+}
+
+void progress_start(struct progress *p, const char *what, int64_t done, int64_t total)
+{
+    int64_t now_ns = clock_ns();
+    *p = (struct progress){.what = what,
+                           .total = total,
+                           .done = done,
+                           .done_first = done,
+                           .start_ns = now_ns,
+                           .shown_ns = now_ns};
+}
+
+void progress_show(struct progress *p, int64_t done, const char *detail)
+{
+    p->done = done;
+    if (level_shown < LOG_INFO) return;
+    bool terminal = isatty(STDERR_FILENO);
+    int64_t now_ns = clock_ns();
+    bool shown = p->shown_ns != p->start_ns, last = p->total > 0 && done >= p->total;
+    bool due = now_ns - p->shown_ns >= (terminal ? redraw_ns : plain_ns);
+    /* The last one is drawn in any case, except as the only plain line of something short. */
+    if (!due && !(last && (terminal || shown))) return;
+    p->shown_ns = now_ns;
+
+    struct str line = {0};
+    print_line(p, &line, detail, terminal, now_ns);
+    if (terminal) {
+        struct winsize size;
+        if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+            cut_to(&line, size.ws_col - 1);
+        fprintf(stderr, "\r%s\033[K", str_text(&line));
+        fflush(stderr);
+        line_live = true;
+    } else {
+        fprintf(stderr, "%s\n", str_text(&line));
+    }
+    str_release(&line);
+}
+
+void progress_end(struct progress *p)
+{
+    (void)p;
+    if (line_live) fputc('\n', stderr);
+    line_live = false;
+}

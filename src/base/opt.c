@@ -1,0 +1,139 @@
+#include "base/opt.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many letters may differ for a word to count as a slip of a known one. */
+enum { SLIP = 2 };
+
+static const struct opt *opt_find(const struct opt *table, const char *name, int64_t length)
+{
+    for (const struct opt *o = table; o->name; o++)
+        if ((int64_t)strlen(o->name) == length && !memcmp(o->name, name, (size_t)length)) return o;
+    return NULL;
+}
+
+static enum status set_flag(const struct opt *o, const char *value)
+{
+    if (!value || !strcmp(value, "true"))
+        *(bool *)o->member = true;
+    else if (!strcmp(value, "false"))
+        *(bool *)o->member = false;
+    else
+        return fail(ST_USAGE, "--%s takes true or false, not %s", o->name, value);
+    return ST_OK;
+}
+
+static enum status set_value(const struct opt *o, const char *value)
+{
+    char *end;
+    errno = 0;
+    switch (o->kind) {
+    case OPT_FLAG:
+        return set_flag(o, value);
+    case OPT_TEXT:
+        *(const char **)o->member = value;
+        return ST_OK;
+    case OPT_INT: {
+        long long number = strtoll(value, &end, 10);
+        if (end == value || *end || errno)
+            return fail(ST_USAGE, "--%s takes a whole number, not %s", o->name, value);
+        *(int64_t *)o->member = number;
+        return ST_OK;
+    }
+    case OPT_REAL: {
+        double number = strtod(value, &end);
+        if (end == value || *end || errno)
+            return fail(ST_USAGE, "--%s takes a number, not %s", o->name, value);
+        *(double *)o->member = number;
+        return ST_OK;
+    }
+    }
+    BUG_IF(true, "option --%s of kind %d", o->name, (int)o->kind);
+}
+
+/* The option that `word` ("--jsno=1") may have meant; NULL if it is near to none. */
+static const struct opt *opt_nearest(const struct opt *table, const char *word)
+{
+    const struct opt *nearest = NULL;
+    int best = SLIP + 1;
+    char name[64];
+    word += strspn(word, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (const struct opt *o = table; o->name; o++) {
+        int distance = str_distance(name, o->name);
+        if (distance >= best) continue;
+        best = distance;
+        nearest = o;
+    }
+    return nearest;
+}
+
+static enum status fail_unknown(const struct opt *table, const char *word)
+{
+    int length = (int)strcspn(word, "=");
+    const struct opt *nearest = opt_nearest(table, word);
+    if (nearest)
+        return fail(ST_USAGE, "there is no option %.*s; the nearest is --%s", length, word,
+                    nearest->name);
+    struct str known = {0};
+    for (const struct opt *o = table; o->name; o++)
+        str_printf(&known, "%s--%s", known.len ? ", " : "", o->name);
+    enum status st = fail(ST_USAGE, "there is no option %.*s; this command has %s", length, word,
+                          known.len ? str_text(&known) : "none");
+    str_release(&known);
+    return st;
+}
+
+enum status opt_parse(const struct opt *table, int *argc, char **argv,
+                      bool (*keep)(const char *word))
+{
+    int kept = 0, i = 0;
+    for (; i < *argc; i++) {
+        char *word = argv[i];
+        if (!strcmp(word, "--")) {
+            i++;
+            break;
+        }
+        if (word[0] != '-' || !word[1]) { /* a lone dash means standard input to many: a word */
+            argv[kept++] = word;
+            continue;
+        }
+        if (word[1] != '-') return fail_unknown(table, word);
+        const char *equals = strchr(word, '=');
+        const struct opt *o =
+            opt_find(table, word + 2, equals ? equals - word - 2 : (int64_t)strlen(word + 2));
+        if (!o) {
+            if (!keep || (!keep(word) && opt_nearest(table, word)))
+                return fail_unknown(table, word);
+            argv[kept++] = word;
+            continue;
+        }
+        const char *value = equals ? equals + 1 : NULL;
+        if (!value && o->kind != OPT_FLAG) {
+            if (i + 1 >= *argc)
+                return fail(ST_USAGE, "--%s needs a value: --%s=%s", o->name, o->name,
+                            o->value_name ? o->value_name : "VALUE");
+            value = argv[++i];
+        }
+        TRY(set_value(o, value));
+    }
+    for (; i < *argc; i++) argv[kept++] = argv[i];
+    *argc = kept;
+    return ST_OK;
+}
+
+void opt_print(const struct opt *table, struct str *s)
+{
+    for (const struct opt *o = table; o->name; o++) {
+        int64_t start = s->len;
+        str_printf(s, "  --%s", o->name);
+        if (o->kind != OPT_FLAG) str_printf(s, "=%s", o->value_name ? o->value_name : "VALUE");
+        int64_t width = s->len - start;
+        str_printf(s, "%*s  %s\n", width < 24 ? (int)(24 - width) : 0, "", o->help);
+    }
+}

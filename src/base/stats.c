@@ -1,0 +1,43 @@
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value below which the share q of the sorted series lies, linear between neighbours. */
+static double quantile(const double *sorted, int n, double q)
+{
+    double at = q * (n - 1);
+    int below = (int)at;
+    if (below + 1 >= n) return sorted[n - 1];
+    return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
+}
+
+struct stats stats_of(const double *x, int n)
+{
+    struct stats s = {.n = n};
+    if (n <= 0) return (struct stats){0};
+    double *sorted = malloc(sizeof(double) * (size_t)n);
+    BUG_IF(!sorted, "out of host memory");
+    memcpy(sorted, x, sizeof(double) * (size_t)n);
+    qsort(sorted, (size_t)n, sizeof(double), ascending);
+
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) sum += sorted[i];
+    s.mean = sum / n;
+    /* Around the mean, in a second pass: sums of squares would cancel. */
+    for (int i = 0; i < n; i++) squares += (sorted[i] - s.mean) * (sorted[i] - s.mean);
+    s.std = n > 1 ? sqrt(squares / (n - 1)) : 0;
+    s.min = sorted[0];
+    s.max = sorted[n - 1];
+    s.median = quantile(sorted, n, 0.5);
+    s.p95 = quantile(sorted, n, 0.95);
+    free(sorted);
+    return s;
+}

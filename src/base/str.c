@@ -1,0 +1,114 @@
+#include "base/str.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for `more` bytes and the end. */
+static void reserve(struct str *s, int64_t more)
+{
+    int64_t need = s->len + more + 1;
+    if (need <= s->capacity) return;
+    int64_t capacity = s->capacity ? s->capacity : 64;
+    while (capacity < need) capacity *= 2;
+    char *data = realloc(s->data, (size_t)capacity);
+    BUG_IF(!data, "out of host memory (%lld bytes)", (long long)capacity);
+    s->data = data;
+    s->capacity = capacity;
+}
+
+void str_printf(struct str *s, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    BUG_IF(n < 0, "format %s", format);
+    reserve(s, n);
+    vsnprintf(s->data + s->len, (size_t)n + 1, format, again);
+    va_end(again);
+    s->len += n;
+}
+
+void str_append(struct str *s, const char *text)
+{
+    str_append_bytes(s, text, (int64_t)strlen(text));
+}
+
+void str_append_bytes(struct str *s, const void *bytes, int64_t n)
+{
+    reserve(s, n);
+    if (n > 0) memcpy(s->data + s->len, bytes, (size_t)n);
+    s->len += n;
+    s->data[s->len] = '\0';
+}
+
+const char *str_text(const struct str *s)
+{
+    return s->data ? s->data : "";
+}
+
+void str_clear(struct str *s)
+{
+    s->len = 0;
+    if (s->data) s->data[0] = '\0';
+}
+
+void str_release(struct str *s)
+{
+    free(s->data);
+    *s = (struct str){0};
+}
+
+const char *str_thousands(char *buffer, int64_t value)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%lld", (long long)value);
+    char *out = buffer;
+    for (int i = 0; i < n; i++) {
+        *out++ = digits[i];
+        int left = n - 1 - i;
+        if (left > 0 && left % 3 == 0 && digits[i] != '-') *out++ = ',';
+    }
+    *out = '\0';
+    return buffer;
+}
+
+const char *str_bytes(char *buffer, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int unit = 0;
+    /* 1023.95 would be printed as 1024.0: it is the next unit's 1.0 already. */
+    while (unit + 1 < COUNT_OF(units) && fabs(bytes) >= (unit ? 1023.95 : 1023.5)) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(buffer, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return buffer;
+}
+
+int str_distance(const char *a, const char *b)
+{
+    int width = (int)strlen(b);
+    int *row = malloc(sizeof(int) * (size_t)(width + 1)); /* row i of the table, in place */
+    BUG_IF(!row, "out of host memory");
+    for (int j = 0; j <= width; j++) row[j] = j;
+    for (int i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = i + 1;
+        for (int j = 0; j < width; j++) {
+            int above = row[j + 1];
+            int best = diagonal + (a[i] != b[j]);
+            if (above + 1 < best) best = above + 1;
+            if (row[j] + 1 < best) best = row[j] + 1;
+            row[j + 1] = best;
+            diagonal = above;
+        }
+    }
+    int distance = row[width];
+    free(row);
+    return distance;
+}

@@ -1,0 +1,114 @@
+#include "base/threads.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t chosen; /* 0: nobody chose yet */
+
+static bool read_line(const char *path, char *line, int size)
+{
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    bool ok = fgets(line, size, f) != NULL;
+    fclose(f);
+    return ok;
+}
+
+/* Limits are whole threads, rounded down: a team that is throttled waits for its slowest at every
+ * barrier, and loses more than the fraction of a processor would have brought. */
+static int64_t whole(double quota, double period)
+{
+    if (quota <= 0 || period <= 0) return 0;
+    return quota < period ? 1 : (int64_t)(quota / period);
+}
+
+/* Of one group: version 2 has "QUOTA PERIOD" or "max PERIOD" in cpu.max, version 1 two files. */
+static int64_t limit_at(const char *directory)
+{
+    char path[1280], line[64];
+    double quota = 0, period = 0;
+    snprintf(path, sizeof path, "%s/cpu.max", directory);
+    if (read_line(path, line, sizeof line))
+        return sscanf(line, "%lf %lf", &quota, &period) == 2 ? whole(quota, period) : 0;
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
+    if (!read_line(path, line, sizeof line)) return 0;
+    quota = strtod(line, NULL); /* -1: no limit */
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
+    if (!read_line(path, line, sizeof line)) return 0;
+    return whole(quota, strtod(line, NULL));
+}
+
+/* The least limit of a group and of those that it is in. In a container the path may be the host's
+ * and not exist under the mount: going up ends at the mount itself, which is the container's own. */
+static int64_t limit_upwards(const char *mount, const char *group)
+{
+    char directory[1024];
+    snprintf(directory, sizeof directory, "%s%s", mount, group);
+    int64_t least = 0;
+    for (;;) {
+        int64_t limit = limit_at(directory);
+        if (limit > 0 && (least == 0 || limit < least)) least = limit;
+        if (strlen(directory) <= strlen(mount)) return least;
+        *strrchr(directory, '/') = '\0';
+    }
+}
+
+/* Lines are "0::/group" (version 2) and "4:cpu,cpuacct:/group" (version 1). */
+int64_t threads_group_limit(const char *groups, const char *root)
+{
+    int64_t least = 0;
+    while (*groups) {
+        char line[1024], mount[1100];
+        int length = (int)strcspn(groups, "\n");
+        snprintf(line, sizeof line, "%.*s", length, groups);
+        groups += length + (groups[length] == '\n');
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        *group++ = '\0';
+        controllers++;
+        char list[1030];
+        snprintf(list, sizeof list, ",%s,", controllers);
+        if (!*controllers)
+            snprintf(mount, sizeof mount, "%s", root);
+        else if (strstr(list, ",cpu,"))
+            snprintf(mount, sizeof mount, "%s/cpu", root);
+        else
+            continue;
+        int64_t limit = limit_upwards(mount, strcmp(group, "/") ? group : "");
+        if (limit > 0 && (least == 0 || limit < least)) least = limit;
+    }
+    return least;
+}
+
+int64_t threads_available(void)
+{
+    cpu_set_t mask;
+    int64_t n =
+        sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : omp_get_num_procs();
+    char groups[8192] = "";
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (f) {
+        groups[fread(groups, 1, sizeof groups - 1, f)] = '\0';
+        fclose(f);
+    }
+    int64_t limit = threads_group_limit(groups, "/sys/fs/cgroup");
+    if (limit > 0 && limit < n) n = limit;
+    return n > 0 ? n : 1;
+}
+
+void threads_set(int64_t n)
+{
+    BUG_IF(n < 0, "%lld threads", (long long)n);
+    chosen = n ? n : threads_available();
+    omp_set_dynamic(0);
+    omp_set_num_threads((int)chosen);
+}
+
+int64_t threads_count(void)
+{
+    return chosen ? chosen : threads_available();
+}
