@@ -20,3 +20,12 @@ const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n)
     }
     return NULL;
 }
+
+const struct kernel *cpu_row(int i)
+{
+    for (int g = 0; g < COUNT_OF(groups); g++)
+        for (const struct kernel *const *table = groups[g].tables; *table; table++)
+            for (const struct kernel *k = *table; k->run; k++)
+                if (i-- == 0) return k;
+    return NULL;
+}
