@@ -45,11 +45,7 @@ static int64_t limit_at(const char *directory)
  * and not exist under the mount: going up ends at the mount itself, which is the container's own. */
 static int64_t limit_upwards(const char *mount, const char *group)
 {
-<<<<<<< HEAD
     char directory[2200];
-=======
-    char directory[2048];
->>>>>>> main
     snprintf(directory, sizeof directory, "%s%s", mount, group);
     int64_t least = 0;
     for (;;) {
