@@ -34,9 +34,9 @@ struct op_case {
     const char *what; /* tells apart the cases of one operator */
     union attr attr;
     struct case_input in[MAX_IN]; /* up to the first of rank 0 */
-    struct type given; /* rank 0: the inputs decide */
-    bool given_exact;  /* its dtype is meant as it stands */
-    int loss_outputs;  /* outputs through which a gradient flows; 0: only the first */
+    struct type given;            /* rank 0: the inputs decide */
+    bool given_exact;             /* its dtype is meant as it stands */
+    int loss_outputs;             /* outputs through which a gradient flows; 0: only the first */
     /* NULL, or why differences of the outputs say nothing about the gradient here. */
     const char *no_differences;
     /* Relative error by norm, where the default of the type is not enough, and why. */

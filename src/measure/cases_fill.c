@@ -34,7 +34,8 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
                       struct type *ret_in, struct type *ret_out)
 {
     struct type given = case_given(c, dtype);
-    *ret_node = (struct node){.op = c->op, .scope = c->what, .n_in = case_inputs(c), .attr = c->attr};
+    *ret_node =
+        (struct node){.op = c->op, .scope = c->what, .n_in = case_inputs(c), .attr = c->attr};
     for (int i = 0; i < case_inputs(c); i++) ret_in[i] = case_type(c, i, dtype);
     TRY(op_def(c->op)->shape(ret_node, ret_in, given.rank ? &given : NULL, ret_out));
     return ST_OK;
@@ -104,7 +105,7 @@ enum status case_fill(int i, enum dtype dtype, struct arena *a, struct case_data
         if (c->in[k].fill == FILL_RESULT) {
             TRY(fill_result(ret_data, k, a));
             TRY(reference_round(ret_data->in[k], type_elements(&c->in[k].type),
-                              case_type(c, k, dtype).dtype, a));
+                                case_type(c, k, dtype).dtype, a));
         }
     return ST_OK;
 }

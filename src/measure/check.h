@@ -30,7 +30,7 @@ typedef void (*check_fn)(void *user, const struct check_result *r);
 enum status check_kernels(const struct backend *b, void *context, enum op op, check_fn report,
                           void *user);
 
-/* ||x - y|| / ||y||; equal infinities are no distance; a number that is none in x alone is infinite. */
+/* ||x - y|| / ||y||; equal infinities are no distance, anything else that is not finite is infinitely far. */
 double check_distance(const double *x, const double *y, int64_t n);
 
 #endif
