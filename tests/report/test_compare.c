@@ -1,6 +1,6 @@
+#include "../support/run_fixture.h"
 #include "base/str.h"
 #include "report/compare.h"
-#include "../support/run_fixture.h"
 
 #include <jansson.h>
 #include <math.h>

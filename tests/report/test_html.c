@@ -1,8 +1,8 @@
+#include "../support/run_fixture.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "report/assets.h"
 #include "report/html.h"
-#include "../support/run_fixture.h"
 
 #include <jansson.h>
 #include <setjmp.h>

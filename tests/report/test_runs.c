@@ -1,5 +1,5 @@
-#include "report/runs.h"
 #include "../support/run_fixture.h"
+#include "report/runs.h"
 
 #include <math.h>
 #include <setjmp.h>
