@@ -94,8 +94,13 @@ function dotPlotter(e) {
 function countingPlotter(chart, plotter) {
     return e => {
         if (chart.counted) return plotter(e);
-        const context = e.drawingContext, canvas = context.canvas;
-        const look = () => new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        const canvas = e.drawingContext.canvas;
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", {willReadFrequently: true});
+        const look = () => {
+            copy.clearRect(0, 0, canvas.width, canvas.height);
+            copy.drawImage(canvas, 0, 0);
+            return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        };
         const before = look();
         plotter(e);
         const after = look();
