@@ -25,7 +25,11 @@ static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_
     TRY(batch_feed(&v->batch, l, v->engine, GRAPH_EVAL, 0));
     TRY(plan_run(&v->engine->plan[GRAPH_EVAL], &v->hooks));
     TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
-    if (!isfinite(loss)) return fail(ST_NUMERIC, "the loss of an evaluation is %g: run again with --check_nan=true to see which operator it comes from", (double)loss);
+    if (!isfinite(loss))
+        return fail(ST_NUMERIC,
+                    "the loss of an evaluation is %g: run again with --check_nan=true to see which "
+                    "operator it comes from",
+                    (double)loss);
     *ret_loss = (double)loss;
     return ST_OK;
 }

@@ -7,11 +7,11 @@
 struct str;
 
 struct facts {
-    int64_t parameters;           /* as nanoGPT counts: without positions */
-    int64_t parameters_all;       /* with them */
-    int64_t sequences, tokens;    /* of a step, all micro-steps together */
-    int64_t kernels;              /* of a step */
-    double flops, bytes;          /* of a step */
+    int64_t parameters;        /* as nanoGPT counts: without positions */
+    int64_t parameters_all;    /* with them */
+    int64_t sequences, tokens; /* of a step, all micro-steps together */
+    int64_t kernels;           /* of a step */
+    double flops, bytes;       /* of a step */
     int64_t weights, gradients, optimizer, activations, total; /* bytes of memory */
 };
 

@@ -33,10 +33,14 @@ static int64_t first_bad_bf16(const uint16_t *x, int64_t n)
 static int64_t first_bad(enum dtype dtype, const void *x, int64_t n)
 {
     switch (dtype) {
-    case DT_F32: return first_bad_f32(x, n);
-    case DT_F64: return first_bad_f64(x, n);
-    case DT_BF16: return first_bad_bf16(x, n);
-    default: return n;
+    case DT_F32:
+        return first_bad_f32(x, n);
+    case DT_F64:
+        return first_bad_f64(x, n);
+    case DT_BF16:
+        return first_bad_bf16(x, n);
+    default:
+        return n;
     }
 }
 

@@ -123,8 +123,9 @@ enum status sampler_next(struct sampler *s, int32_t *ret_token)
     TRY(s->options.cache && fits ? through_cache(s) : whole_window(s));
     for (int64_t i = 0; i < s->vocab; i++)
         if (isnan(s->logits[i]))
-            return fail(ST_NUMERIC, "the model computes no numbers: its weights are damaged, or the "
-                                    "training diverged");
+            return fail(ST_NUMERIC,
+                        "the model computes no numbers: its weights are damaged, or the "
+                        "training diverged");
     int32_t token = draw(s);
     append(s, token);
     *ret_token = token;

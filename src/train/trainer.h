@@ -45,8 +45,8 @@ struct trainer_options {
 /* Opens the data set and the engine, begins the run directory or takes it up again (init_from). A
  * directory that holds a run is refused, unless it is to be overwritten. The configuration and the arena
  * must outlive the trainer. In trainer_open.c, as trainer_close. */
-enum status trainer_open(struct trainer *t, const struct config *c,
-                         const struct trainer_options *o, struct arena *a);
+enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
+                         struct arena *a);
 /* Trains to max_iters. Ctrl-C: finishes the step, saves, and says how to go on, ST_INTERRUPTED. Writes
  * summary.json in any case, and samples.txt at the end. */
 enum status trainer_run(struct trainer *t);

@@ -68,7 +68,8 @@ static enum status load_last(struct trainer *t)
     struct checkpoint found;
     if (!checkpoint_find_last(c->out_dir, t->arena, &found)) {
         if (checkpoint_exists(c->out_dir))
-            return fail(ST_FORMAT, "no checkpoint in %s/ckpt is whole: replace the run (--overwrite)",
+            return fail(ST_FORMAT,
+                        "no checkpoint in %s/ckpt is whole: replace the run (--overwrite)",
                         c->out_dir);
         log_info("%s has no checkpoint yet: the run begins anew", c->out_dir);
         return ST_OK;
@@ -102,7 +103,8 @@ static enum status write_dir(struct trainer *t, const struct environment *enviro
     TRY(rundir_write_config(dir, t->config));
     TRY(keep_vocabulary(t->config, t->arena));
     TRY(rundir_write_plan(dir, &t->learner.engine));
-    if (environment) TRY(environment_write(environment, arena_printf(t->arena, "%s/env.json", dir)));
+    if (environment)
+        TRY(environment_write(environment, arena_printf(t->arena, "%s/env.json", dir)));
     return runlog_open(&t->log, arena_printf(t->arena, "%s/log.jsonl", dir), t->iter);
 }
 
@@ -126,14 +128,12 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     return write_dir(t, environment);
 }
 
-enum status trainer_open(struct trainer *t, const struct config *c,
-                         const struct trainer_options *o, struct arena *a)
+enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
+                         struct arena *a)
 {
     *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1};
-    t->summary = (struct run_summary){.final_train_loss = NAN,
-                                      .final_val_loss = NAN,
-                                      .best_val_loss = INFINITY,
-                                      .best_iter = -1};
+    t->summary = (struct run_summary){
+        .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
     struct str text = {0};
     config_print(c, &text);
     t->config_text = arena_strdup(a, str_text(&text));
