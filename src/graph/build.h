@@ -53,6 +53,7 @@ value g_pick_grad(struct graph *g, value ids, value dy, struct type x);
 
 value g_causal_mask(struct graph *g, value x,
                     double masked); /* (...,T,T): k > q becomes `masked` */
+value g_column_mask(struct graph *g, value x, int64_t columns, double masked); /* c >= columns */
 value g_dropout_mask(struct graph *g, value step, struct dropout drop, struct type t);
 value g_dropout(struct graph *g, value x, value step, struct dropout drop);
 

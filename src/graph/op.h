@@ -65,6 +65,10 @@ struct dropout {
     uint32_t site; /* the place in the model, the same at every rung */
 };
 
+/* Leaves of a range start at multiples of this many elements. What lies between them is zero and
+ * stays zero, so an operator may take the whole range as one tensor. */
+enum { RANGE_ALIGNMENT = 16 };
+
 union attr {
     struct {
         enum storage storage;
@@ -73,6 +77,10 @@ union attr {
     struct {
         double value; /* FILL, SCALE, OFFSET, AT_MOST, CAUSAL_MASK (what masked elements become) */
     } constant;
+    struct {
+        double value;
+        int64_t columns; /* COLUMN_MASK: columns from here on become `value` */
+    } column_mask;
     struct {
         bool ta, tb; /* C = op(A) op(B) over the last two dimensions */
     } matmul;

@@ -35,6 +35,7 @@ OP(RSQRT,            PRIMITIVE, 1, 1, shape_same,             grad_rsqrt,       
 OP(TANH,             PRIMITIVE, 1, 1, shape_same,             grad_tanh,          NULL,                    cost_pointwise, INPLACE)
 OP(ERF,              PRIMITIVE, 1, 1, shape_same,             grad_erf,           NULL,                    cost_pointwise, INPLACE)
 OP(CAUSAL_MASK,      PRIMITIVE, 1, 1, shape_square,           grad_causal_mask,   NULL,                    cost_move,     INPLACE)
+OP(COLUMN_MASK,      PRIMITIVE, 1, 1, shape_same,             grad_column_mask,   NULL,                    cost_move,     INPLACE)
 OP(DROPOUT_MASK,     PRIMITIVE, 1, 1, shape_given,            NULL,               NULL,                    cost_pointwise, 0)
 OP(CAST,             PRIMITIVE, 1, 1, shape_given,            grad_cast,          NULL,                    cost_move,     0)
 /* over rows and columns */
@@ -76,5 +77,5 @@ OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,             
 OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
 OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_softmax,  INPLACE)
 OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_softmax, INPLACE)
-OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, 0)
+OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
 /* clang-format on */

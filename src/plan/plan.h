@@ -14,8 +14,8 @@ struct backend;
 struct str;
 
 struct plan_options {
-    bool no_reuse; /* every value its own bytes */
-    bool poison; /* plan_run fills the arena with NaN first, and each value's bytes when it dies */
+    bool no_reuse;       /* every value its own bytes */
+    bool poison;         /* bytes become NaN before they are written and when their value dies */
     const char *variant; /* prefer kernels of this variant ("ref"); NULL: best first */
 };
 
@@ -25,14 +25,16 @@ struct step {
     struct kernel_call call;
     int node;
     struct cost cost;
+    int64_t scratch_offset, scratch_bytes; /* in the arena */
 };
 
-/* Where a value is and when it lives: [first, last] in steps. */
+/* Where a value is and when it lives: steps first ... last. Values that share bytes (views, in place,
+ * state) have one root. */
 struct span {
     enum storage storage;
-    int64_t offset, bytes; /* bytes from the start of the storage block */
+    int64_t offset, bytes; /* bytes, from the start of the storage block */
     int first, last;
-    int alias; /* index of the value whose bytes these are; itself if its own */
+    int root; /* the value whose bytes these are; itself if its own */
 };
 
 struct plan {
@@ -40,13 +42,11 @@ struct plan {
     const struct backend *backend;
     void *context;
     struct plan_options options;
-    struct step *step; /* one per node, same index */
+    struct step *step; /* one for each node, same index */
     int steps;
-    struct span *span;      /* of value i */
-    int64_t arena_bytes;    /* values and scratch */
-    int64_t scratch_offset; /* of the one block that all kernels' scratch shares */
-    int64_t scratch_bytes;
-    char *arena_base; /* after plan_bind */
+    struct span *span;         /* of value i */
+    int64_t arena_bytes;       /* values and scratch */
+    char *base[STORAGE_COUNT]; /* after plan_bind */
 };
 
 struct storage_blocks {
@@ -67,7 +67,8 @@ enum status plan_build(struct plan *p, const struct graph *g, const struct backe
                        void *context, const struct plan_options *options, struct arena *a);
 void plan_release(struct plan *p);
 
-/* Grows the blocks' sizes to what the plan needs; call for every plan, then storage_alloc once. */
+/* Grows the blocks' sizes to what the plan needs; call for every plan, then storage_alloc once. Two
+ * storage_blocks may share a block: an address that is already set is kept, and freed by its owner. */
 void storage_reserve(struct storage_blocks *s, const struct plan *p);
 enum status storage_alloc(struct storage_blocks *s);
 void storage_free(struct storage_blocks *s);

@@ -1,0 +1,97 @@
+#include "backend/backend.h"
+
+#include "backend/cpu/cpu_kernels.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct cpu_context {
+    int64_t event_ns[BACKEND_EVENTS];
+};
+
+static enum status cpu_open(int device, void **ret_ctx)
+{
+    if (device != 0)
+        return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together",
+                    device);
+    *ret_ctx = calloc(1, sizeof(struct cpu_context));
+    BUG_IF(!*ret_ctx, "no host memory");
+    return ST_OK;
+}
+
+static void cpu_close(void *ctx)
+{
+    free(ctx);
+}
+
+static enum status cpu_alloc(void *ctx, int64_t size, void **ret_mem)
+{
+    (void)ctx;
+    enum { SMALL_ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
+    size_t alignment = size < HUGE_PAGE ? SMALL_ALIGNMENT : HUGE_PAGE;
+    size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
+    void *mem = aligned_alloc(alignment, bytes);
+    if (!mem)
+        return fail(ST_UNSUPPORTED,
+                    "%.1f MiB of memory are not to be had; try a smaller batch_size or model",
+                    (double)size / (1 << 20));
+#ifdef MADV_HUGEPAGE
+    /* Large pages save translation misses; a kernel without them says no, and nothing is lost. */
+    if (alignment == HUGE_PAGE) (void)madvise(mem, bytes, MADV_HUGEPAGE);
+#endif
+    memset(mem, 0, bytes);
+    *ret_mem = mem;
+    return ST_OK;
+}
+
+static void cpu_free(void *ctx, void *mem)
+{
+    (void)ctx;
+    free(mem);
+}
+
+static enum status cpu_copy(void *ctx, void *dst, const void *src, int64_t size)
+{
+    (void)ctx;
+    if (size > 0) memcpy(dst, src, (size_t)size);
+    return ST_OK;
+}
+
+static enum status cpu_sync(void *ctx)
+{
+    (void)ctx;
+    return ST_OK;
+}
+
+static enum status cpu_mark(void *ctx, int event)
+{
+    BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
+    ((struct cpu_context *)ctx)->event_ns[event] = clock_ns();
+    return ST_OK;
+}
+
+static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
+{
+    const int64_t *event_ns = ((struct cpu_context *)ctx)->event_ns;
+    BUG_IF(from < 0 || from >= BACKEND_EVENTS || to < 0 || to >= BACKEND_EVENTS, "events %d, %d",
+           from, to);
+    *ret_ms = clock_ms(event_ns[from], event_ns[to]);
+    return ST_OK;
+}
+
+const struct backend cpu_backend = {
+    .name = "cpu",
+    .kernel = cpu_kernel,
+    .row = cpu_row,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .sync = cpu_sync,
+    .mark = cpu_mark,
+    .elapsed = cpu_elapsed,
+};

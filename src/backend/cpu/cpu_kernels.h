@@ -1,0 +1,25 @@
+/* cpu_kernels.h - the groups of CPU kernels and how a row is found in them; private to backend/cpu.
+ *
+ * A group is what one library or one instruction set brings: a list of tables that ends with NULL.
+ * A table is an array of rows that ends with run == NULL. */
+#ifndef BACKEND_CPU_CPU_KERNELS_H
+#define BACKEND_CPU_CPU_KERNELS_H
+
+#include "backend/kernel.h"
+
+struct kernel_group {
+    const struct kernel *const *tables;
+    bool (*available)(void); /* NULL: every CPU runs it */
+};
+
+extern const struct kernel cast_kernels[];
+extern const struct kernel *const ref_f32_tables[];
+extern const struct kernel *const ref_f64_tables[];
+
+/* The n-th row for the call, best first, that fits and that this CPU can run; NULL: no more. */
+const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n);
+
+/* Row i of all groups; NULL after the last. */
+const struct kernel *cpu_row(int i);
+
+#endif

@@ -1,0 +1,102 @@
+/* loss.h - the reference: cross-entropy and sums of squares. A text of ref_f32.c and ref_f64.c.
+ *
+ * Rows are predictions, (N,V'); columns from `vocab` on are padding. */
+#ifndef BACKEND_CPU_REF_LOSS_H
+#define BACKEND_CPU_REF_LOSS_H
+
+#include "backend/cpu/ref/ref.h"
+
+static double log_sum_exp(const real *x, int64_t n)
+{
+    double max = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) max = fmax(max, (double)x[i]);
+    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - max);
+    return max + log(sum);
+}
+
+/* d = (softmax - one-hot) factor; 0 where the column is padding; d may be x. */
+static void loss_grad_row(const struct kernel_call *c, const real *x, real *d, int32_t target,
+                          double lse, double factor)
+{
+    int64_t vocab = c->attr->loss.vocab;
+    for (int64_t v = 0; v < type_columns(&c->in_type[0]); v++) {
+        double p = v < vocab ? exp((double)x[v] - lse) : 0;
+        d[v] = (real)((v == target ? p - 1 : p) * factor);
+    }
+}
+
+/* logits (...,V'), targets (...) -> loss (1), lse (...) */
+static enum status run_cross_entropy(const struct kernel_call *c)
+{
+    const real *logits = c->in[0];
+    const int32_t *targets = c->in[1];
+    real *loss = c->out[0], *lse = c->out[1];
+    int64_t N = type_rows(&c->in_type[0]), V = type_columns(&c->in_type[0]);
+    TRY(check_ids(targets, N, c->attr->loss.vocab));
+    double sum = 0;
+    for (int64_t row = 0; row < N; row++) {
+        double row_lse = log_sum_exp(logits + row * V, c->attr->loss.vocab);
+        sum += row_lse - (double)logits[row * V + targets[row]];
+        lse[row] = (real)row_lse;
+    }
+    *loss = (real)(sum / (double)N);
+    return ST_OK;
+}
+
+/* logits (...,V'), targets (...), lse (...), dloss (1) -> dlogits (...,V') */
+static enum status run_cross_entropy_grad(const struct kernel_call *c)
+{
+    const real *logits = c->in[0], *lse = c->in[2], *dloss = c->in[3];
+    const int32_t *targets = c->in[1];
+    real *dlogits = c->out[0];
+    int64_t N = type_rows(&c->in_type[0]), V = type_columns(&c->in_type[0]);
+    TRY(check_ids(targets, N, c->attr->loss.vocab));
+    for (int64_t row = 0; row < N; row++)
+        loss_grad_row(c, logits + row * V, dlogits + row * V, targets[row], (double)lse[row],
+                      (double)*dloss / (double)N);
+    return ST_OK;
+}
+
+/* logits (...,V'), targets (...), dloss (1) -> dlogits (...,V'), loss (1) */
+static enum status run_cross_entropy_both(const struct kernel_call *c)
+{
+    const real *logits = c->in[0], *dloss = c->in[2];
+    const int32_t *targets = c->in[1];
+    real *dlogits = c->out[0], *loss = c->out[1];
+    int64_t N = type_rows(&c->in_type[0]), V = type_columns(&c->in_type[0]);
+    TRY(check_ids(targets, N, c->attr->loss.vocab));
+    double sum = 0;
+    for (int64_t row = 0; row < N; row++) {
+        double lse = log_sum_exp(logits + row * V, c->attr->loss.vocab);
+        sum += lse - (double)logits[row * V + targets[row]];
+        loss_grad_row(c, logits + row * V, dlogits + row * V, targets[row], lse,
+                      (double)*dloss / (double)N);
+    }
+    *loss = (real)(sum / (double)N);
+    return ST_OK;
+}
+
+static enum status run_sum_squares(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    double sum = 0;
+    for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++) sum += (double)x[i] * (double)x[i];
+    *(real *)c->out[0] = (real)sum;
+    return ST_OK;
+}
+
+const struct kernel REF(ref_loss)[] = {
+    {.op = OP_CROSS_ENTROPY, .variant = "ref", .fits = fits_int_1, .run = run_cross_entropy},
+    {.op = OP_CROSS_ENTROPY_GRAD,
+     .variant = "ref",
+     .fits = fits_int_1,
+     .run = run_cross_entropy_grad},
+    {.op = OP_CROSS_ENTROPY_BOTH,
+     .variant = "ref",
+     .fits = fits_int_1,
+     .run = run_cross_entropy_both},
+    {.op = OP_SUM_SQUARES, .variant = "ref", .fits = fits_real, .run = run_sum_squares},
+    {.run = NULL},
+};
+
+#endif

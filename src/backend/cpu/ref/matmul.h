@@ -1,0 +1,77 @@
+/* matmul.h - the reference: matrix products. A text of ref_f32.c and ref_f64.c. */
+#ifndef BACKEND_CPU_REF_MATMUL_H
+#define BACKEND_CPU_REF_MATMUL_H
+
+#include "backend/cpu/ref/ref.h"
+
+/* One product: element (m,k) of A is a[m*am + k*ak], so a transpose is a pair of strides. */
+struct product {
+    const real *a, *b, *bias; /* bias (N) or NULL */
+    real *out;                /* (M,N) */
+    int64_t M, N, K, am, ak, bk, bn;
+};
+
+static void multiply(const struct product *p)
+{
+    for (int64_t m = 0; m < p->M; m++)
+        for (int64_t n = 0; n < p->N; n++) {
+            double sum = p->bias ? (double)p->bias[n] : 0;
+            for (int64_t k = 0; k < p->K; k++)
+                sum += (double)p->a[m * p->am + k * p->ak] * (double)p->b[k * p->bk + n * p->bn];
+            p->out[m * p->N + n] = (real)sum;
+        }
+}
+
+/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); b of rank 2 serves every matrix of a. */
+static enum status run_matmul(const struct kernel_call *c)
+{
+    const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];
+    bool ta = c->attr->matmul.ta, tb = c->attr->matmul.tb;
+    int64_t a_columns = type_columns(at), b_columns = type_columns(bt);
+    struct product p = {
+        .M = ot->dim[ot->rank - 2],
+        .N = type_columns(ot),
+        .K = at->dim[ta ? at->rank - 2 : at->rank - 1],
+        .am = ta ? 1 : a_columns,
+        .ak = ta ? a_columns : 1,
+        .bk = tb ? 1 : b_columns,
+        .bn = tb ? b_columns : 1,
+    };
+    int64_t b_step = bt->rank == 2 ? 0 : p.K * p.N;
+    for (int64_t i = 0; i < type_elements(ot) / (p.M * p.N); i++) {
+        p.a = (const real *)c->in[0] + i * p.M * p.K;
+        p.b = (const real *)c->in[1] + i * b_step;
+        p.out = (real *)c->out[0] + i * p.M * p.N;
+        multiply(&p);
+    }
+    return ST_OK;
+}
+
+/* x (...,K), w (K,N) or with tb (N,K), bias (N) -> (...,N) */
+static enum status run_linear(const struct kernel_call *c)
+{
+    bool tb = c->attr->linear.tb;
+    int64_t K = type_columns(&c->in_type[0]), N = type_columns(&c->out_type[0]);
+    multiply(&(struct product){
+        .a = c->in[0],
+        .b = c->in[1],
+        .bias = c->in[2],
+        .out = c->out[0],
+        .M = type_rows(&c->in_type[0]),
+        .N = N,
+        .K = K,
+        .am = K,
+        .ak = 1,
+        .bk = tb ? 1 : N,
+        .bn = tb ? K : 1,
+    });
+    return ST_OK;
+}
+
+const struct kernel REF(ref_matmul)[] = {
+    {.op = OP_MATMUL, .variant = "ref", .fits = fits_real, .run = run_matmul},
+    {.op = OP_LINEAR, .variant = "ref", .fits = fits_real, .run = run_linear},
+    {.run = NULL},
+};
+
+#endif

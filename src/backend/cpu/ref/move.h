@@ -1,0 +1,158 @@
+/* move.h - the reference: heads, tables of embeddings, picked elements, constants.
+ * A text of ref_f32.c and ref_f64.c. */
+#ifndef BACKEND_CPU_REF_MOVE_H
+#define BACKEND_CPU_REF_MOVE_H
+
+#include "backend/cpu/ref/ref.h"
+
+static enum status run_fill(const struct kernel_call *c)
+{
+    real *out = c->out[0];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        out[i] = (real)c->attr->constant.value;
+    return ST_OK;
+}
+
+/* Where a row of D elements of part p, head h, is in (B,T,P*H*D). */
+static int64_t packed_row(const struct type *heads, int64_t parts, int64_t p, int64_t row)
+{
+    int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3]; /* row counts (B,H,T) */
+    int64_t b = row / (H * T), h = row / T % H, t = row % T;
+    return (((b * T + t) * parts + p) * H + h) * D;
+}
+
+/* x (B,T,P*H*D) -> P of (B,H,T,D) */
+static enum status run_split_heads(const struct kernel_call *c)
+{
+    const struct type *heads = &c->out_type[0];
+    int64_t D = type_columns(heads);
+    for (int p = 0; p < c->n_out; p++)
+        for (int64_t row = 0; row < type_rows(heads); row++)
+            memcpy((real *)c->out[p] + row * D,
+                   (const real *)c->in[0] + packed_row(heads, c->n_out, p, row),
+                   (size_t)D * sizeof(real));
+    return ST_OK;
+}
+
+/* P of (B,H,T,D) -> (B,T,P*H*D) */
+static enum status run_merge_heads(const struct kernel_call *c)
+{
+    const struct type *heads = &c->in_type[0];
+    int64_t D = type_columns(heads);
+    for (int p = 0; p < c->n_in; p++)
+        for (int64_t row = 0; row < type_rows(heads); row++)
+            memcpy((real *)c->out[0] + packed_row(heads, c->n_in, p, row),
+                   (const real *)c->in[p] + row * D, (size_t)D * sizeof(real));
+    return ST_OK;
+}
+
+/* table (V,C), ids (...) -> (...,C) */
+static enum status run_embed(const struct kernel_call *c)
+{
+    const real *table = c->in[0];
+    const int32_t *ids = c->in[1];
+    real *out = c->out[0];
+    int64_t C = type_columns(&c->in_type[0]), n = type_elements(&c->in_type[1]);
+    TRY(check_ids(ids, n, c->in_type[0].dim[0]));
+    for (int64_t i = 0; i < n; i++)
+        memcpy(out + i * C, table + ids[i] * C, (size_t)C * sizeof(real));
+    return ST_OK;
+}
+
+static int64_t scratch_embed_grad(const struct kernel_call *c)
+{
+    return (c->out_type[0].dim[0] + type_elements(&c->in_type[0])) * (int64_t)sizeof(int32_t);
+}
+
+/* ids (...), dy (...,C) -> (V,C): row v is the sum of dy's rows whose id is v. The places of each id
+ * are chained in the scratch, lowest first, so each row is summed in order and written once. */
+static enum status run_embed_grad(const struct kernel_call *c)
+{
+    const int32_t *ids = c->in[0];
+    const real *dy = c->in[1];
+    real *out = c->out[0];
+    int64_t V = c->out_type[0].dim[0], C = type_columns(&c->out_type[0]);
+    int64_t n = type_elements(&c->in_type[0]);
+    int32_t *first = c->scratch, *next = first + V;
+    TRY(check_ids(ids, n, V));
+    for (int64_t v = 0; v < V; v++) first[v] = -1;
+    for (int64_t i = n - 1; i >= 0; i--) {
+        next[i] = first[ids[i]];
+        first[ids[i]] = (int32_t)i;
+    }
+    for (int64_t v = 0; v < V; v++)
+        for (int64_t j = 0; j < C; j++) {
+            double sum = 0;
+            for (int32_t i = first[v]; i >= 0; i = next[i]) sum += (double)dy[i * C + j];
+            out[v * C + j] = (real)sum;
+        }
+    return ST_OK;
+}
+
+static bool fits_embed_sum(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 1 << 1 | 1 << 3 | 1 << 4);
+}
+
+/* tokens (V,C), ids (B,T), positions (P,C), places (T), step -> dropout(token + position) (B,T,C) */
+static enum status run_embed_sum(const struct kernel_call *c)
+{
+    const real *tokens = c->in[0], *positions = c->in[2];
+    const int32_t *ids = c->in[1], *places = c->in[3], *step = c->in[4];
+    real *out = c->out[0];
+    int64_t C = type_columns(&c->in_type[0]), T = type_elements(&c->in_type[3]);
+    int64_t n = type_elements(&c->in_type[1]);
+    TRY(check_ids(ids, n, c->in_type[0].dim[0]));
+    TRY(check_ids(places, T, c->in_type[2].dim[0]));
+    for (int64_t row = 0; row < n; row++)
+        for (int64_t i = 0; i < C; i++) {
+            double sum =
+                (double)tokens[ids[row] * C + i] + (double)positions[places[row % T] * C + i];
+            out[row * C + i] =
+                (real)(sum * keep_element(&c->attr->drop, step, &c->out_type[0], row * C + i));
+        }
+    return ST_OK;
+}
+
+/* x (...,V), ids (...) -> (...,1) */
+static enum status run_pick(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    const int32_t *ids = c->in[1];
+    real *out = c->out[0];
+    int64_t V = type_columns(&c->in_type[0]), n = type_elements(&c->in_type[1]);
+    TRY(check_ids(ids, n, V));
+    for (int64_t row = 0; row < n; row++) out[row] = x[row * V + ids[row]];
+    return ST_OK;
+}
+
+/* ids (...), dy (...,1) -> (...,V): dy at the id, 0 elsewhere */
+static enum status run_pick_grad(const struct kernel_call *c)
+{
+    const int32_t *ids = c->in[0];
+    const real *dy = c->in[1];
+    real *out = c->out[0];
+    int64_t V = type_columns(&c->out_type[0]), n = type_elements(&c->in_type[0]);
+    TRY(check_ids(ids, n, V));
+    for (int64_t row = 0; row < n; row++)
+        for (int64_t v = 0; v < V; v++) out[row * V + v] = v == ids[row] ? dy[row] : 0;
+    return ST_OK;
+}
+
+const struct kernel REF(ref_move)[] = {
+    {.op = OP_FILL, .variant = "ref", .fits = fits_real, .run = run_fill},
+    {.op = OP_SPLIT_HEADS, .variant = "ref", .fits = fits_real, .run = run_split_heads},
+    {.op = OP_MERGE_HEADS, .variant = "ref", .fits = fits_real, .run = run_merge_heads},
+    {.op = OP_EMBED, .variant = "ref", .fits = fits_int_1, .run = run_embed},
+    {.op = OP_EMBED_GRAD,
+     .variant = "ref",
+     .fits = fits_int_0,
+     .scratch_bytes = scratch_embed_grad,
+     .run = run_embed_grad},
+    {.op = OP_EMBED_SUM, .variant = "ref", .fits = fits_embed_sum, .run = run_embed_sum},
+    {.op = OP_PICK, .variant = "ref", .fits = fits_int_1, .run = run_pick},
+    {.op = OP_PICK_GRAD, .variant = "ref", .fits = fits_int_0, .run = run_pick_grad},
+    {.run = NULL},
+};
+
+#endif

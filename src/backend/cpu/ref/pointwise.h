@@ -1,0 +1,236 @@
+/* pointwise.h - the reference: element by element. A text of ref_f32.c and ref_f64.c. */
+#ifndef BACKEND_CPU_REF_POINTWISE_H
+#define BACKEND_CPU_REF_POINTWISE_H
+
+#include "backend/cpu/ref/ref.h"
+
+/* out[i] = f(a[i], b[...]): b is of the same shape, one element, one per row, or repeated. */
+static enum status binary(const struct kernel_call *c, double (*f)(double, double))
+{
+    const real *a = c->in[0], *b = c->in[1];
+    real *out = c->out[0];
+    enum broadcast kind = type_broadcast(&c->in_type[0], &c->in_type[1]);
+    int64_t columns = type_columns(&c->in_type[0]), trailing = type_elements(&c->in_type[1]);
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) {
+        int64_t j = kind == BROADCAST_SCALAR     ? 0
+                    : kind == BROADCAST_ROW      ? i / columns
+                    : kind == BROADCAST_TRAILING ? i % trailing
+                                                 : i;
+        out[i] = (real)f((double)a[i], (double)b[j]);
+    }
+    return ST_OK;
+}
+
+/* out[i] = f(x[i], the constant of the node). */
+static enum status unary(const struct kernel_call *c, double (*f)(double x, double constant))
+{
+    const real *x = c->in[0];
+    real *out = c->out[0];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        out[i] = (real)f((double)x[i], c->attr->constant.value);
+    return ST_OK;
+}
+
+static double add(double a, double b)
+{
+    return a + b;
+}
+static double sub(double a, double b)
+{
+    return a - b;
+}
+static double mul(double a, double b)
+{
+    return a * b;
+}
+static double divide(double a, double b)
+{
+    return a / b;
+}
+static double at_most(double x, double limit)
+{
+    return x > limit ? limit : x; /* a NaN stays one */
+}
+static double exp_of(double x, double unused)
+{
+    (void)unused;
+    return exp(x);
+}
+static double log_of(double x, double unused)
+{
+    (void)unused;
+    return log(x);
+}
+static double sqrt_of(double x, double unused)
+{
+    (void)unused;
+    return sqrt(x);
+}
+static double rsqrt_of(double x, double unused)
+{
+    (void)unused;
+    return 1 / sqrt(x);
+}
+static double tanh_of(double x, double unused)
+{
+    (void)unused;
+    return tanh(x);
+}
+static double erf_of(double x, double unused)
+{
+    (void)unused;
+    return erf(x);
+}
+
+static enum status run_add(const struct kernel_call *c)
+{
+    return binary(c, add);
+}
+static enum status run_sub(const struct kernel_call *c)
+{
+    return binary(c, sub);
+}
+static enum status run_mul(const struct kernel_call *c)
+{
+    return binary(c, mul);
+}
+static enum status run_div(const struct kernel_call *c)
+{
+    return binary(c, divide);
+}
+static enum status run_scale(const struct kernel_call *c)
+{
+    return unary(c, mul);
+}
+static enum status run_offset(const struct kernel_call *c)
+{
+    return unary(c, add);
+}
+static enum status run_at_most(const struct kernel_call *c)
+{
+    return unary(c, at_most);
+}
+static enum status run_exp(const struct kernel_call *c)
+{
+    return unary(c, exp_of);
+}
+static enum status run_log(const struct kernel_call *c)
+{
+    return unary(c, log_of);
+}
+static enum status run_sqrt(const struct kernel_call *c)
+{
+    return unary(c, sqrt_of);
+}
+static enum status run_rsqrt(const struct kernel_call *c)
+{
+    return unary(c, rsqrt_of);
+}
+static enum status run_tanh(const struct kernel_call *c)
+{
+    return unary(c, tanh_of);
+}
+static enum status run_erf(const struct kernel_call *c)
+{
+    return unary(c, erf_of);
+}
+
+/* x (...,T,T): above the diagonal, where k > q, the constant. */
+static enum status run_causal_mask(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    real *out = c->out[0];
+    int64_t T = type_columns(&c->in_type[0]);
+    for (int64_t row = 0; row < type_rows(&c->in_type[0]); row++)
+        for (int64_t k = 0; k < T; k++)
+            out[row * T + k] = k > row % T ? (real)c->attr->constant.value : x[row * T + k];
+    return ST_OK;
+}
+
+/* x (...,C): columns from attr.columns on become the constant. */
+static enum status run_column_mask(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    real *out = c->out[0];
+    int64_t C = type_columns(&c->in_type[0]);
+    for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
+        out[i] = i % C >= c->attr->column_mask.columns ? (real)c->attr->column_mask.value : x[i];
+    return ST_OK;
+}
+
+static enum status run_dropout_mask(const struct kernel_call *c)
+{
+    const int32_t *step = c->in[0];
+    real *out = c->out[0];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        out[i] = (real)keep_element(&c->attr->drop, step, &c->out_type[0], i);
+    return ST_OK;
+}
+
+static enum status run_dropout(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    const int32_t *step = c->in[1];
+    real *out = c->out[0];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        out[i] = (real)((double)x[i] * keep_element(&c->attr->drop, step, &c->out_type[0], i));
+    return ST_OK;
+}
+
+/* gelu(x) = x Phi(x), Phi the normal distribution's sum function; or its tanh approximation. */
+static double gelu(double x, bool approximate)
+{
+    if (!approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+    return 0.5 * x * (1 + tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static double gelu_slope(double x, bool approximate)
+{
+    if (!approximate)
+        return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+    double t = tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(M_2_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
+static enum status run_gelu(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    real *out = c->out[0];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        out[i] = (real)gelu((double)x[i], c->attr->gelu.tanh);
+    return ST_OK;
+}
+
+static enum status run_gelu_grad(const struct kernel_call *c)
+{
+    const real *dy = c->in[0], *x = c->in[1];
+    real *dx = c->out[0];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        dx[i] = (real)((double)dy[i] * gelu_slope((double)x[i], c->attr->gelu.tanh));
+    return ST_OK;
+}
+
+const struct kernel REF(ref_pointwise)[] = {
+    {.op = OP_ADD, .variant = "ref", .fits = fits_real, .run = run_add},
+    {.op = OP_SUB, .variant = "ref", .fits = fits_real, .run = run_sub},
+    {.op = OP_MUL, .variant = "ref", .fits = fits_real, .run = run_mul},
+    {.op = OP_DIV, .variant = "ref", .fits = fits_real, .run = run_div},
+    {.op = OP_SCALE, .variant = "ref", .fits = fits_real, .run = run_scale},
+    {.op = OP_OFFSET, .variant = "ref", .fits = fits_real, .run = run_offset},
+    {.op = OP_AT_MOST, .variant = "ref", .fits = fits_real, .run = run_at_most},
+    {.op = OP_EXP, .variant = "ref", .fits = fits_real, .run = run_exp},
+    {.op = OP_LOG, .variant = "ref", .fits = fits_real, .run = run_log},
+    {.op = OP_SQRT, .variant = "ref", .fits = fits_real, .run = run_sqrt},
+    {.op = OP_RSQRT, .variant = "ref", .fits = fits_real, .run = run_rsqrt},
+    {.op = OP_TANH, .variant = "ref", .fits = fits_real, .run = run_tanh},
+    {.op = OP_ERF, .variant = "ref", .fits = fits_real, .run = run_erf},
+    {.op = OP_CAUSAL_MASK, .variant = "ref", .fits = fits_real, .run = run_causal_mask},
+    {.op = OP_COLUMN_MASK, .variant = "ref", .fits = fits_real, .run = run_column_mask},
+    {.op = OP_DROPOUT_MASK, .variant = "ref", .fits = fits_int_0, .run = run_dropout_mask},
+    {.op = OP_DROPOUT, .variant = "ref", .fits = fits_int_1, .run = run_dropout},
+    {.op = OP_GELU, .variant = "ref", .fits = fits_real, .run = run_gelu},
+    {.op = OP_GELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_gelu_grad},
+    {.run = NULL},
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* ref.h - what the texts of this folder share.
+ *
+ * The reference kernels are one text, compiled twice, by ref_f32.c and ref_f64.c: `real` is the type
+ * of every tensor but the integer ones. They say what an operator means, in plain loops; arithmetic
+ * and sums are in double, in index order, so that a run repeats bit for bit, and one rounding remains
+ * at the store. Where out may be the same memory as in, an element is read before it is written. */
+#ifndef BACKEND_CPU_REF_REF_H
+#define BACKEND_CPU_REF_REF_H
+
+#include "backend/kernel.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifndef REAL /* a text looked at alone is the float one */
+#define REAL       float
+#define REAL_DTYPE DT_F32
+#define REF(name)  name##_f32
+#endif
+
+typedef REAL real;
+
+/* True if the inputs whose bit is set in `ints` are integers, and all else is real. */
+static inline bool fits_with_ints(const struct kernel_call *c, unsigned ints)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in_type[i].dtype != (ints >> i & 1 ? DT_I32 : REAL_DTYPE)) return false;
+    for (int i = 0; i < c->n_out; i++)
+        if (c->out_type[i].dtype != REAL_DTYPE) return false;
+    return true;
+}
+
+static inline bool fits_real(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 0);
+}
+
+/* Only that input is an integer tensor: ids, targets, the step. */
+static inline bool fits_int_0(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 1 << 0);
+}
+
+static inline bool fits_int_1(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 1 << 1);
+}
+
+static inline bool fits_int_2(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 1 << 2);
+}
+
+static inline bool fits_int_4(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 1 << 4);
+}
+
+/* What dropout multiplies element i of a flattened tensor with: 0, or the scale of what is kept. */
+static inline double keep_pointwise(const struct dropout *d, const int32_t *step, int64_t i)
+{
+    if (d->threshold == 0) return 1.0;
+    struct rng_words r =
+        dropout_pointwise(d->seed, d->site, (uint32_t)*step, (uint64_t)(i / 16)); /* 16 bytes */
+    int byte = (int)(r.w[i % 16 / 4] >> (8 * (i % 4)) & 0xff);
+    return byte >= d->threshold ? (double)dropout_scale(d->threshold) : 0.0;
+}
+
+/* The same for element (q,k) of attention matrix bh = b*H + h. */
+static inline double keep_attention(const struct dropout *d, const int32_t *step, int64_t bh,
+                                    int64_t q, int64_t k)
+{
+    if (d->threshold == 0) return 1.0;
+    int byte = dropout_attention_byte(d->seed, d->site, (uint32_t)*step, (uint32_t)bh, (uint32_t)q,
+                                      (uint32_t)k);
+    return byte >= d->threshold ? (double)dropout_scale(d->threshold) : 0.0;
+}
+
+/* The same for element i of a tensor of type t, whatever the pattern. */
+static inline double keep_element(const struct dropout *d, const int32_t *step,
+                                  const struct type *t, int64_t i)
+{
+    if (d->pattern == DROPOUT_POINTWISE) return keep_pointwise(d, step, i);
+    int64_t columns = type_columns(t), rows = t->dim[t->rank - 2]; /* (B,H,T,T) */
+    return keep_attention(d, step, i / columns / rows, i / columns % rows, i % columns);
+}
+
+/* Ids that would reach outside their table. */
+static inline enum status check_ids(const int32_t *ids, int64_t n, int64_t below)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= below)
+            return fail(ST_FORMAT,
+                        "id %d at place %lld is not in 0 ... %lld; is the data of "
+                        "another vocabulary?",
+                        (int)ids[i], (long long)i, (long long)below - 1);
+    return ST_OK;
+}
+
+#endif

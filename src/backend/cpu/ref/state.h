@@ -1,0 +1,50 @@
+/* state.h - the reference: what is written in place. A text of ref_f32.c and ref_f64.c. */
+#ifndef BACKEND_CPU_REF_STATE_H
+#define BACKEND_CPU_REF_STATE_H
+
+#include "backend/cpu/ref/ref.h"
+
+static enum status run_store(const struct kernel_call *c)
+{
+    memmove(c->out[0], c->in[1], (size_t)type_bytes(&c->out_type[0]));
+    return ST_OK;
+}
+
+static enum status run_accumulate(const struct kernel_call *c)
+{
+    real *sum = c->out[0];
+    const real *x = c->in[1];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        sum[i] = (real)((double)sum[i] + (double)x[i]);
+    return ST_OK;
+}
+
+/* w, m, v in place; g of the same type; lr, bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, clip (1) */
+static enum status run_adamw(const struct kernel_call *c)
+{
+    real *w = c->out[0], *m = c->out[1], *v = c->out[2];
+    const real *g = c->in[3];
+    double lr = (double)*(const real *)c->in[4], clip = (double)*(const real *)c->in[7];
+    double bias1 = (double)*(const real *)c->in[5], bias2 = (double)*(const real *)c->in[6];
+    double beta1 = c->attr->adamw.beta1, beta2 = c->attr->adamw.beta2;
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) {
+        double gi = (double)g[i] * clip, wi = (double)w[i];
+        if (i < c->attr->adamw.decay_elements) wi *= 1 - lr * c->attr->adamw.weight_decay;
+        double mi = beta1 * (double)m[i] + (1 - beta1) * gi;
+        double vi = beta2 * (double)v[i] + (1 - beta2) * gi * gi;
+        wi -= lr / bias1 * mi / (sqrt(vi) / sqrt(bias2) + c->attr->adamw.eps);
+        w[i] = (real)wi;
+        m[i] = (real)mi;
+        v[i] = (real)vi;
+    }
+    return ST_OK;
+}
+
+const struct kernel REF(ref_state)[] = {
+    {.op = OP_STORE, .variant = "ref", .fits = fits_real, .run = run_store},
+    {.op = OP_ACCUMULATE, .variant = "ref", .fits = fits_real, .run = run_accumulate},
+    {.op = OP_ADAMW, .variant = "ref", .fits = fits_real, .run = run_adamw},
+    {.run = NULL},
+};
+
+#endif

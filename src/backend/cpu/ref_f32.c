@@ -1,0 +1,19 @@
+/* The reference kernels in float: the texts of ref/ with real = float. */
+#define REAL       float
+#define REAL_DTYPE DT_F32
+#define REF(name)  name##_f32
+
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/ref/attention.h"
+#include "backend/cpu/ref/loss.h"
+#include "backend/cpu/ref/matmul.h"
+#include "backend/cpu/ref/move.h"
+#include "backend/cpu/ref/norm.h"
+#include "backend/cpu/ref/pointwise.h"
+#include "backend/cpu/ref/rows.h"
+#include "backend/cpu/ref/state.h"
+
+const struct kernel *const ref_f32_tables[] = {
+    REF(ref_pointwise), REF(ref_rows), REF(ref_matmul), REF(ref_move), REF(ref_norm),
+    REF(ref_attention), REF(ref_loss), REF(ref_state),  NULL,
+};

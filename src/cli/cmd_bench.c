@@ -1,0 +1,99 @@
+/* strobe bench CONFIG: a training step beside its own matrix products, interleaved, with spread. */
+#include "backend/backend.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "config/config.h"
+#include "measure/bench_step.h"
+#include "train/engine.h"
+
+#include <stdio.h>
+
+static const int64_t VOCAB =
+    65; /* random tokens stand for the text; the characters of tiny Shakespeare */
+
+static void show(void *user, int done)
+{
+    progress_show(user, done, "");
+}
+
+static void print_row(const char *what, const struct stats *s, const char *unit)
+{
+    printf("%-28s %9.3f %9.3f %9.3f %9.3f %9.3f  %s\n", what, s->median, s->mean, s->std, s->min,
+           s->p95, unit);
+}
+
+static void print_text(const struct engine *e, const struct bench_step *b)
+{
+    double tokens = (double)(e->config->data.batch_size * e->model.config.block_size);
+    printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
+    print_row("training step", &b->step, "ms");
+    print_row("its matrix products alone", &b->products, "ms");
+    print_row("step / products", &b->ratio, "x");
+    printf("%.3g GFLOP in products, %.0f GFLOP/s; %.0f tokens/s; first step %.1f ms\n",
+           b->product_flops * 1e-9, b->product_flops * 1e-6 / b->products.median,
+           tokens * 1e3 / b->step.median, b->first_ms);
+}
+
+static void print_json_row(const char *what, const struct stats *s)
+{
+    printf(
+        "\"%s\":{\"n\":%d,\"median\":%.6g,\"mean\":%.6g,\"std\":%.6g,\"min\":%.6g,\"p95\":%.6g},",
+        what, s->n, s->median, s->mean, s->std, s->min, s->p95);
+}
+
+static void print_json(const struct bench_step *b)
+{
+    printf("{\"v\":1,");
+    print_json_row("step_ms", &b->step);
+    print_json_row("products_ms", &b->products);
+    print_json_row("ratio", &b->ratio);
+    printf("\"product_flops\":%.9g,\"first_ms\":%.6g}\n", b->product_flops, b->first_ms);
+}
+
+static enum status measure(const struct config *c, int64_t warmup, int64_t steps, bool json,
+                           struct arena *a)
+{
+    struct engine e;
+    struct bench_step b;
+    struct progress progress;
+    TRY(engine_open(&e, c, VOCAB, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", a));
+    gpt_draw(&e.model, e.storage.base[STORAGE_WEIGHTS]);
+    progress_start(&progress, "bench", 0, warmup + steps);
+    enum status st = bench_step_run(&e, (int)warmup, (int)steps, show, &progress, &b);
+    progress_end(&progress);
+    if (st == ST_OK && json)
+        print_json(&b);
+    else if (st == ST_OK)
+        print_text(&e, &b);
+    engine_close(&e);
+    return st;
+}
+
+enum status cmd_bench(int argc, char **argv)
+{
+    int64_t warmup = 5, steps = 50;
+    bool json = false;
+    const struct opt options[] = {
+        {"warmup", OPT_INT, &warmup, "N", "pairs that are not counted (5)"},
+        {"steps", OPT_INT, &steps, "N", "pairs that are (50)"},
+        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {0},
+    };
+    struct arena a = {0};
+    struct config c;
+    enum status st = ST_OK;
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (argc < 1) return fail(ST_USAGE, "which configuration? strobe bench configs/NAME.conf");
+    if (warmup < 0 || steps < 1) return fail(ST_USAGE, "--warmup is 0 or more, --steps 1 or more");
+    config_init(&c);
+    TRY_OUT(st, config_read(&c, argv[0], &a));
+    for (int i = 1; i < argc; i++) TRY_OUT(st, config_set(&c, argv[i], &a));
+    TRY_OUT(st, config_check(&c));
+    threads_set(c.plan.threads);
+    TRY_OUT(st, measure(&c, warmup, steps, json, &a));
+out:
+    arena_release(&a);
+    return st;
+}

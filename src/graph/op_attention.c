@@ -1,0 +1,184 @@
+/* Attention: the operator that never stores its T x T matrices, and the small ones it is made of.
+ *
+ * The expansion is the definition: slow attention is it, and every fast kernel is compared with it. */
+#include "graph/build.h"
+#include "graph/op_rules.h"
+
+#include <math.h>
+
+static const int PACKED = 3; /* q, k and v beside each other */
+
+/* qkv (B,T,3C), step (1) -> y (B,T,C), log-sum-exp (B,H,T) */
+enum status shape_attention(struct node *n, const struct type *in, const struct type *given,
+                            struct type *out)
+{
+    (void)given;
+    int64_t H = n->attr.attention.heads;
+    char t[TYPE_TEXT];
+    if (in[0].rank != 3 || H < 1 || in[0].dim[2] % (PACKED * H))
+        return fail(ST_USAGE, "%s is not packed q, k, v of %lld heads", type_text(t, &in[0]),
+                    (long long)H);
+    int64_t B = in[0].dim[0], T = in[0].dim[1], C = in[0].dim[2] / PACKED;
+    out[0] = type_3d(in[0].dtype, B, T, C);
+    out[1] = type_3d(in[0].dtype == DT_F64 ? DT_F64 : DT_F32, B, H, T);
+    n->n_out = 2;
+    return ST_OK;
+}
+
+void grad_attention(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value in[] = {dout[0], n->in[0], n->out[0], n->out[1], n->in[1]};
+    din[0] = graph_add(g, OP_ATTENTION_GRAD, &n->attr, 5, in, NULL);
+    din[1] = (value){0};
+}
+
+struct heads {
+    value q, k, v;
+    double scale;
+};
+
+static struct heads split(struct graph *g, const struct node *n, value qkv)
+{
+    value first = g_split_heads(g, qkv, n->attr.attention.heads, PACKED);
+    const struct type *t = graph_type(g, first);
+    double D = t ? (double)t->dim[3] : 1;
+    return (struct heads){first, graph_out(first, 1), graph_out(first, 2), 1 / sqrt(D)};
+}
+
+static value scores(struct graph *g, const struct node *n, const struct heads *h) /* (B,H,T,T) */
+{
+    value s = g_scale(g, g_matmul(g, h->q, h->k, false, true), h->scale);
+    return n->attr.attention.causal ? g_causal_mask(g, s, -INFINITY) : s;
+}
+
+void expand_attention(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    struct dropout drop = n->attr.attention.drop;
+    struct heads h = split(g, n, in[0]);
+    struct graph_scope here = graph_enter(g, "scores", -1);
+    value s = scores(g, n, &h);
+    graph_leave(g, here);
+    here = graph_enter(g, "softmax", -1);
+    value p = g_softmax(g, s);
+    if (drop.threshold) p = g_dropout(g, p, in[1], drop);
+    graph_leave(g, here);
+    here = graph_enter(g, "weighted_sum", -1);
+    value y = g_matmul(g, p, h.v, false, false); /* (B,H,T,D) */
+    out[0] = g_merge_heads(g, 1, &y);
+    graph_leave(g, here);
+    /* The log-sum-exp: dead code unless somebody asks for it. */
+    value max = g_max_row(g, s);
+    value sum = g_sum_row(g, g_exp(g, g_sub(g, s, max)));
+    const struct type *t = graph_type(g, max);
+    if (t) out[1] = g_reshape(g, g_add(g, max, g_log(g, sum)), type_of(t->dtype, 3, t->dim));
+}
+
+/* dy, qkv, y, log-sum-exp, step -> dqkv */
+enum status shape_attention_grad(struct node *n, const struct type *in, const struct type *given,
+                                 struct type *out)
+{
+    (void)given;
+    if (!type_same(&in[0], &in[2]) || in[3].rank != 3)
+        return fail(ST_USAGE, "the adjoint has another shape than the output");
+    out[0] = in[1];
+    n->n_out = 1;
+    return ST_OK;
+}
+
+/* FlashAttention-2 (Dao, arXiv 2307.08691, algorithm 2), with whole matrices instead of tiles:
+ * p from the log-sum-exp, delta = rowsum(dy y), ds = p (dp - delta). */
+void expand_attention_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    int H = n->attr.attention.heads;
+    struct dropout drop = n->attr.attention.drop;
+    struct heads h = split(g, n, in[1]);
+    value dy = g_split_heads(g, in[0], H, 1), y = g_split_heads(g, in[2], H, 1);
+    struct type row = *graph_type(g, in[3]);
+    row.dim[row.rank++] = 1;
+    value p = g_exp(g, g_sub(g, scores(g, n, &h), g_reshape(g, in[3], row)));
+    value dp = g_matmul(g, dy, h.v, false, true), dropped = p;
+    if (drop.threshold) {
+        dropped = g_dropout(g, p, in[4], drop);
+        dp = g_dropout(g, dp, in[4], drop);
+    }
+    value delta = g_sum_row(g, g_mul(g, dy, y));
+    value ds = g_scale(g, g_mul(g, p, g_sub(g, dp, delta)), h.scale);
+    value d[] = {g_matmul(g, ds, h.k, false, false), g_matmul(g, ds, h.q, true, false),
+                 g_matmul(g, dropped, dy, true, false)};
+    out[0] = g_merge_heads(g, PACKED, d);
+}
+
+/* Half of the T x T matrix where causal. */
+static double pairs(const struct node *n, const struct type *qkv)
+{
+    double B = (double)qkv->dim[0], T = (double)qkv->dim[1];
+    return B * (n->attr.attention.causal ? T * (T + 1) / 2 : T * T);
+}
+
+/* Two products of 2 D FLOPs for each pair and head, and the softmax. */
+struct cost cost_attention(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    double C = (double)out[0].dim[2], H = (double)n->attr.attention.heads;
+    c.flops = pairs(n, &in[0]) * (4 * C + 5 * H);
+    return c;
+}
+
+/* Five products: the scores again, dp, dv, dq, dk. */
+struct cost cost_attention_grad(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    double C = (double)in[0].dim[2], H = (double)n->attr.attention.heads;
+    c.flops = pairs(n, &in[1]) * (10 * C + 7 * H);
+    return c;
+}
+
+/* cache (2,B,Tmax,C), qkv (B,1,3C), position (1) -> cache, y (B,1,C) */
+enum status shape_attention_cached(struct node *n, const struct type *in, const struct type *given,
+                                   struct type *out)
+{
+    (void)given;
+    if (in[0].rank != 4 || in[0].dim[0] != 2 || in[1].rank != 3 || in[1].dim[1] != 1 ||
+        in[0].dim[1] != in[1].dim[0] || in[0].dim[3] * PACKED != in[1].dim[2])
+        return fail(ST_USAGE, "the cache does not meet the keys and values");
+    out[0] = in[0];
+    out[1] = type_3d(in[1].dtype, in[1].dim[0], 1, in[0].dim[3]);
+    n->n_out = 2;
+    return ST_OK;
+}
+
+struct cost cost_attention_cached(const struct node *n, const struct type *in,
+                                  const struct type *out)
+{
+    (void)n, (void)out;
+    double elements = (double)type_elements(&in[0]);
+    return (struct cost){2 * elements, (double)type_bytes(&in[0])};
+}
+
+/* scores (B,H,T,T), step -> softmax(mask(scale scores)) [, dropped] */
+enum status shape_score_softmax(struct node *n, const struct type *in, const struct type *given,
+                                struct type *out)
+{
+    TRY(shape_square(n, in, given, out));
+    out[1] = in[0];
+    n->n_out = n->attr.score.drop.threshold ? 2 : 1;
+    return ST_OK;
+}
+
+void expand_score_softmax(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value s = g_scale(g, in[0], n->attr.score.scale);
+    if (n->attr.score.causal) s = g_causal_mask(g, s, -INFINITY);
+    out[0] = g_softmax(g, s);
+    if (n->n_out == 2) out[1] = g_dropout(g, out[0], in[1], n->attr.score.drop);
+}
+
+/* d dropped, p, step -> d scores */
+void expand_score_softmax_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value dp = in[0];
+    if (n->attr.score.drop.threshold) dp = g_dropout(g, dp, in[2], n->attr.score.drop);
+    value ds = g_softmax_grad(g, dp, in[1]);
+    if (n->attr.score.causal) ds = g_causal_mask(g, ds, 0);
+    out[0] = g_scale(g, ds, n->attr.score.scale);
+}

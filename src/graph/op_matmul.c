@@ -1,0 +1,78 @@
+/* Matrix products. */
+#include "graph/build.h"
+#include "graph/op_rules.h"
+
+/* (...,M,K) x (...,K,N) -> (...,M,N); a second operand of rank 2 serves all leading dimensions. */
+enum status shape_matmul(struct node *n, const struct type *in, const struct type *given,
+                         struct type *out)
+{
+    (void)given;
+    char ta[TYPE_TEXT], tb[TYPE_TEXT];
+    const struct type *a = &in[0], *b = &in[1];
+    bool same = a->rank == b->rank, shared = b->rank == 2 && a->rank > 2 && !n->attr.matmul.ta;
+    bool fine = a->dtype == b->dtype && a->rank >= 2 && (same || shared);
+    for (int i = 0; fine && same && i + 2 < a->rank; i++) fine = a->dim[i] == b->dim[i];
+    if (!fine) return fail(ST_USAGE, "no product of %s and %s", type_text(ta, a), type_text(tb, b));
+    const int64_t *da = a->dim + a->rank - 2, *db = b->dim + b->rank - 2;
+    int64_t M = da[n->attr.matmul.ta], K = da[!n->attr.matmul.ta];
+    int64_t Kb = db[n->attr.matmul.tb], N = db[!n->attr.matmul.tb];
+    if (K != Kb)
+        return fail(ST_USAGE, "no product of %s and %s: the inner sizes are %lld and %lld",
+                    type_text(ta, a), type_text(tb, b), (long long)K, (long long)Kb);
+    out[0] = *a;
+    out[0].dim[a->rank - 2] = M;
+    out[0].dim[a->rank - 1] = N;
+    n->n_out = 1;
+    return ST_OK;
+}
+
+static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
+{
+    const struct type t = *graph_type(g, x);
+    return t.rank == 2 ? x : g_reshape(g, x, type_2d(t.dtype, type_rows(&t), type_columns(&t)));
+}
+
+/* C = op(A) op(B): each gradient is again one product. */
+void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value a = n->in[0], b = n->in[1], d = dout[0];
+    bool ta = n->attr.matmul.ta, tb = n->attr.matmul.tb;
+    bool shared = graph_type(g, b)->rank != graph_type(g, a)->rank;
+    din[0] = ta ? g_matmul(g, b, d, tb, true) : g_matmul(g, d, b, false, !tb);
+    if (shared) a = flat(g, a), d = flat(g, d);
+    din[1] = tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
+}
+
+struct cost cost_matmul(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    bool ta = n->op == OP_MATMUL && n->attr.matmul.ta;
+    int64_t K = in[0].dim[in[0].rank - (ta ? 2 : 1)];
+    c.flops = 2.0 * (double)type_elements(&out[0]) * (double)K;
+    return c;
+}
+
+/* x (...,K), w (K,N) or (N,K), bias (N) -> (...,N) */
+enum status shape_linear(struct node *n, const struct type *in, const struct type *given,
+                         struct type *out)
+{
+    struct node product = {.op = OP_MATMUL, .n_in = 2, .attr.matmul.tb = n->attr.linear.tb};
+    TRY(shape_matmul(&product, in, given, out));
+    if (in[2].rank != 1 || in[2].dim[0] != type_columns(&out[0]))
+        return fail(ST_USAGE, "the bias needs %lld elements", (long long)type_columns(&out[0]));
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void grad_linear(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    struct node product = {.op = OP_MATMUL, .in = {n->in[0], n->in[1]}};
+    product.attr.matmul.tb = n->attr.linear.tb;
+    grad_matmul(g, &product, dout, din);
+    din[2] = g_sum_leading(g, dout[0], *graph_type(g, n->in[2]));
+}
+
+void expand_linear(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    out[0] = g_add(g, g_matmul(g, in[0], in[1], false, n->attr.linear.tb), in[2]);
+}

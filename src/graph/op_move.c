@@ -1,0 +1,163 @@
+/* Operators that move, gather and sum: views, rows, heads, embeddings. */
+#include "graph/build.h"
+#include "graph/op_rules.h"
+
+enum status shape_reshape(struct node *n, const struct type *in, const struct type *given,
+                          struct type *out)
+{
+    char a[TYPE_TEXT], b[TYPE_TEXT];
+    BUG_IF(!given, "RESHAPE needs its type");
+    if (type_elements(given) != type_elements(&in[0]))
+        return fail(ST_USAGE, "%s has not as many elements as %s", type_text(a, given),
+                    type_text(b, &in[0]));
+    out[0] = *given;
+    out[0].dtype = in[0].dtype;
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void grad_reshape(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = g_reshape(g, dout[0], *graph_type(g, n->in[0]));
+}
+
+/* (...,C) -> (...,1) */
+enum status shape_per_row(struct node *n, const struct type *in, const struct type *given,
+                          struct type *out)
+{
+    (void)given;
+    out[0] = in[0];
+    out[0].dim[out[0].rank - 1] = 1;
+    n->n_out = 1;
+    return ST_OK;
+}
+
+static value repeat(struct graph *g, value d, struct type t)
+{
+    return g_mul(g, g_fill(g, t, 1), d);
+}
+
+void grad_sum_row(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
+}
+
+/* (...,given) -> given */
+enum status shape_trailing(struct node *n, const struct type *in, const struct type *given,
+                           struct type *out)
+{
+    char a[TYPE_TEXT], b[TYPE_TEXT];
+    BUG_IF(!given, "SUM_LEADING needs its type");
+    if (type_broadcast(&in[0], given) != BROADCAST_TRAILING)
+        return fail(ST_USAGE, "%s is not the end of %s", type_text(a, given), type_text(b, &in[0]));
+    out[0] = *given;
+    out[0].dtype = in[0].dtype;
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void grad_sum_leading(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
+}
+
+/* (B,T,P*H*D) -> P of (B,H,T,D) */
+enum status shape_split_heads(struct node *n, const struct type *in, const struct type *given,
+                              struct type *out)
+{
+    (void)given;
+    int H = n->attr.heads.heads, P = n->attr.heads.parts;
+    char a[TYPE_TEXT];
+    if (in[0].rank != 3 || P < 1 || P > MAX_OUT || in[0].dim[2] % (P * H))
+        return fail(ST_USAGE, "%s does not split into %d x %d heads", type_text(a, &in[0]), P, H);
+    for (int i = 0; i < P; i++)
+        out[i] = type_4d(in[0].dtype, in[0].dim[0], H, in[0].dim[1], in[0].dim[2] / (P * H));
+    n->n_out = P;
+    return ST_OK;
+}
+
+void grad_split_heads(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value d[MAX_OUT];
+    for (int i = 0; i < n->n_out; i++)
+        d[i] = dout[i].i ? dout[i] : g_fill(g, *graph_type(g, n->out[i]), 0);
+    din[0] = g_merge_heads(g, n->n_out, d);
+}
+
+/* P of (B,H,T,D) -> (B,T,P*H*D) */
+enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *given,
+                              struct type *out)
+{
+    (void)given;
+    for (int i = 0; i < n->n_in; i++)
+        if (in[i].rank != 4 || !type_same(&in[i], &in[0]))
+            return fail(ST_USAGE, "heads must be equal tensors of four dimensions");
+    const int64_t *d = in[0].dim;
+    out[0] = type_3d(in[0].dtype, d[0], d[2], n->n_in * d[1] * d[3]);
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void grad_merge_heads(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value first = g_split_heads(g, dout[0], (int)graph_type(g, n->in[0])->dim[1], n->n_in);
+    for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
+}
+
+/* table (V,C), ids (...) -> (...,C) */
+enum status shape_embed(struct node *n, const struct type *in, const struct type *given,
+                        struct type *out)
+{
+    (void)given;
+    if (in[0].rank != 2 || in[1].dtype != DT_I32 || in[1].rank == MAX_RANK)
+        return fail(ST_USAGE, "a table of two dimensions and integer ids are needed");
+    out[0] = in[1];
+    out[0].dtype = in[0].dtype;
+    out[0].dim[out[0].rank++] = in[0].dim[1];
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void grad_embed(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = g_embed_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
+    din[1] = (value){0};
+}
+
+struct cost cost_embed_grad(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = (double)type_elements(&in[1]);
+    return c;
+}
+
+/* x (...,V), ids (...) -> (...,1) */
+enum status shape_pick(struct node *n, const struct type *in, const struct type *given,
+                       struct type *out)
+{
+    if (in[1].dtype != DT_I32 || type_elements(&in[1]) != type_rows(&in[0]))
+        return fail(ST_USAGE, "one integer id for each row is needed");
+    return shape_per_row(n, in, given, out);
+}
+
+void grad_pick(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = g_pick_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
+    din[1] = (value){0};
+}
+
+/* token table (V,C), ids (B,T), position table (Tmax,C), positions (T), step -> (B,T,C) */
+enum status shape_embed_sum(struct node *n, const struct type *in, const struct type *given,
+                            struct type *out)
+{
+    if (in[2].rank != 2 || in[2].dim[1] != in[0].dim[1] || in[3].dtype != DT_I32 ||
+        in[1].dim[in[1].rank - 1] != in[3].dim[0])
+        return fail(ST_USAGE, "tokens and positions do not meet");
+    return shape_embed(n, in, given, out);
+}
+
+void expand_embed_sum(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    out[0] = g_add(g, g_embed(g, in[0], in[1]), g_embed(g, in[2], in[3]));
+    if (n->attr.drop.threshold) out[0] = g_dropout(g, out[0], in[4], n->attr.drop);
+}

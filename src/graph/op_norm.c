@@ -1,0 +1,146 @@
+/* Layer normalisation (Ba et al., arXiv 1607.06450) and softmax: one statistic for each row. */
+#include "graph/build.h"
+#include "graph/op_rules.h"
+
+static struct type per_row(struct type t)
+{
+    t.dim[t.rank - 1] = 1;
+    return t;
+}
+
+/* x (...,C), w (C) [, bias (C)] -> y (...,C), mean (...,1), rstd (...,1) */
+enum status shape_layernorm(struct node *n, const struct type *in, const struct type *given,
+                            struct type *out)
+{
+    (void)given;
+    for (int i = 1; i < n->n_in; i++)
+        if (in[i].rank != 1 || in[i].dim[0] != type_columns(&in[0]))
+            return fail(ST_USAGE, "weight and bias need %lld elements",
+                        (long long)type_columns(&in[0]));
+    out[0] = in[0];
+    out[1] = out[2] = per_row(in[0]);
+    n->n_out = 3;
+    return ST_OK;
+}
+
+/* [dres,] dy, x, w, mean, rstd -> dx, dw [, dbias] */
+enum status shape_layernorm_grad(struct node *n, const struct type *in, const struct type *given,
+                                 struct type *out)
+{
+    (void)given;
+    const struct type *w = &in[n->n_in - 3], *x = &in[n->n_in - 4];
+    if (!type_same(&in[0], x) || w->rank != 1)
+        return fail(ST_USAGE, "the adjoint has another shape than the input");
+    out[0] = in[0];
+    out[1] = out[2] = *w;
+    n->n_out = n->attr.norm.bias ? 3 : 2;
+    return ST_OK;
+}
+
+void grad_layernorm(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    union attr attr = {.norm = {.eps = n->attr.norm.eps, .bias = n->n_in == 3}};
+    value in[] = {dout[0], n->in[0], n->in[1], n->out[1], n->out[2]};
+    value first = graph_add(g, OP_LAYERNORM_GRAD, &attr, 5, in, NULL);
+    for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
+}
+
+void expand_layernorm(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    double C = (double)type_columns(graph_type(g, in[0]));
+    value mean = g_scale(g, g_sum_row(g, in[0]), 1 / C);
+    value x = g_sub(g, in[0], mean);
+    value variance = g_scale(g, g_sum_row(g, g_mul(g, x, x)), 1 / C);
+    value rstd = g_rsqrt(g, g_offset(g, variance, n->attr.norm.eps));
+    value y = g_mul(g, g_mul(g, x, rstd), in[1]);
+    out[0] = n->n_in == 3 ? g_add(g, y, in[2]) : y;
+    out[1] = mean;
+    out[2] = rstd;
+}
+
+/* xhat = (x - mean) rstd, e = dy w: dx = rstd (e - mean(e) - xhat mean(e xhat)) */
+void expand_layernorm_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value dy = in[0], w = in[2];
+    struct type tw = *graph_type(g, w);
+    double C = (double)tw.dim[0];
+    value xhat = g_mul(g, g_sub(g, in[1], in[3]), in[4]);
+    value e = g_mul(g, dy, w);
+    value mean_e = g_scale(g, g_sum_row(g, e), 1 / C);
+    value mean_ex = g_scale(g, g_sum_row(g, g_mul(g, e, xhat)), 1 / C);
+    value inner = g_sub(g, g_sub(g, e, mean_e), g_mul(g, xhat, mean_ex));
+    out[0] = g_mul(g, inner, in[4]);
+    out[1] = g_sum_leading(g, g_mul(g, dy, xhat), tw);
+    if (n->attr.norm.bias) out[2] = g_sum_leading(g, dy, tw);
+}
+
+void expand_layernorm_grad_add(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value first = graph_add(g, OP_LAYERNORM_GRAD, &n->attr, 5, in + 1, NULL);
+    for (int i = 0; i < n->n_out; i++) out[i] = graph_out(first, i);
+    out[0] = g_add(g, in[0], out[0]);
+}
+
+/* a (...,C), b (...,C), step, w (C) [, bias (C)] -> a + dropout(b), y, mean, rstd */
+enum status shape_add_layernorm(struct node *n, const struct type *in, const struct type *given,
+                                struct type *out)
+{
+    struct node norm = {.op = OP_LAYERNORM, .n_in = n->n_in - 2};
+    struct type norm_in[] = {in[0], in[3], in[n->n_in - 1]};
+    if (!type_same(&in[0], &in[1])) return fail(ST_USAGE, "the two branches differ in shape");
+    TRY(shape_layernorm(&norm, norm_in, given, out + 1));
+    out[0] = in[0];
+    n->n_out = 4;
+    return ST_OK;
+}
+
+void expand_add_layernorm(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    struct dropout drop = n->attr.norm.drop;
+    value branch = drop.threshold ? g_dropout(g, in[1], in[2], drop) : in[1];
+    out[0] = g_add(g, in[0], branch);
+    value y = g_layernorm(g, out[0], in[3], n->n_in == 5 ? in[4] : (value){0}, n->attr.norm.eps);
+    for (int i = 0; i < 3; i++) out[i + 1] = graph_out(y, i);
+}
+
+struct cost cost_norm(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = 8.0 * (double)type_elements(&in[0]);
+    return c;
+}
+
+struct cost cost_norm_grad(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = 16.0 * (double)type_elements(&in[0]);
+    return c;
+}
+
+void grad_softmax(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = g_softmax_grad(g, dout[0], n->out[0]);
+}
+
+/* No gradient flows through the shift: softmax does not depend on it. */
+void expand_softmax(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    (void)n;
+    value e = g_exp(g, g_sub(g, in[0], g_detach(g, g_max_row(g, in[0]))));
+    out[0] = g_div(g, e, g_sum_row(g, e));
+}
+
+/* y (dy - sum(dy y)) */
+void expand_softmax_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    (void)n;
+    value dot = g_sum_row(g, g_mul(g, in[0], in[1]));
+    out[0] = g_mul(g, g_sub(g, in[0], dot), in[1]);
+}
+
+struct cost cost_softmax(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = 5.0 * (double)type_elements(&in[0]);
+    return c;
+}

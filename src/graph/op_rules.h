@@ -1,0 +1,124 @@
+/* op_rules.h - declares each rule that op_list.h names; private to graph/. */
+#ifndef GRAPH_OP_RULES_H
+#define GRAPH_OP_RULES_H
+
+#include "graph/op.h"
+
+#define SHAPE(name)                                                                           \
+    enum status shape_##name(struct node *n, const struct type *in, const struct type *given, \
+                             struct type *out)
+#define GRAD(name) \
+    void grad_##name(struct graph *g, const struct node *n, const value *dout, value *din)
+#define EXPAND(name) \
+    void expand_##name(struct graph *g, const struct node *n, const value *in, value *out)
+#define COST(name) \
+    struct cost cost_##name(const struct node *n, const struct type *in, const struct type *out)
+
+/* op_shape.c: rules that many operators share */
+SHAPE(leaf);
+SHAPE(given);
+SHAPE(same);
+SHAPE(square);
+SHAPE(scalar);
+COST(free);
+COST(move);
+COST(pointwise);
+COST(rows);
+/* op_pointwise.c */
+SHAPE(binary);
+GRAD(add);
+GRAD(sub);
+GRAD(mul);
+GRAD(div);
+GRAD(scale);
+GRAD(pass);
+GRAD(stop);
+GRAD(exp);
+GRAD(log);
+GRAD(sqrt);
+GRAD(rsqrt);
+GRAD(tanh);
+GRAD(erf);
+GRAD(causal_mask);
+GRAD(column_mask);
+GRAD(cast);
+GRAD(gelu);
+EXPAND(gelu);
+EXPAND(gelu_grad);
+COST(gelu);
+GRAD(dropout);
+EXPAND(dropout);
+/* op_move.c */
+SHAPE(reshape);
+SHAPE(per_row);
+SHAPE(trailing);
+SHAPE(split_heads);
+SHAPE(merge_heads);
+SHAPE(embed);
+SHAPE(pick);
+SHAPE(embed_sum);
+GRAD(reshape);
+GRAD(sum_row);
+GRAD(sum_leading);
+GRAD(split_heads);
+GRAD(merge_heads);
+GRAD(embed);
+GRAD(pick);
+EXPAND(embed_sum);
+COST(embed_grad);
+/* op_matmul.c */
+SHAPE(matmul);
+SHAPE(linear);
+GRAD(matmul);
+GRAD(linear);
+EXPAND(linear);
+COST(matmul);
+/* op_norm.c */
+SHAPE(layernorm);
+SHAPE(layernorm_grad);
+SHAPE(add_layernorm);
+GRAD(layernorm);
+GRAD(softmax);
+EXPAND(layernorm);
+EXPAND(layernorm_grad);
+EXPAND(layernorm_grad_add);
+EXPAND(add_layernorm);
+EXPAND(softmax);
+EXPAND(softmax_grad);
+COST(norm);
+COST(norm_grad);
+COST(softmax);
+/* op_attention.c */
+SHAPE(attention);
+SHAPE(attention_grad);
+SHAPE(attention_cached);
+SHAPE(score_softmax);
+GRAD(attention);
+EXPAND(attention);
+EXPAND(attention_grad);
+EXPAND(score_softmax);
+EXPAND(score_softmax_grad);
+COST(attention);
+COST(attention_grad);
+COST(attention_cached);
+/* op_loss.c */
+SHAPE(cross_entropy);
+SHAPE(cross_entropy_both);
+GRAD(cross_entropy);
+EXPAND(cross_entropy);
+EXPAND(cross_entropy_grad);
+EXPAND(cross_entropy_both);
+/* op_state.c */
+SHAPE(state);
+SHAPE(adamw);
+EXPAND(adamw);
+EXPAND(sum_squares);
+COST(adamw);
+COST(sum_squares);
+
+#undef SHAPE
+#undef GRAD
+#undef EXPAND
+#undef COST
+
+#endif

@@ -1,0 +1,88 @@
+/* Rules that many operators share: shapes that follow their input, costs that follow bytes. */
+#include "graph/graph.h"
+#include "graph/op_rules.h"
+
+enum status shape_leaf(struct node *n, const struct type *in, const struct type *given,
+                       struct type *out)
+{
+    return shape_given(n, in, given, out);
+}
+
+/* The caller's type. */
+enum status shape_given(struct node *n, const struct type *in, const struct type *given,
+                        struct type *out)
+{
+    (void)in;
+    BUG_IF(!given, "%s needs its type", op_def(n->op)->name);
+    if (given->rank < 1 || type_elements(given) < 1)
+        return fail(ST_USAGE, "a tensor without elements");
+    out[0] = *given;
+    n->n_out = 1;
+    return ST_OK;
+}
+
+/* (...) -> (...): as input 0. */
+enum status shape_same(struct node *n, const struct type *in, const struct type *given,
+                       struct type *out)
+{
+    (void)given;
+    out[0] = in[0];
+    n->n_out = 1;
+    return ST_OK;
+}
+
+/* (...,T,T) -> the same. */
+enum status shape_square(struct node *n, const struct type *in, const struct type *given,
+                         struct type *out)
+{
+    int r = in[0].rank;
+    if (r < 2 || in[0].dim[r - 1] != in[0].dim[r - 2])
+        return fail(ST_USAGE, "the last two dimensions must be equal");
+    return shape_same(n, in, given, out);
+}
+
+/* (...) -> (1) */
+enum status shape_scalar(struct node *n, const struct type *in, const struct type *given,
+                         struct type *out)
+{
+    (void)given;
+    out[0] = type_scalar(in[0].dtype);
+    n->n_out = 1;
+    return ST_OK;
+}
+
+static double bytes_of(const struct type *t, int n)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++) bytes += (double)type_bytes(&t[i]);
+    return bytes;
+}
+
+struct cost cost_free(const struct node *n, const struct type *in, const struct type *out)
+{
+    (void)n, (void)in, (void)out;
+    return (struct cost){0, 0};
+}
+
+/* Every input and output once, no arithmetic. */
+struct cost cost_move(const struct node *n, const struct type *in, const struct type *out)
+{
+    return (struct cost){0, bytes_of(in, n->n_in) + bytes_of(out, n->n_out)};
+}
+
+/* One operation for each element of the largest operand. */
+struct cost cost_pointwise(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = (double)type_elements(&out[0]);
+    if (n->n_in && type_elements(&in[0]) > type_elements(&out[0]))
+        c.flops = (double)type_elements(&in[0]);
+    return c;
+}
+
+/* One element of each row is touched. */
+struct cost cost_rows(const struct node *n, const struct type *in, const struct type *out)
+{
+    (void)n, (void)in;
+    return (struct cost){0, 3.0 * (double)type_bytes(&out[0])};
+}

@@ -1,0 +1,65 @@
+#include "graph/graph.h"
+
+static enum status verify_types(const struct graph *g, int id)
+{
+    struct node n = g->node[id];
+    struct type in[MAX_IN], out[MAX_OUT];
+    for (int i = 0; i < n.n_in; i++) in[i] = g->info[n.in[i].i].type;
+    int outs = n.n_out;
+    TRY(op_def(n.op)->shape(&n, in, &g->info[n.out[0].i].type, out));
+    if (n.n_out != outs) return fail(ST_FORMAT, "has %d outputs, its rule says %d", outs, n.n_out);
+    for (int i = 0; i < outs; i++)
+        if (!type_same(&out[i], &g->info[n.out[i].i].type)) {
+            char a[TYPE_TEXT], b[TYPE_TEXT];
+            return fail(ST_FORMAT, "output %d is %s, its rule says %s", i,
+                        type_text(a, &g->info[n.out[i].i].type), type_text(b, &out[i]));
+        }
+    return ST_OK;
+}
+
+/* `written` marks leaves whose old content is gone. */
+static enum status verify_node(const struct graph *g, int id, bool *written)
+{
+    const struct node *n = &g->node[id];
+    const struct op_def *def = op_def(n->op);
+    if (n->n_in < def->least_in || n->n_in > def->most_in)
+        return fail(ST_FORMAT, "has %d inputs", n->n_in);
+    for (int i = 0; i < n->n_in; i++) {
+        value v = n->in[i];
+        if (v.i <= 0 || v.i >= g->values) return fail(ST_FORMAT, "input %d is no value", i);
+        if (g->info[v.i].producer >= id) return fail(ST_FORMAT, "input %d is of the future", i);
+        if (written[v.i]) return fail(ST_FORMAT, "input %d was overwritten before", i);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        const struct value_info *info = &g->info[n->out[i].i];
+        if (info->producer != id || info->index != i)
+            return fail(ST_FORMAT, "output %d belongs to node %d", i, info->producer);
+        if (n->out[i].i != n->out[0].i + i) return fail(ST_FORMAT, "outputs are not in a row");
+    }
+    for (int i = 0; i < op_writes(n->op); i++) {
+        const struct node *leaf = graph_producer(g, n->in[i]);
+        if (leaf->op != OP_LEAF || leaf->attr.leaf.storage == STORAGE_INPUT)
+            return fail(ST_FORMAT, "writes what is not state");
+        written[n->in[i].i] = true;
+    }
+    return verify_types(g, id);
+}
+
+enum status graph_verify(const struct graph *g)
+{
+    TRY(graph_status(g));
+    struct arena scratch = {0};
+    bool *written = ARENA_NEW(&scratch, bool, g->values);
+    enum status st = ST_OK;
+    for (int id = 0; id < g->nodes && st == ST_OK; id++) {
+        st = verify_node(g, id, written);
+        if (st != ST_OK)
+            st = fail_in(ST_FORMAT, "node %d %s %s", id, op_def(g->node[id].op)->name,
+                         g->node[id].scope);
+    }
+    for (int i = 0; i < g->outputs && st == ST_OK; i++)
+        if (g->output[i].v.i <= 0 || g->output[i].v.i >= g->values)
+            st = fail(ST_FORMAT, "output %s is no value", g->output[i].name);
+    arena_release(&scratch);
+    return st;
+}

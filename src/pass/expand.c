@@ -1,0 +1,56 @@
+/* An operator above the rung becomes what it means in smaller ones, as deep as the rung says. Runs
+ * before differentiation: slow attention *is* the expansion of attention, so its gradient is that of
+ * its parts. */
+#include "pass/pass.h"
+
+static bool keeps(enum op op, const struct pass_options *o)
+{
+    if (!op_def(op)->expand) return true;
+    if (op == OP_ATTENTION || op == OP_ATTENTION_GRAD) return o->flash;
+    switch (op_def(op)->level) {
+    case LEVEL_PRIMITIVE:
+        return true;
+    case LEVEL_LAYER:
+        return o->rung >= RUNG_OP;
+    case LEVEL_FUSED:
+        return o->rung >= RUNG_FULL;
+    }
+    return true;
+}
+
+static void expand_node(const struct graph *in, const struct node *n, struct graph *out, value *map)
+{
+    value from[MAX_IN], to[MAX_OUT] = {{0}};
+    for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
+    pass_mark(out, n);
+    op_def(n->op)->expand(out, n, from, to);
+    for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = to[i];
+    (void)in;
+}
+
+static bool expand_once(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    bool any = false;
+    value *map = ARENA_NEW(out->arena, value, in->values);
+    for (int id = 0; id < in->nodes; id++) {
+        if (keeps(in->node[id].op, o)) {
+            pass_keep(in, id, out, map);
+        } else {
+            expand_node(in, &in->node[id], out, map);
+            any = true;
+        }
+    }
+    pass_finish(in, out, map);
+    return any;
+}
+
+enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    struct graph now = *in;
+    while (expand_once(&now, out, o)) { /* an expansion may use operators that expand in turn */
+        TRY(graph_status(out));
+        now = *out;
+        graph_init(out, in->arena);
+    }
+    return graph_status(out);
+}

@@ -1,0 +1,215 @@
+/* Neighbours become one operator, where the rung is `full`.
+ *
+ * A matcher looks at the last node of its pattern and, if all of the pattern is there, appends the
+ * fused operator to `out` and maps the outputs of every node it stands for. A value of the pattern
+ * that is now computed later than before must not be used in between: `quiet` asks. */
+#include "pass/fuse.h"
+#include "graph/build.h"
+
+#include <math.h>
+
+static bool used_between(const struct graph *g, value v, int after, int before)
+{
+    for (int id = after + 1; id < before; id++)
+        for (int i = 0; i < g->node[id].n_in; i++)
+            if (g->node[id].in[i].i == v.i) return true;
+    return false;
+}
+
+/* True if no output of `n` is used after it and before node `id`. */
+static bool quiet(const struct fuse *f, const struct node *n, int id)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (used_between(f->in, n->out[i], (int)(n - f->in->node), id)) return false;
+    return true;
+}
+
+/* The producer of `v` if it is such an operator and `v` has no other use; else NULL. */
+static const struct node *only_for(const struct fuse *f, value v, enum op op)
+{
+    const struct node *n = graph_producer(f->in, v);
+    return n->op == op && f->uses[v.i] == 1 ? n : NULL;
+}
+
+static const struct node *made_by(const struct fuse *f, value v, enum op op)
+{
+    const struct node *n = graph_producer(f->in, v);
+    return n->op == op ? n : NULL;
+}
+
+static bool same_shape(const struct fuse *f, value a, value b)
+{
+    return type_same_shape(graph_type(f->in, a), graph_type(f->in, b));
+}
+
+static value moved(const struct fuse *f, value old)
+{
+    return f->map[old.i];
+}
+
+static void replace(struct fuse *f, const struct node *old, int from, value first)
+{
+    for (int i = 0; from + i < old->n_out; i++) f->map[old->out[from + i].i] = graph_out(first, i);
+}
+
+/* layernorm(a + [dropout](b)) -> add_layernorm: sum, y, mean, rstd */
+static bool add_layernorm(struct fuse *f, int id)
+{
+    const struct node *norm = &f->in->node[id], *add, *drop;
+    if (norm->op != OP_LAYERNORM || !(add = made_by(f, norm->in[0], OP_ADD))) return false;
+    if (!f->step.i || !same_shape(f, add->in[0], add->in[1]) || !quiet(f, add, id)) return false;
+    union attr attr = norm->attr;
+    value branch = add->in[1];
+    if ((drop = only_for(f, branch, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_POINTWISE) {
+        attr.norm.drop = drop->attr.drop;
+        branch = drop->in[0];
+    }
+    value in[5] = {moved(f, add->in[0]), moved(f, branch), f->step, moved(f, norm->in[1])};
+    if (norm->n_in == 3) in[4] = moved(f, norm->in[2]);
+    value first = graph_add(f->out, OP_ADD_LAYERNORM, &attr, norm->n_in + 2, in, NULL);
+    replace(f, add, 0, first);
+    replace(f, norm, 0, graph_out(first, 1));
+    return true;
+}
+
+/* residual adjoint + layernorm_grad -> layernorm_grad_add */
+static bool layernorm_grad_add(struct fuse *f, int id)
+{
+    const struct node *add = &f->in->node[id], *grad;
+    if (add->op != OP_ADD || !(grad = only_for(f, add->in[1], OP_LAYERNORM_GRAD))) return false;
+    if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
+    if (!quiet(f, grad, id)) return false;
+    value in[6] = {moved(f, add->in[0])};
+    for (int i = 0; i < 5; i++) in[i + 1] = moved(f, grad->in[i]);
+    value first = graph_add(f->out, OP_LAYERNORM_GRAD_ADD, &grad->attr, 6, in, NULL);
+    replace(f, grad, 0, first);
+    replace(f, add, 0, first);
+    return true;
+}
+
+static bool followed_by(const struct fuse *f, value v, enum op op)
+{
+    for (int id = f->in->info[v.i].producer + 1; id < f->in->nodes; id++)
+        if (f->in->node[id].op == op && f->in->node[id].in[0].i == v.i &&
+            f->in->node[id].phase == PHASE_FORWARD)
+            return true;
+    return false;
+}
+
+/* [dropout](softmax([causal mask](scale(scores)))) -> score_softmax: p [, dropped p] */
+static bool score_softmax(struct fuse *f, int id)
+{
+    const struct node *last = &f->in->node[id], *softmax = last, *mask, *scale;
+    union attr attr = {0};
+    if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_ATTENTION) {
+        softmax = made_by(f, last->in[0], OP_SOFTMAX);
+        attr.score.drop = last->attr.drop;
+        if (!softmax || !quiet(f, softmax, id)) return false;
+    } else if (last->op != OP_SOFTMAX || followed_by(f, last->out[0], OP_DROPOUT)) {
+        return false;
+    }
+    value x = softmax->in[0];
+    if ((mask = only_for(f, x, OP_CAUSAL_MASK)) && isinf(mask->attr.constant.value)) {
+        attr.score.causal = true;
+        x = mask->in[0];
+    }
+    if (!f->step.i || !(scale = only_for(f, x, OP_SCALE))) return false;
+    attr.score.scale = scale->attr.constant.value;
+    const struct type *t = graph_type(f->in, scale->in[0]);
+    if (t->rank != 4 || t->dim[2] != t->dim[3]) return false;
+    value first = graph_add(f->out, OP_SCORE_SOFTMAX, &attr, 2,
+                            (value[]){moved(f, scale->in[0]), f->step}, NULL);
+    replace(f, softmax, 0, first);
+    if (last != softmax) replace(f, last, 0, graph_out(first, 1));
+    return true;
+}
+
+/* scale([mask](softmax_grad([dropout](d), p))) -> score_softmax_grad */
+static bool score_softmax_grad(struct fuse *f, int id)
+{
+    const struct node *scale = &f->in->node[id], *mask, *grad, *drop;
+    union attr attr = {0};
+    if (scale->op != OP_SCALE || !f->step.i) return false;
+    value x = scale->in[0];
+    if ((mask = only_for(f, x, OP_CAUSAL_MASK)) && mask->attr.constant.value == 0) {
+        attr.score.causal = true;
+        x = mask->in[0];
+    }
+    if (!(grad = only_for(f, x, OP_SOFTMAX_GRAD))) return false;
+    value d = grad->in[0];
+    if ((drop = only_for(f, d, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_ATTENTION) {
+        attr.score.drop = drop->attr.drop;
+        d = drop->in[0];
+    }
+    attr.score.scale = scale->attr.constant.value;
+    const struct type *t = graph_type(f->in, d);
+    if (t->rank != 4 || t->dim[2] != t->dim[3]) return false;
+    value in[] = {moved(f, d), moved(f, grad->in[1]), f->step};
+    replace(f, scale, 0, graph_add(f->out, OP_SCORE_SOFTMAX_GRAD, &attr, 3, in, NULL));
+    return true;
+}
+
+/* cross_entropy and its gradient -> one pass over the logits */
+static bool cross_entropy_both(struct fuse *f, int id)
+{
+    const struct node *grad = &f->in->node[id], *loss;
+    if (grad->op != OP_CROSS_ENTROPY_GRAD || !(loss = only_for(f, grad->in[2], OP_CROSS_ENTROPY)))
+        return false;
+    if (f->uses[loss->out[0].i] || loss->in[0].i != grad->in[0].i) return false;
+    value in[] = {moved(f, grad->in[0]), moved(f, grad->in[1]), moved(f, grad->in[3])};
+    value first = graph_add(f->out, OP_CROSS_ENTROPY_BOTH, &grad->attr, 3, in, NULL);
+    f->map[grad->out[0].i] = first;
+    f->map[loss->out[0].i] = graph_out(first, 1);
+    return true;
+}
+
+/* [dropout](embed(tokens) + embed(positions)) -> embed_sum */
+static bool embed_sum(struct fuse *f, int id)
+{
+    const struct node *last = &f->in->node[id], *add = last, *token, *position;
+    union attr attr = {0};
+    if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_POINTWISE) {
+        attr.drop = last->attr.drop;
+        if (!(add = only_for(f, last->in[0], OP_ADD))) return false;
+    } else if (last->op != OP_ADD || followed_by(f, last->out[0], OP_DROPOUT)) {
+        return false;
+    }
+    if (!f->step.i || !(token = only_for(f, add->in[0], OP_EMBED)) ||
+        !(position = only_for(f, add->in[1], OP_EMBED)))
+        return false;
+    if (graph_type(f->in, position->in[1])->rank != 1) return false;
+    value in[] = {moved(f, token->in[0]), moved(f, token->in[1]), moved(f, position->in[0]),
+                  moved(f, position->in[1]), f->step};
+    replace(f, last, 0, graph_add(f->out, OP_EMBED_SUM, &attr, 5, in, NULL));
+    return true;
+}
+
+/* clang-format off */
+static bool (*const matchers[])(struct fuse *, int) = {
+    add_layernorm, layernorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
+    embed_sum, fuse_sum_squares, fuse_adamw,
+};
+/* clang-format on */
+
+static bool match(struct fuse *f, int id)
+{
+    for (int i = 0; i < COUNT_OF(matchers); i++)
+        if (matchers[i](f, id)) return true;
+    return false;
+}
+
+enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    struct fuse f = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
+    f.uses = ARENA_NEW(out->arena, int, in->values);
+    for (int id = 0; id < in->nodes; id++)
+        for (int i = 0; i < in->node[id].n_in; i++) f.uses[in->node[id].in[i].i]++;
+    value step = graph_find_leaf(in, STORAGE_INPUT, "step");
+    for (int id = 0; id < in->nodes; id++) {
+        pass_mark(out, &in->node[id]);
+        if (o->rung < RUNG_FULL || !match(&f, id)) pass_keep(in, id, out, f.map);
+        if (step.i && id == in->info[step.i].producer) f.step = f.map[step.i];
+    }
+    pass_finish(in, out, f.map);
+    return graph_status(out);
+}

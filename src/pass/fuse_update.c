@@ -1,0 +1,129 @@
+/* The update on whole ranges: one gradient norm, one AdamW for all parameters. The ranges have the same
+ * layout (op.h), with zeros between the leaves. */
+#include "graph/build.h"
+#include "pass/fuse.h"
+
+#include <string.h>
+
+struct range {
+    int64_t first, last; /* elements, [first, last) */
+    int64_t covered;
+    int leaves;
+};
+
+static int64_t padded(int64_t n)
+{
+    return (n + RANGE_ALIGNMENT - 1) / RANGE_ALIGNMENT * RANGE_ALIGNMENT;
+}
+
+static void range_add(struct range *r, const struct graph *g, const struct node *leaf)
+{
+    int64_t first = leaf->attr.leaf.offset;
+    int64_t last = first + padded(type_elements(graph_type(g, leaf->out[0])));
+    if (!r->leaves || first < r->first) r->first = first;
+    if (!r->leaves || last > r->last) r->last = last;
+    r->covered += last - first;
+    r->leaves++;
+}
+
+/* Leaves that lie side by side, without a hole. */
+static bool range_is_whole(const struct range *r)
+{
+    return r->leaves > 1 && r->covered == r->last - r->first;
+}
+
+static value range_leaf(struct fuse *f, enum storage storage, const struct range *r,
+                        enum dtype dtype)
+{
+    const char *scope = f->out->scope;
+    f->out->scope = "";
+    value v = g_leaf(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
+    f->out->scope = scope;
+    return v;
+}
+
+/* True if `v` is a sum of SUM_SQUARES of gradients; collects their leaves. */
+static bool is_norm_part(const struct fuse *f, value v, struct range *r)
+{
+    const struct node *n = graph_producer(f->in, v);
+    if (n->op == OP_ADD) return is_norm_part(f, n->in[0], r) && is_norm_part(f, n->in[1], r);
+    if (n->op != OP_SUM_SQUARES) return false;
+    const struct node *leaf = graph_producer(f->in, n->in[0]);
+    if (leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_GRADIENTS) return false;
+    range_add(r, f->in, leaf);
+    return true;
+}
+
+static bool goes_on(const struct fuse *f, int id)
+{
+    value v = f->in->node[id].out[0];
+    for (int later = id + 1; later < f->in->nodes; later++) {
+        const struct node *n = &f->in->node[later];
+        for (int i = 0; i < n->n_in; i++)
+            if (n->in[i].i == v.i && n->op == OP_ADD) return true;
+    }
+    return false;
+}
+
+/* sum of sum_squares(gradient) -> sum_squares(all gradients) */
+bool fuse_sum_squares(struct fuse *f, int id)
+{
+    const struct node *n = &f->in->node[id];
+    struct range r = {0};
+    if (n->op != OP_ADD || goes_on(f, id) || !is_norm_part(f, n->out[0], &r)) return false;
+    if (!range_is_whole(&r)) return false;
+    value all = range_leaf(f, STORAGE_GRADIENTS, &r, graph_type(f->in, n->out[0])->dtype);
+    f->map[n->out[0].i] = g_sum_squares(f->out, all);
+    return true;
+}
+
+/* All AdamW nodes may become one: same scalars, decayed parameters before the others. */
+static bool adamw_fits(const struct fuse *f, struct range *all, int64_t *ret_decayed, int *ret_last)
+{
+    const struct node *first = NULL;
+    int64_t decay_end = 0, free_start = INT64_MAX;
+    for (int id = 0; id < f->in->nodes; id++) {
+        const struct node *n = &f->in->node[id];
+        if (n->op != OP_ADAMW) continue;
+        if (!first) first = n;
+        if (n->attr.adamw.beta1 != first->attr.adamw.beta1 ||
+            n->attr.adamw.beta2 != first->attr.adamw.beta2 ||
+            n->attr.adamw.eps != first->attr.adamw.eps ||
+            n->attr.adamw.weight_decay != first->attr.adamw.weight_decay ||
+            memcmp(n->in + 4, first->in + 4, 4 * sizeof(value)))
+            return false;
+        struct range own = {0};
+        range_add(&own, f->in, graph_producer(f->in, n->in[0]));
+        range_add(all, f->in, graph_producer(f->in, n->in[0]));
+        for (int i = 0; i < 4; i++) {
+            const struct node *leaf = graph_producer(f->in, n->in[i]);
+            if (leaf->op != OP_LEAF || leaf->attr.leaf.offset != own.first) return false;
+        }
+        if (n->attr.adamw.decay_elements && own.last > decay_end) decay_end = own.last;
+        if (!n->attr.adamw.decay_elements && own.first < free_start) free_start = own.first;
+        *ret_last = id;
+    }
+    *ret_decayed = decay_end > all->first ? decay_end - all->first : 0;
+    return first && range_is_whole(all) && decay_end <= free_start;
+}
+
+/* adamw for each parameter -> one adamw over the range */
+bool fuse_adamw(struct fuse *f, int id)
+{
+    const struct node *n = &f->in->node[id];
+    struct range all = {0};
+    int64_t decayed;
+    int last;
+    if (n->op != OP_ADAMW || !adamw_fits(f, &all, &decayed, &last)) return false;
+    if (id != last) return true; /* the last one stands for all */
+    enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
+    union attr attr = n->attr;
+    attr.adamw.decay_elements = decayed;
+    value in[8] = {
+        range_leaf(f, STORAGE_WEIGHTS, &all, dtype), range_leaf(f, STORAGE_MOMENT1, &all, dtype),
+        range_leaf(f, STORAGE_MOMENT2, &all, dtype), range_leaf(f, STORAGE_GRADIENTS, &all, dtype)};
+    for (int i = 4; i < 8; i++) in[i] = f->map[n->in[i].i];
+    f->out->scope = "optimizer";
+    graph_add(f->out, OP_ADAMW, &attr, 8, in, NULL);
+    return true;
+}

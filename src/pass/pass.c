@@ -1,0 +1,83 @@
+#include "pass/pass.h"
+
+#include <string.h>
+
+/* clang-format off */
+const struct pass passes[] = {
+    {"expand",    BEFORE_GRADIENT, pass_expand,    "operators above the rung become smaller ones"},
+    {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
+    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
+    {"dead",      AFTER_GRADIENT,  pass_dead_code, "what nobody needs is dropped"},
+    {NULL, 0, NULL, NULL},
+};
+/* clang-format on */
+
+const struct pass *pass_find(const char *name)
+{
+    for (const struct pass *p = passes; p->name; p++)
+        if (!strcmp(p->name, name)) return p;
+    return NULL;
+}
+
+enum status pass_run(const struct pass *p, const struct graph *in, struct graph *ret_out,
+                     const struct pass_options *o)
+{
+    struct graph out;
+    graph_init(&out, in->arena);
+    enum status st = p->run(in, &out, o);
+    graph_leave(&out, (struct graph_scope){"", -1});
+    out.phase = PHASE_FORWARD;
+    if (st == ST_OK) st = graph_verify(&out);
+    if (st != ST_OK) return fail_in(st, "pass %s", p->name);
+    *ret_out = out;
+    return ST_OK;
+}
+
+enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
+                       const char *last)
+{
+    for (const struct pass *p = passes; p->name; p++) {
+        if (p->time != time) continue;
+        TRY(pass_run(p, g, g, o));
+        if (last && !strcmp(last, p->name)) break;
+    }
+    return ST_OK;
+}
+
+void pass_keep(const struct graph *in, int id, struct graph *out, value *map)
+{
+    const struct node *n = &in->node[id];
+    value first = graph_copy(out, in, n, map);
+    for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = graph_out(first, i);
+}
+
+void pass_finish(const struct graph *in, struct graph *out, const value *map)
+{
+    for (int i = 0; i < in->outputs; i++)
+        graph_output(out, in->output[i].name, map[in->output[i].v.i]);
+}
+
+void pass_mark(struct graph *out, const struct node *n)
+{
+    out->phase = n->phase;
+    out->layer = n->layer;
+    out->scope = n->scope;
+}
+
+/* Alive is what an output or a write needs. */
+enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    (void)o;
+    bool *alive = ARENA_NEW(out->arena, bool, in->nodes);
+    for (int i = 0; i < in->outputs; i++) alive[in->info[in->output[i].v.i].producer] = true;
+    for (int id = in->nodes - 1; id >= 0; id--) {
+        const struct node *n = &in->node[id];
+        alive[id] |= op_writes(n->op) > 0;
+        for (int i = 0; alive[id] && i < n->n_in; i++) alive[in->info[n->in[i].i].producer] = true;
+    }
+    value *map = ARENA_NEW(out->arena, value, in->values);
+    for (int id = 0; id < in->nodes; id++)
+        if (alive[id]) pass_keep(in, id, out, map);
+    pass_finish(in, out, map);
+    return graph_status(out);
+}

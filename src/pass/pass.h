@@ -1,0 +1,51 @@
+/* pass.h - graph to graph: THE table of passes, in running order.
+ *
+ * A pass walks `in` in order and appends to `out` either a replacement or a copy; `map` says where
+ * each old value went. A pattern is matched at its last node; what it leaves behind is dead code.
+ * graph_verify runs after each pass. */
+#ifndef PASS_PASS_H
+#define PASS_PASS_H
+
+#include "graph/graph.h"
+
+enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
+
+struct pass_options {
+    enum pass_rung rung;
+    bool flash;         /* keep attention whole; else its expansion, with T x T matrices */
+    enum dtype compute; /* DT_F32 is what training runs; DT_F64 is what gradients are checked in */
+};
+
+enum pass_time { BEFORE_GRADIENT, AFTER_GRADIENT };
+
+struct pass {
+    const char *name;
+    enum pass_time time;
+    enum status (*run)(const struct graph *in, struct graph *out, const struct pass_options *o);
+    const char *help;
+};
+
+/* Ends with name == NULL. */
+extern const struct pass passes[];
+const struct pass *pass_find(const char *name);
+
+/* Runs one pass and verifies what it made, which lives in in's arena. */
+enum status pass_run(const struct pass *p, const struct graph *in, struct graph *ret_out,
+                     const struct pass_options *o);
+/* Runs the passes of that time one after the other, `g` being replaced; stops after the one named
+ * `last` if that is not NULL. */
+enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
+                       const char *last);
+
+/* For passes: copies node `id` and maps its outputs; maps the outputs of the graph at the end. */
+void pass_keep(const struct graph *in, int id, struct graph *out, value *map);
+void pass_finish(const struct graph *in, struct graph *out, const value *map);
+/* For passes: new nodes of `out` are marked as node `n`. */
+void pass_mark(struct graph *out, const struct node *n);
+
+enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
+
+#endif

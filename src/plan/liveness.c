@@ -1,0 +1,137 @@
+/* First and last use of each value, over the classes of values that share bytes: a view and what it
+ * views, an output that takes its input's place, state and what is written into it.
+ *
+ * Values are met in schedule order, so when node `id` is reached, a class whose members' last use is
+ * `id` dies there, and an output may take its place. */
+#include "plan/liveness.h"
+
+struct liveness {
+    struct plan *p;
+    const struct graph *g;
+    int *last_use;  /* of each value itself, in steps */
+    int *read_last; /* of each leaf in a range: last step that reads it */
+};
+
+static struct span *root_of(struct plan *p, value v)
+{
+    return &p->span[p->span[v.i].root];
+}
+
+static void find_last_uses(struct liveness *l)
+{
+    for (int v = 0; v < l->g->values; v++) l->last_use[v] = -1;
+    for (int id = 0; id < l->g->nodes; id++) {
+        const struct node *n = &l->g->node[id];
+        for (int i = 0; i < n->n_out; i++) l->last_use[n->out[i].i] = id;
+        for (int i = 0; i < n->n_in; i++) l->last_use[n->in[i].i] = id;
+    }
+    for (int i = 0; i < l->g->outputs; i++) l->last_use[l->g->output[i].v.i] = l->g->nodes;
+}
+
+static void start_own(struct liveness *l, value v, int id)
+{
+    l->p->span[v.i] = (struct span){.storage = STORAGE_ARENA,
+                                    .bytes = type_bytes(graph_type(l->g, v)),
+                                    .first = id,
+                                    .last = l->last_use[v.i],
+                                    .root = v.i};
+}
+
+static void join(struct liveness *l, value v, value with)
+{
+    struct span *root = root_of(l->p, with);
+    l->p->span[v.i] = (struct span){.root = l->p->span[with.i].root};
+    if (l->last_use[v.i] > root->last) root->last = l->last_use[v.i];
+}
+
+static void place_leaf(struct liveness *l, const struct node *n, int id)
+{
+    value v = n->out[0];
+    start_own(l, v, id);
+    struct span *s = &l->p->span[v.i];
+    s->storage = n->attr.leaf.storage;
+    if (s->storage == STORAGE_INPUT) { /* fed before the first step */
+        s->storage = STORAGE_ARENA;
+        s->first = 0;
+    } else {
+        s->offset = n->attr.leaf.offset * dtype_size(graph_type(l->g, v)->dtype);
+    }
+}
+
+static bool is_input(const struct liveness *l, int root)
+{
+    const struct node *n = graph_producer(l->g, (value){root});
+    return n->op == OP_LEAF;
+}
+
+/* Input `i` dies at `id` and its bytes are the planner's to give, so output 0 may take them. */
+static bool may_take(const struct liveness *l, int id, int i)
+{
+    const struct node *n = &l->g->node[id];
+    const struct span *root = root_of(l->p, n->in[i]);
+    if (l->p->options.no_reuse || root->storage != STORAGE_ARENA || root->last != id) return false;
+    if (is_input(l, root->root)) return false;
+    for (int k = 0; k < n->n_in; k++)
+        if (k != i && l->p->span[n->in[k].i].root == root->root) return false;
+    return type_bytes(graph_type(l->g, n->out[0])) == type_bytes(graph_type(l->g, n->in[i]));
+}
+
+static void place_outputs(struct liveness *l, int id)
+{
+    const struct node *n = &l->g->node[id];
+    unsigned flags = op_def(n->op)->flags;
+    int i = 0;
+    for (; i < op_writes(n->op); i++) join(l, n->out[i], n->in[i]);
+    if (flags & OP_VIEW)
+        join(l, n->out[i++], n->in[0]);
+    else if (flags & OP_INPLACE && may_take(l, id, 0))
+        join(l, n->out[i++], n->in[0]);
+    else if (flags & OP_INPLACE_1 && may_take(l, id, 1))
+        join(l, n->out[i++], n->in[1]);
+    for (; i < n->n_out; i++) start_own(l, n->out[i], id);
+}
+
+/* STORE(leaf, x): if x is made after the leaf was last read and dies here, make it there at once. */
+static void store_in_place(struct liveness *l, int id)
+{
+    const struct node *n = &l->g->node[id];
+    struct span *x = root_of(l->p, n->in[1]);
+    const struct span *leaf = root_of(l->p, n->in[0]);
+    if (l->p->options.no_reuse || n->op != OP_STORE || x->storage != STORAGE_ARENA) return;
+    if (x->last != id || is_input(l, x->root) || l->read_last[n->in[0].i] >= x->first) return;
+    if (x->bytes != leaf->bytes) return;
+    x->storage = leaf->storage;
+    x->offset = leaf->offset;
+    l->p->step[id].kernel = NULL;
+}
+
+static void find_reads(struct liveness *l)
+{
+    for (int v = 0; v < l->g->values; v++) l->read_last[v] = -1;
+    for (int id = 0; id < l->g->nodes; id++) {
+        const struct node *n = &l->g->node[id];
+        for (int i = n->op == OP_STORE ? 1 : 0; i < n->n_in; i++) l->read_last[n->in[i].i] = id;
+    }
+}
+
+void liveness_find(struct plan *p, struct arena *scratch)
+{
+    struct liveness l = {.p = p, .g = p->graph};
+    l.last_use = ARENA_NEW(scratch, int, p->graph->values);
+    l.read_last = ARENA_NEW(scratch, int, p->graph->values);
+    find_last_uses(&l);
+    find_reads(&l);
+    for (int id = 0; id < p->steps; id++) {
+        const struct node *n = &p->graph->node[id];
+        if (n->op == OP_LEAF)
+            place_leaf(&l, n, id);
+        else
+            place_outputs(&l, id);
+    }
+    for (int id = 0; id < p->steps; id++) store_in_place(&l, id);
+    for (int v = 1; v < p->graph->values; v++) { /* every member says what its root says */
+        int root = p->span[v].root;
+        if (root != v) p->span[v] = p->span[root];
+        p->span[v].root = root;
+    }
+}

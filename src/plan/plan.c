@@ -1,0 +1,185 @@
+#include "plan/plan.h"
+
+#include "backend/backend.h"
+#include "plan/liveness.h"
+
+#include <string.h>
+
+static const struct kernel *choose(const struct plan *p, const struct node *n,
+                                   const struct kernel_call *call)
+{
+    const struct kernel *k;
+    if (p->options.variant)
+        for (int i = 0; (k = p->backend->kernel((int)n->op, call, i)); i++)
+            if (!strcmp(k->variant, p->options.variant)) return k;
+    return p->backend->kernel((int)n->op, call, 0);
+}
+
+static enum status plan_step(struct plan *p, int id)
+{
+    const struct graph *g = p->graph;
+    const struct node *n = &g->node[id];
+    struct step *s = &p->step[id];
+    s->node = id;
+    s->call = (struct kernel_call){
+        .attr = &n->attr, .n_in = n->n_in, .n_out = n->n_out, .context = p->context};
+    for (int i = 0; i < n->n_in; i++) s->call.in_type[i] = *graph_type(g, n->in[i]);
+    for (int i = 0; i < n->n_out; i++) s->call.out_type[i] = *graph_type(g, n->out[i]);
+    if (n->op == OP_LEAF || op_def(n->op)->flags & OP_VIEW) return ST_OK;
+    s->kernel = choose(p, n, &s->call);
+    if (!s->kernel) {
+        char t[TYPE_TEXT];
+        return fail(ST_UNSUPPORTED, "backend %s has no kernel for %s on %s (%s)", p->backend->name,
+                    op_def(n->op)->name, type_text(t, &s->call.out_type[0]), n->scope);
+    }
+    s->cost = graph_node_cost(g, n);
+    if (s->kernel->scratch_bytes) s->scratch_bytes = s->kernel->scratch_bytes(&s->call);
+    return ST_OK;
+}
+
+static void place_arena(struct plan *p, struct arena *scratch)
+{
+    int n = 0, values = p->graph->values;
+    struct place_span *place = ARENA_NEW(scratch, struct place_span, values + p->steps);
+    int *owner = ARENA_NEW(scratch, int, values + p->steps); /* a value, or minus a step */
+    for (int v = 1; v < values; v++) {
+        const struct span *s = &p->span[v];
+        if (s->root != v || s->storage != STORAGE_ARENA) continue;
+        owner[n] = v;
+        place[n++] = (struct place_span){s->bytes, s->first, s->last, 0};
+    }
+    for (int id = 0; id < p->steps; id++) {
+        if (!p->step[id].scratch_bytes || !p->step[id].kernel) continue;
+        owner[n] = -id;
+        place[n++] = (struct place_span){p->step[id].scratch_bytes, id, id, 0};
+    }
+    if (p->options.no_reuse)
+        for (int i = 0; i < n; i++) place[i].first = 0, place[i].last = p->steps;
+    p->arena_bytes = place_spans(place, n, scratch);
+    BUG_IF(n < 4096 && !place_valid(place, n), "two values that live together overlap");
+    for (int i = 0; i < n; i++) {
+        if (owner[i] > 0)
+            p->span[owner[i]].offset = place[i].offset;
+        else
+            p->step[-owner[i]].scratch_offset = place[i].offset;
+    }
+    for (int v = 1; v < values; v++) p->span[v].offset = p->span[p->span[v].root].offset;
+}
+
+enum status plan_build(struct plan *p, const struct graph *g, const struct backend *b,
+                       void *context, const struct plan_options *options, struct arena *a)
+{
+    TRY(graph_verify(g));
+    *p = (struct plan){.graph = g, .backend = b, .context = context, .steps = g->nodes};
+    if (options) p->options = *options;
+    p->step = ARENA_NEW(a, struct step, g->nodes);
+    p->span = ARENA_NEW(a, struct span, g->values);
+    for (int id = 0; id < p->steps; id++) TRY(plan_step(p, id));
+    struct arena scratch = {0};
+    liveness_find(p, &scratch);
+    place_arena(p, &scratch);
+    arena_release(&scratch);
+    for (int id = 0; id < p->steps; id++) {
+        struct step *s = &p->step[id];
+        if (!s->kernel || !s->kernel->prepare) continue;
+        enum status st = s->kernel->prepare(&s->call);
+        if (st == ST_OK) continue;
+        const struct node *n = &g->node[id];
+        st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
+        p->steps = id; /* what was prepared before is released */
+        plan_release(p);
+        return st;
+    }
+    return ST_OK;
+}
+
+void plan_release(struct plan *p)
+{
+    for (int id = 0; id < p->steps; id++) {
+        struct step *s = &p->step[id];
+        if (s->kernel && s->kernel->release) s->kernel->release(&s->call);
+    }
+    p->steps = 0;
+}
+
+void storage_reserve(struct storage_blocks *s, const struct plan *p)
+{
+    if (p->arena_bytes > s->bytes[STORAGE_ARENA]) s->bytes[STORAGE_ARENA] = p->arena_bytes;
+    for (int v = 1; v < p->graph->values; v++) {
+        const struct span *span = &p->span[v];
+        if (span->storage == STORAGE_ARENA) continue;
+        int64_t end = span->offset + span->bytes;
+        if (end > s->bytes[span->storage]) s->bytes[span->storage] = end;
+    }
+}
+
+enum status storage_alloc(struct storage_blocks *s)
+{
+    for (int i = 0; i < STORAGE_COUNT; i++)
+        if (s->bytes[i] && !s->base[i])
+            TRY(s->backend->alloc(s->context, s->bytes[i], &s->base[i]));
+    return ST_OK;
+}
+
+void storage_free(struct storage_blocks *s)
+{
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        if (s->base[i]) s->backend->free(s->context, s->base[i]);
+        s->base[i] = NULL;
+    }
+}
+
+enum status plan_bind(struct plan *p, const struct storage_blocks *s)
+{
+    struct storage_blocks needed = {.backend = s->backend};
+    storage_reserve(&needed, p);
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        BUG_IF(needed.bytes[i] > s->bytes[i], "storage %d was not reserved for this plan", i);
+        p->base[i] = s->base[i];
+    }
+    for (int id = 0; id < p->steps; id++) {
+        const struct node *n = &p->graph->node[id];
+        struct kernel_call *call = &p->step[id].call;
+        for (int i = 0; i < n->n_in; i++) call->in[i] = plan_address(p, n->in[i]);
+        for (int i = 0; i < n->n_out; i++) call->out[i] = plan_address(p, n->out[i]);
+        if (p->step[id].scratch_bytes)
+            call->scratch = p->base[STORAGE_ARENA] + p->step[id].scratch_offset;
+    }
+    return ST_OK;
+}
+
+void *plan_address(const struct plan *p, value v)
+{
+    const struct span *s = &p->span[v.i];
+    return p->base[s->storage] ? p->base[s->storage] + s->offset : NULL;
+}
+
+void *plan_input(const struct plan *p, const char *name)
+{
+    value v = graph_find_leaf(p->graph, STORAGE_INPUT, name);
+    return v.i ? plan_address(p, v) : NULL;
+}
+
+void *plan_output(const struct plan *p, const char *name)
+{
+    value v = graph_find_output(p->graph, name);
+    return v.i ? plan_address(p, v) : NULL;
+}
+
+int plan_kernels(const struct plan *p)
+{
+    int kernels = 0;
+    for (int id = 0; id < p->steps; id++) kernels += p->step[id].kernel != NULL;
+    return kernels;
+}
+
+struct cost plan_cost(const struct plan *p)
+{
+    struct cost sum = {0, 0};
+    for (int id = 0; id < p->steps; id++) {
+        if (!p->step[id].kernel) continue;
+        sum.flops += p->step[id].cost.flops;
+        sum.bytes += p->step[id].cost.bytes;
+    }
+    return sum;
+}

@@ -1,0 +1,84 @@
+#include "base/str.h"
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void plan_print(const struct plan *p, struct str *s)
+{
+    char text[TYPE_TEXT], flops[32], bytes[32];
+    str_printf(s, "%5s  %-20s %-9s %10s %10s  %-24s %s\n", "step", "operator", "kernel", "MFLOP",
+               "bytes", "result", "where");
+    for (int id = 0; id < p->steps; id++) {
+        const struct step *step = &p->step[id];
+        const struct node *n = &p->graph->node[id];
+        if (!step->kernel) continue;
+        snprintf(flops, sizeof flops, "%.3f", step->cost.flops * 1e-6);
+        str_printf(s, "%5d  %-20s %-9s %10s %10s  %-24s %s\n", id, op_def(n->op)->name,
+                   step->kernel->variant, flops, str_bytes(bytes, step->cost.bytes),
+                   type_text(text, &step->call.out_type[0]), n->scope);
+    }
+    struct cost sum = plan_cost(p);
+    str_printf(s, "%d kernels, %.3f GFLOP, %s read and written\n", plan_kernels(p),
+               sum.flops * 1e-9, str_bytes(bytes, sum.bytes));
+}
+
+/* The step at which most bytes of the arena are alive, and how many. */
+static int peak_step(const struct plan *p, int64_t *ret_bytes)
+{
+    int at = 0;
+    *ret_bytes = 0;
+    for (int id = 0; id < p->steps; id++) {
+        int64_t live = p->step[id].kernel ? p->step[id].scratch_bytes : 0;
+        for (int v = 1; v < p->graph->values; v++) {
+            const struct span *s = &p->span[v];
+            if (s->root == v && s->storage == STORAGE_ARENA && s->first <= id && id <= s->last)
+                live += s->bytes;
+        }
+        if (live > *ret_bytes) *ret_bytes = live, at = id;
+    }
+    return at;
+}
+
+struct live {
+    const struct span *span;
+    int v;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct live *x = a, *y = b;
+    if (x->span->bytes != y->span->bytes) return x->span->bytes < y->span->bytes ? 1 : -1;
+    return x->v - y->v;
+}
+
+void plan_print_memory(const struct plan *p, int rows, struct str *s)
+{
+    int64_t peak;
+    int at = peak_step(p, &peak), n = 0;
+    const struct node *moment = &p->graph->node[at];
+    char bytes[32], total[32], text[TYPE_TEXT];
+    struct arena scratch = {0};
+    struct live *live = ARENA_NEW(&scratch, struct live, p->graph->values);
+    for (int v = 1; v < p->graph->values; v++) {
+        const struct span *span = &p->span[v];
+        if (span->root == v && span->storage == STORAGE_ARENA && span->first <= at &&
+            at <= span->last)
+            live[n++] = (struct live){span, v};
+    }
+    qsort(live, (size_t)n, sizeof *live, larger_first);
+    str_printf(s, "arena %s; most alive at step %d (%s %s): %s in %d values\n",
+               str_bytes(total, (double)p->arena_bytes), at, op_def(moment->op)->name,
+               moment->scope, str_bytes(bytes, (double)peak), n);
+    str_printf(s, "%12s  %-13s %-18s %-24s %s\n", "bytes", "steps", "operator", "type", "where");
+    for (int i = 0; i < n && i < rows; i++) {
+        const struct node *by = graph_producer(p->graph, (value){live[i].v});
+        char life[32];
+        snprintf(life, sizeof life, "%d-%d", live[i].span->first, live[i].span->last);
+        str_printf(s, "%12s  %-13s %-18s %-24s %s\n", str_bytes(bytes, (double)live[i].span->bytes),
+                   life, op_def(by->op)->name,
+                   type_text(text, graph_type(p->graph, (value){live[i].v})), by->scope);
+    }
+    if (n > rows) str_printf(s, "%12s  %d smaller ones\n", "...", n - rows);
+    arena_release(&scratch);
+}

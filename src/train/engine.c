@@ -1,0 +1,171 @@
+#include "train/engine.h"
+
+#include "backend/backend.h"
+#include "graph/build.h"
+#include "train/optim.h"
+
+#include <string.h>
+
+static const char *const kind_names[GRAPH_COUNT] = {"micro", "micro_more", "update",
+                                                    "eval",  "logits",     "decode"};
+
+const char *graph_kind_name(enum graph_kind kind)
+{
+    return kind_names[kind];
+}
+
+static struct pass_options options_of(const struct config *c)
+{
+    static const enum pass_rung rungs[] = {
+        [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
+    return (struct pass_options){rungs[c->plan.fusion], c->plan.flash, DT_F32};
+}
+
+/* Every parameter's gradient goes to its place in the range of gradients. */
+static enum status differentiate(struct graph *g, const struct config *c, const struct gpt *m,
+                                 value loss, bool accumulate)
+{
+    value *wrt = ARENA_NEW(g->arena, value, m->parameters);
+    value *gradient = ARENA_NEW(g->arena, value, m->parameters);
+    for (int i = 0; i < m->parameters; i++)
+        wrt[i] = graph_find_leaf(g, STORAGE_WEIGHTS, m->parameter[i].name);
+    g->phase = PHASE_BACKWARD;
+    struct graph_scope top = graph_enter(g, "loss", -1);
+    double share = 1.0 / (double)c->train.gradient_accumulation_steps;
+    value dloss = g_fill(g, type_scalar(DT_F32), share);
+    graph_leave(g, top);
+    TRY(graph_differentiate(g, loss, dloss, m->parameters, wrt, gradient));
+    for (int i = 0; i < m->parameters; i++) {
+        const struct parameter *p = &m->parameter[i];
+        value leaf = g_leaf(g, STORAGE_GRADIENTS, p->name, p->type, p->offset);
+        g->scope = p->name;
+        if (accumulate)
+            g_accumulate(g, leaf, gradient[i]);
+        else
+            g_store(g, leaf, gradient[i]);
+        graph_leave(g, top);
+    }
+    return graph_status(g);
+}
+
+static enum status forward_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+                                 struct graph *g, value *ret_loss)
+{
+    int64_t B = c->data.batch_size, T = m->config.block_size;
+    switch (kind) {
+    case GRAPH_MICRO:
+    case GRAPH_MICRO_MORE:
+    case GRAPH_EVAL:
+        *ret_loss = gpt_loss(m, g, B, T, kind == GRAPH_EVAL ? GPT_EVAL : GPT_TRAIN);
+        graph_output(g, "loss", *ret_loss);
+        break;
+    case GRAPH_LOGITS:
+        graph_output(g, "logits", gpt_logits(m, g, 1, T, GPT_EVAL));
+        break;
+    case GRAPH_DECODE:
+        graph_output(g, "logits", gpt_logits(m, g, 1, 1, GPT_CACHED));
+        break;
+    case GRAPH_UPDATE:
+        optim_update(g, m, &c->train);
+        break;
+    case GRAPH_COUNT:
+        break;
+    }
+    return graph_status(g);
+}
+
+enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+                         const char *last, struct graph *ret_g, struct arena *a)
+{
+    struct pass_options o = options_of(c);
+    struct graph g;
+    value loss = {0};
+    graph_init(&g, a);
+    TRY(forward_graph(kind, c, m, &g, &loss));
+    TRY(graph_verify(&g));
+    const struct pass *stop = last ? pass_find(last) : NULL;
+    if (last && !stop && strcmp(last, "model") != 0)
+        return fail(ST_USAGE, "there is no pass %s: model, expand, precision, fuse or dead", last);
+    if (last && !stop) {
+        *ret_g = g;
+        return ST_OK;
+    }
+    TRY(passes_run(BEFORE_GRADIENT, &g, &o, last));
+    bool go_on = !stop || stop->time != BEFORE_GRADIENT;
+    if (go_on && loss.i && kind != GRAPH_EVAL) {
+        loss = graph_find_output(&g, "loss");
+        TRY(differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE));
+        TRY(graph_verify(&g));
+    }
+    if (go_on) TRY(passes_run(AFTER_GRADIENT, &g, &o, last));
+    *ret_g = g;
+    return ST_OK;
+}
+
+static enum status build(struct engine *e, enum graph_kind kind, struct arena *a)
+{
+    const struct config_plan *p = &e->config->plan;
+    struct plan_options o = {.no_reuse = !p->reuse, .poison = p->poison};
+    TRY(engine_graph(kind, e->config, &e->model, NULL, &e->graph[kind], a));
+    TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
+    e->built[kind] = true;
+    storage_reserve(&e->storage, &e->plan[kind]);
+    return ST_OK;
+}
+
+enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a)
+{
+    *e = (struct engine){.config = c, .backend = backend_find(backend)};
+    BUG_IF(!e->backend, "backend %s", backend);
+    gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
+    TRY(e->backend->open(0, &e->context));
+    e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
+    enum status st = ST_OK;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
+    TRY_OUT(st, storage_alloc(&e->storage));
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (e->built[kind]) TRY_OUT(st, plan_bind(&e->plan[kind], &e->storage));
+out:
+    if (st != ST_OK) engine_close(e);
+    return st;
+}
+
+void engine_close(struct engine *e)
+{
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        if (e->built[kind]) plan_release(&e->plan[kind]);
+        e->built[kind] = false;
+    }
+    if (!e->backend) return;
+    storage_free(&e->storage);
+    e->backend->close(e->context);
+    e->backend = NULL;
+}
+
+enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
+                        int64_t bytes)
+{
+    value v = graph_find_leaf(&e->graph[kind], STORAGE_INPUT, input);
+    if (!v.i) return ST_OK;
+    BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) != bytes, "input %s of %lld bytes", input,
+           (long long)bytes);
+    return e->backend->upload(e->context, plan_address(&e->plan[kind], v), data, bytes);
+}
+
+enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
+                        int64_t bytes)
+{
+    value v = graph_find_output(&e->graph[kind], output);
+    BUG_IF(!v.i, "no output %s", output);
+    BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s is smaller", output);
+    return e->backend->download(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
+}
+
+int64_t engine_bytes(const struct engine *e)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < STORAGE_COUNT; i++) sum += e->storage.bytes[i];
+    return sum;
+}

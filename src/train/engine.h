@@ -1,0 +1,56 @@
+/* engine.h - from a configuration to plans that run: graphs, passes, plans and their storage.
+ *
+ * One list of the graphs that a program may need; each is built by engine_graph, which is also what
+ * `strobe graph`, `plan` and `memory` show. An engine holds the plans that its user asked for; they
+ * share weights, gradients, moments and one arena. */
+#ifndef TRAIN_ENGINE_H
+#define TRAIN_ENGINE_H
+
+#include "config/config.h"
+#include "model/gpt.h"
+#include "pass/pass.h"
+#include "plan/plan.h"
+
+enum graph_kind {
+    GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
+    GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
+    GRAPH_UPDATE,     /* gradient norm, clipping, AdamW */
+    GRAPH_EVAL,       /* the loss alone */
+    GRAPH_LOGITS,     /* logits of one window of block_size tokens */
+    GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
+    GRAPH_COUNT
+};
+
+struct engine {
+    const struct config *config;
+    struct gpt model;
+    const struct backend *backend;
+    void *context;
+    bool built[GRAPH_COUNT];
+    struct graph graph[GRAPH_COUNT];
+    struct plan plan[GRAPH_COUNT];
+    struct storage_blocks storage;
+};
+
+/* "micro", "micro_more", "update", "eval", "logits", "decode" */
+const char *graph_kind_name(enum graph_kind kind);
+/* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any). */
+enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+                         const char *last, struct graph *ret_g, struct arena *a);
+
+/* Opens the backend of that name and builds the plans of `kinds` (a mask, 1 << kind). Weights are zero
+ * until they are drawn or loaded. The configuration must outlive the engine. */
+enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a);
+void engine_close(struct engine *e);
+
+/* Host side of one plan's run: copies into its inputs (skips one that the plan does not have), runs,
+ * copies a scalar out. */
+enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
+                        int64_t bytes);
+enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
+                        int64_t bytes);
+/* Bytes of each storage block, for people. */
+int64_t engine_bytes(const struct engine *e);
+
+#endif

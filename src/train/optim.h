@@ -1,0 +1,13 @@
+/* optim.h - the update as a graph: gradient norm, clipping, AdamW with decay groups. */
+#ifndef TRAIN_OPTIM_H
+#define TRAIN_OPTIM_H
+
+#include "config/config.h"
+#include "model/gpt.h"
+
+/* Appends the update of every parameter. Inputs lr (1), bias1 = 1 - beta1^t (1), bias2 = 1 - beta2^t (1);
+ * output grad_norm (1), before clipping. Clipping as torch.nn.utils.clip_grad_norm_: the gradient is
+ * scaled by min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns it off. */
+void optim_update(struct graph *g, const struct gpt *m, const struct config_train *c);
+
+#endif
