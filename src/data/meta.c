@@ -114,7 +114,7 @@ enum status meta_write(const struct meta *m, const char *path)
                              "vocabulary", list, "vocabulary_sha256", digest,              /**/
                              "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256,
                              "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
-    BUG_IF(!root, "%s: the fields of meta.json do not fit its pattern", path);
+    if (!root) return fail(ST_USAGE, "the name of the text's file is no UTF-8: rename it");
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
     BUG_IF(!text, "%s: out of host memory", path);

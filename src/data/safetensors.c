@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,18 +283,20 @@ static char *format_header(const struct safetensor *tensors, int count)
     return text;
 }
 
-/* Writes and digests; a failed write is seen when the file is committed. */
+/* Writes and digests. The first failure is kept: when the file is committed its reason is forgotten. */
 struct sink {
     FILE *stream;
     struct hash *hash;
     int64_t bytes;
+    int error; /* errno */
 };
 
 static void put(struct sink *s, const void *bytes, int64_t n)
 {
-    if (n == 0) return;
+    if (n == 0 || s->error) return;
     hash_add(s->hash, bytes, n);
-    s->bytes += (int64_t)fwrite(bytes, 1, (size_t)n, s->stream);
+    if (fwrite(bytes, 1, (size_t)n, s->stream) != (size_t)n) s->error = errno ? errno : EIO;
+    s->bytes += n;
 }
 
 static void put_all(struct sink *s, const struct safetensor *tensors, int count)
@@ -323,6 +326,10 @@ enum status safetensors_write(const char *path, const struct safetensor *tensors
     put_all(&s, tensors, count);
     struct safetensors_facts facts = {.bytes = s.bytes};
     hash_close(s.hash, facts.sha256);
+    if (s.error) {
+        file_writer_discard(&w);
+        return fail(ST_IO, "%s: %s", path, strerror(s.error));
+    }
     TRY(file_writer_commit(&w));
     if (ret) *ret = facts;
     return ST_OK;

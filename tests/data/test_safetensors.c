@@ -6,10 +6,12 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -267,6 +269,27 @@ static void test_unaligned_data_is_read(void **state)
     safetensors_close(&s);
 }
 
+/* The limit on a file's length stands for a full disk. */
+static void test_full_disk_is_said(void **state)
+{
+    (void)state;
+    static float large[100000];
+    const struct safetensor t[2] = {
+        {.name = "a", .type = SAFETENSORS_F32, .rank = 1, .dim = {COUNT_OF(large)}, .data = large},
+        {.name = "b", .type = SAFETENSORS_F32, .rank = 1, .dim = {COUNT_OF(large)}, .data = large}};
+    const char *path = workdir_path("large.safetensors");
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = 300000, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum status st = safetensors_write(path, t, 2, NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(st, ST_IO);
+    assert_message_has("large.safetensors: File too large");
+    assert_false(file_exists(path));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -278,6 +301,7 @@ int main(void)
         TEST(test_no_bit_of_the_header_leads_astray),
         TEST(test_wrong_headers_are_refused),
         TEST(test_unaligned_data_is_read),
+        TEST(test_full_disk_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
