@@ -98,8 +98,7 @@ static enum status make(const struct request *r, struct arena *a)
     struct dataset_facts facts;
     enum status st =
         dataset_write_characters(r->data_dir, r->name, t.text, t.bytes, t.from, &facts);
-    bool of_the_text = st != ST_OK && st != ST_IO;
-    return of_the_text ? fail_in(st, "%s", t.from) : st;
+    return st == ST_FORMAT || st == ST_UNSUPPORTED ? fail_in(st, "%s", t.from) : st;
 }
 
 static enum status show(const struct request *r, bool made, struct arena *a)
@@ -118,6 +117,7 @@ static enum status show(const struct request *r, bool made, struct arena *a)
 
 static enum status make_or_show(const struct request *r, struct arena *a)
 {
+    TRY(dataset_check_name(r->name));
     const char *folder = arena_printf(a, "%s/%s", r->data_dir, r->name);
     bool exists = file_exists(folder), can_make = r->from || is_shakespeare(r);
     if (exists && !r->force) {
