@@ -7,7 +7,7 @@
 
 enum { TINY_VOCABULARY = 9 };
 
-/* Makes the data set "tiny" in a new scratch directory; some thousand characters of a few words in a
+/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words in a
  * fixed random order. tiny_remove deletes all. */
 void tiny_make(void);
 void tiny_remove(void);
