@@ -1,0 +1,22 @@
+/* tiny.h - a data set and a model so small that a test trains them in a moment. */
+#ifndef SUPPORT_TINY_H
+#define SUPPORT_TINY_H
+
+#include "config/config.h"
+#include "train/learner.h"
+
+enum { TINY_VOCABULARY = 9 };
+
+/* Makes the data set "tiny" in a new scratch directory; some thousand characters of a few words in a
+ * fixed random order. tiny_remove deletes all. */
+void tiny_make(void);
+void tiny_remove(void);
+/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory, one
+ * thread, quick learning. */
+struct config tiny_config(void);
+/* Opens a learner or ends the test program with the words. */
+void tiny_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a);
+/* The weights, for comparisons; they live as long as the learner. */
+const float *tiny_weights(const struct learner *l);
+
+#endif
