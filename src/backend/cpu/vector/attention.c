@@ -159,7 +159,7 @@ static enum status run_attention(const struct kernel_call *k)
 #pragma omp parallel for schedule(dynamic) num_threads(VEC(attention_threads)(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
-        one_tile(&c, w, i % heads, (c.s.tiles - 1 - i / heads) * TILE);
+        one_tile(&c, w, i / c.s.tiles, (c.s.tiles - 1 - i % c.s.tiles) * TILE);
     }
     return ST_OK;
 }
