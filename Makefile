@@ -87,6 +87,8 @@ $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
+# What .incbin takes in, the compiler does not name.
+$(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)
 	$(if $(Q),@echo "  ld $@")

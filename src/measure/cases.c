@@ -172,8 +172,7 @@ static const struct op_case cases[] = {
     {OP_DROPOUT, "attention, large", .attr = {.drop = DROP_SCORES}, .in = {{F(2,4,129,129)}, STEP}},
     {OP_CROSS_ENTROPY, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5)}},
     {OP_CROSS_ENTROPY, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5)}},
-    {OP_CROSS_ENTROPY, "large", .attr = {.loss = {501}}, .in = {{F(257,512), FILL_WIDE}, IDS(501, 257)},
-     .no_differences = "nearly all slopes are below the rounding of the loss"},
+    {OP_CROSS_ENTROPY, "large", .attr = {.loss = {501}}, .in = {{F(257,512), FILL_WIDE}, IDS(501, 257)}},
 #define LSE(...) {F(__VA_ARGS__), FILL_RESULT, .wide = true, .of = OP_CROSS_ENTROPY, .of_out = 1, .of_n_in = 2, .of_in = {0, 1}}
     {OP_CROSS_ENTROPY_GRAD, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5), LSE(2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_GRAD, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5), LSE(2,5), SCALAR(0.75)}},

@@ -43,6 +43,13 @@ void workdir_write(const char *path, const void *bytes, int64_t n)
     BUG_IF(!f || fwrite(bytes, 1, (size_t)n, f) != (size_t)n || fclose(f) != 0, "%s", path);
 }
 
+const char *workdir_text(const char *name, const char *text)
+{
+    const char *path = workdir_path(name);
+    workdir_write(path, text, (int64_t)strlen(text));
+    return path;
+}
+
 int64_t workdir_size(const char *path)
 {
     struct stat facts;

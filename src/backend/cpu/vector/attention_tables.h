@@ -5,7 +5,7 @@
 #include "backend/kernel.h"
 
 /* Each table ends with run == NULL. */
-#define ATTENTION_TABLES(isa)                           \
+#define ATTENTION_TABLES(isa)                               \
     extern const struct kernel attention_rows_##isa[];      \
     extern const struct kernel attention_grad_rows_##isa[]; \
     extern const struct kernel attention_cached_rows_##isa[];

@@ -49,22 +49,29 @@ INLINE void product_block(const struct tile_product *p, const int mr, const int 
         a += across ? stride : 1;
         b += b_stride;
     }
+    const float *factor = p->factor ? p->factor + row : NULL;
+    if (p->add && factor) {
 #pragma GCC unroll 8
-    for (int i = 0; i < mr; i++) {
-        float factor = p->factor ? p->factor[row + i] : 1.0f;
+        for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
-        for (int k = 0; k < nv; k++) {
-            float *to_c = c + i * c_stride + k * W;
-            vf_store(to_c, p->add ? vf_load(to_c) * factor + sum[i][k] : sum[i][k]);
-        }
+            for (int k = 0; k < nv; k++)
+                sum[i][k] += vf_load(c + i * c_stride + k * W) * vf_all(factor[i]);
+    } else if (p->add) {
+#pragma GCC unroll 8
+        for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+            for (int k = 0; k < nv; k++) sum[i][k] += vf_load(c + i * c_stride + k * W);
     }
+#pragma GCC unroll 8
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+        for (int k = 0; k < nv; k++) vf_store(c + i * c_stride + k * W, sum[i][k]);
 }
 
 /* All rows from `row` to `end`, in lines of as many as the registers hold. */
 INLINE void product_rows(const struct tile_product *p, const int nv, const bool across, int64_t row,
                          int64_t end, int64_t v)
 {
-    enum { FULL = 1 };
     const int mr = SUMS / nv >= MOST_LINES ? MOST_LINES : 4;
     for (; row + mr <= end; row += mr) product_block(p, mr, nv, across, row, v);
     if (mr > 4 && row + 4 <= end) {
@@ -109,12 +116,20 @@ void VEC(tile_product)(const struct tile_product *p)
 #define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
 #if defined(__AVX512F__)
 #define LANES(f, s)                                                                               \
-    {f(0, s), f(1, s), f(2, s),  f(3, s),  f(4, s),  f(5, s),  f(6, s),  f(7, s),                 \
-     f(8, s), f(9, s), f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)}
+    {                                                                                             \
+        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s), f(8, s), f(9, s), \
+            f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)                            \
+    }
 #elif defined(__AVX2__)
-#define LANES(f, s) {f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s)}
+#define LANES(f, s)                                                            \
+    {                                                                          \
+        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s) \
+    }
 #else
-#define LANES(f, s) {f(0, s), f(1, s), f(2, s), f(3, s)}
+#define LANES(f, s)                        \
+    {                                      \
+        f(0, s), f(1, s), f(2, s), f(3, s) \
+    }
 #endif
 #define TURN(s)                                                          \
     _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) \
@@ -138,7 +153,8 @@ void VEC(tile_transpose)(float *to, const struct tile_source *s, float factor)
             } else {
 #pragma GCC unroll 16
                 for (int i = 0; i < W; i++)
-                    x[i] = i < rows ? vf_load_part(from + i * s->stride, columns) * factor : (vf){0};
+                    x[i] =
+                        i < rows ? vf_load_part(from + i * s->stride, columns) * factor : (vf){0};
             }
 #if defined(__AVX512F__)
             TURN(8)
@@ -174,9 +190,22 @@ void VEC(tile_copy)(float *to, const struct tile_source *s, float factor)
     }
 }
 
+void VEC(tile_write)(float *to, const struct tile_source *s, const float *from, const float *factor)
+{
+    for (int64_t row = 0; row < s->rows; row++, to += s->stride) {
+        float by = factor ? factor[row] : 1.0f;
+        int64_t i = 0;
+        for (; i + W <= s->columns; i += W, from += W) vf_store(to + i, vf_load(from) * by);
+        if (i < s->columns) {
+            vf_store_part(to + i, vf_load(from) * by, s->columns - i);
+            from += W;
+        }
+    }
+}
+
 struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare)
 {
-    if (s->columns % W == 0) return (struct tile_lines){s->at, s->stride};
+    if (s->columns % W == 0 && s->stride < 512) return (struct tile_lines){s->at, s->stride};
     VEC(tile_copy)(spare, s, 1.0f);
     return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
 }
@@ -199,20 +228,21 @@ void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t st
 
 /* --- heads --- */
 
-struct heads VEC(heads_of)(const struct kernel_call *c)
+struct heads VEC(heads_of)(const struct type *qkv, const union attr *attr)
 {
-    const struct type *y = &c->out_type[0];
-    struct heads s = {
-        .B = y->dim[0],
-        .T = y->dim[1],
-        .H = c->attr->attention.heads,
-        .causal = c->attr->attention.causal,
-        .drop = c->attr->attention.drop,
+    int64_t C = qkv->dim[2] / 3, H = attr->attention.heads, D = C / H;
+    return (struct heads){
+        .B = qkv->dim[0],
+        .T = qkv->dim[1],
+        .C = C,
+        .H = H,
+        .D = D,
+        .width = (D + W - 1) / W * W,
+        .tiles = (qkv->dim[1] + TILE - 1) / TILE,
+        .scale = 1.0f / sqrtf((float)D),
+        .causal = attr->attention.causal,
+        .drop = attr->attention.drop,
     };
-    s.C = c->in_type[c->n_in == 5].dim[2] / 3;
-    s.D = s.C / s.H;
-    s.width = (s.D + W - 1) / W * W;
-    return s;
 }
 
 struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int part, int64_t bh,
@@ -228,7 +258,14 @@ struct tile_source VEC(heads_rows)(const struct heads *s, const float *y, int64_
     return (struct tile_source){at, s->C, smaller(TILE, s->T - row), s->D};
 }
 
-/* --- threads --- */
+/* --- calls --- */
+
+bool VEC(attention_fits)(const struct kernel_call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in_type[i].dtype != DT_F32 && c->in_type[i].dtype != DT_I32) return false;
+    return true;
+}
 
 enum status VEC(attention_prepare)(struct kernel_call *c)
 {

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
+#include "base/rng.h"
 
 enum { TILE = 64 };
 
@@ -15,8 +16,8 @@ enum { TILE = 64 };
 enum tile_skip {
     SKIP_NONE,
     SKIP_COLUMNS, /* row r needs the columns from r on (rounded down to vectors) */
-    SKIP_AFTER,   /* row r needs the terms 0 ... r of its sum (some more are added: they must be 0) */
-    SKIP_BEFORE,  /* row r needs the terms from r on (likewise) */
+    SKIP_AFTER, /* row r needs the terms 0 ... r of its sum (some more are added: they must be 0) */
+    SKIP_BEFORE, /* row r needs the terms from r on (likewise) */
 };
 
 /* c[r][v] (+)= sum over j of a(r, j) b[j][v]: rows of c and b are whole vectors. */
@@ -44,14 +45,20 @@ struct tile_source {
 void VEC(tile_transpose)(float *to, const struct tile_source *s, float factor);
 /* to[row * width + column] = factor * source, width = columns rounded up to W; the rest is zero. */
 void VEC(tile_copy)(float *to, const struct tile_source *s, float factor);
+/* The rows and columns of `s`, at `to`: factor[row] * from[row * width + column]; NULL: no factor. */
+void VEC(tile_write)(float *to, const struct tile_source *s, const float *from,
+                     const float *factor);
 
-/* Shapes of a call that all kernels here want, and where its heads are. */
+/* Shapes of a call, from the type of packed q, k, v (B,T,3C). */
 struct heads {
-    int64_t B, T, C, H, D, width; /* width: D rounded up to whole vectors */
+    int64_t B, T, C, H, D;
+    int64_t width; /* D rounded up to whole vectors */
+    int64_t tiles; /* of T */
+    float scale;   /* of the scores */
     bool causal;
     struct dropout drop;
 };
-struct heads VEC(heads_of)(const struct kernel_call *c);
+struct heads VEC(heads_of)(const struct type *qkv, const union attr *attr);
 /* Rows from `row` on of part 0, 1, 2 (q, k, v) of head `bh`, at most TILE of them. */
 struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int part, int64_t bh,
                                    int64_t row);
@@ -72,6 +79,7 @@ struct tile_bytes {
 };
 void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
                      int64_t q, int64_t k, bool diagonal);
+/* `diagonal`: only what the causal mask leaves. */
 /* All bits set in the lanes that are kept: key k of the tile, queries from q on. */
 INLINE vi tile_kept(const struct tile_bytes *t, int64_t k, int64_t q, int threshold)
 {
@@ -88,11 +96,16 @@ INLINE vf tile_exp2(vf x)
     x = vf_max(vf_all(-127.0f), x);
     vf shifted = x + to_whole;
     vf r = x - (shifted - to_whole);
-    vf p = ((((1.326472731e-3f * r + 9.671512991e-3f) * r + 5.550733581e-2f) * r +
-             2.402224243e-1f) * r + 6.931470037e-1f) * r + 1.0f;
+    vf p =
+        ((((1.326472731e-3f * r + 9.671512991e-3f) * r + 5.550733581e-2f) * r + 2.402224243e-1f) *
+             r +
+         6.931470037e-1f) *
+            r +
+        1.0f;
     return p * (vf)((vi)shifted << 23);
 }
 
+bool VEC(attention_fits)(const struct kernel_call *c);
 /* Threads that a call was planned for: its scratch is one part for each. */
 enum status VEC(attention_prepare)(struct kernel_call *c);
 int VEC(attention_threads)(const struct kernel_call *c);

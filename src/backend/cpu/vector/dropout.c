@@ -54,12 +54,9 @@ void VEC(dropout_factors)(float *factor, const struct dropout *d, uint32_t step,
     }
 }
 
-void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, int64_t bh,
+void VEC(dropout_words)(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,
                         int64_t q16, int64_t k16)
 {
-    const int threshold = d->threshold;
-    const float scale = dropout_scale(threshold);
-    uint32_t word[4][16]; /* word, set */
     for (int set = 0; set < 16; set += W) {
         vu zero = {0};
         vu low = (uint32_t)(q16 << 18 | k16 << 4 | set) + (vu){VEC_LANES};
@@ -67,6 +64,15 @@ void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, i
             draw(d->seed, (struct words){{low, zero + (uint32_t)bh, zero + d->site, zero + step}});
         for (int i = 0; i < 4; i++) memcpy(&word[i][set], &r.w[i], sizeof r.w[i]);
     }
+}
+
+void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, int64_t bh,
+                        int64_t q16, int64_t k16)
+{
+    const int threshold = d->threshold;
+    const float scale = dropout_scale(threshold);
+    uint32_t word[4][16];
+    VEC(dropout_words)(word, d, step, bh, q16, k16);
     for (int q = 0; q < 16; q++) {
         /* The sets of row q lie in four neighbours; low halves are columns 0 to 7, high 8 to 15. */
         const uint32_t *w = &word[q / 8 * 2 + q % 2][q % 8 / 2 * 4];

@@ -137,6 +137,24 @@ static enum status run_causal_mask(const struct kernel_call *c)
     return VEC(over_rows)(c, 1, causal_mask_range);
 }
 
+/* Rows whose last columns are masked. */
+static void column_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]), open = at_most(c->attr->column_mask.columns, n);
+    vf masked = vf_all((float)c->attr->column_mask.value);
+    for (int64_t row = first; row < last; row++) {
+        const float *x = (const float *)c->in[0] + row * n;
+        float *y = (float *)c->out[0] + row * n;
+        if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
+        for (int64_t i = open; i < n; i += W) put(y + i, masked, n - i);
+    }
+}
+
+static enum status run_column_mask(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 1, column_mask_range);
+}
+
 /* --- dropout; a mask is dropout of ones --- */
 
 INLINE void drop_run(const float *x, float *y, const float *factor, int64_t n)
@@ -234,6 +252,7 @@ const struct kernel VEC(pointwise_rows)[] = {
     ROW(FILL, run_fill),
     ROW(ACCUMULATE, run_accumulate),
     ROW(CAUSAL_MASK, run_causal_mask),
+    ROW(COLUMN_MASK, run_column_mask),
     ROW(DROPOUT_MASK, run_dropout_mask),
     ROW(DROPOUT, run_dropout),
     {0},

@@ -4,17 +4,18 @@
 
 #include "backend/kernel.h"
 
-/* Each table ends with run == NULL. */
-#define VECTOR_TABLES(isa)                             \
-    extern const struct kernel pointwise_rows_##isa[]; \
-    extern const struct kernel gelu_rows_##isa[];      \
-    extern const struct kernel reduce_rows_##isa[];    \
-    extern const struct kernel norm_rows_##isa[];      \
-    extern const struct kernel softmax_rows_##isa[];   \
-    extern const struct kernel loss_rows_##isa[];      \
-    extern const struct kernel move_rows_##isa[];      \
-    extern const struct kernel embed_rows_##isa[];     \
-    extern const struct kernel optimizer_rows_##isa[]; \
+/* vector_tables lists the others and ends with NULL. Each table ends with run == NULL. */
+#define VECTOR_TABLES(isa)                                   \
+    extern const struct kernel *const vector_tables_##isa[]; \
+    extern const struct kernel pointwise_rows_##isa[];       \
+    extern const struct kernel gelu_rows_##isa[];            \
+    extern const struct kernel reduce_rows_##isa[];          \
+    extern const struct kernel norm_rows_##isa[];            \
+    extern const struct kernel softmax_rows_##isa[];         \
+    extern const struct kernel loss_rows_##isa[];            \
+    extern const struct kernel move_rows_##isa[];            \
+    extern const struct kernel embed_rows_##isa[];           \
+    extern const struct kernel optimizer_rows_##isa[];       \
     extern const struct kernel blocked_rows_##isa[];
 
 #if defined(__x86_64__)
