@@ -1,4 +1,4 @@
-#include "tiny.h"
+#include "small.h"
 
 #include "base/log.h"
 #include "base/rng.h"
