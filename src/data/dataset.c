@@ -12,7 +12,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "train.bin is mapped, so this machine must store the low byte first");
 
-static enum status check_name(const char *name)
+enum status dataset_check_name(const char *name)
 {
     if (!name[0] || name[0] == '.' || strchr(name, '/'))
         return fail(ST_USAGE, "\"%s\" cannot name a data set: use a plain word, as in mytext",
@@ -71,7 +71,7 @@ static enum status open_checked(struct dataset *d, const char *folder, struct ar
 
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name, struct arena *a)
 {
-    TRY(check_name(name));
+    TRY(dataset_check_name(name));
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
     if (!file_exists(folder))
         return fail(ST_IO, "%s is missing: make it with %s", folder,
@@ -192,7 +192,7 @@ static enum status write_characters(const char *folder, const char *text, int64_
 enum status dataset_write_characters(const char *data_dir, const char *name, const char *text,
                                      int64_t bytes, const char *source, struct dataset_facts *ret)
 {
-    TRY(check_name(name));
+    TRY(dataset_check_name(name));
     struct arena scratch = {};
     const char *folder = arena_printf(&scratch, "%s/%s", data_dir, name);
     enum status st = write_characters(folder, text, bytes, source, ret, &scratch);

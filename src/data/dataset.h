@@ -18,6 +18,8 @@ struct dataset {
     int64_t map_bytes[SPLIT_COUNT];
 };
 
+/* A name is one word without slashes, for it becomes a folder. Otherwise ST_USAGE. */
+enum status dataset_check_name(const char *name);
 /* Maps data_dir/name. Missing: ST_IO, names the one command that makes it. A file whose size or
  * checksum is not what meta.json says: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,

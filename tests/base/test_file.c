@@ -1,6 +1,6 @@
 #include "base/file.h"
 
-#include "../support/scratch.h"
+#include "../support/workdir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,21 +17,21 @@
 static int make(void **state)
 {
     (void)state;
-    scratch_make();
+    workdir_open();
     return 0;
 }
 
 static int unmake(void **state)
 {
     (void)state;
-    scratch_remove();
+    workdir_close();
     return 0;
 }
 
 static int entries(void)
 {
     int n = 0;
-    DIR *d = opendir(scratch_path("."));
+    DIR *d = opendir(workdir_path("."));
     for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
     closedir(d);
     return n;
@@ -43,7 +43,7 @@ static void test_write_and_read(void **state)
     struct arena a = {0};
     char *data;
     int64_t size;
-    const char *path = scratch_path("x.bin");
+    const char *path = workdir_path("x.bin");
     assert_false(file_exists(path));
     assert_int_equal(file_write(path, "a\0b", 3), ST_OK);
     assert_true(file_exists(path));
@@ -78,16 +78,16 @@ static void test_failures_name_the_path(void **state)
     char *data;
     void *map;
     int64_t size = 77;
-    const char *missing = scratch_path("missing");
+    const char *missing = workdir_path("missing");
     assert_int_equal(file_read(missing, &a, &data, &size), ST_IO);
     assert_non_null(strstr(fail_message(), missing));
     assert_non_null(strstr(fail_message(), "No such file"));
     assert_int_equal(size, 77);
-    assert_int_equal(file_read(scratch_path("."), &a, &data, &size), ST_IO);
+    assert_int_equal(file_read(workdir_path("."), &a, &data, &size), ST_IO);
     assert_int_equal(file_map(missing, &map, &size), ST_IO);
-    assert_int_equal(file_map(scratch_write("empty", ""), &map, &size), ST_FORMAT);
+    assert_int_equal(file_map(workdir_text("empty", ""), &map, &size), ST_FORMAT);
     assert_non_null(strstr(fail_message(), "empty"));
-    assert_int_equal(file_write(scratch_path("no/such/dir"), "x", 1), ST_IO);
+    assert_int_equal(file_write(workdir_path("no/such/dir"), "x", 1), ST_IO);
     arena_release(&a);
 }
 
@@ -96,7 +96,7 @@ static void test_map(void **state)
     (void)state;
     void *map;
     int64_t size;
-    assert_int_equal(file_map(scratch_write("m", "mapped"), &map, &size), ST_OK);
+    assert_int_equal(file_map(workdir_text("m", "mapped"), &map, &size), ST_OK);
     assert_int_equal(size, 6);
     assert_memory_equal(map, "mapped", 6);
     file_unmap(map, size);
@@ -105,18 +105,18 @@ static void test_map(void **state)
 static void test_directories(void **state)
 {
     (void)state;
-    assert_int_equal(file_make_dirs(scratch_path("a//b/c/")), ST_OK);
-    assert_true(file_is_dir(scratch_path("a/b/c")));
-    assert_int_equal(file_make_dirs(scratch_path("a/b/c")), ST_OK);
-    scratch_write("a/b/c/f", "x");
-    scratch_write("kept", "x");
-    assert_int_equal(symlink(scratch_path("kept"), scratch_path("a/link")), 0);
-    assert_int_equal(file_make_dirs(scratch_path("kept/d")), ST_IO);
-    assert_int_equal(file_remove_dir(scratch_path("kept")), ST_IO);
-    assert_int_equal(file_remove_dir(scratch_path("a")), ST_OK);
-    assert_false(file_exists(scratch_path("a")));
-    assert_true(file_exists(scratch_path("kept"))); /* a link is removed, not what it points at */
-    assert_int_equal(file_remove_dir(scratch_path("a")), ST_OK);
+    assert_int_equal(file_make_dirs(workdir_path("a//b/c/")), ST_OK);
+    assert_true(file_is_dir(workdir_path("a/b/c")));
+    assert_int_equal(file_make_dirs(workdir_path("a/b/c")), ST_OK);
+    workdir_text("a/b/c/f", "x");
+    workdir_text("kept", "x");
+    assert_int_equal(symlink(workdir_path("kept"), workdir_path("a/link")), 0);
+    assert_int_equal(file_make_dirs(workdir_path("kept/d")), ST_IO);
+    assert_int_equal(file_remove_dir(workdir_path("kept")), ST_IO);
+    assert_int_equal(file_remove_dir(workdir_path("a")), ST_OK);
+    assert_false(file_exists(workdir_path("a")));
+    assert_true(file_exists(workdir_path("kept"))); /* a link is removed, not what it points at */
+    assert_int_equal(file_remove_dir(workdir_path("a")), ST_OK);
 }
 
 static void test_writer_is_all_or_nothing(void **state)
@@ -126,7 +126,7 @@ static void test_writer_is_all_or_nothing(void **state)
     struct file_writer w;
     char *data;
     int64_t size;
-    const char *path = scratch_write("w", "old");
+    const char *path = workdir_text("w", "old");
     assert_int_equal(file_writer_open(&w, path), ST_OK);
     fprintf(w.stream, "new");
     fflush(w.stream);
@@ -153,7 +153,7 @@ static void test_full_disk(void **state)
     struct arena a = {0};
     char *data;
     int64_t size;
-    const char *path = scratch_write("w", "old");
+    const char *path = workdir_text("w", "old");
     struct rlimit before, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};

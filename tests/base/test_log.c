@@ -1,6 +1,6 @@
 #include "base/log.h"
 
-#include "../support/scratch.h"
+#include "../support/capture.h"
 #include "base/clock.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void test_levels(void **state)
 {
     (void)state;
     assert_int_equal(log_level_shown(), LOG_INFO);
-    scratch_stderr_begin();
+    stderr_capture();
     log_warning("w%d", 1);
     log_info("i%d", 2);
     log_debug("d%d", 3);
@@ -30,7 +30,7 @@ static void test_levels(void **state)
     log_set_level(LOG_DEBUG);
     log_debug("d%d", 4);
     log_set_level(LOG_INFO);
-    assert_string_equal(scratch_stderr_end(), "strobe: warning: w1\ni2\ndebug: d4\n");
+    assert_string_equal(stderr_release(), "strobe: warning: w1\ni2\ndebug: d4\n");
 }
 
 /* Time is moved back instead of waited for. */
@@ -44,7 +44,7 @@ static void test_plain_lines(void **state)
 {
     (void)state;
     struct progress p;
-    scratch_stderr_begin();
+    stderr_capture();
     progress_start(&p, "train", 100, 200);
     progress_show(&p, 110, "loss 4.1"); /* too early */
     age(&p, 6);
@@ -52,27 +52,27 @@ static void test_plain_lines(void **state)
     progress_show(&p, 121, "unseen");
     progress_show(&p, 200, "loss 3.9"); /* the last one, always */
     progress_end(&p);
-    assert_string_equal(scratch_stderr_end(), "train 120/200  60 %  loss 4.0  24 s left\n"
-                                              "train 200/200 100 %  loss 3.9\n");
+    assert_string_equal(stderr_release(), "train 120/200  60 %  loss 4.0  24 s left\n"
+                                          "train 200/200 100 %  loss 3.9\n");
 }
 
 static void test_short_work_says_nothing(void **state)
 {
     (void)state;
     struct progress p;
-    scratch_stderr_begin();
+    stderr_capture();
     progress_start(&p, "train", 0, 2);
     progress_show(&p, 1, "");
     progress_show(&p, 2, "");
     progress_end(&p);
-    assert_string_equal(scratch_stderr_end(), "");
+    assert_string_equal(stderr_release(), "");
 }
 
 static void test_long_times_and_unknown_totals(void **state)
 {
     (void)state;
     struct progress p;
-    scratch_stderr_begin();
+    stderr_capture();
     progress_start(&p, "a", 0, 1000);
     age(&p, 10);
     progress_show(&p, 1, NULL); /* 9990 s */
@@ -86,9 +86,9 @@ static void test_long_times_and_unknown_totals(void **state)
     age(&p, 10);
     progress_show(&p, 78, NULL);
     log_set_level(LOG_INFO);
-    assert_string_equal(scratch_stderr_end(), "a 1/1000   0 %  2 h 46 min left\n"
-                                              "b 1/13   8 %  2 min 00 s left\n"
-                                              "c 77\n");
+    assert_string_equal(stderr_release(), "a 1/1000   0 %  2 h 46 min left\n"
+                                          "b 1/13   8 %  2 min 00 s left\n"
+                                          "c 77\n");
 }
 
 /* Reads until the text ends so, or nothing came for two seconds. */

@@ -117,6 +117,20 @@ static void test_print(void **state)
     str_release(&s);
 }
 
+static void test_help(void **state)
+{
+    (void)state;
+    char *argv[] = {"--steps=3", "--nonsense", "-h", NULL};
+    int argc = 3;
+    assert_int_equal(opt_parse(table, &argc, argv, NULL), ST_HELP);
+    assert_int_equal(got.steps, 0);
+    assert_non_null(strstr(opt_help(), "--from=FILE"));
+    char *behind[] = {"--", "-h", NULL};
+    argc = 2;
+    assert_int_equal(opt_parse(table, &argc, behind, NULL), ST_OK);
+    assert_int_equal(argc, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +139,7 @@ int main(void)
         cmocka_unit_test_setup(test_refusals, reset),
         cmocka_unit_test_setup(test_keep, reset),
         cmocka_unit_test_setup(test_print, reset),
+        cmocka_unit_test_setup(test_help, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

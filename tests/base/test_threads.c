@@ -1,6 +1,6 @@
 #include "base/threads.h"
 
-#include "../support/scratch.h"
+#include "../support/workdir.h"
 #include "base/file.h"
 
 #include <setjmp.h>
@@ -38,16 +38,16 @@ static void test_set(void **state)
 static void group_file(const char *group, const char *file, const char *text)
 {
     char name[256];
-    enum status st = file_make_dirs(scratch_path(group));
+    enum status st = file_make_dirs(workdir_path(group));
     assert_int_equal(st, ST_OK);
     snprintf(name, sizeof name, "%s/%s", group, file);
-    scratch_write(name, text);
+    workdir_text(name, text);
 }
 
 static void test_group_limits(void **state)
 {
     (void)state;
-    const char *root = scratch_make();
+    const char *root = workdir_open();
     assert_int_equal(threads_group_limit("", root), 0);
     assert_int_equal(threads_group_limit("0::/\n", root), 0);
 
@@ -72,7 +72,7 @@ static void test_group_limits(void **state)
     /* in a container the mount itself is the group */
     group_file(".", "cpu.max", "200000 100000\n");
     assert_int_equal(threads_group_limit("0::/hosts/own/path\n", root), 2);
-    scratch_remove();
+    workdir_close();
 }
 
 int main(void)

@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 static char folder[512];
-static char path_text[64][1024]; /* [0] is the one being looked up */
+static char path_text[64][1024];
 static int path_count;
 
 const char *workdir_open(void)
 {
     const char *above = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/strobe-test-XXXXXX", above ? above : "/tmp");
-    path_count = 1;
+    path_count = 0;
     BUG_IF(!mkdtemp(folder), "no folder for the test at %s", folder);
     return folder;
 }
@@ -28,11 +28,12 @@ void workdir_close(void)
 
 const char *workdir_path(const char *name)
 {
-    snprintf(path_text[0], sizeof path_text[0], "%s/%s", folder, name);
-    int i = 1;
-    while (i < path_count && strcmp(path_text[i], path_text[0]) != 0) i++;
+    char wanted[1024];
+    snprintf(wanted, sizeof wanted, "%s/%s", folder, name);
+    int i = 0;
+    while (i < path_count && strcmp(path_text[i], wanted) != 0) i++;
     BUG_IF(i == COUNT_OF(path_text), "%s is one path too many", name);
-    if (i == path_count) strcpy(path_text[path_count++], path_text[0]);
+    if (i == path_count) memcpy(path_text[path_count++], wanted, sizeof wanted);
     return path_text[i];
 }
 
@@ -40,6 +41,13 @@ void workdir_write(const char *path, const void *bytes, int64_t n)
 {
     FILE *f = fopen(path, "wb");
     BUG_IF(!f || fwrite(bytes, 1, (size_t)n, f) != (size_t)n || fclose(f) != 0, "%s", path);
+}
+
+const char *workdir_text(const char *name, const char *text)
+{
+    const char *path = workdir_path(name);
+    workdir_write(path, text, (int64_t)strlen(text));
+    return path;
 }
 
 int64_t workdir_size(const char *path)

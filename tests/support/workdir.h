@@ -11,6 +11,8 @@ void workdir_close(void);
 /* The path of a file in it; it stays valid until the next workdir_open. */
 const char *workdir_path(const char *name);
 
+/* Writes a text to a file in it; returns its path. */
+const char *workdir_text(const char *name, const char *text);
 void workdir_write(const char *path, const void *bytes, int64_t n);
 int64_t workdir_size(const char *path);
 void workdir_truncate(const char *path, int64_t bytes);

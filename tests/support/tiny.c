@@ -1,0 +1,117 @@
+#include "../support/tiny.h"
+
+#include "../support/small.h"
+#include "backend/backend.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct config tiny_config(void)
+{
+    return (struct config){
+        .model = {.n_layer = 2, .n_head = 2, .n_embd = 32, .block_size = 16, .gelu = GELU_ERF},
+        .data = {.dataset = "tiny", .data_dir = "data", .batch_size = 3},
+        .train = {.seed = 1337,
+                  .gradient_accumulation_steps = 1,
+                  .learning_rate = 1e-3,
+                  .beta1 = 0.9,
+                  .beta2 = 0.99,
+                  .weight_decay = 0.1,
+                  .grad_clip = 1},
+        .plan = {.device = DEVICE_CPU, .fusion = FUSION_FULL, .flash = true, .reuse = true},
+    };
+}
+
+void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
+{
+    *t = (struct tiny){.config = *c};
+    small_ok(engine_open(&t->engine, &t->config, TINY_VOCAB, kinds, "cpu", &t->arena));
+    float *weights = tiny_range(t, STORAGE_WEIGHTS);
+    if (weights) gpt_draw(&t->engine.model, weights);
+}
+
+void tiny_close(struct tiny *t)
+{
+    engine_close(&t->engine);
+    arena_release(&t->arena);
+}
+
+/* Mostly "the last token plus three", from a start that is drawn. */
+void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
+{
+    int64_t B = t->config.data.batch_size, T = t->config.model.block_size;
+    int32_t *tokens = ARENA_NEW(&t->arena, int32_t, B * T);
+    int32_t *targets = ARENA_NEW(&t->arena, int32_t, B * T);
+    int32_t *positions = ARENA_NEW(&t->arena, int32_t, T);
+    for (int64_t b = 0; b < B; b++) {
+        int64_t token = rng_below(5, RNG_TEST, (uint32_t)step, (uint64_t)(b * 1000), TINY_VOCAB);
+        for (int64_t i = 0; i < T; i++) {
+            uint64_t at = (uint64_t)(b * 1000 + i + 1);
+            tokens[b * T + i] = (int32_t)token;
+            token = (token + 3) % TINY_VOCAB;
+            if (rng_below(6, RNG_TEST, (uint32_t)step, at, 5) == 0)
+                token = rng_below(7, RNG_TEST, (uint32_t)step, at, TINY_VOCAB);
+            targets[b * T + i] = (int32_t)token;
+        }
+    }
+    for (int64_t i = 0; i < T; i++) positions[i] = (int32_t)i;
+    struct engine *e = &t->engine;
+    small_ok(engine_feed(e, kind, "tokens", tokens, B * T * 4));
+    small_ok(engine_feed(e, kind, "targets", targets, B * T * 4));
+    small_ok(engine_feed(e, kind, "positions", positions, T * 4));
+    small_ok(engine_feed(e, kind, "step", &step, 4));
+}
+
+float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
+{
+    float loss;
+    tiny_feed(t, kind, step);
+    small_ok(plan_run(&t->engine.plan[kind], NULL));
+    small_ok(engine_read(&t->engine, kind, "loss", &loss, sizeof loss));
+    return loss;
+}
+
+float tiny_update(struct tiny *t, int64_t iteration, double lr)
+{
+    const struct config_train *c = &t->config.train;
+    float rate = (float)lr, norm;
+    float bias1 = (float)(1 - pow(c->beta1, (double)iteration));
+    float bias2 = (float)(1 - pow(c->beta2, (double)iteration));
+    struct engine *e = &t->engine;
+    small_ok(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
+    small_ok(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
+    small_ok(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
+    small_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
+    small_ok(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
+    return norm;
+}
+
+float tiny_step(struct tiny *t, int32_t step, double lr)
+{
+    float loss = tiny_loss(t, GRAPH_MICRO, step);
+    tiny_update(t, step + 1, lr);
+    return loss;
+}
+
+float *tiny_range(const struct tiny *t, enum storage storage)
+{
+    return t->engine.storage.base[storage];
+}
+
+float *tiny_parameter(const struct tiny *t, enum storage storage, const struct parameter *p)
+{
+    return tiny_range(t, storage) + p->offset;
+}
+
+float *tiny_copy(const struct tiny *t, enum storage storage, struct arena *a)
+{
+    int64_t n = t->engine.model.elements;
+    float *copy = ARENA_NEW(a, float, n);
+    memcpy(copy, tiny_range(t, storage), (size_t)t->engine.storage.bytes[storage]);
+    return copy;
+}
