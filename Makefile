@@ -24,7 +24,7 @@ CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
 CFLAGS += -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
           $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug or asan))
-LDLIBS += -lm
+LDLIBS += $(if $(filter x86_64,$(shell uname -m)),-lmvec) -lm
 
 # Libraries: what is there is used. DESIGN: docs/ARCHITECTURE.md.
 has = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1)
@@ -81,12 +81,14 @@ define isa_rule
 $(BUILD)/%.$(1).o: %.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(if $$(Q),@echo "  cc $$< ($(1))")
-	$$(Q)$$(CC) $$(CFLAGS) -O3 -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
+# What .incbin takes in, the compiler does not name.
+$(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)
 	$(if $(Q),@echo "  ld $@")

@@ -11,6 +11,8 @@ struct backend {
     const char *name;
     /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
     const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
+    /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
+    const struct kernel *(*row)(int i);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
     /* Memory is 64-byte aligned and zeroed. */

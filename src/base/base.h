@@ -21,6 +21,7 @@ enum [[nodiscard]] status{
     ST_DEVICE,                /* a device or its driver said no */
     ST_NUMERIC,               /* a value that is no number */
     ST_INTERRUPTED,           /* the user pressed Ctrl-C: exit code 130 */
+    ST_HELP,                  /* -h was among the words: its help is shown, exit code 0 */
 };
 
 /* Words the failure and returns `st`. The text lives in the calling thread until the next fail(). */

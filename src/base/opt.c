@@ -10,6 +10,8 @@
 /* How many letters may differ for a word to count as a slip of a known one. */
 enum { SLIP = 2 };
 
+static _Thread_local char help_text[4096];
+
 static const struct opt *opt_find(const struct opt *table, const char *name, int64_t length)
 {
     for (const struct opt *o = table; o->name; o++)
@@ -89,10 +91,33 @@ static enum status fail_unknown(const struct opt *table, const char *word)
     return st;
 }
 
+const char *opt_help(void)
+{
+    return help_text;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")) return true;
+    return false;
+}
+
+/* The table lives in the command's frame, so its text is made while it is there. */
+static enum status fail_help(const struct opt *table)
+{
+    struct str s = {0};
+    opt_print(table, &s);
+    snprintf(help_text, sizeof help_text, "%s", str_text(&s));
+    str_release(&s);
+    return fail(ST_HELP, "help was asked for");
+}
+
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
                       bool (*keep)(const char *word))
 {
     int kept = 0, i = 0;
+    if (asks_for_help(*argc, argv)) return fail_help(table);
     for (; i < *argc; i++) {
         char *word = argv[i];
         if (!strcmp(word, "--")) {

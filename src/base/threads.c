@@ -28,7 +28,7 @@ static int64_t whole(double quota, double period)
 /* Of one group: version 2 has "QUOTA PERIOD" or "max PERIOD" in cpu.max, version 1 two files. */
 static int64_t limit_at(const char *directory)
 {
-    char path[1280], line[64];
+    char path[2304], line[64];
     double quota = 0, period = 0;
     snprintf(path, sizeof path, "%s/cpu.max", directory);
     if (read_line(path, line, sizeof line))
@@ -45,7 +45,7 @@ static int64_t limit_at(const char *directory)
  * and not exist under the mount: going up ends at the mount itself, which is the container's own. */
 static int64_t limit_upwards(const char *mount, const char *group)
 {
-    char directory[1024];
+    char directory[2200];
     snprintf(directory, sizeof directory, "%s%s", mount, group);
     int64_t least = 0;
     for (;;) {

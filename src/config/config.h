@@ -1,7 +1,8 @@
 /* config.h - what a run is asked to do: plain structs, one per concern, filled from one table of keys.
  *
- * A file has `key = value` lines, `#` comments and at most one `include = other.conf` (relative to the
- * file); overrides are the same words as --key=value. Keys and defaults are nanoGPT's wherever it has
+ * A file has `key = value` lines, `#` comments and, before all keys, at most one `include = other.conf`
+ * (relative to the file); overrides are the same words as --key=value. Text may stand in quotes, and has
+ * the escapes \n, \t, \r, \", \', \# and \\. Keys and defaults are nanoGPT's wherever it has
  * one. The table is fields.c; `strobe config`, docs/CONFIG.md and the copy kept with a run come from it. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H

@@ -4,14 +4,9 @@
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
-#include "base/arena.h"
+#include "data/vocabulary.h"
 
 enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_COUNT };
-
-struct vocabulary {
-    int size;
-    const char *const *text; /* UTF-8 of each token */
-};
 
 struct dataset {
     const char *name;
@@ -23,20 +18,13 @@ struct dataset {
     int64_t map_bytes[SPLIT_COUNT];
 };
 
+/* A name is one word without slashes, for it becomes a folder. Otherwise ST_USAGE. */
+enum status dataset_check_name(const char *name);
 /* Maps data_dir/name. Missing: ST_IO, names the one command that makes it. A file whose size or
  * checksum is not what meta.json says: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
                          struct arena *a);
 void dataset_close(struct dataset *d);
-
-/* Text to token numbers: characters (Unicode code points) by the vocabulary. A character that it does
- * not have is ST_USAGE and named. */
-enum status vocabulary_encode(const struct vocabulary *v, const char *text, struct arena *a,
-                              int32_t **ret_ids, int64_t *ret_count);
-/* The text of one token. */
-const char *vocabulary_text(const struct vocabulary *v, int32_t id);
-/* Reads a vocabulary from the meta.json at `path`. */
-enum status vocabulary_read(struct vocabulary *v, const char *path, struct arena *a);
 
 /* Writes a character-level data set from a text: sorted unique characters, the first 90 % train
  * (int(0.9 n), as nanoGPT), the rest validation. Atomic: a folder appears whole or not at all. */

@@ -1,92 +1,71 @@
-#include "../support/small.h"
+#include "small.h"
 
-#include "backend/backend.h"
+#include "base/log.h"
 #include "base/rng.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "data/dataset.h"
+#include "scratch.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+enum { WORDS = 1200 };
+static char data_dir[512], out_dir[512];
 
-void small_ok(enum status st)
+void small_make(void)
 {
-    if (st != ST_OK) fail_msg("%s", fail_message());
-}
-
-void small_init(struct small *s)
-{
-    *s = (struct small){.backend = backend_find("cpu")};
-    graph_init(&s->graph, &s->arena);
-}
-
-void small_plan(struct small *s, const struct plan_options *options)
-{
-    small_ok(graph_verify(&s->graph));
-    small_ok(s->backend->open(0, &s->context));
-    small_ok(plan_build(&s->plan, &s->graph, s->backend, s->context, options, &s->arena));
-    s->storage = (struct storage_blocks){.backend = s->backend, .context = s->context};
-    storage_reserve(&s->storage, &s->plan);
-    small_ok(storage_alloc(&s->storage));
-    small_ok(plan_bind(&s->plan, &s->storage));
-}
-
-void small_run(struct small *s)
-{
-    small_ok(plan_run(&s->plan, NULL));
-}
-
-void small_close(struct small *s)
-{
-    if (s->context) {
-        plan_release(&s->plan);
-        storage_free(&s->storage);
-        s->backend->close(s->context);
+    static const char *const words[] = {"aba", "cab", "deed", "fad", "bee", "face", "a", "ed"};
+    struct str s = {0};
+    for (uint64_t i = 0; i < WORDS; i++) {
+        str_append(&s, words[rng_below(1, RNG_TEST, 0, i, COUNT_OF(words))]);
+        str_append(&s, i % 8 == 7 ? "\n" : " ");
     }
-    arena_release(&s->arena);
+    snprintf(data_dir, sizeof data_dir, "%s/data", scratch_make());
+    snprintf(out_dir, sizeof out_dir, "%s", scratch_path("run"));
+    log_set_level(LOG_ERROR);
+    struct dataset_facts facts;
+    enum status st = dataset_write_characters(data_dir, "tiny", s.data, s.len, "a test", &facts);
+    BUG_IF(st != ST_OK, "%s", fail_message());
+    str_release(&s);
 }
 
-void *small_input(struct small *s, const char *name)
+void small_remove(void)
 {
-    void *at = plan_input(&s->plan, name);
-    if (!at) fail_msg("no input %s", name);
-    return at;
+    scratch_remove();
 }
 
-float *small_output(struct small *s, const char *name)
+struct config small_config(void)
 {
-    void *at = plan_output(&s->plan, name);
-    if (!at) fail_msg("no output %s", name);
-    return at;
+    struct config c;
+    config_init(&c);
+    c.model.n_layer = 2;
+    c.model.n_head = 2;
+    c.model.n_embd = 16;
+    c.model.block_size = 16;
+    c.data.dataset = "tiny";
+    c.data.data_dir = data_dir;
+    c.data.batch_size = 4;
+    c.train.out_dir = out_dir;
+    c.train.max_iters = 20;
+    c.train.eval_interval = 10;
+    c.train.eval_iters = 3;
+    c.train.learning_rate = 1e-2;
+    c.train.min_lr = 1e-3;
+    c.train.warmup_iters = 4;
+    c.train.lr_decay_iters = 20;
+    c.plan.threads = 1;
+    threads_set(1);
+    return c;
 }
 
-float *small_leaf(struct small *s, enum storage storage, const char *name)
+void small_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a)
 {
-    value v = graph_find_leaf(&s->graph, storage, name);
-    if (!v.i) fail_msg("no leaf %s", name);
-    return plan_address(&s->plan, v);
+    enum status st = learner_open(l, c, more, a);
+    BUG_IF(st != ST_OK, "%s", fail_message());
 }
 
-void small_fill(float *x, int64_t n, uint32_t sequence)
+const float *small_weights(const struct learner *l)
 {
-    for (int64_t i = 0; i < n; i++) x[i] = 2 * rng_uniform(1, RNG_TEST, sequence, (uint64_t)i) - 1;
-}
-
-double small_distance(const float *a, const float *b, int64_t n)
-{
-    double apart = 0, size = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double d = (double)a[i] - (double)b[i];
-        apart += d * d;
-        size += (double)b[i] * (double)b[i];
-    }
-    return size > 0 ? sqrt(apart / size) : sqrt(apart);
-}
-
-int small_count(const struct graph *g, enum op op)
-{
-    int n = 0;
-    for (int id = 0; id < g->nodes; id++) n += g->node[id].op == op;
-    return n;
+    return l->engine.storage.base[STORAGE_WEIGHTS];
 }

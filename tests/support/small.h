@@ -1,38 +1,22 @@
-/* small.h - a hand-made graph on the CPU: plan it, feed it, run it, read it. */
+/* small.h - a data set and a model so small that a test trains them in a moment. */
 #ifndef SUPPORT_SMALL_H
 #define SUPPORT_SMALL_H
 
-#include "graph/build.h"
-#include "plan/plan.h"
+#include "config/config.h"
+#include "train/learner.h"
 
-struct small {
-    struct arena arena;
-    struct graph graph;
-    struct plan plan;
-    struct storage_blocks storage;
-    const struct backend *backend;
-    void *context;
-};
+enum { SMALL_VOCABULARY = 9 };
 
-/* An empty graph to be filled through s->graph. */
-void small_init(struct small *s);
-/* Plans the graph and binds it to memory of its own; fails the test with the message if it cannot. */
-void small_plan(struct small *s, const struct plan_options *options);
-void small_run(struct small *s);
-void small_close(struct small *s);
-
-/* The address of an input, an output, or a leaf of that storage; fails the test if there is none. */
-void *small_input(struct small *s, const char *name);
-float *small_output(struct small *s, const char *name);
-float *small_leaf(struct small *s, enum storage storage, const char *name);
-
-/* The same numbers each time, in -1 ... 1. */
-void small_fill(float *x, int64_t n, uint32_t sequence);
-/* |a - b| / |b| (Euclid); |a - b| where b is zero. */
-double small_distance(const float *a, const float *b, int64_t n);
-/* Nodes of that operator. */
-int small_count(const struct graph *g, enum op op);
-/* Fails the test with the words of the failure. */
-void small_ok(enum status st);
+/* Makes the data set "tiny" in a new scratch directory; some thousand characters of a few words in a
+ * fixed random order. small_remove deletes all. */
+void small_make(void);
+void small_remove(void);
+/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory, one
+ * thread, quick learning. */
+struct config small_config(void);
+/* Opens a learner or ends the test program with the words. */
+void small_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a);
+/* The weights, for comparisons; they live as long as the learner. */
+const float *small_weights(const struct learner *l);
 
 #endif

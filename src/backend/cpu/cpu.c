@@ -84,6 +84,7 @@ static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
 const struct backend cpu_backend = {
     .name = "cpu",
     .kernel = cpu_kernel,
+    .row = cpu_row,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

@@ -19,4 +19,7 @@ extern const struct kernel *const ref_f64_tables[];
 /* The n-th row for the call, best first, that fits and that this CPU can run; NULL: no more. */
 const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n);
 
+/* Row i of all groups; NULL after the last. */
+const struct kernel *cpu_row(int i);
+
 #endif

@@ -27,6 +27,11 @@ static const struct kernel *null_kernel(int op, const struct kernel_call *call, 
     return n == 0 ? &rows[op] : NULL;
 }
 
+static const struct kernel *null_row(int i)
+{
+    return i < OP_COUNT ? &rows[i] : NULL;
+}
+
 static enum status null_open(int device, void **ret_ctx)
 {
     (void)device;
@@ -91,6 +96,7 @@ static enum status null_elapsed(void *ctx, int from, int to, double *ret_ms)
 const struct backend null_backend = {
     .name = "null",
     .kernel = null_kernel,
+    .row = null_row,
     .open = null_open,
     .close = null_close,
     .alloc = null_alloc,

@@ -147,6 +147,17 @@ static enum status run_causal_mask(const struct kernel_call *c)
     return ST_OK;
 }
 
+/* x (...,C): columns from attr.columns on become the constant. */
+static enum status run_column_mask(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    real *out = c->out[0];
+    int64_t C = type_columns(&c->in_type[0]);
+    for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
+        out[i] = i % C >= c->attr->column_mask.columns ? (real)c->attr->column_mask.value : x[i];
+    return ST_OK;
+}
+
 static enum status run_dropout_mask(const struct kernel_call *c)
 {
     const int32_t *step = c->in[0];
@@ -214,6 +225,7 @@ const struct kernel REF(ref_pointwise)[] = {
     {.op = OP_TANH, .variant = "ref", .fits = fits_real, .run = run_tanh},
     {.op = OP_ERF, .variant = "ref", .fits = fits_real, .run = run_erf},
     {.op = OP_CAUSAL_MASK, .variant = "ref", .fits = fits_real, .run = run_causal_mask},
+    {.op = OP_COLUMN_MASK, .variant = "ref", .fits = fits_real, .run = run_column_mask},
     {.op = OP_DROPOUT_MASK, .variant = "ref", .fits = fits_int_0, .run = run_dropout_mask},
     {.op = OP_DROPOUT, .variant = "ref", .fits = fits_int_1, .run = run_dropout},
     {.op = OP_GELU, .variant = "ref", .fits = fits_real, .run = run_gelu},

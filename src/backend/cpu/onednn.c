@@ -1,0 +1,161 @@
+/* A product is one matmul primitive, made when the plan is made: its code is generated then. Running
+ * it sets the addresses and executes; the library's workspace is the call's scratch. What the library
+ * still allocates in each execution is a map of its arguments, some hundred bytes.
+ *
+ * dnnl_sgemm was tried beside it, on 2 cores with AVX-512: as fast on single products, half as fast
+ * on the batches of small ones that attention has, and it allocates its workspace in every call. */
+#include "backend/cpu/onednn.h"
+
+#include "backend/cpu/product.h"
+
+#ifdef HAVE_DNNL
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+
+enum { ARGS = 5 }; /* a, b, result, workspace, and the bias if there is one */
+
+struct state {
+    dnnl_primitive_t primitive;
+    int n;
+    dnnl_exec_arg_t arg[ARGS];
+};
+
+/* One engine and one stream for the process, opened by the first product that is planned. */
+static dnnl_engine_t engine;
+static dnnl_stream_t stream;
+
+static enum status check(dnnl_status_t st, const char *what)
+{
+    if (st == dnnl_success) return ST_OK;
+    return fail(ST_DEVICE, "oneDNN cannot %s (its status is %d)", what, (int)st);
+}
+
+static enum status open_library(void)
+{
+    if (stream) return ST_OK;
+    if (!engine) TRY(check(dnnl_engine_create(&engine, dnnl_cpu, 0), "open the CPU"));
+    return check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "open a stream");
+}
+
+/* rows x columns with those strides; one matrix has no batch dimension. */
+static enum status describe_matrix(const struct product *p, int64_t rows, int64_t columns,
+                                   int64_t row_stride, int64_t column_stride,
+                                   dnnl_memory_desc_t *ret_desc)
+{
+    dnnl_dims_t dims = {p->batch, rows, columns};
+    dnnl_dims_t strides = {rows * columns, row_stride, column_stride};
+    int skip = p->batch == 1;
+    dnnl_status_t st =
+        dnnl_memory_desc_init_by_strides(ret_desc, 3 - skip, dims + skip, dnnl_f32, strides + skip);
+    return check(st, "describe a matrix");
+}
+
+/* What the primitive is to be; released by the caller. */
+static enum status describe(const struct product *p, dnnl_primitive_desc_t *ret_desc)
+{
+    TRY(open_library());
+    dnnl_memory_desc_t a, b, bias, c;
+    TRY(describe_matrix(p, p->M, p->K, p->a_row, p->a_column, &a));
+    TRY(describe_matrix(p, p->K, p->N, p->b_row, p->b_column, &b));
+    TRY(describe_matrix(p, 1, p->N, p->N, 1, &bias));
+    TRY(describe_matrix(p, p->M, p->N, p->N, 1, &c));
+    dnnl_matmul_desc_t matmul;
+    TRY(check(dnnl_matmul_desc_init(&matmul, &a, &b, p->bias ? &bias : NULL, &c),
+              "describe a product"));
+    dnnl_primitive_attr_t attr;
+    TRY(check(dnnl_primitive_attr_create(&attr), "make attributes"));
+    dnnl_status_t st = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    if (st == dnnl_success) st = dnnl_primitive_desc_create(ret_desc, &matmul, attr, engine, NULL);
+    dnnl_primitive_attr_destroy(attr);
+    return check(st, "multiply such matrices");
+}
+
+static int64_t scratch_bytes(const struct kernel_call *c)
+{
+    struct product p = product_of(c);
+    dnnl_primitive_desc_t desc;
+    if (describe(&p, &desc) != ST_OK) return 0; /* prepare fails alike and says why */
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    int64_t size = md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
+    dnnl_primitive_desc_destroy(desc);
+    return size;
+}
+
+static void release_state(struct state *s)
+{
+    for (int i = 0; i < s->n; i++) dnnl_memory_destroy(s->arg[i].memory);
+    if (s->primitive) dnnl_primitive_destroy(s->primitive);
+    free(s);
+}
+
+/* Argument k: memory of the type that the primitive wants, without an address yet. */
+static enum status add_argument(struct state *s, const_dnnl_primitive_desc_t desc,
+                                dnnl_query_t what, int index, int name)
+{
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, what, index);
+    dnnl_exec_arg_t *arg = &s->arg[s->n];
+    TRY(check(dnnl_memory_create(&arg->memory, md, engine, DNNL_MEMORY_NONE), "make a memory"));
+    arg->arg = name;
+    s->n++;
+    return ST_OK;
+}
+
+static enum status make_state(struct state *s, const struct product *p,
+                              const_dnnl_primitive_desc_t desc)
+{
+    TRY(check(dnnl_primitive_create(&s->primitive, desc), "make a product"));
+    TRY(add_argument(s, desc, dnnl_query_src_md, 0, DNNL_ARG_SRC));
+    TRY(add_argument(s, desc, dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS));
+    TRY(add_argument(s, desc, dnnl_query_dst_md, 0, DNNL_ARG_DST));
+    TRY(add_argument(s, desc, dnnl_query_scratchpad_md, 0, DNNL_ARG_SCRATCHPAD));
+    if (p->bias) TRY(add_argument(s, desc, dnnl_query_weights_md, 1, DNNL_ARG_BIAS));
+    return ST_OK;
+}
+
+static enum status prepare(struct kernel_call *c)
+{
+    struct product p = product_of(c);
+    dnnl_primitive_desc_t desc;
+    TRY(describe(&p, &desc));
+    struct state *s = calloc(1, sizeof *s);
+    BUG_IF(!s, "no memory for a product");
+    enum status st = make_state(s, &p, desc);
+    dnnl_primitive_desc_destroy(desc);
+    if (st == ST_OK)
+        c->state = s;
+    else
+        release_state(s);
+    return st;
+}
+
+static void release(struct kernel_call *c)
+{
+    if (c->state) release_state(c->state);
+    c->state = NULL;
+}
+
+static enum status run(const struct kernel_call *c)
+{
+    struct state *s = c->state;
+    void *at[ARGS] = {c->in[0], c->in[1], c->out[0], c->scratch, c->in[2]};
+    for (int i = 0; i < s->n; i++)
+        TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "take an address"));
+    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "multiply");
+}
+
+/* clang-format off */
+const struct kernel onednn_rows[] = {
+    {.op = OP_MATMUL, .variant = "onednn", .fits = product_is_f32, .scratch_bytes = scratch_bytes,
+     .prepare = prepare, .release = release, .run = run},
+    {.op = OP_LINEAR, .variant = "onednn", .fits = product_is_f32, .scratch_bytes = scratch_bytes,
+     .prepare = prepare, .release = release, .run = run},
+    {0},
+};
+/* clang-format on */
+
+#else
+
+const struct kernel onednn_rows[] = {{0}};
+
+#endif

@@ -1,0 +1,177 @@
+/* Flash attention, forward: the matrix of scores never exists.
+ *
+ * For a tile of queries, tiles of keys pass by; the maximum and the sum of exponentials of each query are
+ * kept up to date, and what was summed under an old maximum is scaled to the new one (Milakov and
+ * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials are to the base 2, with log2(e)
+ * folded into q. */
+#include "backend/cpu/vector/attention_tile.h"
+
+#include <omp.h>
+
+/* One thread's memory. */
+struct work {
+    float top[TILE], sum[TILE], factor[TILE]; /* of each query */
+    float p[TILE * TILE];                     /* scores, then probabilities: [key][query] */
+    struct tile_bytes bytes;
+    float *q; /* transposed: [D][TILE] */
+    float *y; /* [TILE][width] */
+    float *v; /* a copy of v's rows where they are not whole vectors */
+};
+
+struct call {
+    struct heads s;
+    const float *qkv;
+    float *y, *lse;
+    uint32_t step;
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t work_bytes(const struct heads *s)
+{
+    int64_t struct_bytes = ((int64_t)sizeof(struct work) + 63) / 64 * 64;
+    return struct_bytes + 3 * TILE * s->width * (int64_t)sizeof(float);
+}
+
+static struct work *work_at(void *scratch, const struct heads *s, int thread)
+{
+    char *at = (char *)scratch + thread * work_bytes(s);
+    struct work *w = (struct work *)at;
+    w->q = (float *)(at + ((int64_t)sizeof(struct work) + 63) / 64 * 64);
+    w->y = w->q + TILE * s->width;
+    w->v = w->y + TILE * s->width;
+    return w;
+}
+
+/* Scores of `keys` keys become exp2(score - top), zeroed where dropped, for one vector of queries. */
+INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
+{
+    float *p = w->p + q;
+    int64_t open = diagonal ? smaller(keys, q + W) : keys; /* below, all are masked */
+    vf old = vf_load(w->top + q), top = old, other = old;
+    if (diagonal)
+        for (int64_t k = q; k < open; k++) {
+            vi masked = (vi){VEC_LANES} < (int32_t)(k - q);
+            vf_store(p + k * TILE, vf_select(masked, vf_all(-INFINITY), vf_load(p + k * TILE)));
+        }
+    int64_t k = 0;
+    for (; k + 2 <= open; k += 2) {
+        top = vf_max(top, vf_load(p + k * TILE));
+        other = vf_max(other, vf_load(p + (k + 1) * TILE));
+    }
+    if (k < open) top = vf_max(top, vf_load(p + k * TILE));
+    top = vf_max(top, other);
+
+    vf sum = {0};
+    if (threshold) {
+        for (k = 0; k < open; k++) {
+            vf e = tile_exp2(vf_load(p + k * TILE) - top);
+            sum += e;
+            vi kept = tile_kept(&w->bytes, k, q, threshold);
+            vf_store(p + k * TILE, (vf)((vi)e & kept));
+        }
+    } else {
+        for (k = 0; k < open; k++) {
+            vf e = tile_exp2(vf_load(p + k * TILE) - top);
+            sum += e;
+            vf_store(p + k * TILE, e);
+        }
+    }
+    vf factor = tile_exp2(old - top);
+    vf_store(w->top + q, top);
+    vf_store(w->factor + q, factor);
+    vf_store(w->sum + q, vf_load(w->sum + q) * factor + sum);
+}
+
+static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q0)
+{
+    const struct heads *s = &c->s;
+    struct tile_source q = VEC(heads_part)(s, c->qkv, 0, bh, q0);
+    int64_t vectors = (q.rows + W - 1) / W, end = s->causal ? q0 + q.rows : s->T;
+    VEC(tile_transpose)(w->q, &q, s->scale * LOG2_E);
+    for (int i = 0; i < TILE; i++) w->top[i] = -1e30f, w->sum[i] = 0;
+
+    for (int64_t k0 = 0; k0 < end; k0 += TILE) {
+        bool diagonal = s->causal && k0 == q0;
+        struct tile_source k = VEC(heads_part)(s, c->qkv, 1, bh, k0);
+        struct tile_source v = VEC(heads_part)(s, c->qkv, 2, bh, k0);
+        struct tile_product scores = {
+            .rows = k.rows,
+            .vectors = vectors,
+            .depth = s->D,
+            .a = k.at,
+            .a_stride = k.stride,
+            .b = w->q,
+            .b_stride = TILE,
+            .c = w->p,
+            .c_stride = TILE,
+            .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
+        };
+        VEC(tile_product)(&scores);
+        if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
+        for (int64_t i = 0; i < vectors; i++)
+            probabilities(w, k.rows, i * W, diagonal, s->drop.threshold);
+        struct tile_lines lines = VEC(tile_lines)(&v, w->v);
+        struct tile_product weighted = {
+            .rows = q.rows,
+            .vectors = s->width / W,
+            .depth = k.rows,
+            .a = w->p,
+            .a_stride = TILE,
+            .across = true,
+            .b = lines.at,
+            .b_stride = lines.stride,
+            .c = w->y,
+            .c_stride = s->width,
+            .add = k0 > 0,
+            .factor = w->factor,
+            .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
+        };
+        VEC(tile_product)(&weighted);
+    }
+
+    /* What dropout keeps is scaled here, once. */
+    float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f;
+    for (int64_t i = 0; i < vectors * W; i += W) {
+        vf sum = vf_load(w->sum + i);
+        vf_store(w->factor + i, keep / sum);
+        vf_store(w->top + i, (vf_load(w->top + i) + vf_log(sum) * LOG2_E) * LN_2);
+    }
+    memcpy(c->lse + bh * s->T + q0, w->top, (size_t)q.rows * sizeof(float));
+    struct tile_source to = VEC(heads_rows)(s, c->y, bh, q0);
+    VEC(tile_write)(c->y + (to.at - c->y), &to, w->y, w->factor);
+}
+
+static enum status run_attention(const struct kernel_call *k)
+{
+    struct call c = {
+        .s = VEC(heads_of)(&k->in_type[0], k->attr),
+        .qkv = k->in[0],
+        .y = k->out[0],
+        .lse = k->out[1],
+        .step = (uint32_t) * (const int32_t *)k->in[1],
+    };
+    int64_t heads = c.s.B * c.s.H, items = heads * c.s.tiles;
+    /* Under a causal mask the last tile of queries has most to do: long items first. */
+#pragma omp parallel for schedule(dynamic) num_threads(VEC(attention_threads)(k))
+    for (int64_t i = 0; i < items; i++) {
+        struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
+        one_tile(&c, w, i / c.s.tiles, (c.s.tiles - 1 - i % c.s.tiles) * TILE);
+    }
+    return ST_OK;
+}
+
+static int64_t scratch_bytes(const struct kernel_call *k)
+{
+    struct heads s = VEC(heads_of)(&k->in_type[0], k->attr);
+    return omp_get_max_threads() * work_bytes(&s);
+}
+
+const struct kernel VEC(attention_rows)[] = {
+    {OP_ATTENTION, ISA_NAME, VEC(attention_fits), scratch_bytes, VEC(attention_prepare), NULL,
+     run_attention},
+    {.run = NULL},
+};

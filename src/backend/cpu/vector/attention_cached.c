@@ -1,0 +1,90 @@
+/* Attention of one new position to those before it, while sampling: the cache is read once. */
+#include "backend/cpu/vector/attention_tile.h"
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+    vf sum = {0};
+    int64_t i = 0;
+    for (; i + W <= n; i += W) sum += vf_load(a + i) * vf_load(b + i);
+    if (i < n) sum += vf_load_part(a + i, n - i) * vf_load_part(b + i, n - i);
+    return vf_sum(sum);
+}
+
+/* y = y * factor + sum over k of p[k] v[k] */
+static void add_values(float *y, float factor, const float *p, const float *v, int64_t stride,
+                       int64_t keys, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += W) {
+        int64_t left = n - i;
+        bool whole = left >= W;
+        vf sum = (whole ? vf_load(y + i) : vf_load_part(y + i, left)) * factor;
+        for (int64_t k = 0; k < keys; k++) {
+            const float *at = v + k * stride + i;
+            sum += (whole ? vf_load(at) : vf_load_part(at, left)) * p[k];
+        }
+        if (whole)
+            vf_store(y + i, sum);
+        else
+            vf_store_part(y + i, sum, left);
+    }
+}
+
+static void one_head(const float *q, const float *keys, const float *values, int64_t stride,
+                     int64_t n, int64_t D, float *y)
+{
+    const float scale = LOG2_E / sqrtf((float)D);
+    float top = -1e30f, sum = 0, p[TILE] = {0};
+    memset(y, 0, (size_t)D * sizeof(float));
+    for (int64_t k0 = 0; k0 < n; k0 += TILE) {
+        int64_t some = smaller(TILE, n - k0);
+        float old = top;
+        for (int64_t k = 0; k < some; k++) {
+            p[k] = dot(q, keys + (k0 + k) * stride, D) * scale;
+            top = p[k] > top ? p[k] : top;
+        }
+        vf part = {0};
+        for (int64_t k = 0; k < some; k += W) {
+            vf e = tile_exp2(vf_load(p + k) - top);
+            part += vf_select(vf_lanes(some - k), e, (vf){0});
+            vf_store(p + k, e);
+        }
+        float factor = tile_exp2(vf_all(old - top))[0];
+        sum = sum * factor + vf_sum(part);
+        add_values(y, factor, p, values + k0 * stride, stride, some, D);
+    }
+    for (int64_t i = 0; i < D; i++) y[i] /= sum;
+}
+
+static enum status run_attention_cached(const struct kernel_call *c)
+{
+    const struct type *cache = &c->in_type[0]; /* (2,B,Tmax,C) */
+    const float *qkv = c->in[1];
+    float *keys = c->out[0], *y = c->out[1];
+    int64_t B = cache->dim[1], most = cache->dim[2], C = cache->dim[3];
+    int64_t H = c->attr->attention.heads, D = C / H, at = *(const int32_t *)c->in[2];
+    float *values = keys + B * most * C;
+    BUG_IF(at < 0 || at >= most, "position %lld of a cache of %lld", (long long)at,
+           (long long)most);
+    for (int64_t b = 0; b < B; b++) {
+        memcpy(keys + (b * most + at) * C, qkv + (b * 3 + 1) * C, (size_t)C * sizeof(float));
+        memcpy(values + (b * most + at) * C, qkv + (b * 3 + 2) * C, (size_t)C * sizeof(float));
+    }
+    /* All threads or one, as in parallel.c; waking them takes as long as reading so many numbers. */
+#pragma omp parallel for if (B * C * at > 32768)
+    for (int64_t bh = 0; bh < B * H; bh++) {
+        int64_t b = bh / H, head = bh % H * D, first = b * most * C + head;
+        one_head(qkv + b * 3 * C + head, keys + first, values + first, C, at + 1, D,
+                 y + b * C + head);
+    }
+    return ST_OK;
+}
+
+const struct kernel VEC(attention_cached_rows)[] = {
+    {OP_ATTENTION_CACHED, ISA_NAME, VEC(attention_fits), NULL, NULL, NULL, run_attention_cached},
+    {.run = NULL},
+};

@@ -1,0 +1,245 @@
+/* Flash attention, backward: probabilities are computed again from the log-sum-exp, a tile at a time.
+ *
+ * dv = p' dy, dp = dy v, ds = p (dp - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691, algorithm 2),
+ * where p' is p after dropout, dp is masked as p was, delta = rowsum(dy y). Dropout's scale rides on dy,
+ * the scale of the scores on q.
+ *
+ * Where there are heads enough, each thread takes whole heads: every tile is computed once, 5 products.
+ * Otherwise dk, dv are done in one sweep by tiles of keys and dq in another by tiles of queries, 7
+ * products. Each sum is made in the same order either way, so the bits do not tell them apart. */
+#include "backend/cpu/vector/attention_tile.h"
+
+#include <omp.h>
+
+/* One thread's memory. */
+struct work {
+    float lse[TILE], delta[TILE]; /* of each query; lse to the base 2 */
+    float p[TILE * TILE];         /* scores, then probabilities after dropout: [key][query] */
+    float ds[TILE * TILE];        /* dp, then ds */
+    struct tile_bytes bytes;
+    float *q_turned, *dy_turned; /* [D][TILE] */
+    float *q, *dy, *dq, *spare;  /* [TILE][width] */
+    float *dk, *dv;              /* [tiles * TILE][width] */
+};
+
+struct call {
+    struct heads s;
+    const float *dy, *qkv, *y, *lse;
+    float *dqkv;
+    uint32_t step;
+};
+
+/* What one item computes: these tiles of queries and keys, and which of the gradients. */
+struct part {
+    int64_t bh, q_first, q_last, k_first, k_last;
+    bool keys, queries;
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t struct_bytes(void)
+{
+    return ((int64_t)sizeof(struct work) + 63) / 64 * 64;
+}
+
+static int64_t work_bytes(const struct heads *s)
+{
+    return struct_bytes() + (6 + 2 * s->tiles) * TILE * s->width * (int64_t)sizeof(float);
+}
+
+static struct work *work_at(void *scratch, const struct heads *s, int thread)
+{
+    char *at = (char *)scratch + thread * work_bytes(s);
+    struct work *w = (struct work *)at;
+    float *next = (float *)(at + struct_bytes());
+    float **tiles[] = {&w->q_turned, &w->dy_turned, &w->q, &w->dy, &w->dq, &w->spare, &w->dk};
+    for (int i = 0; i < COUNT_OF(tiles); i++, next += TILE * s->width) *tiles[i] = next;
+    w->dv = w->dk + s->tiles * TILE * s->width;
+    return w;
+}
+
+static void load_queries(const struct call *c, struct work *w, int64_t bh, int64_t q0)
+{
+    const struct heads *s = &c->s;
+    struct tile_source q = VEC(heads_part)(s, c->qkv, 0, bh, q0);
+    struct tile_source dy = VEC(heads_rows)(s, c->dy, bh, q0);
+    struct tile_source y = VEC(heads_rows)(s, c->y, bh, q0);
+    float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f;
+    VEC(tile_transpose)(w->q_turned, &q, s->scale * LOG2_E);
+    VEC(tile_transpose)(w->dy_turned, &dy, keep);
+    VEC(tile_copy)(w->q, &q, s->scale);
+    VEC(tile_copy)(w->dy, &dy, keep);
+    for (int i = 0; i < TILE; i++) w->lse[i] = w->delta[i] = 0;
+    for (int64_t i = 0; i < q.rows; i++) {
+        const float *a = dy.at + i * dy.stride, *b = y.at + i * y.stride;
+        vf sum = {0};
+        int64_t d = 0;
+        for (; d + W <= s->D; d += W) sum += vf_load(a + d) * vf_load(b + d);
+        if (d < s->D) sum += vf_load_part(a + d, s->D - d) * vf_load_part(b + d, s->D - d);
+        w->delta[i] = vf_sum(sum);
+        w->lse[i] = c->lse[bh * s->T + q0 + i] * LOG2_E;
+    }
+}
+
+/* For one vector of queries: p and dp become p after dropout and ds. */
+INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
+{
+    float *p = w->p + q, *ds = w->ds + q;
+    int64_t open = diagonal ? smaller(keys, q + W) : keys;
+    vf lse = vf_load(w->lse + q), delta = vf_load(w->delta + q);
+    for (int64_t k = 0; k < open; k++) {
+        vf e = tile_exp2(vf_load(p + k * TILE) - lse), dp = vf_load(ds + k * TILE);
+        if (diagonal && k > q) e = vf_select((vi){VEC_LANES} < (int32_t)(k - q), (vf){0}, e);
+        vf dropped = e;
+        if (threshold) {
+            vi kept = tile_kept(&w->bytes, k, q, threshold);
+            dropped = (vf)((vi)e & kept);
+            dp = (vf)((vi)dp & kept);
+        }
+        vf_store(p + k * TILE, dropped);
+        vf_store(ds + k * TILE, e * (dp - delta));
+    }
+}
+
+static void one_tile(const struct call *c, struct work *w, const struct part *part, int64_t q_tile,
+                     int64_t k_tile)
+{
+    const struct heads *s = &c->s;
+    int64_t bh = part->bh, q0 = q_tile * TILE, k0 = k_tile * TILE,
+            q_rows = smaller(TILE, s->T - q0);
+    bool diagonal = s->causal && q_tile == k_tile;
+    struct tile_source k = VEC(heads_part)(s, c->qkv, 1, bh, k0);
+    struct tile_source v = VEC(heads_part)(s, c->qkv, 2, bh, k0);
+    struct tile_product scores = {
+        .rows = k.rows,
+        .vectors = (q_rows + W - 1) / W,
+        .depth = s->D,
+        .a = k.at,
+        .a_stride = k.stride,
+        .b = w->q_turned,
+        .b_stride = TILE,
+        .c = w->p,
+        .c_stride = TILE,
+        .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
+    };
+    VEC(tile_product)(&scores);
+    scores.a = v.at, scores.b = w->dy_turned, scores.c = w->ds;
+    VEC(tile_product)(&scores);
+    if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
+    for (int64_t q = 0; q < q_rows; q += W)
+        score_gradients(w, k.rows, q, diagonal, s->drop.threshold);
+
+    if (part->keys) {
+        struct tile_product sum = {
+            .rows = k.rows,
+            .vectors = s->width / W,
+            .depth = q_rows,
+            .a = w->p,
+            .a_stride = TILE,
+            .b = w->dy,
+            .b_stride = s->width,
+            .c = w->dv + (k_tile - part->k_first) * TILE * s->width,
+            .c_stride = s->width,
+            .add = q_tile > (s->causal ? k_tile : 0),
+            .skip = diagonal ? SKIP_BEFORE : SKIP_NONE,
+        };
+        VEC(tile_product)(&sum);
+        sum.a = w->ds, sum.b = w->q, sum.c = w->dk + (k_tile - part->k_first) * TILE * s->width;
+        VEC(tile_product)(&sum);
+    }
+    if (part->queries) {
+        struct tile_lines lines = VEC(tile_lines)(&k, w->spare);
+        struct tile_product sum = {
+            .rows = q_rows,
+            .vectors = s->width / W,
+            .depth = k.rows,
+            .a = w->ds,
+            .a_stride = TILE,
+            .across = true,
+            .b = lines.at,
+            .b_stride = lines.stride,
+            .c = w->dq,
+            .c_stride = s->width,
+            .add = k_tile > 0,
+            .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
+        };
+        VEC(tile_product)(&sum);
+    }
+}
+
+static void run_part(const struct call *c, struct work *w, const struct part *part)
+{
+    const struct heads *s = &c->s;
+    struct tile_source to;
+    for (int64_t q = larger(part->q_first, s->causal ? part->k_first : 0); q < part->q_last; q++) {
+        load_queries(c, w, part->bh, q * TILE);
+        int64_t k_last = s->causal ? smaller(part->k_last, q + 1) : part->k_last;
+        for (int64_t k = part->k_first; k < k_last; k++) one_tile(c, w, part, q, k);
+        if (!part->queries) continue;
+        float factor[TILE];
+        for (int i = 0; i < TILE; i++) factor[i] = s->scale;
+        to = VEC(heads_part)(s, c->dqkv, 0, part->bh, q * TILE);
+        VEC(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dq, factor);
+    }
+    for (int64_t k = part->k_first; part->keys && k < part->k_last; k++) {
+        int64_t at = (k - part->k_first) * TILE * s->width;
+        to = VEC(heads_part)(s, c->dqkv, 1, part->bh, k * TILE);
+        VEC(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dk + at, NULL);
+        to = VEC(heads_part)(s, c->dqkv, 2, part->bh, k * TILE);
+        VEC(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dv + at, NULL);
+    }
+}
+
+/* Rounds of whole heads, 5 products each, against shares of 7 products. */
+static bool whole_heads(int64_t heads, int64_t threads)
+{
+    return (heads + threads - 1) / threads * threads * 5 <= heads * 7;
+}
+
+static enum status run_attention_grad(const struct kernel_call *k)
+{
+    struct call c = {
+        .s = VEC(heads_of)(&k->in_type[1], k->attr),
+        .dy = k->in[0],
+        .qkv = k->in[1],
+        .y = k->in[2],
+        .lse = k->in[3],
+        .dqkv = k->out[0],
+        .step = (uint32_t) * (const int32_t *)k->in[4],
+    };
+    int64_t heads = c.s.B * c.s.H, tiles = c.s.tiles;
+    bool whole = tiles == 1 || whole_heads(heads, VEC(attention_threads)(k));
+    int64_t items = whole ? heads : 2 * heads * tiles;
+#pragma omp parallel for schedule(dynamic) num_threads(VEC(attention_threads)(k))
+    for (int64_t i = 0; i < items; i++) {
+        struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
+        struct part part = {i % heads, 0, tiles, 0, tiles, true, true};
+        /* Under a causal mask the first tile of keys and the last of queries have most to do. */
+        int64_t tile = i / heads / 2;
+        if (!whole && i / heads % 2 == 0)
+            part = (struct part){i % heads, 0, tiles, tile, tile + 1, true, false};
+        else if (!whole)
+            part = (struct part){i % heads, tiles - 1 - tile, tiles - tile, 0, tiles, false, true};
+        run_part(&c, w, &part);
+    }
+    return ST_OK;
+}
+
+static int64_t scratch_bytes(const struct kernel_call *k)
+{
+    struct heads s = VEC(heads_of)(&k->in_type[1], k->attr);
+    return omp_get_max_threads() * work_bytes(&s);
+}
+
+const struct kernel VEC(attention_grad_rows)[] = {
+    {OP_ATTENTION_GRAD, ISA_NAME, VEC(attention_fits), scratch_bytes, VEC(attention_prepare), NULL,
+     run_attention_grad},
+    {.run = NULL},
+};

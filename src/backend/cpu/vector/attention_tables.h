@@ -1,0 +1,21 @@
+/* attention_tables.h - flash attention in vector types, one set of tables for each instruction set. */
+#ifndef BACKEND_CPU_VECTOR_ATTENTION_TABLES_H
+#define BACKEND_CPU_VECTOR_ATTENTION_TABLES_H
+
+#include "backend/kernel.h"
+
+/* Each table ends with run == NULL. */
+#define ATTENTION_TABLES(isa)                               \
+    extern const struct kernel attention_rows_##isa[];      \
+    extern const struct kernel attention_grad_rows_##isa[]; \
+    extern const struct kernel attention_cached_rows_##isa[];
+
+#if defined(__x86_64__)
+ATTENTION_TABLES(avx512)
+ATTENTION_TABLES(avx2)
+ATTENTION_TABLES(sse2)
+#else
+ATTENTION_TABLES(generic)
+#endif
+
+#endif

@@ -1,0 +1,280 @@
+/* The heart: sums of outer products held in registers. A step of the inner loop loads `nv` vectors of
+ * b, broadcasts `mr` numbers of a and does mr * nv multiply-adds, so that two loads a cycle feed two
+ * multiply-adds a cycle, with enough independent sums to hide their latency. */
+#include "backend/cpu/vector/attention_tile.h"
+
+#include <omp.h>
+
+#include "backend/cpu/vector/dropout.h"
+
+/* Sums held: 16 in 32 registers, 8 in 16. */
+#if defined(__AVX512F__)
+enum { MOST_VECTORS = 4, SUMS = 16, MOST_LINES = 8 };
+#elif defined(__AVX2__)
+enum { MOST_VECTORS = 2, SUMS = 8, MOST_LINES = 8 };
+#else
+enum { MOST_VECTORS = 2, SUMS = 8, MOST_LINES = 4 };
+#endif
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is inlined. */
+INLINE void product_block(const struct tile_product *p, const int mr, const int nv,
+                          const bool across, int64_t row, int64_t v)
+{
+    int64_t from = p->skip == SKIP_BEFORE ? row : 0;
+    int64_t to = p->skip == SKIP_AFTER ? smaller(row + mr, p->depth) : p->depth;
+    const int64_t stride = p->a_stride, b_stride = p->b_stride, c_stride = p->c_stride;
+    const float *a = p->a + (across ? row + from * stride : row * stride + from);
+    const float *b = p->b + from * b_stride + v * W;
+    float *c = p->c + row * c_stride + v * W;
+    vf sum[8][4];
+#pragma GCC unroll 8
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+        for (int k = 0; k < nv; k++) sum[i][k] = (vf){0};
+    for (int64_t j = from; j < to; j++) {
+        vf line[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < nv; k++) line[k] = vf_load(b + k * W);
+#pragma GCC unroll 8
+        for (int i = 0; i < mr; i++) {
+            vf x = vf_all(across ? a[i] : a[i * stride]);
+#pragma GCC unroll 4
+            for (int k = 0; k < nv; k++) sum[i][k] += x * line[k];
+        }
+        a += across ? stride : 1;
+        b += b_stride;
+    }
+    const float *factor = p->factor ? p->factor + row : NULL;
+    if (p->add && factor) {
+#pragma GCC unroll 8
+        for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+            for (int k = 0; k < nv; k++)
+                sum[i][k] += vf_load(c + i * c_stride + k * W) * vf_all(factor[i]);
+    } else if (p->add) {
+#pragma GCC unroll 8
+        for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+            for (int k = 0; k < nv; k++) sum[i][k] += vf_load(c + i * c_stride + k * W);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+        for (int k = 0; k < nv; k++) vf_store(c + i * c_stride + k * W, sum[i][k]);
+}
+
+/* All rows from `row` to `end`, in lines of as many as the registers hold. */
+INLINE void product_rows(const struct tile_product *p, const int nv, const bool across, int64_t row,
+                         int64_t end, int64_t v)
+{
+    const int mr = SUMS / nv >= MOST_LINES ? MOST_LINES : 4;
+    for (; row + mr <= end; row += mr) product_block(p, mr, nv, across, row, v);
+    if (mr > 4 && row + 4 <= end) {
+        product_block(p, 4, nv, across, row, v);
+        row += 4;
+    }
+    for (; row < end; row++) product_block(p, 1, nv, across, row, v);
+}
+
+INLINE void product_columns(const struct tile_product *p, const bool across, int64_t row,
+                            int64_t end, int64_t v)
+{
+    while (v < p->vectors) {
+        int64_t nv = smaller(p->vectors - v, MOST_VECTORS);
+        if (nv == 4 && MOST_VECTORS >= 4)
+            product_rows(p, 4, across, row, end, v);
+        else if (nv == 3 && MOST_VECTORS >= 3)
+            product_rows(p, 3, across, row, end, v);
+        else if (nv == 2)
+            product_rows(p, 2, across, row, end, v);
+        else
+            product_rows(p, 1, across, row, end, v);
+        v += nv;
+    }
+}
+
+void VEC(tile_product)(const struct tile_product *p)
+{
+    if (p->skip == SKIP_COLUMNS)
+        for (int64_t row = 0; row < p->rows; row += W)
+            product_columns(p, false, row, smaller(row + W, p->rows), row / W);
+    else if (p->across)
+        product_columns(p, true, 0, p->rows, 0);
+    else
+        product_columns(p, false, 0, p->rows, 0);
+}
+
+/* --- turning --- */
+
+/* One step of turning W lines of W lanes: swaps the off-diagonal squares of side s. */
+#define LOW(lane, s)  ((lane) & (s) ? W + (lane) - (s) : (lane))
+#define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
+#if defined(__AVX512F__)
+#define LANES(f, s)                                                                               \
+    {                                                                                             \
+        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s), f(8, s), f(9, s), \
+            f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)                            \
+    }
+#elif defined(__AVX2__)
+#define LANES(f, s)                                                            \
+    {                                                                          \
+        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s) \
+    }
+#else
+#define LANES(f, s)                        \
+    {                                      \
+        f(0, s), f(1, s), f(2, s), f(3, s) \
+    }
+#endif
+#define TURN(s)                                                          \
+    _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) \
+    {                                                                    \
+        vf a = x[i], b = x[i + (s)];                                     \
+        x[i] = __builtin_shuffle(a, b, (vi)LANES(LOW, s));               \
+        x[i + (s)] = __builtin_shuffle(a, b, (vi)LANES(HIGH, s));        \
+    }
+
+void VEC(tile_transpose)(float *to, const struct tile_source *s, float factor)
+{
+    for (int64_t row = 0; row < s->rows; row += W) {
+        int64_t rows = smaller(W, s->rows - row);
+        for (int64_t column = 0; column < s->columns; column += W) {
+            int64_t columns = smaller(W, s->columns - column);
+            const float *from = s->at + row * s->stride + column;
+            vf x[W];
+            if (rows == W && columns == W) {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++) x[i] = vf_load(from + i * s->stride) * factor;
+            } else {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++)
+                    x[i] =
+                        i < rows ? vf_load_part(from + i * s->stride, columns) * factor : (vf){0};
+            }
+#if defined(__AVX512F__)
+            TURN(8)
+#endif
+#if defined(__AVX2__)
+            TURN(4)
+#endif
+            TURN(2)
+            TURN(1)
+            float *line = to + column * TILE + row;
+            if (columns == W) {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++) vf_store(line + i * TILE, x[i]);
+            } else {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++)
+                    if (i < columns) vf_store(line + i * TILE, x[i]);
+            }
+        }
+    }
+}
+
+void VEC(tile_copy)(float *to, const struct tile_source *s, float factor)
+{
+    for (int64_t row = 0; row < s->rows; row++) {
+        const float *from = s->at + row * s->stride;
+        int64_t i = 0;
+        for (; i + W <= s->columns; i += W, to += W) vf_store(to, vf_load(from + i) * factor);
+        if (i < s->columns) {
+            vf_store(to, vf_load_part(from + i, s->columns - i) * factor);
+            to += W;
+        }
+    }
+}
+
+void VEC(tile_write)(float *to, const struct tile_source *s, const float *from, const float *factor)
+{
+    for (int64_t row = 0; row < s->rows; row++, to += s->stride) {
+        float by = factor ? factor[row] : 1.0f;
+        int64_t i = 0;
+        for (; i + W <= s->columns; i += W, from += W) vf_store(to + i, vf_load(from) * by);
+        if (i < s->columns) {
+            vf_store_part(to + i, vf_load(from) * by, s->columns - i);
+            from += W;
+        }
+    }
+}
+
+struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare)
+{
+    if (s->columns % W == 0 && s->stride < 512) return (struct tile_lines){s->at, s->stride};
+    VEC(tile_copy)(spare, s, 1.0f);
+    return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
+}
+
+/* --- dropout --- */
+
+void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
+                     int64_t q, int64_t k, bool diagonal)
+{
+    for (int64_t k16 = 0; k16 < TILE / 16; k16++)
+        for (int64_t q16 = diagonal ? k16 : 0; q16 < TILE / 16; q16++) {
+            uint32_t word[4][16];
+            VEC(dropout_words)(word, d, step, bh, q / 16 + q16, k / 16 + k16);
+            for (int b = 0; b < 4; b++) {
+                uint32_t *line = &to->word[k16 * 4 + b][q16 * 16];
+                for (int i = 0; i < 16; i++) line[i] = word[i / 8 * 2 + i % 2][i % 8 / 2 * 4 + b];
+            }
+        }
+}
+
+/* --- heads --- */
+
+struct heads VEC(heads_of)(const struct type *qkv, const union attr *attr)
+{
+    int64_t C = qkv->dim[2] / 3, H = attr->attention.heads, D = C / H;
+    return (struct heads){
+        .B = qkv->dim[0],
+        .T = qkv->dim[1],
+        .C = C,
+        .H = H,
+        .D = D,
+        .width = (D + W - 1) / W * W,
+        .tiles = (qkv->dim[1] + TILE - 1) / TILE,
+        .scale = 1.0f / sqrtf((float)D),
+        .causal = attr->attention.causal,
+        .drop = attr->attention.drop,
+    };
+}
+
+struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int part, int64_t bh,
+                                   int64_t row)
+{
+    const float *at = qkv + (bh / s->H * s->T + row) * 3 * s->C + part * s->C + bh % s->H * s->D;
+    return (struct tile_source){at, 3 * s->C, smaller(TILE, s->T - row), s->D};
+}
+
+struct tile_source VEC(heads_rows)(const struct heads *s, const float *y, int64_t bh, int64_t row)
+{
+    const float *at = y + (bh / s->H * s->T + row) * s->C + bh % s->H * s->D;
+    return (struct tile_source){at, s->C, smaller(TILE, s->T - row), s->D};
+}
+
+/* --- calls --- */
+
+bool VEC(attention_fits)(const struct kernel_call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in_type[i].dtype != DT_F32 && c->in_type[i].dtype != DT_I32) return false;
+    return true;
+}
+
+enum status VEC(attention_prepare)(struct kernel_call *c)
+{
+    c->state = (void *)(intptr_t)omp_get_max_threads();
+    return ST_OK;
+}
+
+int VEC(attention_threads)(const struct kernel_call *c)
+{
+    int planned = (int)(intptr_t)c->state;
+    return planned < 1 ? 1 : (int)smaller(planned, omp_get_max_threads());
+}

@@ -1,0 +1,115 @@
+/* attention_tile.h - what flash attention is made of: products of small tiles and what prepares them.
+ *
+ * Attention goes through the matrix of scores in tiles of TILE queries by TILE keys, which stay in the
+ * first-level cache. A tile of scores lies transposed: one line for each key, queries side by side, so
+ * that maxima, sums and exponentials over keys are plain vector arithmetic with a query in each lane. */
+#ifndef BACKEND_CPU_VECTOR_ATTENTION_TILE_H
+#define BACKEND_CPU_VECTOR_ATTENTION_TILE_H
+
+#include "backend/cpu/vector/attention_tables.h"
+#include "backend/cpu/vector/vector.h"
+#include "base/rng.h"
+
+enum { TILE = 64 };
+
+/* What the causal mask spares in the tile on the diagonal. */
+enum tile_skip {
+    SKIP_NONE,
+    SKIP_COLUMNS, /* row r needs the columns from r on (rounded down to vectors) */
+    SKIP_AFTER, /* row r needs the terms 0 ... r of its sum (some more are added: they must be 0) */
+    SKIP_BEFORE, /* row r needs the terms from r on (likewise) */
+};
+
+/* c[r][v] (+)= sum over j of a(r, j) b[j][v]: rows of c and b are whole vectors. */
+struct tile_product {
+    int64_t rows, vectors, depth;
+    const float *a;
+    int64_t a_stride;
+    bool across; /* a(r, j) is a[j * a_stride + r] instead of a[r * a_stride + j] */
+    const float *b;
+    int64_t b_stride;
+    float *c;
+    int64_t c_stride;
+    bool add;            /* to what c holds, */
+    const float *factor; /* times factor[r] unless NULL */
+    enum tile_skip skip;
+};
+void VEC(tile_product)(const struct tile_product *p);
+
+/* Where one head of q, k or v lies in memory: n rows of `columns` numbers. */
+struct tile_source {
+    const float *at;
+    int64_t stride, rows, columns;
+};
+/* to[column * TILE + row] = factor * source; rows up to the next multiple of W are zero. */
+void VEC(tile_transpose)(float *to, const struct tile_source *s, float factor);
+/* to[row * width + column] = factor * source, width = columns rounded up to W; the rest is zero. */
+void VEC(tile_copy)(float *to, const struct tile_source *s, float factor);
+/* The rows and columns of `s`, at `to`: factor[row] * from[row * width + column]; NULL: no factor. */
+void VEC(tile_write)(float *to, const struct tile_source *s, const float *from,
+                     const float *factor);
+
+/* Shapes of a call, from the type of packed q, k, v (B,T,3C). */
+struct heads {
+    int64_t B, T, C, H, D;
+    int64_t width; /* D rounded up to whole vectors */
+    int64_t tiles; /* of T */
+    float scale;   /* of the scores */
+    bool causal;
+    struct dropout drop;
+};
+struct heads VEC(heads_of)(const struct type *qkv, const union attr *attr);
+/* Rows from `row` on of part 0, 1, 2 (q, k, v) of head `bh`, at most TILE of them. */
+struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int part, int64_t bh,
+                                   int64_t row);
+/* The same of y or dy, (B,T,C). */
+struct tile_source VEC(heads_rows)(const struct heads *s, const float *y, int64_t bh, int64_t row);
+
+/* Vectors from s's rows themselves where they are whole, from a copy in `spare` otherwise. */
+struct tile_lines {
+    const float *at;
+    int64_t stride;
+};
+struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare);
+
+/* Dropout of one tile: word[k/16*4 + k%8/2][q] holds the bytes of four keys, key k's is byte
+ * k%16/8*2 + k%2. */
+struct tile_bytes {
+    uint32_t word[TILE / 4][TILE];
+};
+void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
+                     int64_t q, int64_t k, bool diagonal);
+/* `diagonal`: only what the causal mask leaves. */
+/* All bits set in the lanes that are kept: key k of the tile, queries from q on. */
+INLINE vi tile_kept(const struct tile_bytes *t, int64_t k, int64_t q, int threshold)
+{
+    vi word;
+    memcpy(&word, &t->word[k / 16 * 4 + k % 8 / 2][q], sizeof word);
+    return ((word >> (int)(8 * (k % 16 / 8 * 2 + k % 2))) & 255) >= threshold;
+}
+
+/* 2^x for x <= 128, within 2 units in the last place; exactly 0 below 2^-127. The exponent is made by
+ * adding a number whose last bits are the whole part, so nothing is converted. */
+INLINE vf tile_exp2(vf x)
+{
+    const float to_whole = 12582912.0f + 127.0f; /* 1.5 * 2^23 + bias */
+    x = vf_max(vf_all(-127.0f), x);
+    vf shifted = x + to_whole;
+    vf r = x - (shifted - to_whole);
+    vf p =
+        ((((1.326472731e-3f * r + 9.671512991e-3f) * r + 5.550733581e-2f) * r + 2.402224243e-1f) *
+             r +
+         6.931470037e-1f) *
+            r +
+        1.0f;
+    return p * (vf)((vi)shifted << 23);
+}
+
+bool VEC(attention_fits)(const struct kernel_call *c);
+/* Threads that a call was planned for: its scratch is one part for each. */
+enum status VEC(attention_prepare)(struct kernel_call *c);
+int VEC(attention_threads)(const struct kernel_call *c);
+
+static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
+
+#endif

@@ -1,0 +1,177 @@
+/* Layer norms: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
+ *
+ * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw the sum
+ * of dy h over the rows, db that of dy. The sums over rows are taken in parts that the shape fixes. */
+#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/dropout.h"
+
+/* One row; b may be NULL. */
+INLINE void norm_row(const float *x, const float *w, const float *b, float *y, float *mean,
+                     float *rstd, int64_t n, float eps)
+{
+    vf sum = {0}, squares = {0};
+    for (int64_t i = 0; i < n; i += W) sum += take(x + i, n - i);
+    float m = vf_sum(sum) / (float)n;
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        vf a = vf_load(x + i) - m;
+        squares += a * a;
+    }
+    if (i < n) {
+        vf a = vf_select(vf_lanes(n - i), take(x + i, n - i) - m, (vf){0});
+        squares += a * a;
+    }
+    float r = 1.0f / sqrtf(vf_sum(squares) / (float)n + eps);
+    for (i = 0; i < n; i += W) {
+        vf a = (take(x + i, n - i) - m) * r * take(w + i, n - i);
+        put(y + i, b ? a + take(b + i, n - i) : a, n - i);
+    }
+    *mean = m;
+    *rstd = r;
+}
+
+static void layernorm_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]);
+    const float *x = c->in[0], *w = c->in[1], *b = c->n_in > 2 ? c->in[2] : NULL;
+    float *y = c->out[0], *mean = c->out[1], *rstd = c->out[2], eps = (float)c->attr->norm.eps;
+    for (int64_t r = first; r < last; r++)
+        norm_row(x + r * n, w, b, y + r * n, mean + r, rstd + r, n, eps);
+}
+
+static enum status run_layernorm(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 3, layernorm_range);
+}
+
+/* s = a + b, where b is dropped out if the threshold is not 0; `first` is the element of column 0. */
+INLINE void add_row(const float *a, const float *b, float *s, int64_t n, const struct dropout *d,
+                    uint32_t step, int64_t first)
+{
+    float factor[DROPOUT_RUN];
+    for (int64_t at = 0; at < n; at += DROPOUT_RUN) {
+        int64_t end = at_most(at + DROPOUT_RUN, n);
+        if (d->threshold > 0) VEC(dropout_factors)(factor, d, step, first + at, end - at);
+        for (int64_t i = at; i < end; i += W) {
+            vf branch = take(b + i, end - i);
+            if (d->threshold > 0) branch *= take(factor + (i - at), end - i);
+            put(s + i, take(a + i, end - i) + branch, end - i);
+        }
+    }
+}
+
+static void add_layernorm_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]);
+    const float *a = c->in[0], *branch = c->in[1], *w = c->in[3];
+    const float *bias = c->n_in > 4 ? c->in[4] : NULL;
+    float *s = c->out[0], *y = c->out[1], *mean = c->out[2], *rstd = c->out[3];
+    float eps = (float)c->attr->norm.eps;
+    uint32_t step = step_of(c->in[2]);
+    for (int64_t r = first; r < last; r++) {
+        add_row(a + r * n, branch + r * n, s + r * n, n, &c->attr->norm.drop, step, r * n);
+        norm_row(s + r * n, w, bias, y + r * n, mean + r, rstd + r, n, eps);
+    }
+}
+
+static enum status run_add_layernorm(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, c->attr->norm.drop.threshold ? 6 : 4, add_layernorm_range);
+}
+
+/* --- gradients --- */
+
+/* The inputs of LAYERNORM_GRAD; those of LAYERNORM_GRAD_ADD are one later, after the gradient that
+ * is added. */
+struct grad_in {
+    const float *add, *dy, *x, *w, *mean, *rstd;
+};
+
+INLINE struct grad_in grad_in(const struct kernel_call *c)
+{
+    int k = c->n_in - 5;
+    return (struct grad_in){k ? c->in[0] : NULL, c->in[k],     c->in[k + 1],
+                            c->in[k + 2],        c->in[k + 3], c->in[k + 4]};
+}
+
+/* One row, n columns; adds to the sums dw and db. */
+INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, float *dx, float *dw,
+                     float *db)
+{
+    const float *dy = in->dy + row * n, *x = in->x + row * n;
+    const float m = in->mean[row], r = in->rstd[row];
+    vf sum = {0}, products = {0};
+    for (int64_t i = 0; i < n; i += W) {
+        vf d = take(dy + i, n - i), h = (take(x + i, n - i) - m) * r,
+           g = d * take(in->w + i, n - i);
+        sum += g;
+        products += g * h;
+        put(dw + i, take(dw + i, n - i) + d * h, n - i);
+        put(db + i, take(db + i, n - i) + d, n - i);
+    }
+    float mean_g = vf_sum(sum) / (float)n, mean_gh = vf_sum(products) / (float)n;
+    for (int64_t i = 0; i < n; i += W) {
+        vf h = (take(x + i, n - i) - m) * r, g = take(dy + i, n - i) * take(in->w + i, n - i);
+        vf a = r * (g - mean_g - h * mean_gh);
+        if (in->add) a += take(in->add + row * n + i, n - i);
+        put(dx + row * n + i, a, n - i);
+    }
+}
+
+enum { LEAST_ROWS = 16 }; /* of a part */
+
+static int64_t grad_scratch(const struct kernel_call *c)
+{
+    const struct type *x = &c->in_type[0];
+    return part_count(type_rows(x), LEAST_ROWS) * 2 * type_columns(x) * (int64_t)sizeof(float);
+}
+
+static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
+    int64_t parts = part_count(rows, LEAST_ROWS);
+    const struct grad_in in = grad_in(c);
+    for (int64_t k = first; k < last; k++) {
+        float *dw = (float *)c->scratch + k * 2 * n, *db = dw + n;
+        memset(dw, 0, (size_t)(2 * n) * sizeof *dw);
+        int64_t end = part_begin(rows, parts, k + 1);
+        for (int64_t row = part_begin(rows, parts, k); row < end; row++)
+            grad_row(&in, row, n, c->out[0], dw, db);
+    }
+}
+
+static void join_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]);
+    int64_t parts = part_count(type_rows(&c->in_type[0]), LEAST_ROWS);
+    for (int i = 0; i < (c->attr->norm.bias ? 2 : 1); i++) {
+        const float *part = (const float *)c->scratch + i * n;
+        float *y = c->out[1 + i];
+        for (int64_t at = first; at < last; at += W) {
+            vf sum = {0};
+            for (int64_t k = 0; k < parts; k++) sum += take(part + k * 2 * n + at, last - at);
+            put(y + at, sum, last - at);
+        }
+    }
+}
+
+static enum status run_grad(const struct kernel_call *c)
+{
+    int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
+    int64_t parts = part_count(rows, LEAST_ROWS);
+    parallel_ranges(c, parts, 1, 8 * n * (rows / parts), grad_range);
+    parallel_ranges(c, n, 64, parts, join_parts_range);
+    return ST_OK;
+}
+
+/* clang-format off */
+const struct kernel VEC(norm_rows)[] = {
+    {.op = OP_LAYERNORM,          .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_layernorm},
+    {.op = OP_ADD_LAYERNORM,      .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_add_layernorm},
+    {.op = OP_LAYERNORM_GRAD,     .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_grad,
+     .scratch_bytes = grad_scratch},
+    {.op = OP_LAYERNORM_GRAD_ADD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_grad,
+     .scratch_bytes = grad_scratch},
+    {0},
+};
+/* clang-format on */

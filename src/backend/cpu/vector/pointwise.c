@@ -1,0 +1,259 @@
+#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/dropout.h"
+#include "base/rng.h"
+
+typedef vf (*unary_fn)(vf x, vf constant);
+typedef vf (*binary_fn)(vf a, vf b);
+
+static enum status over_elements(const struct kernel_call *c, int64_t weight, range_fn fn)
+{
+    parallel_ranges(c, type_elements(&c->out_type[0]), 256, weight, fn);
+    return ST_OK;
+}
+
+INLINE void unary(const struct kernel_call *c, int64_t first, int64_t last, unary_fn f)
+{
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    const vf constant = vf_all((float)c->attr->constant.value);
+    for (int64_t i = first; i < last; i += W)
+        put(y + i, f(take(x + i, last - i), constant), last - i);
+}
+
+/* n elements; the second operand advances with the first, or stays one number. */
+INLINE void pairs(const float *a, const float *b, float *y, int64_t n, bool one, binary_fn f)
+{
+    vf fixed = vf_all(one ? *b : 0.0f);
+    for (int64_t i = 0; i < n; i += W)
+        put(y + i, f(take(a + i, n - i), one ? fixed : take(b + i, n - i)), n - i);
+}
+
+INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, binary_fn f)
+{
+    const float *a = c->in[0], *b = c->in[1];
+    float *y = c->out[0];
+    enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
+    if (how == BROADCAST_NONE || how == BROADCAST_SCALAR) {
+        bool one = how == BROADCAST_SCALAR;
+        if (one) pairs(a + first, b, y + first, last - first, true, f);
+        if (!one) pairs(a + first, b + first, y + first, last - first, false, f);
+        return;
+    }
+    int64_t period =
+        how == BROADCAST_ROW ? type_columns(&c->in_type[0]) : type_elements(&c->in_type[1]);
+    for (int64_t i = first; i < last;) {
+        int64_t row = i / period, column = i % period, n = at_most(period - column, last - i);
+        if (how == BROADCAST_ROW)
+            pairs(a + i, b + row, y + i, n, true, f);
+        else
+            pairs(a + i, b + column, y + i, n, false, f);
+        i += n;
+    }
+}
+
+/* --- the operators, an expression each --- */
+
+#define UNARY(name, weight, expression)                                                \
+    INLINE vf name##_of(vf x, vf constant)                                             \
+    {                                                                                  \
+        (void)constant;                                                                \
+        return expression;                                                             \
+    }                                                                                  \
+    static void name##_range(const struct kernel_call *c, int64_t first, int64_t last) \
+    {                                                                                  \
+        unary(c, first, last, name##_of);                                              \
+    }                                                                                  \
+    static enum status run_##name(const struct kernel_call *c)                         \
+    {                                                                                  \
+        return over_elements(c, weight, name##_range);                                 \
+    }
+#define BINARY(name, expression)                                                       \
+    INLINE vf name##_of(vf a, vf b)                                                    \
+    {                                                                                  \
+        return expression;                                                             \
+    }                                                                                  \
+    static void name##_range(const struct kernel_call *c, int64_t first, int64_t last) \
+    {                                                                                  \
+        binary(c, first, last, name##_of);                                             \
+    }                                                                                  \
+    static enum status run_##name(const struct kernel_call *c)                         \
+    {                                                                                  \
+        return over_elements(c, 1, name##_range);                                      \
+    }
+
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a *b)
+BINARY(div, a / b)
+UNARY(scale, 1, x *constant)
+UNARY(offset, 1, x + constant)
+UNARY(at_most_of, 1, vf_min(constant, x))
+UNARY(exp, 3, vf_exp(x))
+UNARY(log, 3, vf_log(x))
+UNARY(sqrt, 2, vf_sqrt(x))
+UNARY(rsqrt, 3, 1.0f / vf_sqrt(x))
+UNARY(tanh, 4, vf_tanh(x))
+UNARY(erf, 5, vf_erf(x))
+
+static void fill_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    float *y = c->out[0];
+    vf constant = vf_all((float)c->attr->constant.value);
+    for (int64_t i = first; i < last; i += W) put(y + i, constant, last - i);
+}
+
+static enum status run_fill(const struct kernel_call *c)
+{
+    return over_elements(c, 1, fill_range);
+}
+
+static void accumulate_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    float *sum = c->in[0];
+    pairs(sum + first, (const float *)c->in[1] + first, sum + first, last - first, false, add_of);
+}
+
+static enum status run_accumulate(const struct kernel_call *c)
+{
+    return over_elements(c, 1, accumulate_range);
+}
+
+/* Rows of the square matrices (..., T, T). */
+static void causal_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t T = type_columns(&c->in_type[0]);
+    vf masked = vf_all((float)c->attr->constant.value);
+    for (int64_t row = first; row < last; row++) {
+        const float *x = (const float *)c->in[0] + row * T;
+        float *y = (float *)c->out[0] + row * T;
+        int64_t open = row % T + 1;
+        if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
+        for (int64_t k = open; k < T; k += W) put(y + k, masked, T - k);
+    }
+}
+
+static enum status run_causal_mask(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 1, causal_mask_range);
+}
+
+/* Rows whose last columns are masked. */
+static void column_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]), open = at_most(c->attr->column_mask.columns, n);
+    vf masked = vf_all((float)c->attr->column_mask.value);
+    for (int64_t row = first; row < last; row++) {
+        const float *x = (const float *)c->in[0] + row * n;
+        float *y = (float *)c->out[0] + row * n;
+        if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
+        for (int64_t i = open; i < n; i += W) put(y + i, masked, n - i);
+    }
+}
+
+static enum status run_column_mask(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 1, column_mask_range);
+}
+
+/* --- dropout; a mask is dropout of ones --- */
+
+INLINE void drop_run(const float *x, float *y, const float *factor, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += W) {
+        vf f = take(factor + i, n - i);
+        put(y + i, x ? take(x + i, n - i) * f : f, n - i);
+    }
+}
+
+INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t last, const float *x,
+                          const void *step)
+{
+    float *y = c->out[0], factor[DROPOUT_RUN];
+    for (int64_t i = first; i < last; i += DROPOUT_RUN) {
+        int64_t n = at_most(DROPOUT_RUN, last - i);
+        VEC(dropout_factors)(factor, &c->attr->drop, step_of(step), i, n);
+        drop_run(x ? x + i : NULL, y + i, factor, n);
+    }
+}
+
+/* Strips of 16 rows of the matrices (B,H,T,T), each head padded to whole strips. */
+INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t last, const float *x,
+                           const void *step)
+{
+    int64_t T = type_columns(&c->out_type[0]), strips = (T + 15) / 16;
+    float *y = c->out[0], factor[16 * 16];
+    for (int64_t s = first; s < last; s++) {
+        int64_t bh = s / strips, q16 = s % strips, rows = at_most(16, T - q16 * 16);
+        int64_t origin = (bh * T + q16 * 16) * T;
+        for (int64_t k = 0; k < T; k += 16) {
+            VEC(dropout_block)(factor, &c->attr->drop, step_of(step), bh, q16, k / 16);
+            for (int64_t q = 0; q < rows; q++) {
+                int64_t at = origin + q * T + k;
+                drop_run(x ? x + at : NULL, y + at, factor + q * 16, at_most(16, T - k));
+            }
+        }
+    }
+}
+
+static void dropout_mask_elements(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    dropout_range(c, first, last, NULL, c->in[0]);
+}
+static void dropout_mask_strips(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    dropout_strips(c, first, last, NULL, c->in[0]);
+}
+static void dropout_elements(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    dropout_range(c, first, last, c->in[0], c->in[1]);
+}
+static void dropout_of_strips(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    dropout_strips(c, first, last, c->in[0], c->in[1]);
+}
+
+static enum status dropped(const struct kernel_call *c, range_fn elements, range_fn strips)
+{
+    if (c->attr->drop.pattern == DROPOUT_POINTWISE) return over_elements(c, 3, elements);
+    int64_t T = type_columns(&c->out_type[0]);
+    parallel_ranges(c, type_rows(&c->out_type[0]) / T * ((T + 15) / 16), 1, 3 * 16 * T, strips);
+    return ST_OK;
+}
+
+static enum status run_dropout_mask(const struct kernel_call *c)
+{
+    return dropped(c, dropout_mask_elements, dropout_mask_strips);
+}
+
+static enum status run_dropout(const struct kernel_call *c)
+{
+    return dropped(c, dropout_elements, dropout_of_strips);
+}
+
+#define ROW(op_name, function)                                                         \
+    {                                                                                  \
+        .op = OP_##op_name, .variant = ISA_NAME, .fits = VEC(all_f32), .run = function \
+    }
+
+const struct kernel VEC(pointwise_rows)[] = {
+    ROW(ADD, run_add),
+    ROW(SUB, run_sub),
+    ROW(MUL, run_mul),
+    ROW(DIV, run_div),
+    ROW(SCALE, run_scale),
+    ROW(OFFSET, run_offset),
+    ROW(AT_MOST, run_at_most_of),
+    ROW(EXP, run_exp),
+    ROW(LOG, run_log),
+    ROW(SQRT, run_sqrt),
+    ROW(RSQRT, run_rsqrt),
+    ROW(TANH, run_tanh),
+    ROW(ERF, run_erf),
+    ROW(FILL, run_fill),
+    ROW(ACCUMULATE, run_accumulate),
+    ROW(CAUSAL_MASK, run_causal_mask),
+    ROW(COLUMN_MASK, run_column_mask),
+    ROW(DROPOUT_MASK, run_dropout_mask),
+    ROW(DROPOUT, run_dropout),
+    {0},
+};

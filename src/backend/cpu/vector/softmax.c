@@ -1,0 +1,170 @@
+#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/dropout.h"
+
+/* y = softmax(scale * x) of the first n columns. In place is right: each is read before it is written. */
+INLINE void softmax_row(const float *x, float *y, int64_t n, float scale)
+{
+    vf top = vf_all(-INFINITY), sum = {0};
+    int64_t i = 0;
+    for (; i + W <= n; i += W) top = vf_max(top, vf_load(x + i) * scale);
+    if (i < n)
+        top = vf_max(
+            top, vf_select(vf_lanes(n - i), vf_load_part(x + i, n - i) * scale, vf_all(-INFINITY)));
+    float most = vf_largest(top);
+    for (i = 0; i + W <= n; i += W) {
+        vf e = vf_exp(vf_load(x + i) * scale - most);
+        sum += e;
+        vf_store(y + i, e);
+    }
+    if (i < n) {
+        vf e = vf_exp(vf_load_part(x + i, n - i) * scale - most);
+        sum += vf_select(vf_lanes(n - i), e, (vf){0});
+        vf_store_part(y + i, e, n - i);
+    }
+    float inverse = 1.0f / vf_sum(sum);
+    for (i = 0; i < n; i += W) put(y + i, take(y + i, n - i) * inverse, n - i);
+}
+
+/* scale * y * (dy - sum(dy * y)) of the first n columns. */
+INLINE void softmax_grad_row(const float *dy, const float *y, float *dx, int64_t n, float scale)
+{
+    vf sum = {0};
+    for (int64_t i = 0; i < n; i += W) sum += take(dy + i, n - i) * take(y + i, n - i);
+    float dot = vf_sum(sum);
+    for (int64_t i = 0; i < n; i += W)
+        put(dx + i, scale * take(y + i, n - i) * (take(dy + i, n - i) - dot), n - i);
+}
+
+static void softmax_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]);
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    for (int64_t r = first; r < last; r++) softmax_row(x + r * n, y + r * n, n, 1.0f);
+}
+
+static enum status run_softmax(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 5, softmax_range);
+}
+
+static void softmax_grad_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_columns(&c->in_type[0]);
+    const float *dy = c->in[0], *y = c->in[1];
+    float *dx = c->out[0];
+    for (int64_t r = first; r < last; r++)
+        softmax_grad_row(dy + r * n, y + r * n, dx + r * n, n, 1.0f);
+}
+
+static enum status run_softmax_grad(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 3, softmax_grad_range);
+}
+
+/* --- scores of attention (B,H,T,T), in strips of 16 rows of one head, as dropout has them --- */
+
+struct strip {
+    int64_t T, bh, q16, rows, origin; /* origin: its first element */
+};
+
+INLINE struct strip strip_of(const struct kernel_call *c, int64_t item)
+{
+    int64_t T = type_columns(&c->in_type[0]), strips = (T + 15) / 16;
+    int64_t bh = item / strips, q16 = item % strips;
+    return (struct strip){T, bh, q16, at_most(16, T - q16 * 16), (bh * T + q16 * 16) * T};
+}
+
+/* How many columns row q of a strip has before the mask begins. */
+INLINE int64_t open_columns(const struct kernel_call *c, const struct strip *s, int64_t q)
+{
+    return c->attr->score.causal ? s->q16 * 16 + q + 1 : s->T;
+}
+
+/* y = dropout(x), zero behind the mask. */
+static void drop_strip(const struct kernel_call *c, const struct strip *s, uint32_t step,
+                       const float *x, float *y)
+{
+    float factor[16 * 16];
+    int64_t open = at_most(open_columns(c, s, s->rows - 1), s->T);
+    for (int64_t k = 0; k < open; k += 16) {
+        VEC(dropout_block)(factor, &c->attr->score.drop, step, s->bh, s->q16, k / 16);
+        for (int64_t q = 0; q < s->rows; q++) {
+            int64_t n = at_most(16, open_columns(c, s, q) - k), at = q * s->T + k;
+            n = at_most(n, s->T - k);
+            for (int64_t i = 0; i < n; i += W)
+                put(y + at + i, take(x + at + i, n - i) * vf_load(factor + q * 16 + i), n - i);
+        }
+    }
+}
+
+/* Behind the mask everything is zero. */
+static void clear_masked(const struct kernel_call *c, const struct strip *s, float *y)
+{
+    for (int64_t q = 0; q < s->rows; q++) {
+        int64_t open = open_columns(c, s, q);
+        memset(y + q * s->T + open, 0, (size_t)(s->T - open) * sizeof *y);
+    }
+}
+
+static void score_softmax_strips(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    for (int64_t item = first; item < last; item++) {
+        struct strip s = strip_of(c, item);
+        const float *x = (const float *)c->in[0] + s.origin;
+        float *p = (float *)c->out[0] + s.origin;
+        for (int64_t q = 0; q < s.rows; q++)
+            softmax_row(x + q * s.T, p + q * s.T, open_columns(c, &s, q),
+                        (float)c->attr->score.scale);
+        clear_masked(c, &s, p);
+        if (c->n_out < 2) continue;
+        float *dropped = (float *)c->out[1] + s.origin;
+        drop_strip(c, &s, step_of(c->in[1]), p, dropped);
+        clear_masked(c, &s, dropped);
+    }
+}
+
+static enum status over_strips(const struct kernel_call *c, range_fn fn)
+{
+    int64_t T = type_columns(&c->in_type[0]);
+    parallel_ranges(c, type_rows(&c->in_type[0]) / T * ((T + 15) / 16), 1, 4 * 16 * T, fn);
+    return ST_OK;
+}
+
+static enum status run_score_softmax(const struct kernel_call *c)
+{
+    return over_strips(c, score_softmax_strips);
+}
+
+static void score_softmax_grad_strips(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    for (int64_t item = first; item < last; item++) {
+        struct strip s = strip_of(c, item);
+        const float *dp = (const float *)c->in[0] + s.origin,
+                    *p = (const float *)c->in[1] + s.origin;
+        float *dx = (float *)c->out[0] + s.origin;
+        if (c->attr->score.drop.threshold > 0) {
+            drop_strip(c, &s, step_of(c->in[2]), dp, dx);
+            dp = dx;
+        }
+        for (int64_t q = 0; q < s.rows; q++)
+            softmax_grad_row(dp + q * s.T, p + q * s.T, dx + q * s.T, open_columns(c, &s, q),
+                             (float)c->attr->score.scale);
+        clear_masked(c, &s, dx);
+    }
+}
+
+static enum status run_score_softmax_grad(const struct kernel_call *c)
+{
+    return over_strips(c, score_softmax_grad_strips);
+}
+
+/* clang-format off */
+const struct kernel VEC(softmax_rows)[] = {
+    {.op = OP_SOFTMAX,            .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_softmax},
+    {.op = OP_SOFTMAX_GRAD,       .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_softmax_grad},
+    {.op = OP_SCORE_SOFTMAX,      .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_score_softmax},
+    {.op = OP_SCORE_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_score_softmax_grad},
+    {0},
+};
+/* clang-format on */

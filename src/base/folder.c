@@ -1,0 +1,79 @@
+#include "base/folder.h"
+
+#include "base/file.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum status folder_writer_open(struct folder_writer *w, const char *path)
+{
+    int n = snprintf(w->path, sizeof w->path, "%s", path);
+    while (n > 1 && n < (int)sizeof w->path && w->path[n - 1] == '/') w->path[--n] = '\0';
+    if (n >= (int)sizeof w->path)
+        return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", path,
+                    (int)sizeof w->path - 1);
+    snprintf(w->temporary, sizeof w->temporary, "%s" FOLDER_TEMPORARY, w->path);
+    TRY(file_remove_dir(w->temporary));
+    return file_make_dirs(w->temporary);
+}
+
+/* The folder above; "." for a bare name. */
+static void parent_of(const char *path, char ret_parent[1024])
+{
+    const char *slash = strrchr(path, '/');
+    int n = slash ? (int)(slash - path) : 0;
+    snprintf(ret_parent, 1024, "%.*s", slash ? (n ? n : 1) : 1, slash ? path : ".");
+}
+
+/* The old folder changes places with the new one and is then removed. Where the file system cannot
+ * exchange, the old one steps aside first. */
+static enum status replace(struct folder_writer *w)
+{
+    if (renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
+    char aside[1040 + sizeof ".old" FOLDER_TEMPORARY];
+    snprintf(aside, sizeof aside, "%s.old" FOLDER_TEMPORARY, w->path);
+    TRY(file_remove_dir(aside));
+    if (rename(w->path, aside) != 0) return fail(ST_IO, "%s: %s", w->path, strerror(errno));
+    if (rename(w->temporary, w->path) != 0) {
+        enum status st = fail(ST_IO, "%s: %s", w->path, strerror(errno));
+        if (rename(aside, w->path) != 0) log_warning("the old folder is now %s", aside);
+        return st;
+    }
+    return file_remove_dir(aside);
+}
+
+static enum status commit(struct folder_writer *w)
+{
+    TRY(file_sync_dir(w->temporary));
+    struct stat there;
+    if (lstat(w->path, &there) == 0) {
+        if (!S_ISDIR(there.st_mode)) return fail(ST_IO, "%s is there and is no folder", w->path);
+        TRY(replace(w));
+    } else if (rename(w->temporary, w->path) != 0) {
+        return fail(ST_IO, "%s: %s", w->path, strerror(errno));
+    }
+    char parent[1024];
+    parent_of(w->path, parent);
+    TRY(file_sync_dir(parent));
+    return file_remove_dir(w->temporary);
+}
+
+enum status folder_writer_commit(struct folder_writer *w)
+{
+    enum status st = commit(w);
+    if (st != ST_OK) folder_writer_discard(w);
+    return st;
+}
+
+void folder_writer_discard(struct folder_writer *w)
+{
+    char words[1024];
+    snprintf(words, sizeof words, "%s", fail_message());
+    if (file_remove_dir(w->temporary) != ST_OK) log_warning("left behind: %s", w->temporary);
+    enum status kept = fail(ST_IO, "%s", words);
+    (void)kept;
+}

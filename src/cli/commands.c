@@ -1,0 +1,89 @@
+#include "cli/command.h"
+
+#include "base/opt.h"
+#include "base/str.h"
+#include "config/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* In the order in which people meet them. */
+/* clang-format off */
+static const struct command commands[] = {
+    {"data",    cmd_data,    "NAME [--from=FILE]",             "make a data set from a text, or show and verify one"},
+    {"report",  cmd_report,  "RUN... [--html=FILE]",           "tables and one page of curves from run directories"},
+    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
+    {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
+    {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
+    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
+    {"version", cmd_version, "",                               "show the version"},
+    {"help",    cmd_help,    "[COMMAND]",                      "show the commands, or the options of one"},
+};
+/* clang-format on */
+
+const char command_welcome[] =
+    "Strobe: a laboratory for the speed of GPT training. First steps:\n"
+    "\n"
+    "  strobe data shakespeare_char                        get a text, make tokens of it\n"
+    "  strobe train configs/shakespeare_char_cpu.conf      train a small GPT, in minutes\n"
+    "  strobe sample runs/shakespeare_char_cpu             let it write\n"
+    "  strobe report runs/shakespeare_char_cpu             see where the time went\n"
+    "\n"
+    "  strobe help             every command\n"
+    "  strobe help train       one of them\n";
+
+const struct command *command_at(int i)
+{
+    return i >= 0 && i < COUNT_OF(commands) ? &commands[i] : NULL;
+}
+
+const struct command *command_find(const char *name)
+{
+    for (int i = 0; i < COUNT_OF(commands); i++)
+        if (!strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
+const struct command *command_nearest(const char *name)
+{
+    const struct command *nearest = commands;
+    for (int i = 1; i < COUNT_OF(commands); i++)
+        if (str_distance(name, commands[i].name) < str_distance(name, nearest->name))
+            nearest = &commands[i];
+    return nearest;
+}
+
+static void print_help(const struct command *c)
+{
+    printf("usage: strobe %s%s%s\n\n%s\n", c->name, *c->usage ? " " : "", c->usage, c->help);
+    if (*opt_help()) printf("\n%s", opt_help());
+    if (strstr(c->usage, "key=value"))
+        printf("\nEvery key of a configuration can be given, as in --batch_size=8; "
+               "`strobe config --reference`\nhas them all.\n");
+}
+
+enum status command_run(const struct command *c, int argc, char **argv)
+{
+    enum status st = c->run(argc, argv);
+    if (st != ST_HELP) return st;
+    print_help(c);
+    return ST_OK;
+}
+
+enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
+                                struct arena *a)
+{
+    const char *path = NULL;
+    config_init(c);
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] == '-' || strchr(argv[i], '=')) continue; /* an override */
+        if (path) return fail(ST_USAGE, "two configurations, %s and %s; give one", path, argv[i]);
+        path = argv[i];
+    }
+    if (!path && config_needed)
+        return fail(ST_USAGE, "which configuration? For example configs/shakespeare_char_cpu.conf");
+    if (path) TRY(config_read(c, path, a));
+    for (int i = 0; i < argc; i++)
+        if (argv[i] != path) TRY(config_set(c, argv[i], a));
+    return ST_OK;
+}

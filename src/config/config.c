@@ -1,0 +1,209 @@
+#include "config/config.h"
+
+#include "base/file.h"
+#include "base/str.h"
+#include "config/fields.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { INCLUDE_DEPTH = 8 };
+
+static bool ends_at(const char *in, const char *text, char quote, bool whole)
+{
+    if (quote) return *in == quote;
+    bool comment = *in == '#' && (in == text || isspace((unsigned char)in[-1]));
+    return !*in || (comment && !whole);
+}
+
+/* Takes the quotes off a value that begins with one, and resolves escapes, in place. Bare values go
+ * to a # that follows white space; `whole` says that the value is all of the text (an override). */
+static enum status unquote(const char *key, char *text, bool whole)
+{
+    char quote = *text == '"' || *text == '\'' ? *text : '\0';
+    char *in = text + (quote != '\0'), *out = text, *last = text;
+    for (; !ends_at(in, text, quote, whole); in++) {
+        if (!*in)
+            return fail(ST_USAGE, "%s: the closing %c is missing; write \\%c for one that is meant",
+                        key, quote, quote);
+        char c = *in;
+        if (c == '\\') {
+            static const char from[] = "ntr\\\"'#", to[] = "\n\t\r\\\"'#";
+            const char *escape = *++in ? strchr(from, *in) : NULL;
+            if (!escape)
+                return fail(ST_USAGE, "%s: \\%s is no escape; write \\\\ for a backslash", key,
+                            *in ? (char[]){*in, '\0'} : "");
+            c = to[escape - from];
+            *out++ = c;
+            last = out; /* white space that was written as an escape is meant */
+            continue;
+        }
+        *out++ = c;
+        if (quote || whole || !isspace((unsigned char)c)) last = out;
+    }
+    if (quote) {
+        const char *rest = in + 1;
+        while (isspace((unsigned char)*rest)) rest++;
+        if (*rest && (whole || *rest != '#'))
+            return fail(ST_USAGE,
+                        "%s: nothing may follow the closing %c; write \\%c for one that is meant",
+                        key, quote, quote);
+    }
+    *(quote ? out : last) = '\0';
+    return ST_OK;
+}
+
+/* `value` as the user wrote it: quotes, escapes, a comment behind it. */
+static enum status key_set(struct config *c, const char *key, int64_t key_length, const char *value,
+                           bool whole, struct arena *a)
+{
+    const struct field *f = field_find(key, key_length);
+    if (!f)
+        return fail(ST_USAGE, "there is no key %.*s; the nearest is %s", (int)key_length, key,
+                    field_nearest(key, key_length)->key);
+    char *text = arena_strdup(a, value);
+    TRY(unquote(f->key, text, whole));
+    return field_set(f, c, text, a);
+}
+
+void config_init(struct config *c)
+{
+    *c = (struct config){0};
+    for (const struct field *f = fields; f->key; f++) {
+        enum status st = field_set(f, c, f->initial, NULL);
+        BUG_IF(st != ST_OK, "default of a key: %s", fail_message());
+    }
+}
+
+struct reader {
+    struct config *config;
+    const char *path;
+    int line;
+    struct arena *arena;
+    int depth, entries;
+    int seen[FIELD_MOST]; /* the line on which each key was set */
+};
+
+static enum status read_file(struct reader *r);
+
+/* Keys of the file win over those of what it includes, so the include comes first. */
+static enum status read_include(struct reader *r, const char *value)
+{
+    if (r->entries > 0)
+        return fail(ST_USAGE, "include comes first in a file, and once: its keys are overridden");
+    if (r->depth == INCLUDE_DEPTH)
+        return fail(ST_USAGE, "more than %d files include each other", INCLUDE_DEPTH);
+    char *name = arena_strdup(r->arena, value);
+    TRY(unquote("include", name, false));
+    if (!*name) return fail(ST_USAGE, "include needs the name of a file");
+    const char *slash = strrchr(r->path, '/');
+    if (*name != '/' && slash)
+        name = arena_printf(r->arena, "%.*s/%s", (int)(slash - r->path), r->path, name);
+    struct reader inner = {
+        .config = r->config, .path = name, .arena = r->arena, .depth = r->depth + 1};
+    return read_file(&inner);
+}
+
+static enum status read_line(struct reader *r, char *line)
+{
+    char *key = line;
+    while (isspace((unsigned char)*key)) key++;
+    if (!*key || *key == '#') return ST_OK;
+    char *equals = strchr(key, '=');
+    char *end = equals;
+    while (end && end > key && isspace((unsigned char)end[-1])) end--;
+    if (!equals || end == key) return fail(ST_USAGE, "expected `key = value`, found `%s`", key);
+    char *value = equals + 1;
+    while (isspace((unsigned char)*value)) value++;
+
+    int64_t length = end - key;
+    if (length == 7 && !memcmp(key, "include", 7)) {
+        TRY(read_include(r, value));
+    } else {
+        TRY(key_set(r->config, key, length, value, false, r->arena));
+        int *seen = &r->seen[field_find(key, length) - fields];
+        if (*seen)
+            return fail(ST_USAGE, "%.*s is set twice, first on line %d", (int)length, key, *seen);
+        *seen = r->line;
+    }
+    r->entries++;
+    return ST_OK;
+}
+
+static enum status read_file(struct reader *r)
+{
+    char *text;
+    int64_t size;
+    TRY(file_read(r->path, r->arena, &text, &size));
+    if ((int64_t)strlen(text) != size) return fail(ST_FORMAT, "%s: is no text file", r->path);
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = '\0';
+        r->line++;
+        enum status st = read_line(r, line);
+        if (st != ST_OK) return fail_in(st, "%s:%d", r->path, r->line);
+    }
+    return ST_OK;
+}
+
+enum status config_read(struct config *c, const char *path, struct arena *a)
+{
+    struct reader r = {.config = c, .path = path, .arena = a};
+    return read_file(&r);
+}
+
+enum status config_set(struct config *c, const char *text, struct arena *a)
+{
+    const char *key = text + (strncmp(text, "--", 2) == 0 ? 2 : 0);
+    const char *equals = strchr(key, '=');
+    int64_t length = equals ? equals - key : (int64_t)strlen(key);
+    const char *value = equals ? equals + 1 : "true";
+    const struct field *f = field_find(key, length);
+    if (f && !equals && f->kind != FIELD_BOOL)
+        return fail(ST_USAGE, "--%s needs a value: --%s=VALUE", f->key, f->key);
+    return key_set(c, key, length, value, true, a);
+}
+
+bool config_is_key(const char *text)
+{
+    return strncmp(text, "--", 2) == 0 && field_find(text + 2, (int64_t)strcspn(text + 2, "="));
+}
+
+enum status config_check(const struct config *c)
+{
+    const struct config_model *m = &c->model;
+    const struct config_train *t = &c->train;
+    const struct config_plan *p = &c->plan;
+    if (m->n_embd % m->n_head)
+        return fail(ST_USAGE, "n_embd = %lld is not divisible by n_head = %lld; change one of them",
+                    (long long)m->n_embd, (long long)m->n_head);
+    if (c->data.batch_size * m->block_size > INT32_MAX)
+        return fail(ST_USAGE,
+                    "batch_size = %lld times block_size = %lld are too many tokens for one "
+                    "micro-batch; lower one, and raise gradient_accumulation_steps",
+                    (long long)c->data.batch_size, (long long)m->block_size);
+    if (t->decay_lr && t->warmup_iters > t->lr_decay_iters)
+        return fail(ST_USAGE,
+                    "warmup_iters = %lld is beyond lr_decay_iters = %lld; lower the first or raise "
+                    "the second",
+                    (long long)t->warmup_iters, (long long)t->lr_decay_iters);
+    if (t->decay_lr && t->min_lr > t->learning_rate)
+        return fail(ST_USAGE,
+                    "min_lr = %g is above learning_rate = %g; lower it, or set decay_lr=false",
+                    t->min_lr, t->learning_rate);
+    if (p->device == DEVICE_CUDA)
+        return fail(ST_UNSUPPORTED, "device=cuda: this build has no CUDA backend; use device=cpu");
+    if (p->dtype == PRECISION_TFLOAT32)
+        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and this build has no CUDA "
+                                    "backend; use dtype=float32");
+    if (p->dtype == PRECISION_BFLOAT16)
+        return fail(ST_UNSUPPORTED,
+                    "dtype=bfloat16 is not served by this build; use dtype=float32");
+    if (p->replay)
+        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and this build has no CUDA "
+                                    "backend; use replay=false");
+    if (p->recompute != RECOMPUTE_NONE)
+        return fail(ST_UNSUPPORTED, "recompute=%s is not served by this build; use recompute=none",
+                    p->recompute == RECOMPUTE_GELU ? "gelu" : "block");
+    return ST_OK;
+}

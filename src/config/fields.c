@@ -1,0 +1,119 @@
+#include "config/fields.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const gelus[] = {"erf", "tanh", NULL};
+static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
+static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", NULL};
+static const char *const fusions[] = {"primitive", "op", "full", NULL};
+static const char *const recomputes[] = {"none", "gelu", "block", NULL};
+static const char *const inits[] = {"scratch", "resume", NULL};
+static const char *const pads[] = {"0", "64", "128", NULL};
+
+/* The offset of a member, which must be of the type: a row of the wrong kind does not compile. */
+#define AT(member, type) \
+    _Generic(((struct config *)0)->member, type : (int64_t)offsetof(struct config, member))
+
+#define INT(key, member, initial, min, max, help)                                   \
+    {                                                                               \
+        key, #member, FIELD_INT, AT(member, int64_t), initial, min, max, NULL, help \
+    }
+#define PICK(key, member, initial, choice, help)                                  \
+    {                                                                             \
+        key, #member, FIELD_INT, AT(member, int64_t), initial, 0, 0, choice, help \
+    }
+#define REAL(key, member, initial, min, max, help)                                  \
+    {                                                                               \
+        key, #member, FIELD_REAL, AT(member, double), initial, min, max, NULL, help \
+    }
+#define BOOL(key, member, initial, help)                                      \
+    {                                                                         \
+        key, #member, FIELD_BOOL, AT(member, bool), initial, 0, 0, NULL, help \
+    }
+#define TEXT(key, member, initial, help)                                              \
+    {                                                                                 \
+        key, #member, FIELD_TEXT, AT(member, const char *), initial, 0, 0, NULL, help \
+    }
+#define ENUM(key, member, initial, type, choice, help)                          \
+    {                                                                           \
+        key, #member, FIELD_ENUM, AT(member, type), initial, 0, 0, choice, help \
+    }
+
+/* The limits that are not of taste: Philox counters hold 14 bits of block_size/16, int32 token numbers. */
+enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
+
+/* clang-format off */
+const struct field fields[] = {
+    INT ("n_layer",        model.n_layer,        "12",       1, 1024,         "transformer blocks"),
+    INT ("n_head",         model.n_head,         "12",       1, 1024,         "attention heads of a block; divides n_embd"),
+    INT ("n_embd",         model.n_embd,         "768",      1, 65536,        "channels of the residual stream"),
+    INT ("block_size",     model.block_size,     "1024",     1, MOST_CONTEXT, "tokens of context"),
+    REAL("dropout",        model.dropout,        "0.0",      0, 0.99,         "share of activations dropped in training, rounded to 1/256"),
+    BOOL("bias",           model.bias,           "false",                     "biases in linear layers and layer norms"),
+    ENUM("gelu",           model.gelu,           "erf",      enum gelu, gelus, "exact, or GPT-2's approximation by tanh"),
+    PICK("pad_vocab",      model.pad_vocab,      "0",        pads,            "round the vocabulary up to a multiple; 0: not at all"),
+
+    TEXT("dataset",        data.dataset,         "shakespeare_char",          "a folder of data_dir"),
+    TEXT("data_dir",       data.data_dir,        "data",                      "where data sets are kept"),
+    INT ("batch_size",     data.batch_size,      "12",       1, 65536,        "sequences of a micro-batch"),
+
+    TEXT("out_dir",        train.out_dir,        "runs/out",                  "the run directory"),
+    ENUM("init_from",      train.init_from,      "scratch",  enum init_from, inits, "start anew, or go on from the last checkpoint of out_dir"),
+    INT ("seed",           train.seed,           "1337",     0, 4294967295,   "of all random numbers"),
+    INT ("max_iters",      train.max_iters,      "600000",   0, MOST,         "training steps"),
+    INT ("eval_interval",  train.eval_interval,  "2000",     1, MOST,         "steps from one evaluation and checkpoint to the next"),
+    INT ("eval_iters",     train.eval_iters,     "200",      1, MOST,         "batches of an evaluation, per split"),
+    INT ("log_interval",   train.log_interval,   "1",        1, MOST,         "steps from one logged step to the next"),
+    INT ("gradient_accumulation_steps", train.gradient_accumulation_steps, "1", 1, 65536,
+         "micro-batches of a step; nanoGPT's default is 40, for eight GPUs: on one machine a step would take 40 times as long"),
+    REAL("learning_rate",  train.learning_rate,  "6e-4",     0, 10,           "the highest of the schedule"),
+    BOOL("decay_lr",       train.decay_lr,       "true",                      "warm up, then fall along a cosine; false: constant"),
+    INT ("warmup_iters",   train.warmup_iters,   "2000",     0, MOST,         "steps in which the learning rate rises"),
+    INT ("lr_decay_iters", train.lr_decay_iters, "600000",   0, MOST,         "the step at which the learning rate has fallen to min_lr"),
+    REAL("min_lr",         train.min_lr,         "6e-5",     0, 10,           "the lowest of the schedule"),
+    REAL("weight_decay",   train.weight_decay,   "1e-1",     0, 10,           "AdamW's, on matrices only"),
+    REAL("beta1",          train.beta1,          "0.9",      0, 0.999999,     "AdamW's, of the gradient"),
+    REAL("beta2",          train.beta2,          "0.95",     0, 0.999999,     "AdamW's, of its square"),
+    REAL("grad_clip",      train.grad_clip,      "1.0",      0, MOST,         "longest gradient; 0: no limit"),
+    BOOL("check_nan",      train.check_nan,      "false",                     "stop at the first value that is no number, and name it"),
+
+    ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: the fastest there is"),
+    ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products"),
+    ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
+    BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
+    BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
+    ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping"),
+    BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run; on the CPU always so"),
+    BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
+    BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),
+    INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: as many as this process may use"),
+
+    TEXT("start",          sample.start,         "\n",                       "the prompt"),
+    INT ("num_samples",    sample.num_samples,   "10",       1, MOST,         "texts to generate"),
+    INT ("max_new_tokens", sample.max_new_tokens, "500",     1, MOST,         "tokens of each"),
+    REAL("temperature",    sample.temperature,   "0.8",      0.01, 100,       "below 1: safer words, above: wilder ones"),
+    INT ("top_k",          sample.top_k,         "200",      0, MOST,         "draw among the k likeliest tokens; 1: always the likeliest, 0: among all"),
+    {0},
+};
+/* clang-format on */
+_Static_assert(COUNT_OF(fields) <= FIELD_MOST, "FIELD_MOST is less than the rows of the table");
+
+const struct field *field_find(const char *key, int64_t length)
+{
+    for (const struct field *f = fields; f->key; f++)
+        if ((int64_t)strlen(f->key) == length && !memcmp(f->key, key, (size_t)length)) return f;
+    return NULL;
+}
+
+const struct field *field_nearest(const char *key, int64_t length)
+{
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)length, key);
+    const struct field *nearest = fields;
+    for (const struct field *f = fields; f->key; f++)
+        if (str_distance(word, f->key) < str_distance(word, nearest->key)) nearest = f;
+    return nearest;
+}

@@ -1,0 +1,95 @@
+#include "config/config.h"
+
+#include "base/str.h"
+#include "config/fields.h"
+
+#include <jansson.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* True at the first field of a group; `group_length` bytes of f->member are its name. */
+static bool opens_group(const struct field *f, int *ret_group_length)
+{
+    int n = (int)strcspn(f->member, ".");
+    *ret_group_length = n;
+    return f == fields || strncmp(f[-1].member, f->member, (size_t)n + 1) != 0;
+}
+
+void config_print(const struct config *c, struct str *s)
+{
+    for (const struct field *f = fields; f->key; f++) {
+        int n;
+        if (opens_group(f, &n)) str_printf(s, "%s# %.*s\n", f == fields ? "" : "\n", n, f->member);
+        str_printf(s, "%s = ", f->key);
+        field_print(f, c, s);
+        str_append(s, "\n");
+    }
+}
+
+void config_print_json(const struct config *c, struct str *s)
+{
+    str_append(s, "{\n");
+    for (const struct field *f = fields; f->key; f++) {
+        str_printf(s, "  \"%s\": ", f->key);
+        if (f->kind == FIELD_TEXT || f->kind == FIELD_ENUM) {
+            json_t *string = json_string(field_text(f, c));
+            char *quoted = json_dumps(string, JSON_ENCODE_ANY);
+            BUG_IF(!quoted, "%s holds text that is not UTF-8", f->key);
+            str_append(s, quoted);
+            free(quoted);
+            json_decref(string);
+        } else {
+            field_print(f, c, s);
+        }
+        str_append(s, f[1].key ? ",\n" : "\n");
+    }
+    str_append(s, "}\n");
+}
+
+void config_print_reference(struct str *s)
+{
+    static const char *const kinds[] = {[FIELD_INT] = "integer",
+                                        [FIELD_REAL] = "number",
+                                        [FIELD_BOOL] = "boolean",
+                                        [FIELD_TEXT] = "text",
+                                        [FIELD_ENUM] = "choice"};
+    for (const struct field *f = fields; f->key; f++) {
+        int n;
+        if (opens_group(f, &n)) {
+            str_printf(s, "%s## %.*s\n\n", f == fields ? "" : "\n", n, f->member);
+            str_append(s, "| key | type | default | values | meaning |\n|---|---|---|---|---|\n");
+        }
+        str_printf(s, "| `%s` | %s | `", f->key, kinds[f->kind]);
+        field_print_default(f, s);
+        str_append(s, "` | ");
+        field_print_range(f, s);
+        str_printf(s, " | %s |\n", f->help);
+    }
+}
+
+const char *config_value_text(const struct config *c, const char *key, struct arena *a)
+{
+    const struct field *f = field_find(key, (int64_t)strlen(key));
+    if (!f) return NULL;
+    struct str s = {0};
+    field_print(f, c, &s);
+    const char *text = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return text;
+}
+
+void config_diff(const struct config *a, const struct config *b,
+                 void (*each)(void *user, const char *key, const char *in_a, const char *in_b),
+                 void *user)
+{
+    for (const struct field *f = fields; f->key; f++) {
+        struct str in_a = {0}, in_b = {0};
+        field_print(f, a, &in_a);
+        field_print(f, b, &in_b);
+        if (strcmp(str_text(&in_a), str_text(&in_b)))
+            each(user, f->key, str_text(&in_a), str_text(&in_b));
+        str_release(&in_a);
+        str_release(&in_b);
+    }
+}

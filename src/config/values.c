@@ -1,0 +1,176 @@
+#include "config/fields.h"
+
+#include "base/str.h"
+
+#include <jansson.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *member_of(const struct config *c, const struct field *f)
+{
+    return (char *)c + f->offset;
+}
+
+/* "0.0001", "6e-05": the shortest text that reads back as the same number. */
+static void print_real(struct str *s, double value)
+{
+    char text[32];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    str_append(s, text);
+}
+
+void field_print_range(const struct field *f, struct str *s)
+{
+    if (f->choice) {
+        for (int i = 0; f->choice[i]; i++) str_printf(s, "%s%s", i ? ", " : "", f->choice[i]);
+    } else if (f->kind == FIELD_BOOL) {
+        str_append(s, "true, false");
+    } else if (f->kind == FIELD_INT) {
+        str_printf(s, "%.0f to %.0f", f->min, f->max);
+    } else if (f->kind == FIELD_REAL) {
+        print_real(s, f->min);
+        str_append(s, " to ");
+        print_real(s, f->max);
+    }
+}
+
+static enum status fail_value(const struct field *f, const char *value)
+{
+    static const char *const wants[] = {[FIELD_INT] = "a whole number, ",
+                                        [FIELD_REAL] = "a number, ",
+                                        [FIELD_BOOL] = "",
+                                        [FIELD_TEXT] = "text",
+                                        [FIELD_ENUM] = ""};
+    struct str range = {0};
+    field_print_range(f, &range);
+    enum status st =
+        fail(ST_USAGE, "%s takes %s%s; %s is not that", f->key, f->choice ? "" : wants[f->kind],
+             str_text(&range), *value ? value : "nothing");
+    str_release(&range);
+    return st;
+}
+
+static bool is_utf8(const char *text)
+{
+    json_t *j = json_string(text);
+    bool ok = j != NULL;
+    json_decref(j);
+    return ok;
+}
+
+/* The place of `value` in the field's choices, -1 if it is none of them. */
+static int choice_find(const struct field *f, const char *value)
+{
+    for (int i = 0; f->choice[i]; i++)
+        if (!strcmp(f->choice[i], value)) return i;
+    return -1;
+}
+
+enum status field_set(const struct field *f, struct config *c, const char *value, struct arena *a)
+{
+    void *member = member_of(c, f);
+    char *end;
+    errno = 0;
+    switch (f->kind) {
+    case FIELD_INT: {
+        long long number = strtoll(value, &end, 10);
+        bool ok = end != value && !*end && !errno;
+        if (f->choice)
+            ok = ok && choice_find(f, value) >= 0;
+        else
+            ok = ok && (double)number >= f->min && (double)number <= f->max;
+        if (!ok) return fail_value(f, value);
+        *(int64_t *)member = number;
+        return ST_OK;
+    }
+    case FIELD_REAL: {
+        double number = strtod(value, &end);
+        if (end == value || *end || !(number >= f->min && number <= f->max))
+            return fail_value(f, value);
+        *(double *)member = number;
+        return ST_OK;
+    }
+    case FIELD_BOOL: {
+        bool yes = !strcmp(value, "true") || !strcmp(value, "True");
+        if (!yes && strcmp(value, "false") && strcmp(value, "False")) return fail_value(f, value);
+        *(bool *)member = yes;
+        return ST_OK;
+    }
+    case FIELD_TEXT:
+        if (!is_utf8(value)) return fail(ST_USAGE, "%s takes text in UTF-8", f->key);
+        *(const char **)member = a ? arena_strdup(a, value) : value;
+        return ST_OK;
+    case FIELD_ENUM: {
+        int chosen = choice_find(f, value);
+        if (chosen < 0) return fail_value(f, value);
+        *(unsigned *)member = (unsigned)chosen;
+        return ST_OK;
+    }
+    }
+    BUG_IF(true, "key %s of kind %d", f->key, (int)f->kind);
+}
+
+/* Quoted where a bare word would not read back as itself. */
+static void print_text(struct str *s, const char *text)
+{
+    size_t n = strlen(text);
+    bool bare = n > 0 && !isspace((unsigned char)text[0]) && !isspace((unsigned char)text[n - 1]) &&
+                !strpbrk(text, "\"'\\#\n\r\t");
+    if (bare) {
+        str_append(s, text);
+        return;
+    }
+    str_append(s, "\"");
+    for (const char *p = text; *p; p++) {
+        static const char from[] = "\n\t\r\\\"", to[] = "ntr\\\"";
+        const char *special = strchr(from, *p);
+        if (special)
+            str_printf(s, "\\%c", to[special - from]);
+        else
+            str_append_bytes(s, p, 1);
+    }
+    str_append(s, "\"");
+}
+
+void field_print(const struct field *f, const struct config *c, struct str *s)
+{
+    const void *member = member_of(c, f);
+    switch (f->kind) {
+    case FIELD_INT:
+        str_printf(s, "%lld", (long long)*(const int64_t *)member);
+        break;
+    case FIELD_REAL:
+        print_real(s, *(const double *)member);
+        break;
+    case FIELD_BOOL:
+        str_append(s, *(const bool *)member ? "true" : "false");
+        break;
+    case FIELD_TEXT:
+        print_text(s, *(const char *const *)member);
+        break;
+    case FIELD_ENUM:
+        str_append(s, f->choice[*(const unsigned *)member]);
+        break;
+    }
+}
+
+void field_print_default(const struct field *f, struct str *s)
+{
+    if (f->kind == FIELD_TEXT)
+        print_text(s, f->initial);
+    else
+        str_append(s, f->initial);
+}
+
+const char *field_text(const struct field *f, const struct config *c)
+{
+    const void *member = member_of(c, f);
+    return f->kind == FIELD_TEXT ? *(const char *const *)member
+                                 : f->choice[*(const unsigned *)member];
+}

@@ -1,0 +1,124 @@
+#include "data/meta.h"
+
+#include "base/file.h"
+#include "data/utf8.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *split_name(enum split split)
+{
+    return split == SPLIT_TRAIN ? "train" : "val";
+}
+
+/* The digest of all texts, one after the other, each with its zero byte. */
+static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
+{
+    struct hash *h = hash_open();
+    for (int i = 0; i < v->size; i++) hash_add(h, v->text[i], (int64_t)strlen(v->text[i]) + 1);
+    hash_close(h, ret_hex);
+}
+
+static enum status read_vocabulary(struct meta *m, const char *path, json_t *root, struct arena *a)
+{
+    json_t *list = json_object_get(root, "vocabulary");
+    int64_t size = (int64_t)json_array_size(list); /* 0 if it is no array */
+    if (size < 1 || size > META_VOCABULARY_MAX)
+        return fail(ST_FORMAT, "%s: \"vocabulary\" is no list of 1 to %d characters", path,
+                    META_VOCABULARY_MAX);
+    const char **text = ARENA_NEW(a, const char *, size);
+    int32_t before = -1;
+    for (int64_t i = 0; i < size; i++) {
+        json_t *item = json_array_get(list, (size_t)i);
+        int64_t bytes = (int64_t)json_string_length(item); /* 0 if it is no string */
+        int n = 0;
+        int32_t code = bytes ? utf8_decode(json_string_value(item), bytes, &n) : -1;
+        if (code < 0 || n != bytes || code <= before)
+            return fail(ST_FORMAT,
+                        "%s: entry %lld of the vocabulary is no single character, or out "
+                        "of order",
+                        path, (long long)i);
+        before = code;
+        text[i] = arena_strdup(a, json_string_value(item));
+    }
+    m->vocabulary = (struct vocabulary){.size = (int)size, .text = text};
+
+    char digest[HASH_HEX];
+    hash_vocabulary(&m->vocabulary, digest);
+    const char *said = json_string_value(json_object_get(root, "vocabulary_sha256"));
+    if (!said || strcmp(said, digest) != 0)
+        return fail(ST_FORMAT, "%s: the vocabulary is damaged, its SHA-256 does not fit", path);
+    return ST_OK;
+}
+
+static enum status read_split(struct meta *m, const char *path, json_t *root, enum split split)
+{
+    json_t *o = json_object_get(root, split_name(split));
+    json_t *tokens = json_object_get(o, "tokens");
+    const char *digest = json_string_value(json_object_get(o, "sha256"));
+    struct meta_split *s = &m->split[split];
+    s->tokens = json_integer_value(tokens);
+    if (!json_is_integer(tokens) || s->tokens < 1 || s->tokens > INT64_MAX / 2 || !digest ||
+        strlen(digest) != HASH_HEX - 1)
+        return fail(ST_FORMAT, "%s: \"%s\" has no \"tokens\" or no \"sha256\"", path,
+                    split_name(split));
+    memcpy(s->sha256, digest, HASH_HEX);
+    return ST_OK;
+}
+
+static enum status read_fields(struct meta *m, const char *path, json_t *root, struct arena *a)
+{
+    json_t *version = json_object_get(root, "v");
+    if (!json_is_integer(version) || json_integer_value(version) != META_VERSION)
+        return fail(ST_FORMAT,
+                    "%s: \"v\" is not %d: this file is of another version of strobe, or "
+                    "damaged",
+                    path, META_VERSION);
+    const char *kind = json_string_value(json_object_get(root, "kind"));
+    if (!kind || strcmp(kind, "characters") != 0)
+        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s, and only \"characters\" is known",
+                    path, kind ? "\"" : "", kind ? kind : "missing", kind ? "\"" : "");
+    const char *source = json_string_value(json_object_get(root, "source"));
+    m->source = arena_strdup(a, source ? source : "");
+    TRY(read_vocabulary(m, path, root, a));
+    for (int s = 0; s < SPLIT_COUNT; s++) TRY(read_split(m, path, root, s));
+    return ST_OK;
+}
+
+enum status meta_read(struct meta *m, const char *path, struct arena *a)
+{
+    char *data;
+    int64_t size;
+    TRY(file_read(path, a, &data, &size));
+    json_error_t e;
+    json_t *root = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES, &e);
+    if (!root) return fail(ST_FORMAT, "%s is no JSON: line %d: %s", path, e.line, e.text);
+    struct meta read = {};
+    enum status st = read_fields(&read, path, root, a);
+    json_decref(root);
+    if (st == ST_OK) *m = read;
+    return st;
+}
+
+enum status meta_write(const struct meta *m, const char *path)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < m->vocabulary.size; i++)
+        json_array_append_new(list, json_string(m->vocabulary.text[i]));
+    char digest[HASH_HEX];
+    hash_vocabulary(&m->vocabulary, digest);
+    const struct meta_split *train = &m->split[SPLIT_TRAIN], *val = &m->split[SPLIT_VAL];
+    json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:s, s:{s:I, s:s}, s:{s:I, s:s}}",      /**/
+                             "v", META_VERSION, "kind", "characters", "source", m->source, /**/
+                             "vocabulary", list, "vocabulary_sha256", digest,              /**/
+                             "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256,
+                             "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
+    if (!root) return fail(ST_USAGE, "the name of the text's file is no UTF-8: rename it");
+    char *text = json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    BUG_IF(!text, "%s: out of host memory", path);
+    enum status st = file_write(path, text, (int64_t)strlen(text));
+    free(text);
+    return st;
+}

@@ -1,0 +1,336 @@
+/* The reader believes nothing. Entries are sorted by where they begin; each must begin where the one
+ * before ended, the first at 0, the last end with the file, and each be as long as its shape says. Then
+ * no two overlap, none reaches out of the file, and no byte is without an owner. */
+#include "data/safetensors.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LENGTH_BYTES = 8,
+    HEADER_BYTES_MAX = 100000000, /* the limit of the format */
+    ALIGNMENT = 64,               /* where our writer lets the tensors begin */
+};
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped, low byte first");
+
+static const struct {
+    const char *name;
+    int bytes;
+} types[SAFETENSORS_TYPE_COUNT] = {
+    [SAFETENSORS_F32] = {"F32", 4},   [SAFETENSORS_F64] = {"F64", 8},
+    [SAFETENSORS_BF16] = {"BF16", 2}, [SAFETENSORS_F16] = {"F16", 2},
+    [SAFETENSORS_I32] = {"I32", 4},   [SAFETENSORS_I64] = {"I64", 8},
+    [SAFETENSORS_I16] = {"I16", 2},   [SAFETENSORS_I8] = {"I8", 1},
+    [SAFETENSORS_U8] = {"U8", 1},     [SAFETENSORS_BOOL] = {"BOOL", 1},
+};
+
+const char *safetensors_type_name(enum safetensors_type type)
+{
+    return types[type].name;
+}
+
+int safetensors_type_bytes(enum safetensors_type type)
+{
+    return types[type].bytes;
+}
+
+const char *safetensors_shape(const struct safetensor *t, char buffer[128])
+{
+    int n = snprintf(buffer, 128, "(");
+    for (int i = 0; i < t->rank && n < 100; i++)
+        n += snprintf(buffer + n, 128 - (size_t)n, "%s%lld", i ? "," : "", (long long)t->dim[i]);
+    snprintf(buffer + n, 128 - (size_t)n, ")");
+    return buffer;
+}
+
+/* False if the bytes of the shape are more than an int64_t can count. */
+static bool count_bytes(const struct safetensor *t, int64_t *ret_bytes)
+{
+    int64_t bytes = types[t->type].bytes;
+    for (int i = 0; i < t->rank; i++)
+        if (__builtin_mul_overflow(bytes, t->dim[i], &bytes)) return false;
+    *ret_bytes = bytes;
+    return true;
+}
+
+/* An entry of the header, before it is known whether it fits the file. */
+struct entry {
+    struct safetensor tensor;
+    int64_t begin, end;
+};
+
+static bool read_integer(json_t *item, int64_t *ret)
+{
+    *ret = (int64_t)json_integer_value(item);
+    return json_is_integer(item) && *ret >= 0;
+}
+
+static enum status read_type(struct entry *e, const char *path, json_t *fields)
+{
+    const char *type = json_string_value(json_object_get(fields, "dtype"));
+    if (!type) return fail(ST_FORMAT, "%s: tensor %s has no \"dtype\"", path, e->tensor.name);
+    int i = 0;
+    while (i < SAFETENSORS_TYPE_COUNT && strcmp(types[i].name, type) != 0) i++;
+    if (i == SAFETENSORS_TYPE_COUNT)
+        return fail(ST_UNSUPPORTED,
+                    "%s: tensor %s is of type %.20s, which this program cannot read", path,
+                    e->tensor.name, type);
+    e->tensor.type = i;
+    return ST_OK;
+}
+
+static enum status read_entry(struct entry *e, const char *path, const char *name, json_t *fields,
+                              struct arena *a)
+{
+    e->tensor.name = arena_strdup(a, name);
+    TRY(read_type(e, path, fields));
+    json_t *shape = json_object_get(fields, "shape");
+    e->tensor.rank = (int)json_array_size(shape);
+    bool fits = json_is_array(shape) && json_array_size(shape) <= SAFETENSORS_RANK_MAX;
+    for (int i = 0; fits && i < e->tensor.rank; i++)
+        fits = read_integer(json_array_get(shape, (size_t)i), &e->tensor.dim[i]);
+    if (!fits)
+        return fail(ST_FORMAT, "%s: the \"shape\" of tensor %s is no list of up to %d sizes", path,
+                    name, SAFETENSORS_RANK_MAX);
+
+    json_t *offsets = json_object_get(fields, "data_offsets");
+    if (json_array_size(offsets) != 2 || !read_integer(json_array_get(offsets, 0), &e->begin) ||
+        !read_integer(json_array_get(offsets, 1), &e->end) || e->end < e->begin)
+        return fail(ST_FORMAT, "%s: the \"data_offsets\" of tensor %s are no [begin, end]", path,
+                    name);
+    char text[128];
+    if (!count_bytes(&e->tensor, &e->tensor.bytes) || e->tensor.bytes != e->end - e->begin)
+        return fail(ST_FORMAT,
+                    "%s: tensor %s of shape %s and type %s does not fill the %lld bytes given "
+                    "to it",
+                    path, name, safetensors_shape(&e->tensor, text), types[e->tensor.type].name,
+                    (long long)(e->end - e->begin));
+    return ST_OK;
+}
+
+/* Metadata is text for people: words to words. */
+static enum status check_metadata(const char *path, json_t *metadata)
+{
+    const char *key;
+    json_t *value;
+    bool fits = json_is_object(metadata);
+    if (fits) json_object_foreach(metadata, key, value) fits = fits && json_is_string(value);
+    return fits ? ST_OK : fail(ST_FORMAT, "%s: \"__metadata__\" is no object of texts", path);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1
+                           : x->end > y->end; /* an empty tensor comes before what begins there */
+}
+
+static enum status check_places(const struct entry *e, int count, const char *path, int64_t bytes)
+{
+    int64_t at = 0;
+    for (int i = 0; i < count; i++) {
+        if (e[i].begin != at)
+            return fail(ST_FORMAT,
+                        "%s: tensor %s begins at %lld, but what is before it ends at %lld", path,
+                        e[i].tensor.name, (long long)e[i].begin, (long long)at);
+        at = e[i].end;
+    }
+    if (at != bytes)
+        return fail(ST_FORMAT,
+                    "%s: the tensors take %lld bytes, but the file has %lld for them: it was "
+                    "cut or is damaged",
+                    path, (long long)at, (long long)bytes);
+    return ST_OK;
+}
+
+static enum status read_header(struct safetensors *s, const char *path, json_t *root,
+                               int64_t data_at, struct arena *a)
+{
+    if (!json_is_object(root)) return fail(ST_FORMAT, "%s: the header is no JSON object", path);
+    struct entry *entries = ARENA_NEW(a, struct entry, (int64_t)json_object_size(root));
+    int count = 0;
+    const char *name;
+    json_t *fields;
+    json_object_foreach(root, name, fields)
+    {
+        if (strcmp(name, "__metadata__") == 0)
+            TRY(check_metadata(path, fields));
+        else
+            TRY(read_entry(&entries[count++], path, name, fields, a));
+    }
+    qsort(entries, (size_t)count, sizeof *entries, by_place);
+    TRY(check_places(entries, count, path, s->map_bytes - data_at));
+    s->count = count;
+    s->tensor = ARENA_NEW(a, struct safetensor, count);
+    for (int i = 0; i < count; i++) {
+        s->tensor[i] = entries[i].tensor;
+        s->tensor[i].data = (const char *)s->map + data_at + entries[i].begin;
+    }
+    return ST_OK;
+}
+
+static enum status read_mapped(struct safetensors *s, const char *path, struct arena *a)
+{
+    if (s->map_bytes < LENGTH_BYTES)
+        return fail(ST_FORMAT, "%s is no safetensors file: it has %lld bytes", path,
+                    (long long)s->map_bytes);
+    uint64_t header;
+    memcpy(&header, s->map, sizeof header);
+    if (header > HEADER_BYTES_MAX || (int64_t)header > s->map_bytes - LENGTH_BYTES)
+        return fail(ST_FORMAT,
+                    "%s was cut or is no safetensors file: its header claims %llu of %lld "
+                    "bytes",
+                    path, (unsigned long long)header, (long long)s->map_bytes);
+    const char *text = (const char *)s->map + LENGTH_BYTES;
+    if (header == 0 || text[0] != '{')
+        return fail(ST_FORMAT, "%s is no safetensors file: its header does not begin with {", path);
+    json_error_t e;
+    json_t *root = json_loadb(text, (size_t)header, JSON_REJECT_DUPLICATES, &e);
+    if (!root) return fail(ST_FORMAT, "%s: the header is damaged: %s", path, e.text);
+    enum status st = read_header(s, path, root, LENGTH_BYTES + (int64_t)header, a);
+    json_decref(root);
+    return st;
+}
+
+enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a)
+{
+    struct safetensors opened = {};
+    TRY(file_map(path, &opened.map, &opened.map_bytes));
+    enum status st = read_mapped(&opened, path, a);
+    if (st == ST_OK)
+        *s = opened;
+    else
+        safetensors_close(&opened);
+    return st;
+}
+
+void safetensors_close(struct safetensors *s)
+{
+    file_unmap(s->map, s->map_bytes);
+    *s = (struct safetensors){};
+}
+
+const struct safetensor *safetensors_find(const struct safetensors *s, const char *name)
+{
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->tensor[i].name, name) == 0) return &s->tensor[i];
+    return NULL;
+}
+
+/* Element by element through memcpy, since the data may stand at any address. */
+enum status safetensors_read_floats(const struct safetensor *t, float *ret_values)
+{
+    const char *from = t->data;
+    int64_t n = t->bytes / types[t->type].bytes;
+    switch (t->type) {
+    case SAFETENSORS_F32:
+        if (n) memcpy(ret_values, from, (size_t)t->bytes);
+        return ST_OK;
+    case SAFETENSORS_F64:
+        for (int64_t i = 0; i < n; i++) {
+            double x;
+            memcpy(&x, from + i * 8, 8);
+            ret_values[i] = (float)x;
+        }
+        return ST_OK;
+    case SAFETENSORS_BF16:
+        for (int64_t i = 0; i < n; i++) {
+            uint16_t half;
+            memcpy(&half, from + i * 2, 2);
+            uint32_t bits = (uint32_t)half << 16;
+            memcpy(&ret_values[i], &bits, 4);
+        }
+        return ST_OK;
+    case SAFETENSORS_F16:
+        for (int64_t i = 0; i < n; i++) {
+            _Float16 x;
+            memcpy(&x, from + i * 2, 2);
+            ret_values[i] = (float)x;
+        }
+        return ST_OK;
+    default:
+        return fail(ST_UNSUPPORTED, "tensor %s is of type %s, not of numbers with a fraction",
+                    t->name, types[t->type].name);
+    }
+}
+
+/* The header as JSON. Readers of Hugging Face's models ask for "format". */
+static char *format_header(const struct safetensor *tensors, int count)
+{
+    json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    int64_t at = 0;
+    for (int i = 0; i < count; i++) {
+        const struct safetensor *t = &tensors[i];
+        int64_t bytes;
+        BUG_IF(!count_bytes(t, &bytes), "tensor %s is too large", t->name);
+        BUG_IF(json_object_get(root, t->name), "two tensors are called %s", t->name);
+        json_t *shape = json_array();
+        for (int d = 0; d < t->rank; d++) json_array_append_new(shape, json_integer(t->dim[d]));
+        json_t *fields = json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[t->type].name, "shape",
+                                   shape, "data_offsets", (json_int_t)at, (json_int_t)(at + bytes));
+        BUG_IF(json_object_set_new(root, t->name, fields) != 0, "tensor name %s", t->name);
+        at += bytes;
+    }
+    char *text = json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    BUG_IF(!text, "out of host memory");
+    return text;
+}
+
+/* Writes and digests. The first failure is kept: when the file is committed its reason is forgotten. */
+struct sink {
+    FILE *stream;
+    struct hash *hash;
+    int64_t bytes;
+    int error; /* errno */
+};
+
+static void put(struct sink *s, const void *bytes, int64_t n)
+{
+    if (n == 0 || s->error) return;
+    hash_add(s->hash, bytes, n);
+    if (fwrite(bytes, 1, (size_t)n, s->stream) != (size_t)n) s->error = errno ? errno : EIO;
+    s->bytes += n;
+}
+
+static void put_all(struct sink *s, const struct safetensor *tensors, int count)
+{
+    char *header = format_header(tensors, count);
+    int64_t length = (int64_t)strlen(header);
+    int64_t padding = (ALIGNMENT - (LENGTH_BYTES + length) % ALIGNMENT) % ALIGNMENT;
+    static const char spaces[ALIGNMENT + 1] =
+        "                                                                ";
+    uint64_t whole = (uint64_t)(length + padding);
+    put(s, &whole, LENGTH_BYTES);
+    put(s, header, length);
+    put(s, spaces, padding);
+    free(header);
+    for (int i = 0; i < count; i++) {
+        int64_t bytes;
+        if (count_bytes(&tensors[i], &bytes)) put(s, tensors[i].data, bytes);
+    }
+}
+
+enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
+                              struct safetensors_facts *ret)
+{
+    struct file_writer w;
+    TRY(file_writer_open(&w, path));
+    struct sink s = {.stream = w.stream, .hash = hash_open()};
+    put_all(&s, tensors, count);
+    struct safetensors_facts facts = {.bytes = s.bytes};
+    hash_close(s.hash, facts.sha256);
+    if (s.error) {
+        file_writer_discard(&w);
+        return fail(ST_IO, "%s: %s", path, strerror(s.error));
+    }
+    TRY(file_writer_commit(&w));
+    if (ret) *ret = facts;
+    return ST_OK;
+}

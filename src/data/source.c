@@ -1,0 +1,120 @@
+#include "data/source.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "data/download.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const struct remote_file tiny_shakespeare = {
+    .url =
+        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+    .sha256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    .bytes = 1115394,
+};
+
+/* Prints every verse as "Ge1:1 In the beginning ...", one a line. */
+static const char bible_command[] = "bible -f gen1:1-rev22:21 2>/dev/null";
+enum { BIBLE_BYTES_LEAST = 4000000, COMMAND_NOT_FOUND = 127 };
+
+enum status source_file(struct source_text *t, const char *path, struct arena *a)
+{
+    char *text;
+    int64_t bytes;
+    TRY(file_read(path, a, &text, &bytes));
+    if (bytes == 0) return fail(ST_FORMAT, "%s is empty: nothing to learn from", path);
+    *t = (struct source_text){.text = text, .bytes = bytes, .from = arena_strdup(a, path)};
+    return ST_OK;
+}
+
+/* The folder of the cache by the XDG rules, where a relative path counts as unset. NULL: there is no
+ * home to put it in. */
+static const char *cache_folder(struct arena *a)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/') return arena_printf(a, "%s/strobe", cache);
+    if (home && home[0] == '/') return arena_printf(a, "%s/.cache/strobe", home);
+    return NULL;
+}
+
+/* A cached text counts only if it is the right one, byte for byte. */
+static bool read_cached(struct source_text *t, const char *path, struct arena *a)
+{
+    if (!file_exists(path)) return false;
+    struct source_text found;
+    if (source_file(&found, path, a) != ST_OK) {
+        log_warning("%s; downloading it again", fail_message());
+        return false;
+    }
+    char digest[HASH_HEX];
+    hash_bytes(found.text, found.bytes, digest);
+    if (strcmp(digest, tiny_shakespeare.sha256) != 0) {
+        log_warning("%s is damaged (SHA-256 %.12s...): downloading it again", path, digest);
+        return false;
+    }
+    *t = found;
+    t->from = arena_printf(a, "the cache, %s", path);
+    return true;
+}
+
+static enum status read_downloaded(struct source_text *t, struct arena *a)
+{
+    const char *folder = cache_folder(a);
+    if (!folder) return fail(ST_IO, "there is no folder for the cache: HOME is not set");
+    const char *path = arena_printf(a, "%s/tinyshakespeare.txt", folder);
+    if (read_cached(t, path, a)) return ST_OK;
+    TRY(file_make_dirs(folder));
+    TRY(download(&tiny_shakespeare, path));
+    TRY(source_file(t, path, a));
+    t->from = tiny_shakespeare.url;
+    return ST_OK;
+}
+
+static enum status read_bible(struct source_text *t, struct arena *a)
+{
+    FILE *pipe = popen(bible_command, "re");
+    if (!pipe) return fail(ST_IO, "bible: %s", strerror(errno));
+    struct str s = {};
+    char block[65536];
+    for (size_t n; (n = fread(block, 1, sizeof block, pipe)) > 0;)
+        str_append_bytes(&s, block, (int64_t)n);
+    int end = pclose(pipe);
+    enum status st = ST_OK;
+    if (WIFEXITED(end) && WEXITSTATUS(end) == COMMAND_NOT_FOUND)
+        st = fail(ST_IO, "the program bible is missing: apt install bible-kjv");
+    else if (end != 0 || s.len < BIBLE_BYTES_LEAST)
+        st = fail(ST_IO, "`%s` gave %lld bytes and ended with %d", bible_command, (long long)s.len,
+                  end);
+    else
+        *t = (struct source_text){.text = arena_strdup(a, str_text(&s)),
+                                  .bytes = s.len,
+                                  .from = "the King James Bible of Debian's bible-kjv"};
+    str_release(&s);
+    return st;
+}
+
+enum status source_shakespeare(struct source_text *t, const char *from, bool fall_back,
+                               struct arena *a)
+{
+    if (from) return source_file(t, from, a);
+    enum status st = read_downloaded(t, a);
+    if (st == ST_OK) return ST_OK;
+    const char *why = arena_strdup(a, fail_message());
+    if (!fall_back)
+        return fail(st,
+                    "no Tiny Shakespeare: %s; give a text with --from FILE, or use the King James "
+                    "Bible of Debian's bible-kjv with --fall_back",
+                    why);
+    log_info(
+        "No Tiny Shakespeare (%s): using the King James Bible instead, so losses are not those of "
+        "Shakespeare.",
+        why);
+    st = read_bible(t, a);
+    return st == ST_OK ? st : fail_in(st, "no Tiny Shakespeare (%s), and no Bible", why);
+}

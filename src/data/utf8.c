@@ -1,0 +1,34 @@
+#include "data/utf8.h"
+
+int32_t utf8_decode(const char *text, int64_t bytes, int *ret_bytes)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    if (p[0] < 0x80) {
+        *ret_bytes = 1;
+        return p[0];
+    }
+    static const int32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    int n = p[0] >= 0xf8 ? 0 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc0 ? 2 : 0;
+    if (n == 0 || n > bytes) return -1;
+    int32_t code = p[0] & (0x7f >> n);
+    for (int i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) return -1;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    bool surrogate = code >= 0xd800 && code < 0xe000;
+    if (code < smallest[n] || code >= UTF8_LIMIT || surrogate) return -1;
+    *ret_bytes = n;
+    return code;
+}
+
+void utf8_encode(int32_t code, char ret_text[UTF8_BYTES])
+{
+    int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (int i = n - 1; i > 0; i--) {
+        ret_text[i] = (char)(0x80 | (code & 0x3f));
+        code >>= 6;
+    }
+    ret_text[0] = (char)(lead[n] | code);
+    ret_text[n] = '\0';
+}

@@ -1,0 +1,52 @@
+/* Finds the command, runs it, prints the failure, returns the exit code; nothing else. */
+#include "base/log.h"
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* STROBE_LOG=error|warning|info|debug: how much is said on stderr. */
+static enum status set_log_level(const char *name)
+{
+    static const char *const names[] = {[LOG_ERROR] = "error",
+                                        [LOG_WARNING] = "warning",
+                                        [LOG_INFO] = "info",
+                                        [LOG_DEBUG] = "debug"};
+    for (int i = 0; i < COUNT_OF(names); i++)
+        if (!strcmp(name, names[i])) {
+            log_set_level((enum log_level)i);
+            return ST_OK;
+        }
+    return fail(ST_USAGE, "STROBE_LOG takes error, warning, info or debug, not %s", name);
+}
+
+static enum status run(int argc, char **argv)
+{
+    const char *level = getenv("STROBE_LOG");
+    if (level) TRY(set_log_level(level));
+    if (argc < 2) {
+        fputs(command_welcome, stdout);
+        return ST_OK;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "-h") || !strcmp(name, "--help")) name = "help";
+    if (!strcmp(name, "--version")) name = "version";
+    const struct command *command = command_find(name);
+    if (!command)
+        return fail(ST_USAGE,
+                    "there is no command %s; the nearest is %s, and `strobe help` has all", name,
+                    command_nearest(name)->name);
+    return command_run(command, argc - 2, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+    enum status st = run(argc, argv);
+    /* What a full disk or a closed pipe swallowed is a failure, too. */
+    if (fflush(stdout) != 0 && st == ST_OK) st = fail(ST_IO, "the results could not be written");
+    if (st == ST_OK) return 0;
+    fprintf(stderr, "strobe: %s\n", fail_message());
+    if (*fail_trail()) log_debug("%s", fail_trail());
+    return st == ST_USAGE ? 2 : st == ST_INTERRUPTED ? 130 : 1;
+}

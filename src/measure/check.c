@@ -1,0 +1,281 @@
+#include "measure/check.h"
+
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "base/arena.h"
+#include "graph/graph.h"
+#include "measure/cases.h"
+#include "measure/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GUARD_BYTES = 64, POISON = 0xff }; /* all bits set is a NaN in every float type */
+
+/* By the coarsest type that a call touches: some roundings of it, and float sums that another order
+ * of adding changes. */
+static const double default_tolerance[DT_COUNT] = {
+    [DT_F64] = 1e-13, [DT_F32] = 2e-6, [DT_BF16] = 1e-2};
+
+/* One kernel row on one case; host copies of the outputs are doubles. */
+struct trial {
+    const struct backend *b;
+    void *context;
+    const struct kernel *kernel;
+    const struct case_data *data;
+    struct kernel_call call; /* its types; the addresses are of the current run */
+    enum check_way way;
+    struct arena *arena;
+    const char *problem;
+};
+
+double check_distance(const double *x, const double *y, int64_t n)
+{
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] == y[i] && isinf(y[i])) continue;
+        if (!isfinite(x[i]) || !isfinite(y[i])) return INFINITY;
+        difference += (x[i] - y[i]) * (x[i] - y[i]);
+        norm += y[i] * y[i];
+    }
+    if (difference == 0) return 0;
+    return norm == 0 ? INFINITY : sqrt(difference / norm);
+}
+
+static double tolerance_of(const struct op_case *c, const struct kernel_call *call)
+{
+    double tolerance = 0;
+    for (int i = 0; i < call->n_in + call->n_out; i++) {
+        const struct type *t = i < call->n_in ? &call->in_type[i] : &call->out_type[i - call->n_in];
+        double of_case = c->tolerance[t->dtype];
+        tolerance = fmax(tolerance, of_case > 0 ? of_case : default_tolerance[t->dtype]);
+    }
+    return tolerance;
+}
+
+/* The input whose place output `out` takes; -1 if it has its own. */
+static int taken_input(const struct trial *t, int out)
+{
+    if (out < op_writes(t->kernel->op)) return out;
+    if (out == 0 && t->way == CHECK_IN_PLACE) return 0;
+    if (out == 0 && t->way == CHECK_IN_PLACE_1) return 1;
+    return -1;
+}
+
+static bool input_is_taken(const struct trial *t, int in)
+{
+    for (int i = 0; i < t->call.n_out; i++)
+        if (taken_input(t, i) == in) return true;
+    return false;
+}
+
+static bool way_is_allowed(const struct trial *t)
+{
+    static const unsigned flag[CHECK_WAYS] = {0, OP_INPLACE, OP_INPLACE_1};
+    if (t->way == CHECK_APART) return true;
+    const struct type *in = &t->call.in_type[t->way == CHECK_IN_PLACE ? 0 : 1];
+    return op_def(t->kernel->op)->flags & flag[t->way] && type_same(in, &t->call.out_type[0]);
+}
+
+/* Device memory of `size` bytes, all poison, with a guard behind. */
+static enum status take(struct trial *t, int64_t size, void **ret_mem)
+{
+    char *poison = arena_alloc(t->arena, size + GUARD_BYTES);
+    memset(poison, POISON, (size_t)(size + GUARD_BYTES));
+    TRY(t->b->alloc(t->context, size + GUARD_BYTES, ret_mem));
+    return t->b->upload(t->context, *ret_mem, poison, size + GUARD_BYTES);
+}
+
+static enum status place_inputs(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_in; i++) {
+        const struct type *type = &t->call.in_type[i];
+        void *host = arena_alloc(t->arena, type_bytes(type));
+        enum dtype from = type->dtype == DT_I32 ? DT_I32 : DT_F64;
+        TRY(reference_convert(host, type->dtype, t->data->in[i], from, type_elements(type)));
+        TRY(take(t, type_bytes(type), &t->call.in[i]));
+        TRY(t->b->upload(t->context, t->call.in[i], host, type_bytes(type)));
+    }
+    return ST_OK;
+}
+
+static enum status place_outputs(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_out; i++) {
+        int in = taken_input(t, i);
+        if (in >= 0)
+            t->call.out[i] = t->call.in[in];
+        else
+            TRY(take(t, type_bytes(&t->call.out_type[i]), &t->call.out[i]));
+    }
+    if (t->kernel->scratch_bytes)
+        TRY(take(t, t->kernel->scratch_bytes(&t->call), &t->call.scratch));
+    return ST_OK;
+}
+
+static void free_all(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_out; i++)
+        if (t->call.out[i] && taken_input(t, i) < 0) t->b->free(t->context, t->call.out[i]);
+    for (int i = 0; i < t->call.n_in; i++)
+        if (t->call.in[i]) t->b->free(t->context, t->call.in[i]);
+    if (t->call.scratch) t->b->free(t->context, t->call.scratch);
+    memset(t->call.in, 0, sizeof t->call.in);
+    memset(t->call.out, 0, sizeof t->call.out);
+    t->call.scratch = NULL;
+}
+
+/* The bytes of a tensor as they are now; notes a guard that was written over. */
+static enum status fetch(struct trial *t, const void *mem, const struct type *type,
+                         void **ret_bytes)
+{
+    int64_t size = type_bytes(type);
+    unsigned char *bytes = arena_alloc(t->arena, size + GUARD_BYTES);
+    TRY(t->b->download(t->context, bytes, mem, size + GUARD_BYTES));
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (bytes[size + i] != POISON) t->problem = "writes behind a tensor";
+    *ret_bytes = bytes;
+    return ST_OK;
+}
+
+static enum status check_inputs(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_in; i++) {
+        const struct type *type = &t->call.in_type[i];
+        if (input_is_taken(t, i)) continue;
+        void *now, *before = arena_alloc(t->arena, type_bytes(type));
+        enum dtype from = type->dtype == DT_I32 ? DT_I32 : DT_F64;
+        TRY(reference_convert(before, type->dtype, t->data->in[i], from, type_elements(type)));
+        TRY(fetch(t, t->call.in[i], type, &now));
+        if (memcmp(now, before, (size_t)type_bytes(type)) != 0) t->problem = "changes an input";
+    }
+    return ST_OK;
+}
+
+/* One run from fresh memory; ret_out are the outputs' bytes. */
+static enum status run_once(struct trial *t, void **ret_out)
+{
+    enum status st;
+    TRY_OUT(st, place_inputs(t));
+    TRY_OUT(st, place_outputs(t));
+    if (t->kernel->run(&t->call) != ST_OK) {
+        t->problem = arena_strdup(t->arena, fail_message());
+        goto out;
+    }
+    TRY_OUT(st, t->b->sync(t->context));
+    for (int i = 0; i < t->call.n_out; i++)
+        TRY_OUT(st, fetch(t, t->call.out[i], &t->call.out_type[i], &ret_out[i]));
+    TRY_OUT(st, check_inputs(t));
+out:
+    free_all(t);
+    return st;
+}
+
+/* Runs twice and measures the first run's distance from what is expected. */
+static enum status run_trial(struct trial *t, double *const *expected, double *ret_error)
+{
+    void *out[MAX_OUT], *again[MAX_OUT];
+    double error = 0;
+    TRY(run_once(t, out));
+    if (!t->problem) TRY(run_once(t, again));
+    for (int i = 0; !t->problem && i < t->call.n_out; i++) {
+        const struct type *type = &t->call.out_type[i];
+        int64_t n = type_elements(type);
+        double *x = ARENA_NEW(t->arena, double, n);
+        TRY(reference_convert(x, DT_F64, out[i], type->dtype, n));
+        error = fmax(error, check_distance(x, expected[i], n));
+        if (memcmp(out[i], again[i], (size_t)type_bytes(type)) != 0)
+            t->problem = "does not repeat bit for bit";
+    }
+    *ret_error = error;
+    return ST_OK;
+}
+
+/* The outputs of the case by the reference in double precision. */
+static enum status expect(const struct case_data *data, struct arena *a, double **ret_out)
+{
+    struct node node;
+    struct kernel_call call = {.attr = &node.attr};
+    TRY(case_node(data->c, DT_F64, &node, call.in_type, call.out_type));
+    call.n_in = node.n_in;
+    call.n_out = node.n_out;
+    for (int i = 0; i < call.n_in; i++) {
+        call.in[i] = arena_alloc(a, type_bytes(&call.in_type[i]));
+        memcpy(call.in[i], data->in[i], (size_t)type_bytes(&call.in_type[i]));
+    }
+    for (int i = 0; i < call.n_out; i++) {
+        call.out_type[i].dtype = DT_F64; /* of CAST too: what is exact */
+        bool written = i < op_writes(node.op);
+        call.out[i] = written ? call.in[i] : arena_alloc(a, type_bytes(&call.out_type[i]));
+        ret_out[i] = call.out[i];
+    }
+    return reference_run(node.op, &call, a);
+}
+
+static enum status check_row(struct trial *t, enum dtype dtype, double *const *expected,
+                             check_fn report, void *user)
+{
+    for (t->way = CHECK_APART; t->way < CHECK_WAYS; t->way++) {
+        if (!way_is_allowed(t)) continue;
+        struct check_result r = {t->data->c, t->kernel, dtype, t->way, 0, 0, NULL};
+        r.tolerance = tolerance_of(r.c, &t->call);
+        t->problem = NULL;
+        TRY(run_trial(t, expected, &r.error));
+        if (!t->problem && r.error > r.tolerance) t->problem = "is far from the reference";
+        r.problem = t->problem;
+        report(user, &r);
+    }
+    return ST_OK;
+}
+
+static bool touches(const struct kernel_call *call, enum dtype dtype)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in_type[i].dtype == dtype) return true;
+    for (int i = 0; i < call->n_out; i++)
+        if (call->out_type[i].dtype == dtype) return true;
+    return false;
+}
+
+/* Every row that fits case number i with that float type. */
+static enum status check_case(const struct backend *b, void *context, int i, enum dtype dtype,
+                              check_fn report, void *user, struct arena *a)
+{
+    struct node node;
+    struct case_data data;
+    double *expected[MAX_OUT];
+    struct kernel_call call = {.attr = &node.attr, .context = context};
+    /* Types that the operator refuses are not for any kernel. */
+    if (case_node(case_at(i), dtype, &node, call.in_type, call.out_type) != ST_OK) return ST_OK;
+    call.n_in = node.n_in;
+    call.n_out = node.n_out;
+    if (!touches(&call, dtype) || !b->kernel((int)node.op, &call, 0)) return ST_OK;
+    TRY(case_fill(i, dtype, a, &data));
+    TRY(expect(&data, a, expected));
+    const struct kernel *k;
+    for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+        struct trial t = {b, context, k, &data, call, CHECK_APART, a, NULL};
+        if (k->prepare) TRY(k->prepare(&t.call));
+        enum status st = check_row(&t, dtype, expected, report, user);
+        if (k->release) k->release(&t.call);
+        TRY(st);
+    }
+    return ST_OK;
+}
+
+enum status check_kernels(const struct backend *b, void *context, enum op op, check_fn report,
+                          void *user)
+{
+    static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
+    const struct op_case *c;
+    for (int i = 0; (c = case_at(i)); i++) {
+        if ((op != OP_COUNT && c->op != op) || op_def(c->op)->flags & OP_VIEW) continue;
+        for (int d = 0; d < COUNT_OF(dtypes); d++) {
+            struct arena arena = {0};
+            enum status st = check_case(b, context, i, dtypes[d], report, user, &arena);
+            arena_release(&arena);
+            if (st != ST_OK) return fail_in(st, "%s, %s", op_def(c->op)->name, c->what);
+        }
+    }
+    return ST_OK;
+}

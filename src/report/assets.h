@@ -1,0 +1,19 @@
+/* assets.h - the files of src/report/web and the chart library, as they were when the program was built.
+ *
+ * dygraphs comes from the package manager and is embedded where the build found it; elsewhere it is
+ * read when a page is written. */
+#ifndef REPORT_ASSETS_H
+#define REPORT_ASSETS_H
+
+#include "base/arena.h"
+
+struct asset {
+    const char *name, *text;
+    int64_t size;
+};
+
+/* "page.html", "page.css", "page.js", "charts.js", "dygraphs_notice.txt", "dygraph.min.js",
+ * "dygraph.min.css". ST_UNSUPPORTED where the chart library is nowhere to be found. */
+enum status asset_find(const char *name, struct arena *a, struct asset *ret_asset);
+
+#endif

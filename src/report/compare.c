@@ -1,0 +1,284 @@
+#include "report/compare.h"
+
+#include "base/str.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- what differs ------------------------------------------------------------------------------ */
+
+/* Where a run was written and when says nothing about the run. */
+static bool is_incidental(const char *key)
+{
+    return strcmp(key, "out_dir") == 0 || strcmp(key, "date") == 0;
+}
+
+static const struct run_pair *pairs_of(const struct run *r, bool environment, int *ret_n)
+{
+    *ret_n = environment ? r->environments : r->settings;
+    return environment ? r->environment : r->setting;
+}
+
+static bool same_text(const char *x, const char *y)
+{
+    return x && y ? strcmp(x, y) == 0 : x == y;
+}
+
+static int find_differences(const struct run *run, int n, bool environment, struct arena *a,
+                            struct difference **ret_difference)
+{
+    struct difference *list = NULL;
+    int count = 0, capacity = 0;
+    for (int r = 0; r < n; r++) {
+        int pairs, others;
+        const struct run_pair *pair = pairs_of(&run[r], environment, &pairs);
+        for (int p = 0; p < pairs; p++) {
+            bool known = is_incidental(pair[p].key), differs = false;
+            for (int d = 0; d < count; d++) known |= strcmp(list[d].key, pair[p].key) == 0;
+            if (known) continue;
+            const char **value = ARENA_NEW(a, const char *, n);
+            for (int i = 0; i < n; i++) {
+                const struct run_pair *other = pairs_of(&run[i], environment, &others);
+                value[i] = run_pair_find(other, others, pair[p].key);
+                /* A run without any such file does not differ, it is silent. */
+                if (others && !same_text(value[i], pair[p].value)) differs = true;
+            }
+            if (!differs) continue;
+            ARENA_GROW(a, list, count, capacity);
+            list[count++] = (struct difference){pair[p].key, value};
+        }
+    }
+    *ret_difference = list;
+    return count;
+}
+
+struct table compare_settings_table(const struct comparison *c, struct arena *a)
+{
+    struct table_column *column = ARENA_NEW(a, struct table_column, c->runs + 1);
+    column[0] = (struct table_column){"key", "differs", "", false};
+    for (int r = 0; r < c->runs; r++)
+        column[r + 1] = (struct table_column){c->run[r].name, c->run[r].name, "", false};
+    struct table t = {column, ARENA_NEW(a, struct table_cell, c->settings * (c->runs + 1)),
+                      c->runs + 1, c->settings};
+    for (int s = 0; s < c->settings; s++) {
+        table_at(&t, s, 0)->text = c->setting[s].key;
+        for (int r = 0; r < c->runs; r++) table_at(&t, s, r + 1)->text = c->setting[s].value[r];
+    }
+    return t;
+}
+
+/* --- the headline table ------------------------------------------------------------------------ */
+
+enum column {
+    COLUMN_RUN,
+    COLUMN_ITERS,
+    COLUMN_FINAL_VAL,
+    COLUMN_BEST_VAL,
+    COLUMN_MS,
+    COLUMN_STD,
+    COLUMN_TOKENS,
+    COLUMN_SPEED,
+    COLUMN_PLANNED,
+    COLUMN_PLANNED_RATIO,
+    COLUMN_PEAK,
+    COLUMN_PARAMETERS,
+    COLUMN_COUNT
+};
+
+static const struct table_column columns[COLUMN_COUNT] = {
+    {"run", "run", "name of the run directory", false},
+    {"iters", "iters", "iterations made", true},
+    {"final_val_loss", "val loss", "validation loss at the last evaluation", true},
+    {"best_val_loss", "best", "lowest validation loss of all evaluations", true},
+    {"ms_median", "ms/iter", "median time of an iteration, without the first ones", true},
+    {"ms_std", "± std", "standard deviation of the time of an iteration", true},
+    {"tokens_per_s", "tokens/s", "tokens trained on in a second", true},
+    {"speed", "speed", "tokens per second over those of the first run", true},
+    {"memory_planned", "memory planned", "memory that the plan needs", true},
+    {"memory_ratio", "vs first", "planned memory against that of the first run", true},
+    {"memory_peak", "memory peak", "largest memory measured while it ran", true},
+    {"parameters", "parameters", "numbers that are trained", true},
+};
+
+static void put(struct table *t, int row, enum column column, double number, const char *text)
+{
+    *table_at(t, row, column) = (struct table_cell){isfinite(number) ? text : NULL, number};
+}
+
+/* A time with the digits that suit `scale`: a spread is shown as finely as its median. */
+static const char *ms_text(double ms, double scale, struct arena *a)
+{
+    int digits = scale < 10 ? 3 : scale < 100 ? 2 : scale < 1000 ? 1 : 0;
+    return arena_printf(a, "%.*f", digits, ms);
+}
+
+static const char *count_text(double count, struct arena *a)
+{
+    char buffer[32];
+    return isfinite(count) ? arena_strdup(a, str_thousands(buffer, llround(count))) : NULL;
+}
+
+static const char *bytes_text(double bytes, struct arena *a)
+{
+    char buffer[32];
+    return isfinite(bytes) ? arena_strdup(a, str_bytes(buffer, bytes)) : NULL;
+}
+
+static void fill_row(struct table *t, int row, const struct run *run, struct arena *a)
+{
+    const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
+    *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
+    put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
+    put(t, row, COLUMN_FINAL_VAL, f->final_val_loss, arena_printf(a, "%.4f", f->final_val_loss));
+    put(t, row, COLUMN_BEST_VAL, f->best_val_loss, arena_printf(a, "%.4f", f->best_val_loss));
+    put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
+    put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
+    put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
+    put(t, row, COLUMN_PLANNED, f->memory_planned, bytes_text(f->memory_planned, a));
+    put(t, row, COLUMN_PEAK, f->memory_peak, bytes_text(f->memory_peak, a));
+    put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
+        count_text(run[row].plan.parameters, a));
+    if (t->rows == 1) return;
+    double speed = f->tokens_per_s / first->tokens_per_s;
+    double memory = f->memory_planned / first->memory_planned;
+    put(t, row, COLUMN_SPEED, speed, arena_printf(a, "%.2f x", speed));
+    put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
+}
+
+/* --- in words ---------------------------------------------------------------------------------- */
+
+int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
+                     double *ret_last)
+{
+    int shared = 0;
+    double largest = 0, last = 0;
+    for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
+        if (a->eval[i].iter != b->eval[j].iter) {
+            if (a->eval[i].iter < b->eval[j].iter)
+                i++;
+            else
+                j++;
+            continue;
+        }
+        double d = b->eval[j++].val_loss - a->eval[i++].val_loss;
+        if (!isfinite(d)) continue;
+        shared++;
+        last = d;
+        largest = fmax(largest, fabs(d));
+    }
+    *ret_largest = largest;
+    *ret_last = last;
+    return shared;
+}
+
+/* Two medians whose distance lies inside the spread of the steps are not told apart. */
+static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)
+{
+    double ms0 = first->figures.ms_median, ms = r->figures.ms_median;
+    double speed = r->figures.tokens_per_s / first->figures.tokens_per_s;
+    if (!isfinite(speed) || speed <= 0) return NULL;
+    double spread = fmax(first->figures.ms_std, r->figures.ms_std);
+    if (first->plan.tokens_per_step == r->plan.tokens_per_step && fabs(ms - ms0) <= spread)
+        return arena_printf(a, "as fast as %s within the spread of the steps", first->name);
+    double factor = speed > 1 ? speed : 1 / speed;
+    return arena_printf(a, "%.2f times as %s as %s", factor, speed > 1 ? "fast" : "slow",
+                        first->name);
+}
+
+static const char *memory_words(const struct run *first, const struct run *r, struct arena *a)
+{
+    double change = r->figures.memory_planned / first->figures.memory_planned - 1;
+    if (!isfinite(change)) return NULL;
+    if (fabs(change) < 5e-4) return "with the same memory";
+    return arena_printf(a, "with %.1f %% %s memory", fabs(change) * 100,
+                        change < 0 ? "less" : "more");
+}
+
+static const char *loss_words(const struct run *first, const struct run *r, struct arena *a)
+{
+    double largest, last;
+    int shared = compare_val_loss(first, r, &largest, &last);
+    if (!shared) return NULL;
+    const char *count = shared == 1 ? "at the one evaluation they share"
+                                    : arena_printf(a, "over %d evaluations", shared);
+    if (largest == 0) return arena_printf(a, "validation losses are equal %s", count);
+    return arena_printf(a, "validation losses differ by at most %.2g %s (%+.2g at the last)",
+                        largest, count, last);
+}
+
+static const char *verdict_of(const struct run *first, const struct run *r, struct arena *a)
+{
+    const char *part[] = {speed_words(first, r, a), memory_words(first, r, a),
+                          loss_words(first, r, a)};
+    const char *between[] = {" is ", ", ", "; "};
+    const char *text = r->name;
+    bool said = false;
+    for (int i = 0; i < COUNT_OF(part); i++) {
+        if (!part[i]) continue;
+        const char *link = said ? between[i] : i == 0 ? " is " : i == 1 ? " runs " : ": ";
+        text = arena_printf(a, "%s%s%s", text, link, part[i]);
+        said = true;
+    }
+    return said ? arena_printf(a, "%s.", text) : NULL;
+}
+
+static void note(struct comparison *c, int *capacity, struct arena *a, const char *text)
+{
+    ARENA_GROW(a, c->note, c->notes, *capacity);
+    c->note[c->notes++] = text;
+}
+
+static bool differs(const struct difference *list, int n, const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].key, key) == 0) return true;
+    return false;
+}
+
+static void add_notes(struct comparison *c, struct arena *a)
+{
+    int capacity = 0;
+    for (int r = 0; r < c->runs; r++) {
+        const struct run *run = &c->run[r];
+        int no_number = 0;
+        for (int i = 0; i < run->steps; i++) no_number += !isfinite(run->step[i].loss);
+        if (!run->figures.complete)
+            note(c, &capacity, a,
+                 arena_printf(a, "%s is not finished: it ends at iteration %lld.", run->name,
+                              (long long)run->figures.iters));
+        if (no_number)
+            note(c, &capacity, a,
+                 arena_printf(a, "The loss of %s is not a number in %d of its %d logged steps.",
+                              run->name, no_number, run->steps));
+    }
+    static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
+    static const char *const words[] = {"processors", "devices", "versions of the program",
+                                        "compilers", "builds"};
+    for (int k = 0; k < COUNT_OF(keys); k++)
+        if (differs(c->environment, c->environments, keys[k]))
+            note(c, &capacity, a,
+                 arena_printf(a,
+                              "The runs were made with different %s: not only the settings differ.",
+                              words[k]));
+    if (differs(c->environment, c->environments, "threads") &&
+        !differs(c->setting, c->settings, "threads"))
+        note(c, &capacity, a, "The runs had different numbers of threads.");
+}
+
+void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison)
+{
+    struct comparison c = {.run = run, .runs = n};
+    c.settings = find_differences(run, n, false, a, &c.setting);
+    c.environments = find_differences(run, n, true, a, &c.environment);
+    c.table =
+        (struct table){columns, ARENA_NEW(a, struct table_cell, n * COLUMN_COUNT), COLUMN_COUNT, n};
+    c.verdict = ARENA_NEW(a, const char *, n);
+    for (int r = 0; r < n; r++) {
+        fill_row(&c.table, r, run, a);
+        const char *verdict = r ? verdict_of(&run[0], &run[r], a) : NULL;
+        if (verdict) c.verdict[c.verdicts++] = verdict;
+    }
+    add_notes(&c, a);
+    *ret_comparison = c;
+}

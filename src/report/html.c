@@ -1,0 +1,221 @@
+#include "report/html.h"
+
+#include "base/file.h"
+#include "base/str.h"
+#include "report/assets.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A curve has no more points than this: what a screen cannot show only makes the page slow. */
+enum { POINTS_MAX = 12000 };
+
+/* --- the data ---------------------------------------------------------------------------------- */
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *texts(const char *const *text, int n)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(array, text_or_null(text[i]));
+    return array;
+}
+
+static json_t *pairs(const struct run_pair *pair, int n)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(array, json_pack("[s, s]", pair[i].key, pair[i].value));
+    return array;
+}
+
+static json_t *differences(const struct difference *list, int n, int runs)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(array, json_pack("{s:s, s:o}", "key", list[i].key, "values",
+                                               texts(list[i].value, runs)));
+    return array;
+}
+
+/* Means over `stride` steps each, so that no point of a long run is lost altogether. */
+static json_t *step_series(const struct run *r, size_t member, int stride)
+{
+    json_t *array = json_array();
+    for (int first = 0; first < r->steps; first += stride) {
+        double sum = 0;
+        int n = 0;
+        for (int i = first; i < first + stride && i < r->steps; i++, n++)
+            sum += *(const double *)((const char *)&r->step[i] + member);
+        json_array_append_new(array, number(sum / n));
+    }
+    return array;
+}
+
+static json_t *steps_json(const struct run *r)
+{
+    int stride = (r->steps + POINTS_MAX - 1) / POINTS_MAX;
+    json_t *iter = json_array();
+    for (int i = 0; i < r->steps; i += stride)
+        json_array_append_new(iter, json_integer(r->step[i].iter));
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "stride", stride, "iter", iter, "loss",
+                     step_series(r, offsetof(struct run_step, loss), stride), "ms",
+                     step_series(r, offsetof(struct run_step, ms), stride), "lr",
+                     step_series(r, offsetof(struct run_step, lr), stride), "grad_norm",
+                     step_series(r, offsetof(struct run_step, grad_norm), stride));
+}
+
+static json_t *evals_json(const struct run *r)
+{
+    json_t *iter = json_array(), *train = json_array(), *val = json_array();
+    for (int i = 0; i < r->evals; i++) {
+        json_array_append_new(iter, json_integer(r->eval[i].iter));
+        json_array_append_new(train, number(r->eval[i].train_loss));
+        json_array_append_new(val, number(r->eval[i].val_loss));
+    }
+    return json_pack("{s:o, s:o, s:o}", "iter", iter, "train", train, "val", val);
+}
+
+static json_t *plan_json(const struct run *r)
+{
+    const struct run_plan *p = &r->plan;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+                     number(p->parameters), "tokens_per_step", number(p->tokens_per_step),
+                     "kernels_per_step", number(p->kernels_per_step), "flops_per_step",
+                     number(p->flops_per_step), "bytes_per_step", number(p->bytes_per_step),
+                     "weights", number(p->weights), "gradients", number(p->gradients), "optimizer",
+                     number(p->optimizer), "activations", number(p->activations), "total",
+                     number(p->total), "peak", number(r->figures.memory_peak));
+}
+
+static json_t *run_json(const struct run *r)
+{
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", r->name, "dir",
+        r->dir, "settings", pairs(r->setting, r->settings), "environment",
+        pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
+        "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
+        "ms_median", number(r->figures.ms_median), "ms_std", number(r->figures.ms_std),
+        "tokens_per_s", number(r->figures.tokens_per_s), "seconds", number(r->figures.seconds));
+}
+
+/* The table as people read it: the page shows the cells of the terminal. */
+static json_t *table_shown_json(const struct table *t)
+{
+    json_t *columns = json_array(), *rows = json_array();
+    for (int c = 0; c < t->columns; c++)
+        if (table_column_used(t, c))
+            json_array_append_new(columns,
+                                  json_pack("{s:s, s:s, s:s, s:b}", "id", t->column[c].id, "title",
+                                            t->column[c].title, "help", t->column[c].help,
+                                            "is_number", (int)t->column[c].is_number));
+    for (int row = 0; row < t->rows; row++) {
+        json_t *cells = json_array();
+        for (int c = 0; c < t->columns; c++)
+            if (table_column_used(t, c))
+                json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
+        json_array_append_new(rows, cells);
+    }
+    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
+}
+
+void html_print_data(const struct comparison *c, struct str *s)
+{
+    json_t *runs = json_array();
+    for (int r = 0; r < c->runs; r++) json_array_append_new(runs, run_json(&c->run[r]));
+    json_t *data = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "table",
+                             table_shown_json(&c->table), "settings",
+                             differences(c->setting, c->settings, c->runs), "environment",
+                             differences(c->environment, c->environments, c->runs), "verdict",
+                             texts(c->verdict, c->verdicts), "notes", texts(c->note, c->notes));
+    /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
+    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(7));
+    BUG_IF(!text, "the data of the page are not JSON");
+    for (const char *from = text, *stop; *from; from = stop) {
+        stop = strchrnul(from, '<');
+        str_append_bytes(s, from, stop - from);
+        if (*stop) {
+            str_append(s, "\\u003c");
+            stop++;
+        }
+    }
+    free(text);
+    json_decref(data);
+}
+
+/* --- the page ---------------------------------------------------------------------------------- */
+
+static void print_escaped(struct str *s, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '&')
+            str_append(s, "&amp;");
+        else if (*text == '<')
+            str_append(s, "&lt;");
+        else
+            str_append_bytes(s, text, 1);
+    }
+}
+
+static void print_title(const struct comparison *c, struct str *s)
+{
+    for (int r = 0; r < c->runs && r < 4; r++) {
+        if (r) str_append(s, ", ");
+        print_escaped(s, c->run[r].name);
+    }
+    if (c->runs > 4) str_printf(s, " and %d more", c->runs - 4);
+}
+
+/* A text of ours or of the library. The comment that points a debugger to the library's source map
+ * goes: the map is not in the page. */
+static enum status print_asset(const char *name, struct arena *a, struct str *s)
+{
+    struct asset asset;
+    TRY(asset_find(name, a, &asset));
+    const char *map = memmem(asset.text, (size_t)asset.size, "\n//# sourceMappingURL", 21);
+    if (!map) map = memmem(asset.text, (size_t)asset.size, "\n/*# sourceMappingURL", 21);
+    str_append_bytes(s, asset.text, map ? map - asset.text : asset.size);
+    return ST_OK;
+}
+
+/* Copies the frame; where it says {{name}}, the asset of that name stands, or the title or the data. */
+static enum status print_page(const struct comparison *c, struct arena *a, struct str *s)
+{
+    struct asset frame;
+    TRY(asset_find("page.html", a, &frame));
+    const char *from = frame.text, *end = frame.text + frame.size;
+    for (;;) {
+        const char *open = memmem(from, (size_t)(end - from), "{{", 2);
+        str_append_bytes(s, from, (open ? open : end) - from);
+        if (!open) return ST_OK;
+        const char *close = memmem(open, (size_t)(end - open), "}}", 2);
+        BUG_IF(!close, "page.html: {{ without }}");
+        const char *name = arena_printf(a, "%.*s", (int)(close - open - 2), open + 2);
+        if (strcmp(name, "title") == 0)
+            print_title(c, s);
+        else if (strcmp(name, "data") == 0)
+            html_print_data(c, s);
+        else
+            TRY(print_asset(name, a, s));
+        from = close + 2;
+    }
+}
+
+enum status html_write(const struct comparison *c, const char *path, struct arena *a)
+{
+    struct str page = {0};
+    enum status st = print_page(c, a, &page);
+    if (st == ST_OK) st = file_write(path, page.data, page.len);
+    str_release(&page);
+    return st;
+}

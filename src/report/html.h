@@ -1,0 +1,17 @@
+/* html.h - one self-contained page about runs: it opens offline and asks nothing of any server.
+ *
+ * The page is a frame (web/page.html) with the style, the scripts, the chart library and one JSON
+ * object in it; web/page.js builds everything that is seen from that object. */
+#ifndef REPORT_HTML_H
+#define REPORT_HTML_H
+
+#include "report/compare.h"
+
+struct str;
+
+/* Writes the page to `path`. */
+enum status html_write(const struct comparison *c, const char *path, struct arena *a);
+/* The object that the page is made from: JSON that may stand inside a <script> element. */
+void html_print_data(const struct comparison *c, struct str *s);
+
+#endif

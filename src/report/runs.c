@@ -1,0 +1,323 @@
+#include "report/runs.h"
+
+#include "base/file.h"
+#include "base/stats.h"
+#include "base/str.h"
+#include "report/lenient.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *run_pair_find(const struct run_pair *pair, int n, const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(pair[i].key, key) == 0) return pair[i].value;
+    return NULL;
+}
+
+/* --- config.conf: key = value ------------------------------------------------------------------ */
+
+static char *trimmed(char *from, char *end)
+{
+    while (from < end && strchr(" \t\r", *from)) from++;
+    while (end > from && strchr(" \t\r", end[-1])) end--;
+    *end = '\0';
+    return from;
+}
+
+static void parse_config(struct run *r, char *text, struct arena *a)
+{
+    int capacity = 0;
+    for (char *line = text, *next; line; line = next) {
+        char *end = strchrnul(line, '\n');
+        next = *end ? end + 1 : NULL;
+        line = trimmed(line, end);
+        char *equals = strchr(line, '=');
+        if (*line == '#' || !equals) continue;
+        char *value = trimmed(equals + 1, strchr(equals + 1, '\0'));
+        ARENA_GROW(a, r->setting, r->settings, capacity);
+        r->setting[r->settings++] = (struct run_pair){trimmed(line, equals), value};
+    }
+}
+
+/* --- env.json: words, some one level down ------------------------------------------------------ */
+
+static const char *value_text(const json_t *value, struct arena *a)
+{
+    if (json_is_string(value)) return arena_strdup(a, json_string_value(value));
+    if (json_is_integer(value)) return arena_printf(a, "%lld", json_integer_value(value));
+    if (json_is_real(value)) return arena_printf(a, "%g", json_real_value(value));
+    if (json_is_boolean(value)) return json_is_true(value) ? "true" : "false";
+    return NULL;
+}
+
+static void flatten(struct run *r, json_t *object, const char *prefix, int *capacity,
+                    struct arena *a)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        const char *name = arena_printf(a, "%s%s", prefix, key);
+        if (json_is_object(value)) flatten(r, value, arena_printf(a, "%s.", name), capacity, a);
+        const char *text = value_text(value, a);
+        if (!text || strcmp(name, "v") == 0) continue;
+        ARENA_GROW(a, r->environment, r->environments, *capacity);
+        r->environment[r->environments++] = (struct run_pair){name, text};
+    }
+}
+
+/* --- log.jsonl --------------------------------------------------------------------------------- */
+
+static enum status check_version(json_t *object, const char *where)
+{
+    json_t *version = json_object_get(object, "v");
+    if (json_is_integer(version) && json_integer_value(version) == RUN_VERSION) return ST_OK;
+    if (!version)
+        return fail(ST_FORMAT, "%s has no version \"v\": this is not a file of a run", where);
+    return fail(ST_FORMAT,
+                "%s is of version %lld and this program reads version %d: report on it with the "
+                "strobe that wrote it",
+                where, (long long)json_integer_value(version), RUN_VERSION);
+}
+
+struct log_reader {
+    struct run *run;
+    int step_capacity, eval_capacity;
+};
+
+static void take_line(struct log_reader *l, json_t *line, struct arena *a)
+{
+    struct run *r = l->run;
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    double at = lenient_number(line, "iter");
+    if (!kind || !isfinite(at)) return;
+    int64_t iter = (int64_t)at;
+    if (strcmp(kind, "step") == 0) {
+        while (r->steps && r->step[r->steps - 1].iter >= iter) r->steps--;
+        ARENA_GROW(a, r->step, r->steps, l->step_capacity);
+        r->step[r->steps++] = (struct run_step){
+            .iter = iter,
+            .loss = lenient_number(line, "loss"),
+            .lr = lenient_number(line, "lr"),
+            .grad_norm = lenient_number(line, "grad_norm"),
+            .ms = lenient_number(line, "ms"),
+            .tokens_per_s = lenient_number(line, "tokens_per_s"),
+        };
+    } else if (strcmp(kind, "eval") == 0) {
+        while (r->evals && r->eval[r->evals - 1].iter >= iter) r->evals--;
+        ARENA_GROW(a, r->eval, r->evals, l->eval_capacity);
+        r->eval[r->evals++] = (struct run_eval){
+            .iter = iter,
+            .train_loss = lenient_number(line, "train_loss"),
+            .val_loss = lenient_number(line, "val_loss"),
+        };
+    }
+}
+
+/* A line that is no JSON is forgiven at the end only: there the program was killed while writing. */
+static enum status parse_log(struct run *r, const char *path, const char *text, int64_t size,
+                             struct arena *a)
+{
+    struct log_reader reader = {.run = r};
+    const char *end = text + size;
+    int number = 0;
+    for (const char *line = text, *next; line < end; line = next) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        next = stop ? stop + 1 : end;
+        number++;
+        int64_t length = (stop ? stop : end) - line;
+        if (length == 0) continue;
+        json_t *object = lenient_object(line, length);
+        if (!object && next == end) break;
+        if (!object)
+            return fail(ST_FORMAT,
+                        "%s line %d is not JSON: the file was damaged after it was written", path,
+                        number);
+        enum status st = check_version(object, arena_printf(a, "%s line %d", path, number));
+        if (st == ST_OK) take_line(&reader, object, a);
+        json_decref(object);
+        TRY(st);
+    }
+    if (r->steps + r->evals == 0)
+        return fail(ST_FORMAT, "%s has no step and no evaluation yet: nothing to report", path);
+    return ST_OK;
+}
+
+/* --- plan.json, summary.json ------------------------------------------------------------------- */
+
+static void parse_plan(struct run_plan *p, json_t *object)
+{
+    p->parameters = lenient_number(object, "parameters");
+    p->tokens_per_step = lenient_number(object, "tokens_per_step");
+    p->kernels_per_step = lenient_number(object, "kernels_per_step");
+    p->flops_per_step = lenient_number(object, "flops_per_step");
+    p->bytes_per_step = lenient_number(object, "bytes_per_step");
+    p->peak_measured = lenient_number(object, "peak_measured");
+    json_t *memory = json_object_get(object, "memory");
+    p->weights = lenient_number(memory, "weights");
+    p->gradients = lenient_number(memory, "gradients");
+    p->optimizer = lenient_number(memory, "optimizer");
+    p->activations = lenient_number(memory, "activations");
+    p->total = lenient_number(memory, "total");
+}
+
+static double first_finite(double a, double b)
+{
+    return isfinite(a) ? a : b;
+}
+
+/* Times of the steps without the first ones; the arena holds them as scratch. */
+static struct stats step_times(const struct run *r, struct arena *a)
+{
+    int skip = r->steps / 4 < 5 ? r->steps / 4 : 5, n = 0;
+    double *ms = ARENA_NEW(a, double, r->steps + 1);
+    for (int i = skip; i < r->steps; i++)
+        if (isfinite(r->step[i].ms)) ms[n++] = r->step[i].ms;
+    return stats_of(ms, n);
+}
+
+static void derive_figures(struct run *r, struct arena *a)
+{
+    struct stats ms = step_times(r, a);
+    double none = NAN;
+    struct run_figures *f = &r->figures;
+    *f = (struct run_figures){
+        .seconds = r->steps ? 0 : none,
+        .ms_median = ms.n ? ms.median : none,
+        .ms_std = ms.n > 1 ? ms.std : none,
+        .tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : none,
+        .final_train_loss = none,
+        .final_val_loss = none,
+        .best_val_loss = none,
+        .memory_planned = r->plan.total,
+        .memory_peak = r->plan.peak_measured,
+    };
+    for (int i = 0; i < r->steps; i++) { /* a log of every tenth step stands for the nine before */
+        int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
+        f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);
+        if (!ms.n || isnan(f->tokens_per_s)) f->tokens_per_s = r->step[i].tokens_per_s;
+    }
+    for (int i = 0; i < r->evals; i++)
+        if (isfinite(r->eval[i].val_loss))
+            f->best_val_loss = fmin(f->best_val_loss, r->eval[i].val_loss);
+    if (r->evals) {
+        f->final_train_loss = r->eval[r->evals - 1].train_loss;
+        f->final_val_loss = r->eval[r->evals - 1].val_loss;
+    }
+    int64_t step_last = r->steps ? r->step[r->steps - 1].iter : 0;
+    int64_t eval_last = r->evals ? r->eval[r->evals - 1].iter : 0;
+    f->iters = step_last > eval_last ? step_last : eval_last;
+}
+
+static void prefer_summary(struct run_figures *f, json_t *summary)
+{
+    f->iters = (int64_t)first_finite(lenient_number(summary, "iters"), (double)f->iters);
+    f->seconds = first_finite(lenient_number(summary, "seconds"), f->seconds);
+    f->ms_median = first_finite(lenient_number(summary, "ms_median"), f->ms_median);
+    f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
+    f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
+    f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
+    f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
+    f->memory_peak = first_finite(f->memory_peak, lenient_number(summary, "peak_rss"));
+    f->complete = json_is_true(json_object_get(summary, "complete"));
+}
+
+/* --- the directory ----------------------------------------------------------------------------- */
+
+/* A file of the run as one object, which must say its version where it is `versioned`; NULL in *ret_object where there is no such file. */
+static enum status read_object(const char *path, bool versioned, struct arena *a,
+                               json_t **ret_object)
+{
+    *ret_object = NULL;
+    if (!file_exists(path)) return ST_OK;
+    char *data;
+    int64_t size;
+    TRY(file_read(path, a, &data, &size));
+    json_t *object = lenient_object(data, size);
+    if (!object)
+        return fail(ST_FORMAT, "%s is not a JSON object: delete it to report without", path);
+    bool check = versioned || json_object_get(object, "v");
+    enum status st = check ? check_version(object, path) : ST_OK;
+    if (st == ST_OK)
+        *ret_object = object;
+    else
+        json_decref(object);
+    return st;
+}
+
+static enum status read_text(const char *path, struct arena *a, char **ret_text)
+{
+    *ret_text = NULL;
+    if (!file_exists(path)) return ST_OK;
+    char *data;
+    int64_t size;
+    TRY(file_read(path, a, &data, &size));
+    *ret_text = lenient_utf8(data, size, a);
+    return ST_OK;
+}
+
+static enum status read_log(struct run *r, struct arena *a)
+{
+    char *path = arena_printf(a, "%s/log.jsonl", r->dir), *data;
+    int64_t size;
+    if (!file_exists(path))
+        return fail(ST_IO,
+                    "%s has no log.jsonl: it is not a run directory (`strobe train` writes one)",
+                    r->dir);
+    TRY(file_read(path, a, &data, &size));
+    if (size == 0) return fail(ST_FORMAT, "%s is empty: the run has not made a step yet", path);
+    return parse_log(r, path, data, size, a);
+}
+
+static enum status run_read(const char *dir, struct arena *a, struct run *ret_run)
+{
+    char full[PATH_MAX];
+    if (!realpath(dir, full)) return fail(ST_IO, "%s: %s", dir, strerror(errno));
+    if (!file_is_dir(full))
+        return fail(ST_USAGE, "%s is a file: name the run directory that it is in", dir);
+    struct run r = {.dir = lenient_utf8(dir, (int64_t)strlen(dir), a)};
+    const char *slash = strrchr(full, '/');
+    r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);
+    TRY(read_log(&r, a));
+
+    char *text;
+    TRY(read_text(arena_printf(a, "%s/config.conf", dir), a, &text));
+    if (text) parse_config(&r, text, a);
+    TRY(read_text(arena_printf(a, "%s/samples.txt", dir), a, &text));
+    r.samples = text;
+
+    json_t *object;
+    int capacity = 0;
+    TRY(read_object(arena_printf(a, "%s/env.json", dir), false, a, &object));
+    if (object) flatten(&r, object, "", &capacity, a);
+    json_decref(object);
+    TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
+    parse_plan(&r.plan, object);
+    json_decref(object);
+    derive_figures(&r, a);
+    TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
+    if (object) prefer_summary(&r.figures, object);
+    json_decref(object);
+    *ret_run = r;
+    return ST_OK;
+}
+
+enum status runs_read(char *const *dirs, int n, struct arena *a, struct run **ret_runs)
+{
+    struct run *runs = ARENA_NEW(a, struct run, n);
+    for (int i = 0; i < n; i++) TRY(run_read(dirs[i], a, &runs[i]));
+    bool *shared = ARENA_NEW(a, bool, n);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            if (i != j && strcmp(runs[i].name, runs[j].name) == 0) shared[i] = true;
+    for (int i = 0; i < n; i++)
+        if (shared[i]) runs[i].name = runs[i].dir;
+    *ret_runs = runs;
+    return ST_OK;
+}

@@ -1,0 +1,62 @@
+/* runs.h - a run directory, read back into memory.
+ *
+ * Only files are read, so a run of an older program, on another machine, stays readable: fields that
+ * are not known are passed over, what is missing is NAN or NULL, and a version of a file that this
+ * program does not know is refused by name. Everything read lives in the arena. */
+#ifndef REPORT_RUNS_H
+#define REPORT_RUNS_H
+
+#include "base/arena.h"
+
+enum { RUN_VERSION = 1 }; /* of log.jsonl, plan.json and summary.json */
+
+struct run_pair {
+    const char *key, *value;
+};
+
+struct run_step {
+    int64_t iter;
+    double loss, lr, grad_norm, ms, tokens_per_s;
+};
+
+struct run_eval {
+    int64_t iter;
+    double train_loss, val_loss;
+};
+
+/* plan.json; everything NAN where it is absent. Memory in bytes. */
+struct run_plan {
+    double parameters, tokens_per_step, kernels_per_step, flops_per_step, bytes_per_step;
+    double weights, gradients, optimizer, activations, total, peak_measured;
+};
+
+/* What the run comes to: summary.json where it has the field, else derived from the log. Times leave
+ * out the first steps, which warm caches and fault pages in. */
+struct run_figures {
+    int64_t iters;
+    double seconds, ms_median, ms_std, tokens_per_s;
+    double final_train_loss, final_val_loss, best_val_loss;
+    double memory_planned, memory_peak;
+    bool complete;
+};
+
+struct run {
+    const char *name; /* the last word of the path, or all of it where two runs share that word */
+    const char *dir;
+    struct run_pair *setting,
+        *environment; /* config.conf; env.json, nested keys as "libraries.x" */
+    int settings, environments;
+    struct run_step *step; /* in order of iter, each once: what a resumed run repeated replaces */
+    struct run_eval *eval;
+    int steps, evals;
+    struct run_plan plan;
+    const char *samples; /* valid UTF-8; NULL: none */
+    struct run_figures figures;
+};
+
+/* Reads `n` run directories into an array. */
+enum status runs_read(char *const *dirs, int n, struct arena *a, struct run **ret_runs);
+/* The value of a setting or of a word of the environment; NULL if there is none. */
+const char *run_pair_find(const struct run_pair *pair, int n, const char *key);
+
+#endif

@@ -1,0 +1,232 @@
+"use strict";
+/* The charts of the page, drawn by dygraphs. A chart is given the runs of the page's data and a host
+ * element; what it has really drawn is counted, so that a test can ask. */
+const strobe = {};
+
+strobe.PALETTE = 7;
+strobe.charts = [];
+
+/* The colour that a CSS variable has now: the canvas knows no variables. */
+strobe.colour = function (variable) {
+    const probe = document.createElement("span");
+    probe.style.color = "var(" + variable + ")";
+    document.body.append(probe);
+    const colour = getComputedStyle(probe).color;
+    probe.remove();
+    return colour;
+};
+strobe.runVariable = r => "--run-" + r % strobe.PALETTE;
+
+/* --- series ------------------------------------------------------------------------------------ */
+
+const isNumber = x => x !== null && Number.isFinite(x);
+
+/* The mean over `width` neighbours; what is no number counts for nothing. At the start, where losses
+ * fall fast, as many to the left as to the right; at the end, where they are noise, all there are. */
+strobe.smooth = function (ys, width) {
+    if (width <= 1) return ys;
+    const sum = [0], count = [0];
+    for (let i = 0; i < ys.length; i++) {
+        sum.push(sum[i] + (isNumber(ys[i]) ? ys[i] : 0));
+        count.push(count[i] + (isNumber(ys[i]) ? 1 : 0));
+    }
+    const half = Math.floor(width / 2);
+    return ys.map((y, i) => {
+        const reach = Math.min(half, i);
+        const a = i - reach, b = Math.min(i + reach + 1, ys.length);
+        return isNumber(y) ? (sum[b] - sum[a]) / (count[b] - count[a]) : NaN;
+    });
+};
+
+/* Seconds of training up to each logged step: a step stands for the unlogged ones before it. */
+strobe.secondsOf = function (steps) {
+    let seconds = 0, before = steps.iter.length ? steps.iter[0] - 1 : 0;
+    return steps.iter.map((iter, i) => {
+        if (isNumber(steps.ms[i])) seconds += steps.ms[i] / 1000 * (iter - before);
+        before = iter;
+        return seconds;
+    });
+};
+
+/* The index of the last x that is not beyond `at`, -1 if all are. */
+strobe.lastBefore = function (xs, at) {
+    let low = -1, high = xs.length;
+    while (high - low > 1) {
+        const middle = (low + high) >> 1;
+        if (xs[middle] <= at) low = middle;
+        else high = middle;
+    }
+    return low;
+};
+
+/* The seconds at which an iteration began or ended, between the logged steps by straight lines. */
+strobe.secondsAt = function (steps, seconds, iter) {
+    const i = strobe.lastBefore(steps.iter, iter);
+    if (i < 0) return 0;
+    if (i + 1 >= steps.iter.length) return seconds[i];
+    const share = (iter - steps.iter[i]) / (steps.iter[i + 1] - steps.iter[i]);
+    return seconds[i] + share * (seconds[i + 1] - seconds[i]);
+};
+
+/* Joins series of different x into the rows that dygraphs wants: null where a series has no point. */
+function rowsOf(series) {
+    const rows = new Map();
+    series.forEach((s, column) => s.x.forEach((x, i) => {
+        if (!rows.has(x)) rows.set(x, new Array(series.length + 1).fill(null));
+        rows.get(x)[column + 1] = s.y[i] === null ? NaN : s.y[i];
+    }));
+    const sorted = [...rows.keys()].sort((a, b) => a - b);
+    return sorted.map(x => { const row = rows.get(x); row[0] = x; return row; });
+}
+
+/* --- one chart --------------------------------------------------------------------------------- */
+
+/* Dots without lines between them. */
+function dotPlotter(e) {
+    const context = e.drawingContext;
+    context.fillStyle = e.color;
+    for (const point of e.points)
+        if (Number.isFinite(point.canvasy)) context.fillRect(point.canvasx - 1, point.canvasy - 1, 2, 2);
+}
+
+/* Counts the pixels of the canvas that differ before and after a series is drawn: a curve that lies
+ * exactly on another counts too, as its colour differs. */
+function countingPlotter(chart, plotter) {
+    return e => {
+        if (chart.counted) return plotter(e);
+        const canvas = e.drawingContext.canvas;
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", {willReadFrequently: true});
+        const look = () => {
+            copy.clearRect(0, 0, canvas.width, canvas.height);
+            copy.drawImage(canvas, 0, 0);
+            return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        };
+        const before = look();
+        plotter(e);
+        const after = look();
+        let changed = 0;
+        for (let i = 0; i < after.length; i++) changed += before[i] !== after[i];
+        if (changed) chart.drawn.add(e.setName);
+    };
+}
+
+/* series: [{name, run, x, y, width, points, faint}] */
+function seriesOptions(series) {
+    const options = {};
+    for (const s of series) {
+        const colour = strobe.colour(strobe.runVariable(s.run));
+        options[s.name] = {
+            color: s.faint ? colour.replace("rgb(", "rgba(").replace(")", ", " + s.faint + ")") : colour,
+            strokeWidth: s.width,
+            strokePattern: s.run >= strobe.PALETTE ? [7, 3] : null,
+            drawPoints: !!s.points,
+            pointSize: s.points || 0,
+            highlightCircleSize: s.width > 1 || s.points ? 4 : 2.5,
+        };
+    }
+    return options;
+}
+
+strobe.themed = () => ({
+    gridLineColor: strobe.colour("--grid"),
+    axisLineColor: strobe.colour("--line"),
+});
+
+const shortNumber = x => {
+    if (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6)) return x.toExponential().replace("-", "−");
+    return String(Math.round(x * 1e6) / 1e6).replace("-", "−");
+};
+
+/* A chart whose series come from a function, so that a control can ask for them again. */
+strobe.chart = function (host, makeSeries, options) {
+    const chart = {host, drawn: new Set(), counted: false, makeSeries};
+    chart.series = makeSeries();
+    const all = () => Object.assign({
+        labels: ["x", ...chart.series.map(s => s.name)],
+        series: seriesOptions(chart.series),
+        connectSeparatedPoints: true,
+        legend: "never",
+        plotter: countingPlotter(chart, chart.series.some(s => s.width) ? Dygraph.Plotters.linePlotter : dotPlotter),
+        axisLabelFontSize: 12,
+        axisLineWidth: 1,
+        gridLineWidth: 1,
+        xRangePad: 6,
+        yRangePad: 10,
+        animatedZooms: !matchMedia("(prefers-reduced-motion: reduce)").matches,
+        axes: {
+            x: {axisLabelFormatter: shortNumber, drawGrid: false},
+            y: {axisLabelFormatter: shortNumber, axisLabelWidth: 56},
+        },
+    }, strobe.themed(), options);
+    chart.graph = new Dygraph(host, rowsOf(chart.series), all());
+    chart.counted = true;
+    chart.redraw = change => {
+        chart.series = chart.makeSeries();
+        chart.graph.updateOptions(Object.assign(all(), {file: rowsOf(chart.series)}, change));
+    };
+    strobe.charts.push(chart);
+    return chart;
+};
+
+strobe.redrawAll = () => strobe.charts.forEach(chart => chart.redraw({}));
+
+/* --- the charts of this page ------------------------------------------------------------------- */
+
+/* Earlier runs are drawn wider, so that curves that lie on each other show as nested bands. */
+function nestedWidth(r, n) {
+    const levels = Math.min(n, 5);
+    return 1.6 + .9 * (levels - 1 - r % levels);
+}
+
+/* state: {axis: "iter" | "seconds", train: bool, smoothing: share of the steps, hidden: Set of runs} */
+strobe.lossSeries = function (runs, state) {
+    const train = [], val = [];
+    runs.forEach((run, r) => {
+        if (state.hidden.has(r)) return;
+        const seconds = strobe.secondsOf(run.steps), steps = run.steps, evals = run.evals;
+        const byTime = state.axis === "seconds";
+        if (state.train && steps.iter.length)
+            train.push({
+                name: r + ".train", run: r, width: 1, faint: evals.iter.length ? .5 : 0,
+                x: byTime ? seconds : steps.iter,
+                y: strobe.smooth(steps.loss, Math.round(steps.iter.length * state.smoothing)),
+            });
+        if (evals.iter.length)
+            val.push({
+                name: r + ".val", run: r, width: nestedWidth(r, runs.length), points: .6 + nestedWidth(r, runs.length) * .8,
+                x: byTime ? evals.iter.map(i => strobe.secondsAt(steps, seconds, i)) : evals.iter,
+                y: evals.val,
+            });
+    });
+    return [...train, ...val];
+};
+
+/* Validation loss of each later run minus that of the first, where both were evaluated. */
+strobe.differenceSeries = function (runs) {
+    const first = new Map(runs[0].evals.iter.map((iter, i) => [iter, runs[0].evals.val[i]]));
+    return runs.slice(1).map((run, i) => {
+        const x = [], y = [];
+        run.evals.iter.forEach((iter, k) => {
+            const a = first.get(iter), b = run.evals.val[k];
+            if (isNumber(a) && isNumber(b)) { x.push(iter); y.push(b - a); }
+        });
+        return {name: i + 1 + ".difference", run: i + 1, width: 1.6, points: 2.6, x, y};
+    }).filter(s => s.x.length);
+};
+
+strobe.stepTimeSeries = runs => runs.map((run, r) => ({
+    name: r + ".ms", run: r, width: 0, faint: .7, x: run.steps.iter, y: run.steps.ms,
+})).filter(s => s.x.length);
+
+/* A line at zero, under the curves. */
+strobe.zeroLine = function (context, area, graph) {
+    const y = Math.round(graph.toDomYCoord(0)) + .5;
+    if (y < area.y || y > area.y + area.h) return;
+    context.save();
+    context.strokeStyle = strobe.colour("--soft");
+    context.beginPath();
+    context.moveTo(area.x, y);
+    context.lineTo(area.x + area.w, y);
+    context.stroke();
+    context.restore();
+};

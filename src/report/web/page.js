@@ -1,0 +1,384 @@
+"use strict";
+/* Builds the page from the JSON object in #data. Text goes in as text, never as HTML. */
+(() => {
+let errors = 0;
+addEventListener("error", () => { document.body.dataset.errors = ++errors; });
+document.body.dataset.errors = 0;
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const runs = data.runs, several = runs.length > 1;
+
+/* --- small tools ------------------------------------------------------------------------------- */
+
+function element(tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes || {})) {
+        if (key === "style") node.style.cssText = value;
+        else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+        else if (value !== undefined) node.setAttribute(key, value);
+    }
+    node.append(...children.filter(child => child !== null && child !== undefined));
+    return node;
+}
+const swatch = r => element("span", {class: "swatch", style: `--c: var(${strobe.runVariable(r)})`});
+const runName = r => element("span", {class: "name"}, swatch(r), runs[r].name);
+const isNumber = x => x !== null && Number.isFinite(x);
+const minus = text => text.replace(/^-(?=\d)/, "−");
+const thousands = x => Math.round(x).toLocaleString("en-US");
+const setting = (run, key) => (run.settings.find(pair => pair[0] === key) || [])[1];
+const environment = (run, key) => (run.environment.find(pair => pair[0] === key) || [])[1];
+
+function bytes(x) {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = 0;
+    while (x >= 1024 && unit + 1 < units.length) { x /= 1024; unit++; }
+    return x.toFixed(unit ? 1 : 0) + " " + units[unit];
+}
+/* The spread is written as finely as the median. */
+const digits = x => x < 10 ? 3 : x < 100 ? 2 : x < 1000 ? 1 : 0;
+function section(title, lead, ...children) {
+    const node = element("section", {}, element("h2", {}, title), lead ? element("p", {class: "lead"}, lead) : null, ...children);
+    document.body.append(node);
+    return node;
+}
+function table(head, rows, kind) {
+    return element("div", {class: "scroll"}, element("table", {class: kind},
+        element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
+}
+const cell = (text, kind) => text === null || text === undefined
+    ? element("td", {class: (kind || "") + " none"}, "–") : element("td", {class: kind || ""}, minus(text));
+
+/* --- head -------------------------------------------------------------------------------------- */
+
+function setTheme(theme) {
+    document.documentElement.style.colorScheme = theme;
+    strobe.redrawAll();
+}
+function isDark() {
+    const scheme = document.documentElement.style.colorScheme;
+    return scheme ? scheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+/* A page from a file may have no storage: then the choice lasts as long as the page. */
+function remember(theme) { try { localStorage.setItem("strobe-theme", theme); } catch { /* none */ } }
+function remembered() { try { return localStorage.getItem("strobe-theme"); } catch { return null; } }
+
+/* Paper is light, and narrower than most windows: the canvases are drawn for it and back again. */
+function printing() {
+    let scheme = "";
+    const draw = (theme, width) => {
+        document.documentElement.style.colorScheme = theme;
+        for (const chart of strobe.charts) {
+            chart.host.style.width = width;
+            chart.graph.resize();
+        }
+        strobe.redrawAll();
+    };
+    addEventListener("beforeprint", () => {
+        scheme = document.documentElement.style.colorScheme;
+        draw("light", "17.5cm");
+    });
+    addEventListener("afterprint", () => draw(scheme, ""));
+}
+
+function masthead() {
+    const toggle = element("button", {
+        type: "button", title: "light or dark",
+        onclick: () => { const theme = isDark() ? "light" : "dark"; remember(theme); setTheme(theme); name(); },
+    });
+    const name = () => { toggle.textContent = isDark() ? "Light" : "Dark"; };
+    const asked = location.hash.slice(1);
+    const theme = asked === "dark" || asked === "light" ? asked : remembered();
+    if (theme === "dark" || theme === "light") document.documentElement.style.colorScheme = theme;
+    name();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { name(); strobe.redrawAll(); });
+    printing();
+    document.body.append(element("header", {class: "masthead"}, element("b", {}, "Strobe report"), toggle));
+}
+
+function heading() {
+    const title = element("h1");
+    if (runs.length > 3) title.append(runs.length + " runs");
+    else runs.forEach((run, r) => {
+        if (r) title.append(element("i", {}, r + 1 < runs.length ? ", " : " and "));
+        title.append(run.name);
+    });
+    document.body.append(title);
+    document.body.append(element("p", {class: "facts"}, ...facts().flatMap(fact => [" ", element("span", {}, fact)])));
+    if (data.verdict.length)
+        document.body.append(element("ul", {class: "verdict" + (runs.length > 3 ? " many" : "")}, ...data.verdict.map(text => element("li", {}, text.replace(/\(-/g, "(−")))));
+    if (data.notes.length)
+        document.body.append(element("ul", {class: "notes"}, ...data.notes.map(text => element("li", {}, text))));
+}
+
+/* What all runs share, in a line. */
+function facts() {
+    const shared = read => {
+        const values = new Set(runs.map(read));
+        return values.size === 1 ? [...values][0] : undefined;
+    };
+    const list = [];
+    const parameters = shared(run => run.plan.parameters);
+    if (isNumber(parameters)) list.push(thousands(parameters) + " parameters");
+    const layers = shared(run => setting(run, "n_layer")), heads = shared(run => setting(run, "n_head"));
+    const channels = shared(run => setting(run, "n_embd"));
+    if (layers && heads && channels) list.push(`${layers} layers, ${heads} heads, ${channels} channels`);
+    const dataset = shared(run => setting(run, "dataset"));
+    if (dataset) list.push(dataset);
+    const tokens = shared(run => run.plan.tokens_per_step);
+    if (isNumber(tokens)) list.push(thousands(tokens) + " tokens per step");
+    const machine = shared(run => {
+        const device = environment(run, "device");
+        return device && device !== "cpu" ? device : environment(run, "cpu");
+    });
+    if (machine) list.push(machine.trim());
+    const date = shared(run => (environment(run, "date") || "").slice(0, 10));
+    if (date) list.push(date);
+    return list;
+}
+
+/* --- tables ------------------------------------------------------------------------------------ */
+
+function differencesSection() {
+    if (!several) return;
+    const head = [element("th", {}, ""), ...runs.map((run, r) => element("th", {}, runName(r)))];
+    const rows = list => list.map(d => element("tr", {}, element("th", {class: "mono"}, d.key), ...d.values.map(v => cell(v, "mono"))));
+    const node = section("What differs", null);
+    if (data.settings.length) node.append(table(head, rows(data.settings), "plain"));
+    else node.append(element("p", {class: "lead"}, "All settings are the same."));
+    if (data.environment.length)
+        node.append(element("h3", {}, "and in the environment"), table(head.map(th => th.cloneNode(true)), rows(data.environment), "plain"));
+}
+
+function headlineSection() {
+    const columns = data.table.columns;
+    const head = columns.map(c => element("th", {class: c.is_number ? "number" : "", title: c.help}, c.title));
+    const rows = data.table.rows.map((cells, r) => element("tr", {}, ...cells.map((text, c) => {
+        if (columns[c].id === "run") return element("th", {}, runName(r));
+        return cell(columns[c].id === "speed" && text ? text.replace("x", "×") : text, columns[c].is_number ? "number" : "");
+    })));
+    section("In numbers", several ? "Speed and memory are held against the first run." : null, table(head, rows));
+}
+
+/* --- curves ------------------------------------------------------------------------------------ */
+
+function segments(choices, chosen, choose) {
+    const buttons = choices.map(([value, label]) => element("button", {
+        type: "button", "aria-pressed": value === chosen,
+        onclick: () => { buttons.forEach((b, i) => b.setAttribute("aria-pressed", choices[i][0] === value)); choose(value); },
+    }, label));
+    return element("span", {class: "segments"}, ...buttons);
+}
+
+/* A line under a chart: each run, what it is at the mouse, and a switch to hide it. */
+function readout(valuesAt, toggle) {
+    const values = runs.map(() => element("span", {class: "values"}));
+    const at = element("li", {class: "at"});
+    const items = runs.map((run, r) => element("li", {}, element("button", {
+        type: "button", "aria-pressed": "true", title: "show or hide",
+        onclick: event => {
+            const button = event.currentTarget, on = button.getAttribute("aria-pressed") !== "true";
+            button.setAttribute("aria-pressed", on);
+            toggle(r, on);
+        },
+    }, runName(r), values[r])));
+    const show = x => {
+        at.textContent = x === null ? "" : valuesAt(x, -1);
+        runs.forEach((run, r) => { values[r].textContent = valuesAt(x, r); });
+    };
+    show(null);
+    return {node: element("ul", {class: "readout"}, ...items, at), show};
+}
+
+function lossSection() {
+    const longest = Math.max(...runs.map(run => run.steps.iter.length));
+    const state = {axis: "iter", train: true, smoothing: longest > 60 ? .02 : 0, hidden: new Set()};
+    const host = element("div", {class: "chart", id: "loss"});
+    const timed = runs.every(run => run.steps.ms.some(isNumber));
+    const word = () => state.axis === "iter" ? "iteration" : "seconds of training";
+    const last = (kind, r, x) => {
+        const series = chart.series.find(s => s.name === r + "." + kind);
+        if (!series) return null;
+        const i = x === null ? series.x.length - 1 : strobe.lastBefore(series.x, x);
+        return i >= 0 && isNumber(series.y[i]) ? series.y[i].toFixed(4) : null;
+    };
+    let chart = {series: []};
+    const line = readout((x, r) => {
+        if (r < 0) return state.axis === "iter" ? "at iteration " + thousands(x) : "at " + x.toFixed(1) + " s";
+        const val = last("val", r, x), train = last("train", r, x);
+        return [val && "val " + val, train && "train " + train].filter(Boolean).join(", ");
+    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); });
+    const redraw = change => { chart.redraw(Object.assign({xlabel: word()}, change)); line.show(null); };
+    const smoothing = element("input", {
+        type: "range", min: 0, max: .1, step: .01, value: state.smoothing, "aria-label": "smoothing",
+        oninput: event => { state.smoothing = +event.target.value; redraw(); },
+    });
+    const controls = element("div", {class: "controls"},
+        timed ? segments([["iter", "Iterations"], ["seconds", "Time"]], "iter", axis => { state.axis = axis; redraw({dateWindow: null}); }) : null,
+        segments([[false, "Linear"], [true, "Logarithmic"]], false, log => redraw({logscale: log, valueRange: [null, null]})),
+        element("label", {}, element("input", {type: "checkbox", checked: "", onchange: event => { state.train = event.target.checked; redraw(); }}), "training loss"),
+        element("label", {}, "smoothing", smoothing));
+    const thinned = runs.filter(run => run.steps.stride > 1);
+    section("Loss", element("span", {},
+        element("i", {class: "curve-key"}), " validation, at each evaluation  ",
+        element("i", {class: "curve-key thin"}), " training, each step" + (several ? "; where curves lie on each other, the earlier run is the wider one" : "") +
+        (thinned.length ? `; a point is the mean of ${thinned[0].steps.stride} steps` : "")),
+        controls, host, line.node,
+        element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to see all."));
+    chart = strobe.chart(host, () => strobe.lossSeries(runs, state), {
+        xlabel: word(),
+        highlightCallback: (event, x) => line.show(x),
+        unhighlightCallback: () => line.show(null),
+    });
+    line.show(null);
+}
+
+function differenceSection() {
+    if (!several || !strobe.differenceSeries(runs).length) return;
+    const host = element("div", {class: "chart low", id: "difference"});
+    section("Difference of validation loss",
+        element("span", {}, "Each run minus ", runName(0), ", at the evaluations they share. Below the line is better."), host);
+    strobe.chart(host, () => strobe.differenceSeries(runs), {
+        xlabel: "iteration", underlayCallback: strobe.zeroLine, includeZero: true,
+    });
+}
+
+/* --- bars -------------------------------------------------------------------------------------- */
+
+function bars(title, rows) {
+    return element("div", {}, element("h3", {}, title), element("div", {class: "bars"}, ...rows));
+}
+const percent = (x, whole) => (100 * x / whole).toFixed(2) + "%";
+
+function bar(r, share, label, extra) {
+    return element("div", {class: "row"},
+        element("div", {class: "label", title: runs[r].name}, swatch(r), runs[r].name),
+        element("div", {class: "track", style: `--c: var(${strobe.runVariable(r)})`}, element("div", {class: "fill", style: `width: ${share}`}), ...(extra || [])),
+        element("div", {class: "value"}, ...label));
+}
+
+function speedSection() {
+    const known = runs.map((run, r) => r).filter(r => isNumber(runs[r].ms_median));
+    if (!known.length) return;
+    const fastest = Math.max(...known.map(r => runs[r].tokens_per_s || 0));
+    const slowest = Math.max(...known.map(r => runs[r].ms_median + (runs[r].ms_std || 0)));
+    const tokens = known.filter(r => isNumber(runs[r].tokens_per_s)).map(r => bar(r, percent(runs[r].tokens_per_s, fastest), [thousands(runs[r].tokens_per_s)]));
+    const times = known.map(r => {
+        const {ms_median: ms, ms_std: std} = runs[r];
+        const whisker = isNumber(std) ? [element("div", {class: "whisker", style: `left: ${percent(Math.max(ms - std, 0), slowest)}; width: ${percent(ms + std - Math.max(ms - std, 0), slowest)}`})] : [];
+        return bar(r, percent(ms, slowest), [ms.toFixed(digits(ms)), isNumber(std) ? element("small", {}, " ± " + std.toFixed(digits(ms))) : "", " ms"], whisker);
+    });
+    const node = section("Speed", "Median over the iterations without the first ones; the whisker is one standard deviation to each side.",
+        element("div", {class: "pair"}, bars("Tokens per second", tokens), bars("Time of an iteration", times)));
+    stepTimes(node);
+}
+
+/* The time of every step: warm-up and noise are seen, not averaged away. */
+function stepTimes(node) {
+    const host = element("div", {class: "chart low", id: "step-time"});
+    const all = runs.flatMap(run => run.steps.ms.filter(isNumber));
+    if (all.length < 3) return;
+    const limit = 2.5 * Math.max(...runs.map(run => run.ms_median || 0));
+    const above = all.filter(ms => ms > limit).length;
+    const top = Math.min(all.reduce((a, b) => Math.max(a, b), 0) * 1.08, limit);
+    node.append(element("h3", {}, "Every step, in milliseconds" + (above ? ` (${above} above the upper edge)` : "")), host);
+    strobe.chart(host, () => strobe.stepTimeSeries(runs), {xlabel: "iteration", valueRange: [0, top]});
+}
+
+const PARTS = [["weights", 1], ["gradients", .72], ["optimizer", .48], ["activations", .26]];
+
+function memorySection() {
+    const known = runs.map((run, r) => r).filter(r => isNumber(runs[r].plan.total));
+    if (!known.length) return;
+    const largest = Math.max(...known.flatMap(r => [runs[r].plan.total, runs[r].plan.peak || 0]));
+    const mix = (r, share) => `color-mix(in srgb, var(${strobe.runVariable(r)}) ${100 * share}%, var(--grid))`;
+    const rows = known.map(r => {
+        const plan = runs[r].plan, fill = element("div", {class: "fill", style: `width: ${percent(plan.total, largest)}; background: none`});
+        const parts = PARTS.filter(([key]) => isNumber(plan[key]));
+        for (const [key, share] of parts)
+            fill.append(element("i", {title: `${key}: ${bytes(plan[key])}`, style: `width: ${percent(plan[key], plan.total)}; background: ${mix(r, share)}`}));
+        const track = element("div", {class: "track"}, fill,
+            isNumber(plan.peak) ? element("div", {class: "peak", title: "measured peak: " + bytes(plan.peak), style: `left: min(${percent(plan.peak, largest)}, 100% - 2px)`}) : null);
+        const words = parts.map(([key]) => `${key} ${bytes(plan[key])}`);
+        if (isNumber(plan.peak)) words.push(`measured peak ${bytes(plan.peak)}`);
+        return element("div", {class: "row"},
+            element("div", {class: "label", title: runs[r].name}, swatch(r), runs[r].name), track,
+            element("div", {class: "value"}, bytes(plan.total)), element("div", {class: "parts"}, words.join(" · ")));
+    });
+    const grey = share => `background: color-mix(in srgb, var(--soft) ${100 * share}%, var(--grid))`;
+    const key = element("div", {class: "key"},
+        ...PARTS.map(([name, share]) => element("span", {}, element("i", {style: grey(share)}), name)),
+        known.some(r => isNumber(runs[r].plan.peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);
+    section("Memory", "What the plan needs, known before the first step.", element("div", {class: "bars"}, ...rows), key);
+}
+
+/* --- samples and details ----------------------------------------------------------------------- */
+
+function samplesSection() {
+    const known = runs.map((run, r) => r).filter(r => runs[r].samples && runs[r].samples.trim());
+    if (!known.length) return;
+    section(several ? "What they write" : "What it writes", "Text sampled at the end of the run.",
+        element("div", {class: "samples"}, ...known.map(r => element("figure", {},
+            element("figcaption", {}, runName(r)), element("pre", {tabindex: 0}, runs[r].samples.trim())))));
+}
+
+/* Keys of all runs, in the order of the first that has them; rows that differ are marked. */
+function pairsTable(kind, marked) {
+    const keys = [...new Set(runs.flatMap(run => run[kind].map(pair => pair[0])))];
+    const value = (run, key) => (run[kind].find(pair => pair[0] === key) || [])[1];
+    const differing = new Set(marked.map(d => d.key));
+    const head = [element("th", {}, ""), ...runs.map((run, r) => element("th", {}, runName(r)))];
+    return table(head, keys.map(key => element("tr", {class: differing.has(key) ? "differs" : ""},
+        element("th", {class: "mono"}, key), ...runs.map(run => cell(value(run, key), "mono")))), "plain");
+}
+
+const quoted = word => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'";
+
+function command(lines) {
+    const pre = element("pre", {}, lines.join("\n"));
+    const copy = element("button", {
+        type: "button",
+        onclick: async () => {
+            getSelection().selectAllChildren(pre);
+            try { await navigator.clipboard.writeText(pre.textContent); copy.textContent = "Copied"; } catch { copy.textContent = "Selected"; }
+        },
+    }, "Copy");
+    return element("div", {class: "command"}, pre, copy);
+}
+
+function detailsSection() {
+    const fold = (title, remark, content) => element("details", {}, element("summary", {}, title, element("small", {}, remark)), content);
+    const again = runs.filter(run => run.settings.length).map(run => `strobe train ${quoted(run.dir + "/config.conf")} --out_dir=${quoted(run.dir.replace(/\/+$/, "") + "-again")}`);
+    const node = section("To make it again", null,
+        command([...again, "strobe report " + runs.map(run => quoted(run.dir)).join(" ")]));
+    if (runs.some(run => run.settings.length))
+        node.append(fold("Settings", "all keys" + (several && data.settings.length ? ", those that differ marked" : ""), pairsTable("settings", data.settings)));
+    if (runs.some(run => run.environment.length))
+        node.append(fold("Environment", "machine, program, libraries", pairsTable("environment", data.environment)));
+}
+
+function footer() {
+    const last = runs[runs.length - 1], version = environment(last, "version"), commit = environment(last, "commit");
+    document.body.append(element("footer", {}, "Strobe" + (version ? " " + version : "") + (commit ? " (" + commit + ")" : "") +
+        ". This page contains all its data and loads nothing. Curves by dygraphs, MIT licence, whose notice is in the source of this page."));
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+masthead();
+heading();
+differencesSection();
+headlineSection();
+lossSection();
+differenceSection();
+speedSection();
+memorySection();
+samplesSection();
+detailsSection();
+footer();
+
+/* For the test that opens this page: which curves of each chart left marks on its canvas. */
+for (const chart of strobe.charts) chart.host.dataset.drawn = [...chart.drawn].join(" ");
+document.body.dataset.curves = strobe.charts.reduce((sum, chart) => sum + chart.drawn.size, 0);
+document.body.dataset.expected = strobe.charts.reduce((sum, chart) => sum + chart.series.length, 0);
+document.body.dataset.ready = "true";
+})();

@@ -1,0 +1,55 @@
+#include "train/evaluator.h"
+
+#include "base/log.h"
+#include "train/interrupt.h"
+
+#include <math.h>
+
+enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
+                           const struct plan_hooks *hooks, struct arena *a)
+{
+    const struct config *c = e->config;
+    int64_t B = c->data.batch_size, T = c->model.block_size;
+    *v = (struct evaluator){.engine = e, .batches = c->train.eval_iters};
+    if (hooks) v->hooks = *hooks;
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        TRY(loader_init(&v->loader[split], d, (enum split)split, RNG_EVAL_BATCH,
+                        (uint32_t)c->train.seed, B, T));
+    batch_init(&v->batch, B, T, a);
+    return ST_OK;
+}
+
+static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_loss)
+{
+    float loss;
+    TRY(batch_feed(&v->batch, l, v->engine, GRAPH_EVAL, 0));
+    TRY(plan_run(&v->engine->plan[GRAPH_EVAL], &v->hooks));
+    TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
+    if (!isfinite(loss))
+        return fail(ST_NUMERIC,
+                    "the loss of an evaluation is %g: run again with --check_nan=true to see which "
+                    "operator it comes from",
+                    (double)loss);
+    *ret_loss = (double)loss;
+    return ST_OK;
+}
+
+enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT])
+{
+    double sum[SPLIT_COUNT] = {0}, loss = 0;
+    struct progress progress;
+    progress_start(&progress, "  eval", 0, SPLIT_COUNT * v->batches);
+    for (int split = 0; split < SPLIT_COUNT; split++) {
+        struct loader *l = &v->loader[split];
+        l->next = iter * v->batches;
+        for (int64_t k = 0; k < v->batches; k++) {
+            if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+            TRY(one_batch(v, l, &loss));
+            sum[split] += loss;
+            progress_show(&progress, split * v->batches + k + 1, NULL);
+        }
+    }
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        ret_loss[split] = sum[split] / (double)v->batches;
+    return ST_OK;
+}

@@ -1,0 +1,25 @@
+/* facts.h - what the plans say about a training step before the first one is run. */
+#ifndef TRAIN_FACTS_H
+#define TRAIN_FACTS_H
+
+#include "train/engine.h"
+
+struct str;
+
+struct facts {
+    int64_t parameters;        /* as nanoGPT counts: without positions */
+    int64_t parameters_all;    /* with them */
+    int64_t sequences, tokens; /* of a step, all micro-steps together */
+    int64_t kernels;           /* of a step */
+    double flops, bytes;       /* of a step */
+    int64_t weights, gradients, optimizer, activations, total; /* bytes of memory */
+};
+
+/* Of an engine with the plans of training. */
+struct facts facts_of(const struct engine *e);
+/* A few lines for people, with the name and size of the data set. */
+void facts_print(const struct facts *f, struct str *s);
+/* plan.json; docs/FORMATS.md has it field by field. */
+void facts_print_json(const struct facts *f, struct str *s);
+
+#endif

@@ -1,0 +1,92 @@
+#include "train/learner.h"
+
+#include "train/lr.h"
+#include "train/weights.h"
+
+#include <math.h>
+
+const char *learner_backend(const struct config *c)
+{
+    BUG_IF(c->plan.device == DEVICE_CUDA, "config_check lets no GPU through");
+    return "cpu";
+}
+
+static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
+{
+    const struct config *c = l->config;
+    unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE | more;
+    if (c->train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
+    int64_t B = c->data.batch_size, T = c->model.block_size;
+    TRY(loader_init(&l->loader, &l->dataset, SPLIT_TRAIN, RNG_TRAIN_BATCH, (uint32_t)c->train.seed,
+                    B, T));
+    TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, kinds, learner_backend(c), a));
+    batch_init(&l->batch, B, T, a);
+    if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));
+    return weights_draw(&l->engine);
+}
+
+enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a)
+{
+    *l = (struct learner){.config = c};
+    TRY(dataset_open(&l->dataset, c->data.data_dir, c->data.dataset, a));
+    enum status st = open_parts(l, more, a);
+    if (st != ST_OK) learner_close(l);
+    return st;
+}
+
+void learner_close(struct learner *l)
+{
+    engine_close(&l->engine);
+    dataset_close(&l->dataset);
+}
+
+static enum status check_number(const char *what, double x)
+{
+    if (isfinite(x)) return ST_OK;
+    return fail(ST_NUMERIC,
+                "%s is %g: run again with --check_nan=true to see which operator it comes from",
+                what, x);
+}
+
+static enum status accumulate(struct learner *l, int64_t iter, double *ret_loss)
+{
+    int64_t n = l->config->train.gradient_accumulation_steps;
+    double sum = 0;
+    for (int64_t micro = 0; micro < n; micro++) {
+        enum graph_kind kind = micro ? GRAPH_MICRO_MORE : GRAPH_MICRO;
+        float loss;
+        l->loader.next = iter * n + micro;
+        TRY(batch_feed(&l->batch, &l->loader, &l->engine, kind, iter * n + micro));
+        TRY(plan_run(&l->engine.plan[kind], &l->hooks));
+        TRY(engine_read(&l->engine, kind, "loss", &loss, sizeof loss));
+        sum += (double)loss;
+    }
+    *ret_loss = sum / (double)n;
+    return check_number("the loss", *ret_loss);
+}
+
+static enum status update(struct learner *l, int64_t iter, double lr, double *ret_norm)
+{
+    const struct config_train *c = &l->config->train;
+    struct engine *e = &l->engine;
+    double t = (double)(iter + 1);
+    float rate = (float)lr, bias1 = (float)(1 - pow(c->beta1, t)),
+          bias2 = (float)(1 - pow(c->beta2, t)), norm;
+    TRY(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
+    TRY(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
+    TRY(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
+    TRY(plan_run(&e->plan[GRAPH_UPDATE], &l->hooks));
+    TRY(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
+    *ret_norm = (double)norm;
+    return check_number("the norm of the gradient", *ret_norm);
+}
+
+enum status learner_step(struct learner *l, int64_t iter, struct learner_step *ret_step)
+{
+    struct learner_step s = {.lr = lr_at(&l->config->train, iter)};
+    enum status st = accumulate(l, iter, &s.loss);
+    if (st == ST_OK) st = update(l, iter, s.lr, &s.grad_norm);
+    if (st != ST_OK) return fail_in(st, "iteration %lld", (long long)iter);
+    *ret_step = s;
+    return ST_OK;
+}

@@ -1,0 +1,39 @@
+/* learner.h - a data set, an engine, and the step that brings them together.
+ *
+ * A step is gradient_accumulation_steps micro-steps and one update. It is a function of the weights,
+ * the moments and the number of the iteration alone, and allocates nothing. */
+#ifndef TRAIN_LEARNER_H
+#define TRAIN_LEARNER_H
+
+#include "train/batch.h"
+#include "train/find_nan.h"
+
+struct learner {
+    const struct config *config;
+    struct dataset dataset;
+    struct engine engine;
+    /* private to learner.c */
+    struct loader loader;
+    struct batch batch;
+    struct plan_hooks hooks;
+};
+
+struct learner_step {
+    double loss;      /* before the update, the mean of the micro-steps */
+    double grad_norm; /* before clipping */
+    double lr;
+};
+
+/* Opens the data set of the configuration and an engine with the plans of training and those of `more`
+ * (a mask, 1 << kind); draws the weights. The configuration must outlive the learner. */
+enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a);
+void learner_close(struct learner *l);
+
+/* The update of iteration `iter`, counted from 0. A loss or a gradient norm that is no number is
+ * ST_NUMERIC and names the iteration; with check_nan, the operator too. */
+enum status learner_step(struct learner *l, int64_t iter, struct learner_step *ret_step);
+
+/* The name of the backend that the configuration asks for. */
+const char *learner_backend(const struct config *c);
+
+#endif

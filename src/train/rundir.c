@@ -1,0 +1,133 @@
+#include "train/rundir.h"
+
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MEMORY_ROWS = 20 }; /* of the memory map in plan.txt */
+
+static const char *const all_files[] = {"config.conf", "env.json",    "log.jsonl",
+                                        "plan.txt",    "plan.json",   "summary.json",
+                                        "samples.txt", "report.html", "vocabulary.json"};
+static const char *const last_files[] = {"summary.json", "samples.txt", "report.html"};
+
+static enum status path_of(const char *dir, const char *name, char path[1024])
+{
+    if (snprintf(path, 1024, "%s/%s", dir, name) < 1024) return ST_OK;
+    return fail(ST_IO, "%s/%s: the path is too long", dir, name);
+}
+
+bool rundir_has_run(const char *dir)
+{
+    char path[1024];
+    if (path_of(dir, "ckpt", path) == ST_OK && file_exists(path)) return true;
+    for (int i = 0; i < COUNT_OF(all_files); i++)
+        if (path_of(dir, all_files[i], path) == ST_OK && file_exists(path)) return true;
+    return false;
+}
+
+static enum status remove_files(const char *dir, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char path[1024];
+        TRY(path_of(dir, names[i], path));
+        if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
+            return fail(ST_IO, "%s: %s", path, strerror(errno));
+    }
+    return ST_OK;
+}
+
+enum status rundir_clear(const char *dir)
+{
+    char path[1024];
+    TRY(path_of(dir, "ckpt", path));
+    TRY(file_remove_dir(path));
+    return remove_files(dir, all_files, COUNT_OF(all_files));
+}
+
+enum status rundir_reopen(const char *dir)
+{
+    return remove_files(dir, last_files, COUNT_OF(last_files));
+}
+
+enum status rundir_write_text(const char *dir, const char *name, const char *text)
+{
+    char path[1024];
+    TRY(path_of(dir, name, path));
+    return file_write(path, text, (int64_t)strlen(text));
+}
+
+enum status rundir_write_config(const char *dir, const struct config *c)
+{
+    struct config kept = *c;
+    kept.train.init_from = INIT_SCRATCH;
+    struct str s = {0};
+    config_print(&kept, &s);
+    enum status st = rundir_write_text(dir, "config.conf", str_text(&s));
+    str_release(&s);
+    return st;
+}
+
+static void print_plans(const struct engine *e, struct str *s)
+{
+    static const enum graph_kind shown[] = {GRAPH_MICRO, GRAPH_UPDATE};
+    for (int i = 0; i < COUNT_OF(shown); i++) {
+        if (!e->built[shown[i]]) continue;
+        str_printf(s, "# %s\n", graph_kind_name(shown[i]));
+        plan_print(&e->plan[shown[i]], s);
+        str_append(s, "\n");
+    }
+    str_append(s, "# memory at its peak\n");
+    plan_print_memory(&e->plan[GRAPH_MICRO], MEMORY_ROWS, s);
+}
+
+enum status rundir_write_plan(const char *dir, const struct engine *e)
+{
+    struct facts f = facts_of(e);
+    struct str text = {0}, json = {0};
+    print_plans(e, &text);
+    facts_print_json(&f, &json);
+    enum status st = rundir_write_text(dir, "plan.txt", str_text(&text));
+    if (st == ST_OK) st = rundir_write_text(dir, "plan.json", str_text(&json));
+    str_release(&text);
+    str_release(&json);
+    return st;
+}
+
+/* JSON has no NaN and no infinity. */
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+void run_summary_print_json(const struct run_summary *s, struct str *out)
+{
+    json_t *object = json_pack(
+        "{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "v", 1, "iters",
+        (json_int_t)s->iters, "complete", s->complete, "seconds", number(s->seconds), "ms_median",
+        number(s->ms_median), "ms_std", number(s->ms_std), "tokens_per_s", number(s->tokens_per_s),
+        "final_train_loss", number(s->final_train_loss), "final_val_loss",
+        number(s->final_val_loss), "best_val_loss", number(s->best_val_loss), "best_iter",
+        (json_int_t)s->best_iter, "peak_rss", (json_int_t)s->peak_rss);
+    BUG_IF(!object, "the summary is no JSON");
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    str_printf(out, "%s\n", text);
+    free(text);
+    json_decref(object);
+}
+
+enum status rundir_write_summary(const char *dir, const struct run_summary *s)
+{
+    struct str text = {0};
+    run_summary_print_json(s, &text);
+    enum status st = rundir_write_text(dir, "summary.json", str_text(&text));
+    str_release(&text);
+    return st;
+}

@@ -1,0 +1,118 @@
+#include "train/runlog.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32 };
+
+/* The iteration of a line; -1 if it is no line of ours. */
+static int64_t iter_of(const char *line, int64_t bytes)
+{
+    json_t *o = json_loadb(line, (size_t)bytes, 0, NULL);
+    json_t *iter = json_object_get(o, "iter");
+    int64_t value = json_is_integer(iter) ? (int64_t)json_integer_value(iter) : -1;
+    json_decref(o);
+    return value;
+}
+
+/* The lines to keep go to `kept`. A cut last line is what a kill leaves and needs no word; a broken one
+ * before it does. */
+static void select_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
+                         int64_t first_iter)
+{
+    int broken = 0;
+    for (int64_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
+        if (!end) break;
+        int64_t n = end - (text + at) + 1;
+        int64_t iter = iter_of(text + at, n);
+        broken += iter < 0;
+        if (iter >= 0 && iter < first_iter) str_append_bytes(kept, text + at, n);
+        at += n;
+    }
+    if (broken) log_warning("%s: %d damaged lines are dropped", path, broken);
+}
+
+static enum status cut(const char *path, int64_t first_iter)
+{
+    if (!file_exists(path)) return ST_OK;
+    if (first_iter == 0) return file_write(path, "", 0);
+    struct arena scratch = {};
+    struct str kept = {};
+    char *text;
+    int64_t bytes;
+    enum status st = file_read(path, &scratch, &text, &bytes);
+    if (st == ST_OK) {
+        select_lines(&kept, path, text, bytes, first_iter);
+        if (kept.len != bytes) st = file_write(path, str_text(&kept), kept.len);
+    }
+    str_release(&kept);
+    arena_release(&scratch);
+    return st;
+}
+
+enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter)
+{
+    if (strlen(path) >= sizeof l->path) return fail(ST_USAGE, "%s: the path is too long", path);
+    TRY(cut(path, first_iter));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
+    l->fd = fd;
+    strcpy(l->path, path);
+    return ST_OK;
+}
+
+void runlog_close(struct runlog *l)
+{
+    close(l->fd);
+    l->fd = -1;
+}
+
+static enum status append(const struct runlog *l, const char *line, int n)
+{
+    BUG_IF(n < 0 || n >= LINE_BYTES, "a line of %d bytes", n);
+    for (int at = 0; at < n;) {
+        ssize_t written = write(l->fd, line + at, (size_t)(n - at));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return fail(ST_IO, "%s: %s", l->path, strerror(errno));
+        at += (int)written;
+    }
+    return ST_OK;
+}
+
+/* JSON has no infinity and no NaN. Nine digits give a float back exactly. */
+static const char *number(char buffer[NUMBER_BYTES], double x)
+{
+    snprintf(buffer, NUMBER_BYTES, isfinite(x) ? "%.9g" : "null", x);
+    return buffer;
+}
+
+enum status runlog_step(struct runlog *l, const struct runlog_step *s)
+{
+    char line[LINE_BYTES], loss[NUMBER_BYTES], lr[NUMBER_BYTES], norm[NUMBER_BYTES];
+    char ms[NUMBER_BYTES], rate[NUMBER_BYTES];
+    int n = snprintf(line, sizeof line,
+                     "{\"v\":%d,\"kind\":\"step\",\"iter\":%lld,\"loss\":%s,\"lr\":%s,"
+                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s}\n",
+                     RUNLOG_VERSION, (long long)s->iter, number(loss, s->loss), number(lr, s->lr),
+                     number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s));
+    return append(l, line, n);
+}
+
+enum status runlog_eval(struct runlog *l, const struct runlog_eval *e)
+{
+    char line[LINE_BYTES], train[NUMBER_BYTES], val[NUMBER_BYTES];
+    int n = snprintf(
+        line, sizeof line,
+        "{\"v\":%d,\"kind\":\"eval\",\"iter\":%lld,\"train_loss\":%s,\"val_loss\":%s}\n",
+        RUNLOG_VERSION, (long long)e->iter, number(train, e->train_loss), number(val, e->val_loss));
+    return append(l, line, n);
+}

@@ -1,0 +1,177 @@
+#include "train/trainer.h"
+
+#include "base/clock.h"
+#include "base/stats.h"
+#include "base/str.h"
+#include "train/interrupt.h"
+#include "train/sampler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+enum { WARM_UP = 5 }; /* steps that no median is taken of */
+
+/* --- the loop ---------------------------------------------------------------------------------- */
+
+static bool evaluation_due(const struct trainer *t)
+{
+    const struct config_train *c = &t->config->train;
+    return t->iter % c->eval_interval == 0 || t->iter == c->max_iters;
+}
+
+static enum status save(struct trainer *t)
+{
+    if (t->saved == t->iter) return ST_OK;
+    const struct config_train *c = &t->config->train;
+    struct checkpoint_state state = {
+        .iter = t->iter,
+        .seed = c->seed,
+        .best_val_loss = t->summary.best_val_loss,
+        .best_iter = t->summary.best_iter,
+        .train_batches = t->iter * c->gradient_accumulation_steps,
+        .eval_batches = t->iter * c->eval_iters,
+        .config = t->config_text,
+    };
+    TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.model.parameters, &state));
+    t->saved = t->iter;
+    return ST_OK;
+}
+
+static enum status evaluate(struct trainer *t)
+{
+    double loss[SPLIT_COUNT];
+    struct run_summary *s = &t->summary;
+    TRY(evaluator_run(&t->evaluator, t->iter, loss));
+    bool best = !(loss[SPLIT_VAL] >= s->best_val_loss);
+    if (best) {
+        s->best_val_loss = loss[SPLIT_VAL];
+        s->best_iter = t->iter;
+    }
+    s->final_train_loss = loss[SPLIT_TRAIN];
+    s->final_val_loss = loss[SPLIT_VAL];
+    log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
+             loss[SPLIT_VAL], best && t->iter > 0 ? ", the best yet" : "");
+    struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
+    TRY(runlog_eval(&t->log, &line));
+    return t->iter > 0 ? save(t) : ST_OK;
+}
+
+static enum status note(struct trainer *t, const struct learner_step *s, double ms)
+{
+    const struct config_train *c = &t->config->train;
+    int64_t done = t->iter - t->begun;
+    double tokens_per_s = (double)t->facts.tokens / ms * 1e3;
+    char detail[96], speed[32];
+    if (done < TRAINER_TIMED) t->step_ms[done] = ms;
+    if (t->iter % c->log_interval == 0) {
+        struct runlog_step line = {t->iter, s->loss, s->lr, s->grad_norm, ms, tokens_per_s};
+        TRY(runlog_step(&t->log, &line));
+    }
+    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s", s->loss,
+             str_thousands(speed, (int64_t)tokens_per_s));
+    progress_show(&t->progress, t->iter + 1, detail);
+    return ST_OK;
+}
+
+static enum status stop(struct trainer *t)
+{
+    TRY(save(t));
+    const char *dir = t->config->train.out_dir;
+    return fail(ST_INTERRUPTED,
+                "stopped after %lld of %lld iterations and saved; go on with\n"
+                "  strobe train %s --init_from=resume",
+                (long long)t->iter, (long long)t->config->train.max_iters, dir);
+}
+
+static enum status loop(struct trainer *t)
+{
+    for (;; t->iter++) {
+        enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
+        if (st == ST_OK && t->iter == t->config->train.max_iters) return ST_OK;
+        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop(t);
+        TRY(st);
+        int64_t before_ns = clock_ns();
+        struct learner_step s;
+        TRY(learner_step(&t->learner, t->iter, &s));
+        TRY(note(t, &s, clock_ms(before_ns, clock_ns())));
+    }
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+static int64_t peak_rss(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
+}
+
+static void summarize(struct trainer *t)
+{
+    struct run_summary *s = &t->summary;
+    int64_t done = t->iter - t->begun, n = done < TRAINER_TIMED ? done : TRAINER_TIMED;
+    int64_t skip = n / 4 < WARM_UP ? n / 4 : WARM_UP;
+    struct stats ms = stats_of(t->step_ms + skip, (int)(n - skip));
+    s->iters = t->iter;
+    s->seconds = t->begun ? NAN : (double)(clock_ns() - t->start_ns) * 1e-9;
+    s->ms_median = ms.n ? ms.median : NAN;
+    s->ms_std = ms.n > 1 ? ms.std : NAN;
+    s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
+    s->peak_rss = peak_rss();
+}
+
+/* A text as this model writes it now; the prompt is the configured one where the data set knows it. */
+static enum status sample_text(struct trainer *t, struct str *s)
+{
+    enum { LENGTH = 300 };
+    const struct config *c = t->config;
+    const struct vocabulary *v = &t->learner.dataset.vocabulary;
+    struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
+                                true};
+    struct sampler sampler;
+    int32_t first = 0, *prompt = &first, token;
+    int64_t n = 1;
+    if (vocabulary_encode(v, c->sample.start, t->arena, &prompt, &n) != ST_OK || n == 0) {
+        prompt = &first;
+        n = 1;
+    }
+    sampler_init(&sampler, &t->learner.engine, &o, t->arena);
+    sampler_start(&sampler, 0, prompt, n);
+    for (int64_t i = 0; i < n; i++) str_append(s, vocabulary_text(v, prompt[i]));
+    for (int i = 0; i < LENGTH; i++) {
+        TRY(sampler_next(&sampler, &token));
+        str_append(s, vocabulary_text(v, token));
+    }
+    str_append(s, "\n");
+    return ST_OK;
+}
+
+static enum status write_samples(struct trainer *t)
+{
+    struct str s = {0};
+    enum status st = sample_text(t, &s);
+    if (st == ST_OK) st = rundir_write_text(t->config->train.out_dir, "samples.txt", str_text(&s));
+    str_release(&s);
+    return st;
+}
+
+enum status trainer_run(struct trainer *t)
+{
+    t->start_ns = clock_ns();
+    progress_start(&t->progress, "train", t->iter, t->config->train.max_iters);
+    interrupt_catch();
+    enum status st = loop(t);
+    interrupt_release();
+    progress_end(&t->progress);
+    summarize(t);
+    t->summary.complete = st == ST_OK;
+    if (st == ST_OK) st = write_samples(t);
+    /* A failure that has words already keeps them. */
+    if (st == ST_OK) return rundir_write_summary(t->config->train.out_dir, &t->summary);
+    char words[2048];
+    snprintf(words, sizeof words, "%s", fail_message());
+    if (rundir_write_summary(t->config->train.out_dir, &t->summary) != ST_OK)
+        log_warning("%s", fail_message());
+    return fail(st, "%s", words);
+}

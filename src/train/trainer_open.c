@@ -1,0 +1,154 @@
+/* How a run begins: in an empty directory, in the place of an older run, or where one was left. */
+#include "train/trainer.h"
+
+#include "base/file.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "train/environment.h"
+#include "train/weights.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Keys that make a run what it is: with another value its checkpoints mean nothing. */
+static const char *const fixed_keys[] = {"n_layer", "n_head", "n_embd",    "block_size", "bias",
+                                         "gelu",    "seed",   "pad_vocab", "dataset"};
+
+struct differences {
+    const char *dir;
+    enum status st;
+};
+
+static void compare_key(void *user, const char *key, const char *before, const char *now)
+{
+    struct differences *d = user;
+    for (int i = 0; i < COUNT_OF(fixed_keys); i++)
+        if (!strcmp(key, fixed_keys[i]) && d->st == ST_OK)
+            d->st = fail(ST_USAGE,
+                         "the run in %s has %s = %s, not %s: go on with that, or start another run "
+                         "with another --out_dir",
+                         d->dir, key, before, now);
+    if (d->st == ST_OK && strcmp(key, "init_from") != 0 && strcmp(key, "out_dir") != 0)
+        log_info("goes on with %s = %s; until now it was %s", key, now, before);
+}
+
+static enum status check_same_run(const struct config *c, struct arena *a)
+{
+    const char *dir = c->train.out_dir, *path = arena_printf(a, "%s/config.conf", dir);
+    if (!file_exists(path)) return ST_OK; /* the shapes in the checkpoint are compared anyway */
+    struct config before;
+    config_init(&before);
+    TRY(config_read(&before, path, a));
+    struct differences d = {dir, ST_OK};
+    config_diff(&before, c, compare_key, &d);
+    return d.st;
+}
+
+/* What the directory holds and what was asked for must fit; nothing is changed yet. */
+static enum status check_dir(const struct config *c, bool overwrite, struct arena *a)
+{
+    const char *dir = c->train.out_dir;
+    bool has_run = rundir_has_run(dir), resumes = c->train.init_from == INIT_RESUME;
+    if (has_run && resumes) return check_same_run(c, a);
+    if (resumes)
+        return fail(ST_USAGE,
+                    "there is no run in %s to go on with: start one without --init_from=resume",
+                    dir);
+    if (has_run && !overwrite)
+        return fail(ST_USAGE,
+                    "%s holds a run already: go on with it (--init_from=resume), choose another "
+                    "--out_dir, or replace it (--overwrite)",
+                    dir);
+    return ST_OK;
+}
+
+static enum status load_last(struct trainer *t)
+{
+    const struct config_train *c = &t->config->train;
+    struct checkpoint found;
+    if (!checkpoint_find_last(c->out_dir, t->arena, &found)) {
+        if (checkpoint_exists(c->out_dir))
+            return fail(ST_FORMAT,
+                        "no checkpoint in %s/ckpt is whole: replace the run (--overwrite)",
+                        c->out_dir);
+        log_info("%s has no checkpoint yet: the run begins anew", c->out_dir);
+        return ST_OK;
+    }
+    if (found.state.iter > c->max_iters)
+        return fail(ST_USAGE,
+                    "the run in %s has made %lld iterations already: give it a --max_iters of no "
+                    "less",
+                    c->out_dir, (long long)found.state.iter);
+    TRY(checkpoint_load(&found, t->tensors, t->learner.engine.model.parameters));
+    t->iter = t->begun = t->saved = found.state.iter;
+    t->summary.best_val_loss = found.state.best_val_loss;
+    t->summary.best_iter = found.state.best_iter;
+    log_info("goes on from %s", found.path);
+    return ST_OK;
+}
+
+/* With the names of the tokens beside it, a run can write text where its data set is not. */
+static enum status keep_vocabulary(const struct config *c, struct arena *a)
+{
+    const char *path = arena_printf(a, "%s/%s/meta.json", c->data.data_dir, c->data.dataset);
+    char *text;
+    int64_t bytes;
+    TRY(file_read(path, a, &text, &bytes));
+    return rundir_write_text(c->train.out_dir, "vocabulary.json", text);
+}
+
+static enum status write_dir(struct trainer *t, const struct environment *environment)
+{
+    const char *dir = t->config->train.out_dir;
+    TRY(rundir_write_config(dir, t->config));
+    TRY(keep_vocabulary(t->config, t->arena));
+    TRY(rundir_write_plan(dir, &t->learner.engine));
+    if (environment)
+        TRY(environment_write(environment, arena_printf(t->arena, "%s/env.json", dir)));
+    return runlog_open(&t->log, arena_printf(t->arena, "%s/log.jsonl", dir), t->iter);
+}
+
+static enum status begin(struct trainer *t, const struct environment *environment)
+{
+    const struct config *c = t->config;
+    const char *dir = c->train.out_dir;
+    struct learner *l = &t->learner;
+    TRY(evaluator_init(&t->evaluator, &l->engine, &l->dataset, &l->hooks, t->arena));
+    t->facts = facts_of(&l->engine);
+    t->tensors = weights_tensors(&l->engine, t->arena);
+    TRY(file_make_dirs(dir));
+    if (c->train.init_from == INIT_RESUME) {
+        TRY(load_last(t));
+        TRY(rundir_reopen(dir));
+    } else {
+        TRY(rundir_clear(dir));
+    }
+    int64_t left = c->train.max_iters - t->iter;
+    t->step_ms = ARENA_NEW(t->arena, double, (left < TRAINER_TIMED ? left : TRAINER_TIMED) + 1);
+    return write_dir(t, environment);
+}
+
+enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
+                         struct arena *a)
+{
+    *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1};
+    t->summary = (struct run_summary){
+        .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
+    struct str text = {0};
+    config_print(c, &text);
+    t->config_text = arena_strdup(a, str_text(&text));
+    str_release(&text);
+    threads_set(c->plan.threads);
+    TRY(check_dir(c, o->overwrite, a));
+    unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
+    TRY(learner_open(&t->learner, c, more, a));
+    enum status st = begin(t, o->environment);
+    if (st != ST_OK) trainer_close(t);
+    return st;
+}
+
+void trainer_close(struct trainer *t)
+{
+    if (t->log.fd >= 0) runlog_close(&t->log);
+    learner_close(&t->learner);
+}

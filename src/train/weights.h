@@ -1,0 +1,14 @@
+/* weights.h - the parameters and moments of an engine, drawn anew or shared with a checkpoint. */
+#ifndef TRAIN_WEIGHTS_H
+#define TRAIN_WEIGHTS_H
+
+#include "train/checkpoint.h"
+#include "train/engine.h"
+
+/* Draws initial weights; moments become zero. */
+enum status weights_draw(struct engine *e);
+/* A row for each parameter, pointing into the engine's own memory; moments are NULL where the engine
+ * has no GRAPH_UPDATE. */
+struct checkpoint_tensor *weights_tensors(const struct engine *e, struct arena *a);
+
+#endif

@@ -1,0 +1,185 @@
+#include "base/file.h"
+
+#include "../support/workdir.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static int make(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int unmake(void **state)
+{
+    (void)state;
+    workdir_close();
+    return 0;
+}
+
+static int entries(void)
+{
+    int n = 0;
+    DIR *d = opendir(workdir_path("."));
+    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void test_write_and_read(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    char *data;
+    int64_t size;
+    const char *path = workdir_path("x.bin");
+    assert_false(file_exists(path));
+    assert_int_equal(file_write(path, "a\0b", 3), ST_OK);
+    assert_true(file_exists(path));
+    assert_false(file_is_dir(path));
+    assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
+    assert_int_equal(size, 3);
+    assert_memory_equal(data, "a\0b\0", 4);
+    assert_int_equal(file_write(path, "", 0), ST_OK); /* replaces */
+    assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
+    assert_int_equal(size, 0);
+    assert_int_equal(entries(), 1);
+    arena_release(&a);
+}
+
+/* /proc says that its files have no bytes; 20000 bytes of a status need several reads to grow. */
+static void test_read_what_has_no_size(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    char *data;
+    int64_t size;
+    assert_int_equal(file_read("/proc/self/smaps", &a, &data, &size), ST_OK);
+    assert_true(size > 8192);
+    assert_int_equal(strlen(data), size);
+    arena_release(&a);
+}
+
+static void test_failures_name_the_path(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    char *data;
+    void *map;
+    int64_t size = 77;
+    const char *missing = workdir_path("missing");
+    assert_int_equal(file_read(missing, &a, &data, &size), ST_IO);
+    assert_non_null(strstr(fail_message(), missing));
+    assert_non_null(strstr(fail_message(), "No such file"));
+    assert_int_equal(size, 77);
+    assert_int_equal(file_read(workdir_path("."), &a, &data, &size), ST_IO);
+    assert_int_equal(file_map(missing, &map, &size), ST_IO);
+    assert_int_equal(file_map(workdir_text("empty", ""), &map, &size), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "empty"));
+    assert_int_equal(file_write(workdir_path("no/such/dir"), "x", 1), ST_IO);
+    arena_release(&a);
+}
+
+static void test_map(void **state)
+{
+    (void)state;
+    void *map;
+    int64_t size;
+    assert_int_equal(file_map(workdir_text("m", "mapped"), &map, &size), ST_OK);
+    assert_int_equal(size, 6);
+    assert_memory_equal(map, "mapped", 6);
+    file_unmap(map, size);
+}
+
+static void test_directories(void **state)
+{
+    (void)state;
+    assert_int_equal(file_make_dirs(workdir_path("a//b/c/")), ST_OK);
+    assert_true(file_is_dir(workdir_path("a/b/c")));
+    assert_int_equal(file_make_dirs(workdir_path("a/b/c")), ST_OK);
+    workdir_text("a/b/c/f", "x");
+    workdir_text("kept", "x");
+    assert_int_equal(symlink(workdir_path("kept"), workdir_path("a/link")), 0);
+    assert_int_equal(file_make_dirs(workdir_path("kept/d")), ST_IO);
+    assert_int_equal(file_remove_dir(workdir_path("kept")), ST_IO);
+    assert_int_equal(file_remove_dir(workdir_path("a")), ST_OK);
+    assert_false(file_exists(workdir_path("a")));
+    assert_true(file_exists(workdir_path("kept"))); /* a link is removed, not what it points at */
+    assert_int_equal(file_remove_dir(workdir_path("a")), ST_OK);
+}
+
+static void test_writer_is_all_or_nothing(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct file_writer w;
+    char *data;
+    int64_t size;
+    const char *path = workdir_text("w", "old");
+    assert_int_equal(file_writer_open(&w, path), ST_OK);
+    fprintf(w.stream, "new");
+    fflush(w.stream);
+    assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
+    assert_string_equal(data, "old");
+    file_writer_discard(&w);
+    assert_int_equal(entries(), 1);
+
+    assert_int_equal(file_writer_open(&w, path), ST_OK);
+    fprintf(w.stream, "new");
+    assert_int_equal(file_writer_commit(&w), ST_OK);
+    file_writer_discard(&w); /* after a commit: nothing */
+    assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
+    assert_string_equal(data, "new");
+    assert_int_equal(entries(), 1);
+    arena_release(&a);
+}
+
+/* A limit on file sizes stands for a full disk: early writes reach the system and are refused there. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    static char large[1 << 20];
+    struct arena a = {0};
+    char *data;
+    int64_t size;
+    const char *path = workdir_text("w", "old");
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum status st = file_write(path, large, sizeof large);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(st, ST_IO);
+    assert_non_null(strstr(fail_message(), path));
+    assert_null(strstr(fail_message(), "Success"));
+    assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
+    assert_string_equal(data, "old");
+    assert_int_equal(entries(), 1);
+    arena_release(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_write_and_read, make, unmake),
+        cmocka_unit_test_setup_teardown(test_read_what_has_no_size, make, unmake),
+        cmocka_unit_test_setup_teardown(test_failures_name_the_path, make, unmake),
+        cmocka_unit_test_setup_teardown(test_map, make, unmake),
+        cmocka_unit_test_setup_teardown(test_directories, make, unmake),
+        cmocka_unit_test_setup_teardown(test_writer_is_all_or_nothing, make, unmake),
+        cmocka_unit_test_setup_teardown(test_full_disk, make, unmake),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

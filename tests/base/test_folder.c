@@ -1,0 +1,104 @@
+#include "base/folder.h"
+
+#include "../support/workdir.h"
+#include "base/arena.h"
+#include "base/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int set_up(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    workdir_close();
+    return 0;
+}
+
+static void write_in(const struct folder_writer *w, const char *text)
+{
+    char path[2048];
+    snprintf(path, sizeof path, "%s/file", w->temporary);
+    workdir_write(path, text, (int64_t)strlen(text));
+}
+
+static void test_appears_on_commit(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    assert_int_equal(folder_writer_open(&w, workdir_path("a/b/c/")), ST_OK);
+    write_in(&w, "1");
+    assert_false(file_exists(workdir_path("a/b/c")));
+    assert_int_equal(folder_writer_commit(&w), ST_OK);
+    assert_int_equal(workdir_size(workdir_path("a/b/c/file")), 1);
+    assert_false(file_exists(workdir_path("a/b/c.tmp")));
+}
+
+static void test_replaces_whole(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    assert_int_equal(file_make_dirs(workdir_path("a")), ST_OK);
+    workdir_write(workdir_path("a/old"), "x", 1);
+    assert_int_equal(file_make_dirs(workdir_path("a.tmp")), ST_OK);
+    workdir_write(workdir_path("a.tmp/of_a_killed_writer"), "x", 1);
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    write_in(&w, "22");
+    assert_true(file_exists(workdir_path("a/old")));
+    assert_int_equal(folder_writer_commit(&w), ST_OK);
+    assert_false(file_exists(workdir_path("a/old")));
+    assert_false(file_exists(workdir_path("a/of_a_killed_writer")));
+    assert_int_equal(workdir_size(workdir_path("a/file")), 2);
+    assert_false(file_exists(workdir_path("a.tmp")));
+}
+
+static void test_discard_keeps_the_old_and_the_words(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    assert_int_equal(file_make_dirs(workdir_path("a")), ST_OK);
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    write_in(&w, "1");
+    assert_int_equal((fail)(ST_IO, "the words"), ST_IO); /* cmocka has a macro of that name */
+    folder_writer_discard(&w);
+    assert_string_equal(fail_message(), "the words");
+    assert_true(file_exists(workdir_path("a")));
+    assert_false(file_exists(workdir_path("a/file")));
+    assert_false(file_exists(workdir_path("a.tmp")));
+}
+
+static void test_a_file_in_the_way_is_said(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    workdir_write(workdir_path("a"), "x", 1);
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    assert_int_equal(folder_writer_commit(&w), ST_IO);
+    assert_non_null(strstr(fail_message(), "is no folder"));
+    assert_int_equal(workdir_size(workdir_path("a")), 1);
+    assert_false(file_exists(workdir_path("a.tmp")));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_appears_on_commit),
+        TEST(test_replaces_whole),
+        TEST(test_discard_keeps_the_old_and_the_words),
+        TEST(test_a_file_in_the_way_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

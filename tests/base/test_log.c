@@ -1,0 +1,164 @@
+#include "base/log.h"
+
+#include "../support/capture.h"
+#include "base/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static void test_levels(void **state)
+{
+    (void)state;
+    assert_int_equal(log_level_shown(), LOG_INFO);
+    stderr_capture();
+    log_warning("w%d", 1);
+    log_info("i%d", 2);
+    log_debug("d%d", 3);
+    log_set_level(LOG_ERROR);
+    log_warning("unseen");
+    log_set_level(LOG_DEBUG);
+    log_debug("d%d", 4);
+    log_set_level(LOG_INFO);
+    assert_string_equal(stderr_release(), "strobe: warning: w1\ni2\ndebug: d4\n");
+}
+
+/* Time is moved back instead of waited for. */
+static void age(struct progress *p, double seconds)
+{
+    p->start_ns -= (int64_t)(seconds * 1e9);
+    p->shown_ns -= (int64_t)(seconds * 1e9);
+}
+
+static void test_plain_lines(void **state)
+{
+    (void)state;
+    struct progress p;
+    stderr_capture();
+    progress_start(&p, "train", 100, 200);
+    progress_show(&p, 110, "loss 4.1"); /* too early */
+    age(&p, 6);
+    progress_show(&p, 120, "loss 4.0"); /* 20 in 6 s, 80 to go: 24 s */
+    progress_show(&p, 121, "unseen");
+    progress_show(&p, 200, "loss 3.9"); /* the last one, always */
+    progress_end(&p);
+    assert_string_equal(stderr_release(), "train 120/200  60 %  loss 4.0  24 s left\n"
+                                          "train 200/200 100 %  loss 3.9\n");
+}
+
+static void test_short_work_says_nothing(void **state)
+{
+    (void)state;
+    struct progress p;
+    stderr_capture();
+    progress_start(&p, "train", 0, 2);
+    progress_show(&p, 1, "");
+    progress_show(&p, 2, "");
+    progress_end(&p);
+    assert_string_equal(stderr_release(), "");
+}
+
+static void test_long_times_and_unknown_totals(void **state)
+{
+    (void)state;
+    struct progress p;
+    stderr_capture();
+    progress_start(&p, "a", 0, 1000);
+    age(&p, 10);
+    progress_show(&p, 1, NULL); /* 9990 s */
+    progress_start(&p, "b", 0, 13);
+    age(&p, 10);
+    progress_show(&p, 1, NULL); /* 120 s */
+    progress_start(&p, "c", 0, 0);
+    age(&p, 10);
+    progress_show(&p, 77, NULL);
+    log_set_level(LOG_WARNING);
+    age(&p, 10);
+    progress_show(&p, 78, NULL);
+    log_set_level(LOG_INFO);
+    assert_string_equal(stderr_release(), "a 1/1000   0 %  2 h 46 min left\n"
+                                          "b 1/13   8 %  2 min 00 s left\n"
+                                          "c 77\n");
+}
+
+/* Reads until the text ends so, or nothing came for two seconds. */
+static void read_until(int fd, const char *end, char *text, size_t size)
+{
+    size_t n = 0;
+    struct pollfd waiting = {.fd = fd, .events = POLLIN};
+    while (n + 1 < size && poll(&waiting, 1, 2000) == 1) {
+        ssize_t more = read(fd, text + n, size - 1 - n);
+        if (more <= 0) break;
+        n += (size_t)more;
+        if (n >= strlen(end) && !memcmp(text + n - strlen(end), end, strlen(end))) break;
+    }
+    text[n] = '\0';
+}
+
+/* Runs on a pseudo terminal of 70 columns: what a person sees. */
+static void test_terminal(void **state)
+{
+    (void)state;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0) {
+        print_message("no pseudo terminals here: not tested\n");
+        skip();
+    }
+    assert_int_equal(grantpt(master), 0);
+    assert_int_equal(unlockpt(master), 0);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(slave >= 0);
+    struct winsize size = {.ws_row = 24, .ws_col = 70};
+    assert_int_equal(ioctl(slave, TIOCSWINSZ, &size), 0);
+    int before = dup(STDERR_FILENO);
+    fflush(stderr);
+    dup2(slave, STDERR_FILENO);
+
+    struct progress p;
+    progress_start(&p, "train", 0, 48);
+    progress_show(&p, 1, "unseen"); /* within a tenth of a second */
+    age(&p, 1);
+    progress_show(&p, 12, "loss 2.0");
+    log_info("a message");
+    age(&p, 1);
+    progress_show(&p, 24, "a detail that is much too long to fit into seventy columns");
+    progress_show(&p, 48, "done");
+    progress_end(&p);
+    log_info("after");
+
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    char text[4096];
+    read_until(master, "after\r\n", text, sizeof text);
+    close(slave);
+    close(master);
+    assert_string_equal(
+        text, "\rtrain [======>                 ] 12/48  25 %  loss 2.0  3 s left\033[K"
+              "\r\033[Ka message\r\n"
+              "\rtrain [============>           ] 24/48  50 %  a detail that is much t\033[K"
+              "\rtrain [========================] 48/48 100 %  done\033[K\r\n"
+              "after\r\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_plain_lines),
+        cmocka_unit_test(test_short_work_says_nothing),
+        cmocka_unit_test(test_long_times_and_unknown_totals),
+        cmocka_unit_test(test_terminal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

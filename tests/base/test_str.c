@@ -1,0 +1,88 @@
+#include "base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static void test_append(void **state)
+{
+    (void)state;
+    struct str s = {0};
+    assert_string_equal(str_text(&s), "");
+    str_printf(&s, "%d-%s", 42, "x");
+    str_append(&s, "|");
+    str_append_bytes(&s, "abcdef", 3);
+    str_append_bytes(&s, NULL, 0);
+    assert_string_equal(str_text(&s), "42-x|abc");
+    assert_int_equal(s.len, 8);
+    str_clear(&s);
+    assert_string_equal(str_text(&s), "");
+    str_append(&s, "again");
+    assert_string_equal(str_text(&s), "again");
+    str_release(&s);
+    assert_null(s.data);
+}
+
+static void test_grows(void **state)
+{
+    (void)state;
+    struct str s = {0};
+    for (int i = 0; i < 5000; i++) str_printf(&s, "%04d,", i);
+    assert_int_equal(s.len, 25000);
+    assert_int_equal(strlen(s.data), 25000);
+    assert_memory_equal(s.data + 5 * 4321, "4321,", 5);
+    str_release(&s);
+}
+
+static void test_thousands(void **state)
+{
+    (void)state;
+    char b[32];
+    assert_string_equal(str_thousands(b, 0), "0");
+    assert_string_equal(str_thousands(b, 999), "999");
+    assert_string_equal(str_thousands(b, 1000), "1,000");
+    assert_string_equal(str_thousands(b, 1234567), "1,234,567");
+    assert_string_equal(str_thousands(b, -123), "-123");
+    assert_string_equal(str_thousands(b, -123456), "-123,456");
+    assert_string_equal(str_thousands(b, INT64_MIN), "-9,223,372,036,854,775,808");
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    char b[32];
+    assert_string_equal(str_bytes(b, 0), "0 B");
+    assert_string_equal(str_bytes(b, 1023), "1023 B");
+    assert_string_equal(str_bytes(b, 1024), "1.0 KiB");
+    assert_string_equal(str_bytes(b, 1536), "1.5 KiB");
+    assert_string_equal(str_bytes(b, 1024 * 1024 - 1), "1.0 MiB");
+    assert_string_equal(str_bytes(b, 3.25 * 1024 * 1024 * 1024), "3.2 GiB");
+    assert_string_equal(str_bytes(b, -2048), "-2.0 KiB");
+}
+
+static void test_distance(void **state)
+{
+    (void)state;
+    assert_int_equal(str_distance("", ""), 0);
+    assert_int_equal(str_distance("", "abc"), 3);
+    assert_int_equal(str_distance("abc", ""), 3);
+    assert_int_equal(str_distance("train", "train"), 0);
+    assert_int_equal(str_distance("trian", "train"), 2);
+    assert_int_equal(str_distance("kitten", "sitting"), 3);
+    assert_int_equal(str_distance("sitting", "kitten"), 3);
+    assert_int_equal(str_distance("batchsize", "batch_size"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_append),    cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_thousands), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_distance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+#include "config/config.h"
+
+#include "../support/workdir.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "config/fields.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glob.h>
+#include <jansson.h>
+#include <string.h>
+
+static struct config c;
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    workdir_open();
+    config_init(&c);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    workdir_close();
+    arena_release(&arena);
+    return 0;
+}
+
+static enum status read_text(const char *text)
+{
+    return config_read(&c, workdir_text("x.conf", text), &arena);
+}
+
+/* The failure is the path of x.conf and then `rest`: ":3: there is no key ...". */
+static void assert_refused(const char *text, const char *rest)
+{
+    assert_int_equal(read_text(text), ST_USAGE);
+    const char *path = workdir_path("x.conf");
+    assert_memory_equal(fail_message(), path, strlen(path));
+    assert_string_equal(fail_message() + strlen(path), rest);
+}
+
+static void assert_not_set(const char *text, const char *sentence)
+{
+    assert_int_equal(config_set(&c, text, &arena), ST_USAGE);
+    assert_string_equal(fail_message(), sentence);
+}
+
+static void test_defaults_are_nanogpts(void **state)
+{
+    (void)state;
+    assert_int_equal(c.model.n_layer, 12);
+    assert_int_equal(c.model.n_embd, 768);
+    assert_int_equal(c.model.block_size, 1024);
+    assert_false(c.model.bias);
+    assert_string_equal(c.data.data_dir, "data");
+    assert_int_equal(c.data.batch_size, 12);
+    assert_int_equal(c.train.gradient_accumulation_steps, 1);
+    assert_float_equal(c.train.learning_rate, 6e-4, 0);
+    assert_float_equal(c.train.min_lr, 6e-5, 0);
+    assert_float_equal(c.train.beta2, 0.95, 0);
+    assert_int_equal(c.train.max_iters, 600000);
+    assert_int_equal(c.train.seed, 1337);
+    assert_true(c.train.decay_lr);
+    assert_int_equal(c.plan.fusion, FUSION_FULL);
+    assert_true(c.plan.flash);
+    assert_true(c.plan.reuse);
+    assert_string_equal(c.sample.start, "\n");
+    assert_int_equal(c.sample.top_k, 200);
+    assert_int_equal(config_check(&c), ST_OK);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    assert_int_equal(read_text("# a comment\n"
+                               "\n"
+                               "  n_layer=3 # behind a value\n"
+                               "n_embd\t=\t96\r\n"
+                               "learning_rate = 1e-3\n"
+                               "bias = True\n"
+                               "dtype = 'float32'\n"
+                               "gelu = tanh\n"
+                               "pad_vocab = 64\n"
+                               "dataset = not#a comment # but this\n"
+                               "flash = false"),
+                     ST_OK);
+    assert_int_equal(c.model.n_layer, 3);
+    assert_int_equal(c.model.n_embd, 96);
+    assert_float_equal(c.train.learning_rate, 1e-3, 0);
+    assert_true(c.model.bias);
+    assert_int_equal(c.model.gelu, GELU_TANH);
+    assert_int_equal(c.model.pad_vocab, 64);
+    assert_string_equal(c.data.dataset, "not#a comment");
+    assert_false(c.plan.flash);
+    assert_int_equal(c.model.n_head, 12);
+}
+
+static void test_quotes_and_escapes(void **state)
+{
+    (void)state;
+    assert_int_equal(read_text("start = \"a\\n# \\\"b\\\" \\\\ \" # comment\n"
+                               "out_dir = '  spaced  '\n"
+                               "dataset = bare\\tword\n"
+                               "data_dir = \"\"\n"),
+                     ST_OK);
+    assert_string_equal(c.sample.start, "a\n# \"b\" \\ ");
+    assert_string_equal(c.train.out_dir, "  spaced  ");
+    assert_string_equal(c.data.dataset, "bare\tword");
+    assert_string_equal(c.data.data_dir, "");
+}
+
+static void test_refusals_say_where(void **state)
+{
+    (void)state;
+    assert_refused("n_layer = 2\n\nn_layers = 3\n", ":3: there is no key n_layers; the nearest is "
+                                                    "n_layer");
+    assert_refused("wandb_log = false\n", ":1: there is no key wandb_log; the nearest is data_dir");
+    assert_refused("n_layer = 0", ":1: n_layer takes a whole number, 1 to 1024; 0 is not that");
+    assert_refused("n_layer = 1025",
+                   ":1: n_layer takes a whole number, 1 to 1024; 1025 is not that");
+    assert_refused("n_layer = 2.5", ":1: n_layer takes a whole number, 1 to 1024; 2.5 is not that");
+    assert_refused("n_layer =", ":1: n_layer takes a whole number, 1 to 1024; nothing is not that");
+    assert_refused("seed = 99999999999999999999999",
+                   ":1: seed takes a whole number, 0 to 4294967295; 99999999999999999999999 is "
+                   "not that");
+    assert_refused("dropout = 1", ":1: dropout takes a number, 0 to 0.99; 1 is not that");
+    assert_refused("dropout = nan", ":1: dropout takes a number, 0 to 0.99; nan is not that");
+    assert_refused("flash = yes", ":1: flash takes true, false; yes is not that");
+    assert_refused("dtype = fp16", ":1: dtype takes float32, tfloat32, bfloat16; fp16 is not that");
+    assert_refused("pad_vocab = 32", ":1: pad_vocab takes 0, 64, 128; 32 is not that");
+    assert_refused("import time\n", ":1: expected `key = value`, found `import time`");
+    assert_refused("= 3\n", ":1: expected `key = value`, found `= 3`");
+    assert_refused("n_head = 2\n# between\nn_head = 3\n",
+                   ":3: n_head is set twice, first on line 1");
+    assert_refused("start = \"open\n",
+                   ":1: start: the closing \" is missing; write \\\" for one that is meant");
+    assert_refused("start = \"a\" b\n", ":1: start: nothing may follow the closing \"; write \\\" "
+                                        "for one that is meant");
+    assert_refused("start = \\q\n", ":1: start: \\q is no escape; write \\\\ for a backslash");
+    assert_refused("start = \xff\n", ":1: start takes text in UTF-8");
+    assert_int_equal(config_read(&c, workdir_path("missing"), &arena), ST_IO);
+    workdir_write(workdir_path("x.conf"), "n_layer = 2\0", 12);
+    assert_int_equal(config_read(&c, workdir_path("x.conf"), &arena), ST_FORMAT);
+}
+
+static void test_include(void **state)
+{
+    (void)state;
+    assert_int_equal(file_make_dirs(workdir_path("sub")), ST_OK);
+    workdir_text("base.conf", "n_layer = 2\nn_head = 2\n");
+    const char *top =
+        workdir_text("sub/top.conf", "# on top\ninclude = ../base.conf\nn_head = 4\n");
+    assert_int_equal(config_read(&c, top, &arena), ST_OK);
+    assert_int_equal(c.model.n_layer, 2);
+    assert_int_equal(c.model.n_head, 4);
+
+    assert_refused("n_layer = 2\ninclude = base.conf\n",
+                   ":2: include comes first in a file, and once: its keys are overridden");
+    assert_int_equal(read_text("include = x.conf\n"), ST_USAGE); /* itself */
+    assert_non_null(strstr(fail_message(), "more than 8 files include each other"));
+    assert_int_equal(read_text("include = nowhere.conf\n"), ST_IO);
+    workdir_text("base.conf", "\nn_layer = 0\n");
+    assert_int_equal(read_text("include = base.conf\n"), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "x.conf:1: "));
+    assert_non_null(strstr(fail_message(), "base.conf:2: n_layer takes"));
+}
+
+static void test_overrides(void **state)
+{
+    (void)state;
+    assert_int_equal(config_set(&c, "--batch_size=3", &arena), ST_OK);
+    assert_int_equal(config_set(&c, "n_head=4", &arena), ST_OK);
+    assert_int_equal(config_set(&c, "--bias", &arena), ST_OK);
+    assert_int_equal(config_set(&c, "--flash=false", &arena), ST_OK);
+    assert_int_equal(config_set(&c, "--start=To be # \\n ", &arena), ST_OK);
+    assert_int_equal(config_set(&c, "--out_dir=a=b", &arena), ST_OK);
+    assert_int_equal(c.data.batch_size, 3);
+    assert_int_equal(c.model.n_head, 4);
+    assert_true(c.model.bias);
+    assert_false(c.plan.flash);
+    assert_string_equal(c.sample.start, "To be # \n ");
+    assert_string_equal(c.train.out_dir, "a=b");
+    assert_not_set("--batch_sise=3", "there is no key batch_sise; the nearest is batch_size");
+    assert_not_set("--batch_size", "--batch_size needs a value: --batch_size=VALUE");
+    assert_not_set("--batch_size=", "batch_size takes a whole number, 1 to 65536; nothing is not "
+                                    "that");
+    assert_true(config_is_key("--batch_size=3"));
+    assert_true(config_is_key("--flash"));
+    assert_false(config_is_key("--flashy"));
+    assert_false(config_is_key("flash"));
+    assert_false(config_is_key("--json"));
+}
+
+static void test_check(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set[2];
+        enum status st;
+        const char *names[2]; /* both stand in the sentence */
+    } cases[] = {
+        {{"n_head=5", "n_embd=96"}, ST_USAGE, {"n_head = 5", "n_embd = 96"}},
+        {{"batch_size=65536", "block_size=262144"}, ST_USAGE, {"batch_size", "block_size"}},
+        {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters", "lr_decay_iters"}},
+        {{"learning_rate=1e-5", "min_lr=1e-4"}, ST_USAGE, {"min_lr", "learning_rate"}},
+        {{"device=cuda"}, ST_UNSUPPORTED, {"device=cuda", "device=cpu"}},
+        {{"dtype=tfloat32"}, ST_UNSUPPORTED, {"dtype=tfloat32", "dtype=float32"}},
+        {{"dtype=bfloat16"}, ST_UNSUPPORTED, {"dtype=bfloat16", "dtype=float32"}},
+        {{"replay=true"}, ST_UNSUPPORTED, {"replay=true", "replay=false"}},
+        {{"recompute=gelu"}, ST_UNSUPPORTED, {"recompute=gelu", "recompute=none"}},
+        {{"recompute=block"}, ST_UNSUPPORTED, {"recompute=block", "recompute=none"}},
+        {{"device=cpu", "deterministic=true"}, ST_OK, {0}},
+        {{"decay_lr=false", "warmup_iters=1000000"}, ST_OK, {0}},
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        config_init(&c);
+        for (int k = 0; k < 2; k++)
+            if (cases[i].set[k]) assert_int_equal(config_set(&c, cases[i].set[k], &arena), ST_OK);
+        assert_int_equal(config_check(&c), cases[i].st);
+        for (int k = 0; k < 2; k++)
+            if (cases[i].names[k]) assert_non_null(strstr(fail_message(), cases[i].names[k]));
+    }
+}
+
+static void count_difference(void *user, const char *key, const char *in_a, const char *in_b)
+{
+    struct str *s = user;
+    str_printf(s, "%s: %s -> %s\n", key, in_a, in_b);
+}
+
+static void test_print_reads_back(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {
+        "n_layer=3",         "dropout=0.1",      "bias",        "gelu=tanh",
+        "pad_vocab=128",     "dataset=a b",      "data_dir=",   "out_dir= x#y ",
+        "seed=4294967295",   "min_lr=1.2345e-9", "fusion=op",   "start=\"\\\"Hé\\\\\\n\\t' #\"",
+        "learning_rate=0.1", "temperature=1",    "device=cuda", "beta1=0.123456789012345678",
+        "recompute=block",   "init_from=resume", "flash=false", "replay=true",
+    };
+    for (int i = 0; i < COUNT_OF(changes); i++)
+        assert_int_equal(config_set(&c, changes[i], &arena), ST_OK);
+    struct str printed = {0}, differences = {0};
+    config_print(&c, &printed);
+    struct config written = c;
+    config_init(&c);
+    config_diff(&written, &c, count_difference, &differences);
+    int lines = 0;
+    for (const char *p = str_text(&differences); (p = strchr(p, '\n')); p++) lines++;
+    assert_int_equal(lines, COUNT_OF(changes));
+    assert_non_null(strstr(str_text(&differences), "min_lr: 1.2345e-09 -> 6e-05\n"));
+    assert_non_null(strstr(str_text(&differences), "data_dir: \"\" -> data\n"));
+
+    assert_int_equal(read_text(str_text(&printed)), ST_OK);
+    str_clear(&differences);
+    config_diff(&written, &c, count_difference, &differences);
+    assert_string_equal(str_text(&differences), "");
+    assert_string_equal(c.sample.start, "\"Hé\\\n\t' #");
+    str_release(&printed);
+    str_release(&differences);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    struct str s = {0};
+    assert_int_equal(config_set(&c, "start=\"\\\"q\\\"\\n\"", &arena), ST_OK);
+    config_print_json(&c, &s);
+    json_t *j = json_loads(str_text(&s), JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(j);
+    int rows = 0;
+    while (fields[rows].key) rows++;
+    assert_int_equal(json_object_size(j), rows);
+    assert_string_equal(json_string_value(json_object_get(j, "start")), "\"q\"\n");
+    assert_string_equal(json_string_value(json_object_get(j, "fusion")), "full");
+    assert_int_equal(json_integer_value(json_object_get(j, "n_layer")), 12);
+    assert_float_equal(json_number_value(json_object_get(j, "min_lr")), 6e-5, 0);
+    assert_true(json_is_true(json_object_get(j, "flash")));
+    json_decref(j);
+    str_release(&s);
+}
+
+static void test_value_text(void **state)
+{
+    (void)state;
+    assert_string_equal(config_value_text(&c, "flash", &arena), "true");
+    assert_string_equal(config_value_text(&c, "start", &arena), "\"\\n\"");
+    assert_string_equal(config_value_text(&c, "learning_rate", &arena), "0.0006");
+    assert_null(config_value_text(&c, "flas", &arena));
+}
+
+/* The table itself: no key twice, every one with help, and in the reference. */
+static void test_table(void **state)
+{
+    (void)state;
+    struct str s = {0};
+    config_print_reference(&s);
+    for (const struct field *f = fields; f->key; f++) {
+        char row[80];
+        snprintf(row, sizeof row, "| `%s` | ", f->key);
+        assert_non_null(strstr(str_text(&s), row));
+        assert_true(field_find(f->key, (int64_t)strlen(f->key)) == f);
+        assert_true(strlen(f->help) > 5);
+        for (const struct field *g = f + 1; g->key; g++) assert_true(f->offset != g->offset);
+    }
+    str_release(&s);
+}
+
+static void test_every_file_in_configs(void **state)
+{
+    (void)state;
+    glob_t found;
+    assert_int_equal(glob("configs/*.conf", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        config_init(&c);
+        enum status st = config_read(&c, found.gl_pathv[i], &arena);
+        if (st != ST_OK) fail_msg("%s", fail_message());
+        st = config_check(&c);
+        if (st != ST_OK && st != ST_UNSUPPORTED)
+            fail_msg("%s: %s", found.gl_pathv[i], fail_message());
+    }
+    globfree(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_defaults_are_nanogpts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusals_say_where, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_include, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overrides, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_print_reads_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_value_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_file_in_configs, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+#include "data/dataset.h"
+
+#include "../support/workdir.h"
+#include "base/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct arena arena;
+
+static int set_up(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    workdir_close();
+    return 0;
+}
+
+static const char text[] = "hello w\xc3\xb6rld \xe2\x82\xac \xf0\x9f\x8e\xb2!\n";
+
+static void write_named(const char *name)
+{
+    struct dataset_facts facts;
+    assert_int_equal(dataset_write_characters(workdir_path("data"), name, text,
+                                              (int64_t)strlen(text), "a test", &facts),
+                     ST_OK);
+    assert_int_equal(facts.characters, 17);
+    assert_int_equal(facts.count[SPLIT_TRAIN], 15); /* int(0.9 * 17) */
+    assert_int_equal(facts.count[SPLIT_VAL], 2);
+    assert_int_equal(facts.vocabulary, 13);
+}
+
+static enum status open_named(struct dataset *d, const char *name)
+{
+    return dataset_open(d, workdir_path("data"), name, &arena);
+}
+
+static void assert_message_has(const char *part)
+{
+    if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    write_named("mytext");
+    struct dataset d;
+    assert_int_equal(open_named(&d, "mytext"), ST_OK);
+    static const char *const sorted[] = {"\n",
+                                         " ",
+                                         "!",
+                                         "d",
+                                         "e",
+                                         "h",
+                                         "l",
+                                         "o",
+                                         "r",
+                                         "w",
+                                         "\xc3\xb6",
+                                         "\xe2\x82\xac",
+                                         "\xf0\x9f\x8e\xb2"};
+    assert_int_equal(d.vocabulary.size, COUNT_OF(sorted));
+    for (int i = 0; i < COUNT_OF(sorted); i++)
+        assert_string_equal(vocabulary_text(&d.vocabulary, i), sorted[i]);
+
+    int32_t *ids;
+    int64_t count;
+    assert_int_equal(vocabulary_encode(&d.vocabulary, text, &arena, &ids, &count), ST_OK);
+    assert_int_equal(count, 17);
+    for (int i = 0; i < 15; i++) assert_int_equal(d.tokens[SPLIT_TRAIN][i], ids[i]);
+    for (int i = 0; i < 2; i++) assert_int_equal(d.tokens[SPLIT_VAL][i], ids[15 + i]);
+    char back[64] = "";
+    for (int i = 0; i < count; i++) strcat(back, vocabulary_text(&d.vocabulary, ids[i]));
+    assert_string_equal(back, text);
+    dataset_close(&d);
+
+    struct vocabulary v;
+    assert_int_equal(vocabulary_read(&v, workdir_path("data/mytext/meta.json"), &arena), ST_OK);
+    assert_int_equal(v.size, 13);
+    assert_string_equal(vocabulary_text(&v, 12), "\xf0\x9f\x8e\xb2");
+    assert_string_equal(vocabulary_text(&v, 13), "");
+    assert_string_equal(vocabulary_text(&v, -1), "");
+}
+
+/* As nanoGPT's prepare.py numbers an English text of these characters. */
+static void test_numbers_of_shakespeare(void **state)
+{
+    (void)state;
+    const char *alphabet = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA\n !$&',-.3:;?";
+    struct dataset_facts facts;
+    assert_int_equal(dataset_write_characters(workdir_path("data"), "s", alphabet,
+                                              (int64_t)strlen(alphabet), "", &facts),
+                     ST_OK);
+    assert_int_equal(facts.vocabulary, 65);
+    struct dataset d;
+    assert_int_equal(open_named(&d, "s"), ST_OK);
+    int32_t *ids;
+    int64_t count;
+    assert_int_equal(vocabulary_encode(&d.vocabulary, "\n Aaz", &arena, &ids, &count), ST_OK);
+    const int32_t expected[] = {0, 1, 13, 39, 64};
+    assert_int_equal(count, 5);
+    assert_memory_equal(ids, expected, sizeof expected);
+    dataset_close(&d);
+}
+
+static void test_unknown_character_is_named(void **state)
+{
+    (void)state;
+    write_named("mytext");
+    struct dataset d;
+    assert_int_equal(open_named(&d, "mytext"), ST_OK);
+    int32_t *ids;
+    int64_t count;
+    assert_int_equal(vocabulary_encode(&d.vocabulary, "he\xc3\xa4", &arena, &ids, &count),
+                     ST_USAGE);
+    assert_message_has("\xc3\xa4");
+    assert_message_has("U+00E4");
+    assert_int_equal(vocabulary_encode(&d.vocabulary, "he\xff", &arena, &ids, &count), ST_FORMAT);
+    assert_message_has("byte 2");
+    dataset_close(&d);
+}
+
+static void test_what_is_no_text_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+        const char *part;
+    } cases[] = {
+        {"ab\xff"
+         "cdefghijkl",
+         13, "byte 2"},                               /* no lead byte */
+        {"abcdefghij\xc3", 11, "byte 10"},            /* cut off */
+        {"\xc0\xafzzzzzzzzz", 11, "byte 0"},          /* overlong */
+        {"a\xed\xa0\x80zzzzzzzzz", 13, "byte 1"},     /* a surrogate */
+        {"a\xf4\x90\x80\x80zzzzzzzzz", 14, "byte 1"}, /* past U+10FFFF */
+        {"a\xe2\x82zzzzzzzzz", 12, "byte 1"},         /* a continuation is missing */
+        {"abcd\0efghijkl", 13, "byte 4"},
+        {"a", 1, "too few"},
+        {"", 0, "too few"},
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        struct dataset_facts facts;
+        enum status st = dataset_write_characters(workdir_path("data"), "bad", cases[i].text,
+                                                  cases[i].bytes, "", &facts);
+        if (st == ST_OK) fail_msg("case %d was taken", i);
+        assert_message_has(cases[i].part);
+        assert_false(file_exists(workdir_path("data/bad")));
+    }
+}
+
+static void test_missing_names_the_command(void **state)
+{
+    (void)state;
+    struct dataset d;
+    assert_int_equal(open_named(&d, "shakespeare_char"), ST_IO);
+    assert_message_has("`strobe data shakespeare_char --data_dir ");
+    assert_int_equal(dataset_open(&d, "data", "no_such_set", &arena), ST_IO);
+    assert_string_equal(fail_message(), "data/no_such_set is missing: make it with `strobe data "
+                                        "no_such_set --from FILE`");
+    assert_int_equal(open_named(&d, "../mytext"), ST_USAGE);
+    assert_int_equal(open_named(&d, ""), ST_USAGE);
+}
+
+static void test_rewriting_replaces_whole(void **state)
+{
+    (void)state;
+    write_named("mytext");
+    workdir_write(workdir_path("data/mytext/stray"), "x", 1);
+    write_named("mytext");
+    assert_false(file_exists(workdir_path("data/mytext/stray")));
+    assert_false(file_exists(workdir_path("data/mytext.tmp")));
+    struct dataset d;
+    assert_int_equal(open_named(&d, "mytext"), ST_OK);
+    dataset_close(&d);
+}
+
+static void expect_refused(const char *what, int64_t at)
+{
+    struct dataset d;
+    if (open_named(&d, "mytext") == ST_OK)
+        fail_msg("taken although %s at %lld", what, (long long)at);
+    assert_message_has("mytext");
+}
+
+static void test_every_bit_of_the_tokens_counts(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 2; s++) {
+        write_named("mytext");
+        const char *path = workdir_path(s ? "data/mytext/val.bin" : "data/mytext/train.bin");
+        for (int64_t at = 0; at < workdir_size(path); at++) {
+            workdir_flip(path, at, (int)(at % 8));
+            expect_refused("a bit was flipped", at);
+            workdir_flip(path, at, (int)(at % 8));
+        }
+        struct dataset d;
+        assert_int_equal(open_named(&d, "mytext"), ST_OK);
+        dataset_close(&d);
+    }
+}
+
+static void test_truncation_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"data/mytext/train.bin", "data/mytext/val.bin",
+                                        "data/mytext/meta.json"};
+    for (int i = 0; i < COUNT_OF(names); i++) {
+        write_named("mytext");
+        for (int64_t n = workdir_size(workdir_path(names[i])) - 1; n >= 0; n--) {
+            workdir_truncate(workdir_path(names[i]), n);
+            expect_refused("it was cut", n);
+        }
+        remove(workdir_path(names[i]));
+        expect_refused("it was removed", i);
+        assert_message_has("`strobe data mytext --from FILE");
+    }
+}
+
+/* A flip in the words about the source cannot be seen, and harms nothing; any other must be. */
+static void test_every_bit_of_meta_counts(void **state)
+{
+    (void)state;
+    write_named("mytext");
+    const char *path = workdir_path("data/mytext/meta.json");
+    char *meta;
+    int64_t bytes;
+    assert_int_equal(file_read(path, &arena, &meta, &bytes), ST_OK);
+    char *key = strstr(meta, "\"source\""), *end = strstr(key, "\"vocabulary\"");
+    for (int64_t at = 0; at < bytes; at++) {
+        if (meta + at >= key && meta + at < end) continue;
+        for (int bit = 0; bit < 8; bit++) {
+            workdir_flip(path, at, bit);
+            struct dataset d;
+            if (open_named(&d, "mytext") == ST_OK) fail_msg("bit %d of byte %d", bit, (int)at);
+            workdir_flip(path, at, bit);
+        }
+    }
+}
+
+static void test_other_versions_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *meta, *part;
+    } cases[] = {
+        {"{\"v\":2,\"kind\":\"characters\"}", "another version"},
+        {"{\"v\":1,\"kind\":\"bpe\"}", "\"bpe\""},
+        {"{\"v\":1}", "missing"},
+        {"[]", "\"v\""},
+        {"{\"v\":1,\"v\":1}", "no JSON"},
+        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"b\",\"a\"]}", "out of order"},
+        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"a\",\"a\"]}", "out of order"},
+        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"ab\"]}", "single character"},
+        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[]}", "no list"},
+    };
+    write_named("mytext");
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        workdir_write(workdir_path("data/mytext/meta.json"), cases[i].meta,
+                      (int64_t)strlen(cases[i].meta));
+        struct dataset d;
+        assert_int_not_equal(open_named(&d, "mytext"), ST_OK);
+        assert_message_has(cases[i].part);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_round_trip),
+        TEST(test_numbers_of_shakespeare),
+        TEST(test_unknown_character_is_named),
+        TEST(test_what_is_no_text_is_refused),
+        TEST(test_missing_names_the_command),
+        TEST(test_rewriting_replaces_whole),
+        TEST(test_every_bit_of_the_tokens_counts),
+        TEST(test_truncation_is_refused),
+        TEST(test_every_bit_of_meta_counts),
+        TEST(test_other_versions_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

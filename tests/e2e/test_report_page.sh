@@ -1,0 +1,77 @@
+#!/bin/sh
+# `strobe report` on two runs: what it prints, what it refuses, and that a browser without a network
+# draws every curve of the page and finds no fault with it. STROBE_NO_BROWSER=1 leaves the browser out.
+set -eu
+here=$(dirname "$0")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+die() { echo "$0: $*" >&2; exit 1; }
+
+"$here/fixture_run.sh" "$work/runs/slow" flash=false ms=180 activations=250000000
+"$here/fixture_run.sh" "$work/runs/fast" flash=true ms=90
+"$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 # the same figures: its curves hide the other's
+cd "$work"
+
+# --- what it prints
+"$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>said || die "report failed: $(cat said)"
+grep -q 'runs/report.html' said || die "it does not say where the page is: $(cat said)"
+[ -s runs/report.html ] || die "no page beside the last run"
+grep -q '^fast is 2\.00 times as fast as slow' text || die "no verdict in: $(cat text)"
+[ "$(wc -l <table.csv)" -eq 3 ] || die "the CSV has $(wc -l <table.csv) lines, not 3"
+"$STROBE" report runs/fast --json >one.json 2>/dev/null
+[ -s runs/fast/report.html ] || die "no page in the run"
+grep -q '"tokens_per_s"' one.json || die "no figures in the JSON"
+"$STROBE" report runs/slow runs/fast --markdown --html=elsewhere.html 2>/dev/null | grep -q '^|---' ||
+    die "no Markdown table"
+[ -s elsewhere.html ] || die "--html is not followed"
+
+# --- what it refuses, each with one sentence
+mkdir -p runs/none runs/empty runs/future
+: >runs/empty/log.jsonl
+echo '{"v":99,"kind":"step","iter":1}' >runs/future/log.jsonl
+for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:is empty' \
+    'runs/future:version 99' 'table.csv:is a file'; do
+    if "$STROBE" report "${case%%:*}" >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
+    grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"
+    [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
+done
+
+# --- what a browser makes of it
+if [ -n "${STROBE_NO_BROWSER:-}" ]; then
+    echo "skipped: STROBE_NO_BROWSER is set, no browser opened the page"
+    exit 0
+fi
+command -v chromium >/dev/null ||
+    die "chromium is not installed: install it, or set STROBE_NO_BROWSER=1 to test without it"
+
+# Opens a page with every name unresolvable and prints the document that came of it.
+dump() {
+    chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
+        --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
+        --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=5000 \
+        --dump-dom "file://$1" 2>browser.log
+}
+# usage: expect PAGE CURVES CHART:CURVE,CURVE...
+expect() {
+    page=$1 curves=$2
+    shift 2
+    dump "$work/$page" >dom.html || die "$page: the browser failed: $(tail -3 browser.log)"
+    grep -q 'data-ready="true"' dom.html || die "$page: its script did not end: $(grep CONSOLE browser.log)"
+    grep -q 'data-errors="0"' dom.html || die "$page: errors: $(grep CONSOLE browser.log)"
+    if grep CONSOLE browser.log; then die "$page: the browser complains"; fi
+    grep -q "data-curves=\"$curves\"" dom.html ||
+        die "$page: not $curves curves were drawn: $(grep -o '<body[^>]*>' dom.html)"
+    for chart in "$@"; do
+        drawn=$(echo "${chart#*:}" | tr , ' ')
+        grep -q "id=\"${chart%%:*}\"[^>]*data-drawn=\"$drawn\"" dom.html ||
+            die "$page: ${chart%%:*}: not \"$drawn\": $(grep -o '<div class="chart[^>]*>' dom.html)"
+    done
+}
+expect runs/report.html 7 loss:0.train,1.train,0.val,1.val difference:1.difference step-time:0.ms,1.ms
+expect runs/fast/report.html 3 loss:0.train,0.val step-time:0.ms
+"$STROBE" report runs/slow runs/fast runs/twin >/dev/null 2>&1
+expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
+# The same in iterations without evaluations, and with a loss that is no number.
+grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log && mv log runs/slow/log.jsonl
+"$STROBE" report runs/slow runs/fast >/dev/null 2>&1
+expect runs/report.html 5 loss:0.train,1.train,1.val step-time:0.ms,1.ms

@@ -1,0 +1,181 @@
+#include "../support/run_fixture.h"
+#include "base/str.h"
+#include "report/compare.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A column of the headline table by its id. */
+static const struct table_cell *cell(const struct comparison *c, int row, const char *id)
+{
+    for (int i = 0; i < c->table.columns; i++)
+        if (strcmp(c->table.column[i].id, id) == 0) return table_at(&c->table, row, i);
+    fail_msg("no column %s", id);
+    return NULL;
+}
+
+static struct comparison compare(struct fixture *f, char **dirs, int n)
+{
+    struct run *run;
+    if (runs_read(dirs, n, &f->arena, &run) != ST_OK) fail_msg("%s", fail_message());
+    struct comparison c;
+    compare_runs(run, n, &f->arena, &c);
+    return c;
+}
+
+static struct comparison two_runs(struct fixture *f)
+{
+    char *dirs[] = {fixture_run(f, "slow", "false", 40, 8000, 3.25),
+                    fixture_run(f, "flash", "true", 20, 6000, 3.24)};
+    return compare(f, dirs, 2);
+}
+
+static void test_names_what_differs(void **state)
+{
+    struct fixture *f = *state;
+    struct comparison c = two_runs(f);
+    assert_int_equal(c.settings, 1); /* out_dir differs too, and means nothing */
+    assert_string_equal(c.setting[0].key, "flash");
+    assert_string_equal(c.setting[0].value[0], "false");
+    assert_string_equal(c.setting[0].value[1], "true");
+    assert_int_equal(c.environments, 0);
+    assert_int_equal(c.notes, 0);
+}
+
+static void test_a_key_that_one_run_lacks_differs(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20, 6000, 3.2), NULL};
+    fixture_write(f, "b/config.conf", "flash = true\nn_layer = 2\nnew_key = 1\n");
+    fixture_write(f, "b/env.json", "{\"cpu\":\"Another\",\"threads\":4}");
+    fixture_write(f, "c/log.jsonl",
+                  "{\"v\":1,\"kind\":\"step\",\"iter\":1,\"loss\":null,\"ms\":3}\n");
+    dirs[2] = fixture_path(f, "c"); /* has no config.conf: silent, not different */
+    struct comparison c = compare(f, dirs, 3);
+    assert_int_equal(c.settings, 1);
+    assert_string_equal(c.setting[0].key, "new_key");
+    assert_null(c.setting[0].value[0]);
+    assert_string_equal(c.setting[0].value[1], "1");
+    assert_string_equal(c.environment[1].key, "cpu");
+    struct str notes = {0};
+    for (int i = 0; i < c.notes; i++) str_printf(&notes, "%s\n", c.note[i]);
+    assert_non_null(strstr(str_text(&notes), "different processors"));
+    assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 1."));
+    assert_non_null(strstr(str_text(&notes), "not a number in 1 of its 1 logged steps"));
+    assert_null(strstr(str_text(&notes), "b is not finished"));
+    str_release(&notes);
+}
+
+static void test_headline_figures(void **state)
+{
+    struct fixture *f = *state;
+    struct comparison c = two_runs(f);
+    assert_string_equal(cell(&c, 1, "run")->text, "flash");
+    assert_string_equal(cell(&c, 1, "tokens_per_s")->text, "50,000");
+    assert_string_equal(cell(&c, 0, "ms_median")->text, "40.00");
+    assert_float_equal(cell(&c, 0, "speed")->number, 1, 1e-12);
+    assert_string_equal(cell(&c, 1, "speed")->text, "2.00 x");
+    assert_string_equal(cell(&c, 1, "memory_ratio")->text, "-25.0 %");
+    assert_string_equal(cell(&c, 1, "final_val_loss")->text, "3.2400");
+    double largest, last;
+    assert_int_equal(compare_val_loss(&c.run[0], &c.run[1], &largest, &last), 2);
+    assert_float_equal(largest, 0.01, 1e-12);
+    assert_float_equal(last, -0.01, 1e-12);
+    assert_int_equal(c.verdicts, 1);
+    assert_string_equal(c.verdict[0],
+                        "flash is 2.00 times as fast as slow, with 25.0 % less memory; validation "
+                        "losses differ by at most 0.01 over 2 evaluations (-0.01 at the last).");
+}
+
+/* A distance that the spread of the steps explains is not called a difference. */
+static void test_noise_is_called_noise(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20.3, 6000, 3.2)};
+    struct comparison c = compare(f, dirs, 2);
+    assert_int_equal(c.settings, 0);
+    assert_string_equal(c.verdict[0],
+                        "b is as fast as a within the spread of the steps, with the same memory; "
+                        "validation losses are equal over 2 evaluations.");
+}
+
+static void test_text_is_aligned(void **state)
+{
+    struct fixture *f = *state;
+    struct comparison c = two_runs(f);
+    struct str s = {0};
+    table_print_text(&c.table, &s);
+    const char *head = str_text(&s), *slow = strchr(head, '\n') + 1,
+               *flash = strchr(slow, '\n') + 1;
+    assert_memory_equal(slow, "slow   ", 7);
+    assert_memory_equal(flash, "flash  ", 7);
+    assert_int_equal(strchr(flash, '\n') - flash, flash - slow - 1);
+    /* The sign of plus-minus is two bytes and one column. */
+    assert_int_equal(flash - slow, slow - head - 1);
+    assert_int_equal(table_width("± std"), 5);
+    str_release(&s);
+}
+
+static void test_one_run_has_no_ratios(void **state)
+{
+    struct fixture *f = *state;
+    char *dir = fixture_run(f, "a", "true", 20, 6000, 3.2);
+    struct comparison c = compare(f, &dir, 1);
+    assert_int_equal(c.settings + c.verdicts + c.notes, 0);
+    struct str s = {0};
+    table_print_text(&c.table, &s);
+    assert_null(strstr(str_text(&s), "speed"));
+    assert_non_null(strstr(str_text(&s), "ms/iter"));
+    str_clear(&s);
+    table_print_csv(&c.table, &s); /* for programs every column stays */
+    assert_non_null(strstr(str_text(&s), ",speed,"));
+    str_release(&s);
+}
+
+static void test_forms_agree(void **state)
+{
+    struct fixture *f = *state;
+    static const struct table_column column[] = {
+        {"name", "name", "", false}, {"x", "the x", "", true}, {"none", "none", "", true}};
+    struct table_cell cells[] = {{"a,\"b\"|c", NAN}, {"1.5 s", 1.5}, {NULL, NAN},
+                                 {"d", NAN},         {NULL, NAN},    {NULL, NAN}};
+    struct table t = {column, cells, 3, 2};
+    (void)f;
+    struct str s = {0};
+    table_print_text(&t, &s);
+    assert_string_equal(str_text(&s), "name     the x\na,\"b\"|c  1.5 s\nd            -\n");
+    str_clear(&s);
+    table_print_markdown(&t, &s);
+    assert_string_equal(str_text(&s),
+                        "| name | the x |\n|---|---:|\n| a,\"b\"\\|c | 1.5 s |\n| d | - |\n");
+    str_clear(&s);
+    table_print_csv(&t, &s);
+    assert_string_equal(str_text(&s), "name,x,none\n\"a,\"\"b\"\"|c\",1.5,\nd,,\n");
+    str_release(&s);
+    json_t *json = table_json(&t);
+    json_t *want = json_pack("[{s:s, s:f, s:n}, {s:s, s:n, s:n}]", "name", "a,\"b\"|c", "x", 1.5,
+                             "none", "name", "d", "x", "none");
+    assert_true(json_equal(json, want));
+    json_decref(json);
+    json_decref(want);
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_names_what_differs), WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
+        WITH_FIXTURE(test_headline_figures),   WITH_FIXTURE(test_noise_is_called_noise),
+        WITH_FIXTURE(test_text_is_aligned),    WITH_FIXTURE(test_one_run_has_no_ratios),
+        WITH_FIXTURE(test_forms_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

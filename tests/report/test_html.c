@@ -1,0 +1,166 @@
+#include "../support/run_fixture.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "report/assets.h"
+#include "report/html.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct comparison two_runs(struct fixture *f)
+{
+    char *dirs[] = {fixture_run(f, "a<b>&c", "false", 40, 8000, 3.25),
+                    fixture_run(f, "flash", "true", 20, 6000, 3.24)};
+    fixture_write(f, "flash/samples.txt",
+                  "</script><script>alert(1)</script><!-- \xe2\x80\xa8 \xff");
+    fixture_write(f, "flash/config.conf", "start = </SCRIPT>\n");
+    struct run *run;
+    if (runs_read(dirs, 2, &f->arena, &run) != ST_OK) fail_msg("%s", fail_message());
+    struct comparison c;
+    compare_runs(run, 2, &f->arena, &c);
+    return c;
+}
+
+static char *page_of(struct fixture *f)
+{
+    struct comparison c = two_runs(f);
+    char *path = fixture_path(f, "report.html"), *text;
+    int64_t size;
+    if (html_write(&c, path, &f->arena) != ST_OK) fail_msg("%s", fail_message());
+    assert_int_equal(file_read(path, &f->arena, &text, &size), ST_OK);
+    assert_int_equal(strlen(text), size);
+    return text;
+}
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strcasestr(text, word)); text++) n++;
+    return n;
+}
+
+static void test_data_cannot_leave_their_element(void **state)
+{
+    struct fixture *f = *state;
+    struct comparison c = two_runs(f);
+    struct str s = {0};
+    html_print_data(&c, &s);
+    for (const char *p = str_text(&s); *p; p++) {
+        assert_int_not_equal(*p, '<');
+        assert_true((unsigned char)*p < 0x80);
+    }
+    str_release(&s);
+}
+
+static void test_data_are_the_runs(void **state)
+{
+    struct fixture *f = *state;
+    struct comparison c = two_runs(f);
+    struct str s = {0};
+    html_print_data(&c, &s);
+    json_t *data = json_loads(str_text(&s), 0, NULL);
+    assert_non_null(data);
+    json_t *run = json_array_get(json_object_get(data, "runs"), 1);
+    assert_string_equal(json_string_value(json_object_get(run, "samples")),
+                        "</script><script>alert(1)</script><!-- \xe2\x80\xa8 \xef\xbf\xbd");
+    json_t *steps = json_object_get(run, "steps");
+    assert_int_equal(json_array_size(json_object_get(steps, "loss")), 10);
+    assert_float_equal(json_number_value(json_array_get(json_object_get(steps, "ms"), 2)), 20.5,
+                       1e-6);
+    json_t *evals = json_object_get(run, "evals");
+    assert_float_equal(json_number_value(json_array_get(json_object_get(evals, "val"), 1)), 3.24,
+                       1e-6);
+    json_t *table = json_object_get(data, "table");
+    assert_int_equal(json_array_size(json_object_get(table, "rows")), 2);
+    json_decref(data);
+    str_release(&s);
+}
+
+/* A long run is thinned by means, so the page stays small and no step is lost. */
+static void test_long_runs_are_thinned(void **state)
+{
+    struct fixture *f = *state;
+    struct str log = {0};
+    for (int i = 1; i <= 30000; i++)
+        str_printf(&log, "{\"v\":1,\"kind\":\"step\",\"iter\":%d,\"loss\":%d,\"ms\":1}\n", i,
+                   i % 3);
+    fixture_write(f, "long/log.jsonl", str_text(&log));
+    str_clear(&log);
+    char *dir = fixture_path(f, "long");
+    struct run *run;
+    assert_int_equal(runs_read(&dir, 1, &f->arena, &run), ST_OK);
+    struct comparison c;
+    compare_runs(run, 1, &f->arena, &c);
+    html_print_data(&c, &log);
+    json_t *data = json_loads(str_text(&log), 0, NULL);
+    json_t *steps = json_object_get(json_array_get(json_object_get(data, "runs"), 0), "steps");
+    assert_int_equal(json_integer_value(json_object_get(steps, "stride")), 3);
+    assert_int_equal(json_array_size(json_object_get(steps, "iter")), 10000);
+    assert_float_equal(json_number_value(json_array_get(json_object_get(steps, "loss"), 77)), 1,
+                       1e-6);
+    json_decref(data);
+    str_release(&log);
+}
+
+static void test_page_is_whole(void **state)
+{
+    char *page = page_of(*state);
+    assert_memory_equal(page, "<!doctype html>", 15);
+    assert_non_null(strstr(page, "<title>a&lt;b>&amp;c, flash · Strobe report</title>"));
+    assert_null(strstr(page, "{{page"));
+    assert_null(strstr(page, "{{data"));
+    assert_int_equal(count_of(page, "<script"), count_of(page, "</script"));
+    assert_int_equal(count_of(page, "<script"), 4);
+    assert_non_null(strstr(page, "Dygraph"));
+    assert_non_null(strstr(page, "Permission is hereby granted")); /* the library's licence */
+    assert_non_null(strstr(page, "Dan Vanderkam"));
+}
+
+static void test_page_loads_nothing(void **state)
+{
+    char *page = page_of(*state);
+    static const char *const loads[] = {" src=",   "@import",       "url(",
+                                        "<iframe", "<img",          "<object",
+                                        "import(", "importScripts", "sourceMappingURL"};
+    for (int i = 0; i < COUNT_OF(loads); i++)
+        if (strcasestr(page, loads[i])) fail_msg("the page has \"%s\"", loads[i]);
+    assert_int_equal(count_of(page, "<link"), 1);
+    assert_non_null(strstr(page, "<link rel=\"icon\" href=\"data:,\">"));
+    assert_non_null(strstr(page, "default-src 'none'"));
+    /* Of our own texts none names a server. */
+    static const char *const names[] = {"page.html", "page.css", "page.js", "charts.js"};
+    struct fixture *f = *state;
+    for (int i = 0; i < COUNT_OF(names); i++) {
+        struct asset asset;
+        assert_int_equal(asset_find(names[i], &f->arena, &asset), ST_OK);
+        assert_true(asset.size > 100);
+        assert_null(memmem(asset.text, (size_t)asset.size, "://", 3));
+    }
+}
+
+static void test_unwritable_place(void **state)
+{
+    struct fixture *f = *state;
+    struct comparison c = two_runs(f);
+    assert_int_equal(html_write(&c, fixture_path(f, "nowhere/report.html"), &f->arena), ST_IO);
+    assert_non_null(strstr(fail_message(), "nowhere/report.html"));
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_data_cannot_leave_their_element),
+        WITH_FIXTURE(test_data_are_the_runs),
+        WITH_FIXTURE(test_long_runs_are_thinned),
+        WITH_FIXTURE(test_page_is_whole),
+        WITH_FIXTURE(test_page_loads_nothing),
+        WITH_FIXTURE(test_unwritable_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

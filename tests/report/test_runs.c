@@ -1,0 +1,202 @@
+#include "../support/run_fixture.h"
+#include "report/runs.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STEP(iter, ms) \
+    "{\"v\":1,\"kind\":\"step\",\"iter\":" #iter ",\"loss\":2.5,\"ms\":" #ms ",\"lr\":1e-3}\n"
+
+static struct run *read_one(struct fixture *f, char *dir)
+{
+    struct run *run;
+    enum status st = runs_read(&dir, 1, &f->arena, &run);
+    if (st != ST_OK) fail_msg("%s", fail_message());
+    return run;
+}
+
+/* Reading must fail, with each of the words in the sentence. */
+static void expect_refused(struct fixture *f, char *dir, const char *word, const char *other)
+{
+    struct run *run;
+    assert_int_not_equal(runs_read(&dir, 1, &f->arena, &run), ST_OK);
+    if (!strstr(fail_message(), word) || !strstr(fail_message(), other))
+        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", fail_message(), word, other);
+}
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-9 * fabs(want))) fail_msg("%.12g, not %.12g", got, want);
+}
+
+static void test_reads_everything(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(f, "a/samples.txt", "ROMEO:\n\xff ends");
+    struct run *r = read_one(f, fixture_run(f, "a", "true", 20, 4000, 3.25));
+    assert_string_equal(r->name, "a");
+    assert_int_equal(r->settings, 3);
+    assert_string_equal(run_pair_find(r->setting, r->settings, "flash"), "true");
+    assert_null(run_pair_find(r->setting, r->settings, "# model"));
+    assert_string_equal(run_pair_find(r->environment, r->environments, "libraries.oneDNN"),
+                        "2.6.3");
+    assert_string_equal(run_pair_find(r->environment, r->environments, "threads"), "4");
+    assert_int_equal(r->steps, 10);
+    assert_int_equal(r->step[9].iter, 10);
+    near(r->step[9].loss, 3.0);
+    near(r->step[9].grad_norm, 1.5);
+    assert_int_equal(r->evals, 2);
+    near(r->eval[1].val_loss, 3.25);
+    near(r->plan.parameters, 5000);
+    near(r->plan.weights, 100);
+    assert_true(isnan(r->plan.gradients));
+    assert_string_equal(r->samples, "ROMEO:\n\xef\xbf\xbd ends");
+    assert_true(r->figures.complete);
+    near(r->figures.memory_planned, 4000);
+    near(r->figures.memory_peak, 9000); /* the plan measured none: what the process took */
+}
+
+static void test_derives_what_no_summary_says(void **state)
+{
+    struct fixture *f = *state;
+    char *dir = fixture_run(f, "a", "true", 20, 4000, 3.25);
+    assert_int_equal(remove(fixture_path(f, "a/summary.json")), 0);
+    struct run *r = read_one(f, dir);
+    assert_false(r->figures.complete);
+    assert_int_equal(r->figures.iters, 10);
+    near(r->figures.ms_median, 20); /* 19.5 and 20.5 in turn: the slow first two are left out */
+    near(r->figures.ms_std, sqrt(8 * 0.25 / 7));
+    near(r->figures.tokens_per_s, 50000);
+    near(r->figures.seconds, 2 * 0.2 + 8 * 0.02);
+    near(r->figures.best_val_loss, 3.25);
+    near(r->figures.final_val_loss, 3.25);
+}
+
+static void test_summary_wins(void **state)
+{
+    struct fixture *f = *state;
+    char *dir = fixture_run(f, "a", "true", 20, 4000, 3.25);
+    fixture_write(f, "a/summary.json",
+                  "{\"v\":1,\"ms_median\":21,\"tokens_per_s\":null,\"best_val_loss\":3.0,"
+                  "\"field_of_the_future\":[1]}");
+    struct run *r = read_one(f, dir);
+    near(r->figures.ms_median, 21);
+    near(r->figures.tokens_per_s, 50000);
+    near(r->figures.best_val_loss, 3.0);
+    near(r->figures.final_val_loss, 3.25);
+    assert_false(r->figures.complete);
+}
+
+static void test_log_alone_is_enough(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(f, "a/log.jsonl", STEP(1, 5) STEP(11, 5) "{\"v\":1,\"kind\":\"unheard of\"}\n");
+    struct run *r = read_one(f, fixture_path(f, "a/"));
+    assert_string_equal(r->name, "a");
+    assert_int_equal(r->steps, 2);
+    assert_int_equal(r->settings + r->environments + r->evals, 0);
+    assert_true(isnan(r->figures.final_val_loss) && isnan(r->figures.memory_planned));
+    assert_true(isnan(r->figures.tokens_per_s));
+    near(r->figures.seconds, 0.055); /* the second line stands for ten steps */
+    assert_null(r->samples);
+}
+
+static void test_half_a_last_line_is_forgiven(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(f, "a/log.jsonl", STEP(1, 5) STEP(2, 5) "{\"v\":1,\"kind\":\"st");
+    assert_int_equal(read_one(f, fixture_path(f, "a"))->steps, 2);
+    fixture_write(f, "a/log.jsonl", STEP(1, 5) "{\"v\":1,\"kind\":\"st\n" STEP(2, 5));
+    expect_refused(f, fixture_path(f, "a"), "log.jsonl line 2", "damaged");
+}
+
+static void test_what_is_no_number(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(
+        f, "a/log.jsonl",
+        "{\"v\":1,\"kind\":\"step\",\"iter\":1,\"loss\":NaN,\"ms\":null}\n"
+        "{\"v\":1,\"kind\":\"step\",\"iter\":2,\"note\":\"nan \\\"inf\",\"loss\":-inf}\n" STEP(3,
+                                                                                               7));
+    struct run *r = read_one(f, fixture_path(f, "a"));
+    assert_int_equal(r->steps, 3);
+    assert_true(isnan(r->step[0].loss) && isnan(r->step[0].ms) && isnan(r->step[1].loss));
+    near(r->figures.ms_median, 7);
+}
+
+static void test_a_resumed_run_replaces(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(f, "a/log.jsonl",
+                  STEP(1, 5) STEP(2, 5) STEP(3, 5) STEP(2, 9) STEP(3, 9) STEP(4, 9));
+    struct run *r = read_one(f, fixture_path(f, "a"));
+    assert_int_equal(r->steps, 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(r->step[i].iter, i + 1);
+    near(r->step[0].ms, 5);
+    near(r->step[1].ms, 9);
+}
+
+static void test_refuses_with_a_sentence(void **state)
+{
+    struct fixture *f = *state;
+    expect_refused(f, fixture_path(f, "nowhere"), "nowhere", "No such file");
+    fixture_write(f, "b/config.conf", "flash = true\n");
+    expect_refused(f, fixture_path(f, "b"), "/b has no log.jsonl", "strobe train");
+    expect_refused(f, fixture_path(f, "b/config.conf"), "is a file", "directory");
+    fixture_write(f, "b/log.jsonl", "");
+    expect_refused(f, fixture_path(f, "b"), "log.jsonl is empty", "step");
+    fixture_write(f, "b/log.jsonl", "{\"v\":1,\"kind\":\"start\"}\n");
+    expect_refused(f, fixture_path(f, "b"), "no step and no evaluation", "log.jsonl");
+    fixture_write(f, "b/log.jsonl", STEP(1, 5) "{\"v\":2,\"kind\":\"step\"}\n");
+    expect_refused(f, fixture_path(f, "b"), "line 2 is of version 2", "version 1");
+    fixture_write(f, "b/log.jsonl", "{\"kind\":\"step\"}\n");
+    expect_refused(f, fixture_path(f, "b"), "line 1", "no version");
+    fixture_write(f, "b/log.jsonl", STEP(1, 5));
+    fixture_write(f, "b/plan.json", "{\"v\":7}");
+    expect_refused(f, fixture_path(f, "b"), "plan.json", "version 7");
+    fixture_write(f, "b/plan.json", "{\"v\":1}");
+    fixture_write(f, "b/env.json", "{\"v\":8}");
+    expect_refused(f, fixture_path(f, "b"), "env.json", "version 8");
+    fixture_write(f, "b/env.json", "{\"v\":1}");
+    fixture_write(f, "b/summary.json", "[]");
+    expect_refused(f, fixture_path(f, "b"), "summary.json", "JSON object");
+    fixture_write(f, "b/summary.json", "{\"v\":1}");
+    assert_int_equal(read_one(f, fixture_path(f, "b"))->environments, 0);
+}
+
+static void test_runs_of_one_name_keep_their_paths(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(f, "x/a/log.jsonl", STEP(1, 5));
+    fixture_write(f, "y/a/log.jsonl", STEP(1, 5));
+    fixture_write(f, "y/b/log.jsonl", STEP(1, 5));
+    char *dirs[] = {fixture_path(f, "x/a"), fixture_path(f, "y/a"), fixture_path(f, "y/b")};
+    struct run *run;
+    assert_int_equal(runs_read(dirs, 3, &f->arena, &run), ST_OK);
+    assert_string_equal(run[0].name, dirs[0]);
+    assert_string_equal(run[1].name, dirs[1]);
+    assert_string_equal(run[2].name, "b");
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_reads_everything),
+        WITH_FIXTURE(test_derives_what_no_summary_says),
+        WITH_FIXTURE(test_summary_wins),
+        WITH_FIXTURE(test_log_alone_is_enough),
+        WITH_FIXTURE(test_half_a_last_line_is_forgiven),
+        WITH_FIXTURE(test_what_is_no_number),
+        WITH_FIXTURE(test_a_resumed_run_replaces),
+        WITH_FIXTURE(test_refuses_with_a_sentence),
+        WITH_FIXTURE(test_runs_of_one_name_keep_their_paths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+#include "train/checkpoint.h"
+
+#include "../support/workdir.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "data/safetensors.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { TENSORS = 3, LARGEST = 12 };
+
+static struct arena arena;
+static float values[TENSORS][3][LARGEST];
+
+static int set_up(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    workdir_close();
+    return 0;
+}
+
+static const struct checkpoint_tensor *tensors_of(float store[TENSORS][3][LARGEST])
+{
+    static struct checkpoint_tensor t[TENSORS];
+    t[0] = (struct checkpoint_tensor){.name = "wte.weight", .rank = 2, .dim = {3, 4}};
+    t[1] = (struct checkpoint_tensor){.name = "h.0.ln_1.weight", .rank = 1, .dim = {4}};
+    t[2] = (struct checkpoint_tensor){.name = "h.0.attn.c_attn.weight", .rank = 2, .dim = {4, 3}};
+    for (int i = 0; i < TENSORS; i++) {
+        t[i].weight = store[i][0];
+        t[i].moment1 = store[i][1];
+        t[i].moment2 = store[i][2];
+    }
+    return t;
+}
+
+static int length_of(int tensor)
+{
+    return tensor == 1 ? 4 : 12;
+}
+
+/* Different in every place and every iteration. */
+static float value_at(int64_t iter, int i, int k, int j)
+{
+    return rng_normal(1, RNG_TEST, (uint32_t)iter, (uint64_t)(i * 100 + k * 20 + j));
+}
+
+static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
+{
+    for (int i = 0; i < TENSORS; i++)
+        for (int k = 0; k < 3; k++)
+            for (int j = 0; j < length_of(i); j++) values[i][k][j] = value_at(iter, i, k, j);
+    struct checkpoint_state s = {.iter = iter,
+                                 .seed = 1337,
+                                 .best_val_loss = best_val_loss,
+                                 .best_iter = best_iter,
+                                 .train_batches = 3 * iter,
+                                 .eval_batches = 7,
+                                 .config = "n_layer = 6\nout_dir = \"a\\b\"\n"};
+    return checkpoint_save(workdir_path("run"), tensors_of(values), TENSORS, &s);
+}
+
+static void expect_loads(const struct checkpoint *c, int64_t iter)
+{
+    float loaded[TENSORS][3][LARGEST] = {};
+    assert_int_equal(c->state.iter, iter);
+    assert_int_equal(checkpoint_load(c, tensors_of(loaded), TENSORS), ST_OK);
+    for (int i = 0; i < TENSORS; i++)
+        for (int k = 0; k < 3; k++)
+            for (int j = 0; j < length_of(i); j++)
+                assert_true(loaded[i][k][j] == value_at(iter, i, k, j));
+}
+
+static void expect_last(int64_t iter)
+{
+    struct checkpoint c;
+    if (!checkpoint_find_last(workdir_path("run"), &arena, &c)) fail_msg("none, not %d", (int)iter);
+    expect_loads(&c, iter);
+}
+
+static bool is_there(int64_t iter)
+{
+    char name[64];
+    snprintf(name, sizeof name, "run/ckpt/%06d", (int)iter);
+    return file_exists(workdir_path(name));
+}
+
+static const char *part_of(int64_t iter, const char *file)
+{
+    char name[128];
+    snprintf(name, sizeof name, "run/ckpt/%06d/%s", (int)iter, file);
+    return workdir_path(name);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    assert_false(checkpoint_exists(workdir_path("run")));
+    struct checkpoint c;
+    assert_false(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_int_equal(save(250, 0.1 + 0.2, 250), ST_OK);
+    assert_true(checkpoint_exists(workdir_path("run")));
+    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    expect_loads(&c, 250);
+    assert_true(c.state.best_val_loss == 0.1 + 0.2);
+    assert_int_equal(c.state.best_iter, 250);
+    assert_int_equal(c.state.seed, 1337);
+    assert_int_equal(c.state.train_batches, 750);
+    assert_int_equal(c.state.eval_batches, 7);
+    assert_string_equal(c.state.config, "n_layer = 6\nout_dir = \"a\\b\"\n");
+
+    assert_int_equal(save(251, INFINITY, -1), ST_OK);
+    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_true(isinf(c.state.best_val_loss));
+    assert_int_equal(c.state.best_iter, -1);
+}
+
+static void test_tensors_carry_the_names_of_gpt2(void **state)
+{
+    (void)state;
+    assert_int_equal(save(1, 1, 1), ST_OK);
+    struct safetensors s;
+    assert_int_equal(safetensors_open(&s, part_of(1, "model.safetensors"), &arena), ST_OK);
+    assert_int_equal(s.count, TENSORS);
+    assert_non_null(safetensors_find(&s, "h.0.attn.c_attn.weight"));
+    safetensors_close(&s);
+    assert_int_equal(safetensors_open(&s, part_of(1, "optimizer.safetensors"), &arena), ST_OK);
+    assert_int_equal(s.count, 2 * TENSORS);
+    assert_non_null(safetensors_find(&s, "wte.weight.m"));
+    assert_non_null(safetensors_find(&s, "wte.weight.v"));
+    safetensors_close(&s);
+}
+
+static void test_weights_alone_can_be_loaded(void **state)
+{
+    (void)state;
+    assert_int_equal(save(5, 1, 5), ST_OK);
+    struct checkpoint c;
+    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    float loaded[TENSORS][3][LARGEST] = {};
+    struct checkpoint_tensor t[TENSORS];
+    memcpy(t, tensors_of(loaded), sizeof t);
+    for (int i = 0; i < TENSORS; i++) t[i].moment1 = t[i].moment2 = NULL;
+    assert_int_equal(checkpoint_load(&c, t, TENSORS), ST_OK);
+    assert_true(loaded[2][0][11] == value_at(5, 2, 0, 11));
+    assert_true(loaded[2][1][11] == 0);
+}
+
+static void expect_load_fails(const struct checkpoint_tensor *t, int count, const char *part)
+{
+    struct checkpoint c;
+    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_int_equal(checkpoint_load(&c, t, count), ST_FORMAT);
+    if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
+}
+
+static void test_another_model_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(save(5, 1, 5), ST_OK);
+    struct checkpoint_tensor t[TENSORS];
+    memcpy(t, tensors_of(values), sizeof t);
+    expect_load_fails(t, TENSORS - 1, "3 tensors, but this model has 2");
+    t[1].name = "h.1.ln_1.weight";
+    expect_load_fails(t, TENSORS, "no tensor h.1.ln_1.weight");
+    memcpy(t, tensors_of(values), sizeof t);
+    t[0].dim[0] = 4, t[0].dim[1] = 3;
+    expect_load_fails(t, TENSORS, "wte.weight is F32 (3,4), but this model needs F32 (4,3)");
+}
+
+static void test_keeps_last_previous_and_best(void **state)
+{
+    (void)state;
+    static const struct {
+        int iter, best;
+    } saves[] = {{100, 100}, {200, 200}, {300, 200}, {400, 200},
+                 {500, 200}, {600, 600}, {700, 600}};
+    for (int i = 0; i < COUNT_OF(saves); i++) {
+        assert_int_equal(save(saves[i].iter, 10.0 - saves[i].best * 1e-3, saves[i].best), ST_OK);
+        for (int k = 0; k <= i; k++)
+            assert_int_equal(is_there(saves[k].iter), k >= i - 1 || saves[k].iter == saves[i].best);
+    }
+    struct checkpoint c;
+    assert_true(checkpoint_find_best(workdir_path("run"), &arena, &c));
+    expect_loads(&c, 600);
+    expect_last(700);
+    workdir_flip(part_of(600, "model.safetensors"), 300, 0);
+    assert_false(checkpoint_find_best(workdir_path("run"), &arena, &c));
+}
+
+/* A run that went back (its newer checkpoints were broken, or it began again) leaves that future. */
+static void test_a_left_future_is_removed(void **state)
+{
+    (void)state;
+    assert_int_equal(save(100, 3, 100), ST_OK);
+    assert_int_equal(save(500, 2, 500), ST_OK);
+    assert_int_equal(save(300, 2.5, 300), ST_OK);
+    assert_false(is_there(500));
+    expect_last(300);
+    assert_int_equal(save(300, 2.5, 300), ST_OK); /* again, over itself */
+    expect_last(300);
+}
+
+static void test_the_spare_is_a_whole_one(void **state)
+{
+    (void)state;
+    assert_int_equal(save(100, 1, 1), ST_OK);
+    assert_int_equal(save(200, 1, 1), ST_OK);
+    workdir_flip(part_of(200, "optimizer.safetensors"), 700, 1);
+    assert_int_equal(save(300, 1, 1), ST_OK);
+    assert_false(is_there(200));
+    workdir_flip(part_of(300, "model.safetensors"), 300, 1);
+    expect_last(100);
+}
+
+static const char *const files[] = {"model.safetensors", "optimizer.safetensors", "state.json",
+                                    "DONE"};
+
+/* Whichever bit of the newest is flipped, the one before it is used. */
+static void test_every_flipped_bit_is_seen(void **state)
+{
+    (void)state;
+    assert_int_equal(save(100, 1, 100), ST_OK);
+    assert_int_equal(save(200, 1, 100), ST_OK);
+    for (int f = 0; f < COUNT_OF(files); f++) {
+        const char *path = part_of(200, files[f]);
+        int64_t bytes = workdir_size(path);
+        for (uint64_t i = 0; i < 60; i++) {
+            int64_t bit = rng_below(9, RNG_TEST, (uint32_t)f, i, bytes * 8);
+            workdir_flip(path, bit / 8, (int)(bit % 8));
+            expect_last(100);
+            workdir_flip(path, bit / 8, (int)(bit % 8));
+        }
+        arena_release(&arena);
+    }
+    expect_last(200);
+}
+
+static void test_cut_and_missing_files_are_seen(void **state)
+{
+    (void)state;
+    assert_int_equal(save(100, 1, 100), ST_OK);
+    for (int f = 0; f < COUNT_OF(files); f++) {
+        assert_int_equal(save(200, 1, 100), ST_OK);
+        const char *path = part_of(200, files[f]);
+        int64_t bytes = workdir_size(path);
+        const int64_t cuts[] = {bytes - 1, bytes - 2, bytes / 2, 64, 9, 8, 7, 1, 0};
+        for (int i = 0; i < COUNT_OF(cuts); i++) {
+            if (cuts[i] >= bytes) continue;
+            workdir_truncate(path, cuts[i]);
+            expect_last(100);
+        }
+        remove(path);
+        expect_last(100);
+    }
+    for (int f = 0; f < COUNT_OF(files); f++) remove(part_of(200, files[f]));
+    expect_last(100);
+    for (int f = 0; f < COUNT_OF(files); f++) remove(part_of(100, files[f]));
+    struct checkpoint c;
+    assert_false(checkpoint_find_last(workdir_path("run"), &arena, &c));
+}
+
+static void test_strangers_are_left_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(save(100, 1, 100), ST_OK);
+    assert_int_equal(file_make_dirs(workdir_path("run/ckpt/notes")), ST_OK);
+    assert_int_equal(file_make_dirs(workdir_path("run/ckpt/000900.tmp")), ST_OK);
+    assert_int_equal(file_make_dirs(workdir_path("run/ckpt/9")), ST_OK);
+    expect_last(100);
+    assert_int_equal(save(200, 1, 200), ST_OK);
+    assert_true(file_exists(workdir_path("run/ckpt/notes")));
+    assert_true(file_exists(workdir_path("run/ckpt/9")));
+    assert_false(file_exists(workdir_path("run/ckpt/000900.tmp"))); /* of a killed run */
+    /* A folder that was renamed by hand does not say what it says. */
+    assert_int_equal(rename(workdir_path("run/ckpt/000200"), workdir_path("run/ckpt/000300")), 0);
+    expect_last(100);
+}
+
+/* The limit on a file's length stands for a full disk: the write fails in the midst. */
+static void test_full_disk_loses_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(save(100, 1, 100), ST_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    int64_t largest = workdir_size(part_of(100, "optimizer.safetensors"));
+    for (int64_t bytes = 10; bytes < largest; bytes += 90) {
+        small = (struct rlimit){.rlim_cur = (rlim_t)bytes, .rlim_max = before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        enum status st = save(200, 1, 200);
+        char words[1024];
+        snprintf(words, sizeof words, "%s", fail_message());
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(st, ST_IO);
+        assert_non_null(strstr(words, "iteration 200 was not saved"));
+        assert_non_null(strstr(words, "File too large"));
+        assert_false(is_there(200));
+        assert_false(file_exists(workdir_path("run/ckpt/000200.tmp")));
+        expect_last(100);
+    }
+    assert_int_equal(save(200, 1, 200), ST_OK);
+    expect_last(200);
+}
+
+/* Saves without end, and is killed at some instant: what is there must be whole and not older than
+ * what was said to be saved. */
+static void test_kill_at_any_instant(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 25; round++) {
+        int said[2];
+        assert_int_equal(pipe(said), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (int64_t iter = round * 1000 + 1;; iter++)
+                if (save(iter, 1, 1) != ST_OK || write(said[1], &iter, sizeof iter) < 0) _exit(1);
+        }
+        close(said[1]);
+        int64_t saved = 0, iter;
+        int first_few = 1 + round % 3;
+        for (int i = 0; i < first_few; i++)
+            assert_int_equal(read(said[0], &saved, sizeof saved), sizeof saved);
+        usleep((useconds_t)rng_below(5, RNG_TEST, 0, (uint64_t)round, 4000));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        while (read(said[0], &iter, sizeof iter) == sizeof iter) saved = iter;
+        close(said[0]);
+        struct checkpoint c;
+        assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+        assert_in_range(c.state.iter, saved, saved + 1);
+        expect_loads(&c, c.state.iter);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_round_trip),
+        TEST(test_tensors_carry_the_names_of_gpt2),
+        TEST(test_weights_alone_can_be_loaded),
+        TEST(test_another_model_is_refused),
+        TEST(test_keeps_last_previous_and_best),
+        TEST(test_a_left_future_is_removed),
+        TEST(test_the_spare_is_a_whole_one),
+        TEST(test_every_flipped_bit_is_seen),
+        TEST(test_cut_and_missing_files_are_seen),
+        TEST(test_strangers_are_left_alone),
+        TEST(test_full_disk_loses_nothing),
+        TEST(test_kill_at_any_instant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

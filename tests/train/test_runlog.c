@@ -1,0 +1,221 @@
+#include "train/runlog.h"
+
+#include "../support/workdir.h"
+#include "base/file.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct arena arena;
+static struct runlog runlog;
+
+static int set_up(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    workdir_close();
+    return 0;
+}
+
+static const char *log_path(void)
+{
+    return workdir_path("log.jsonl");
+}
+
+static const char *read_log(void)
+{
+    static char *text;
+    int64_t bytes;
+    assert_int_equal(file_read(log_path(), &arena, &text, &bytes), ST_OK);
+    return text;
+}
+
+static void add_step(int64_t iter)
+{
+    struct runlog_step s = {.iter = iter,
+                            .loss = 4.17479753f,
+                            .lr = 1e-3,
+                            .grad_norm = 0.1f,
+                            .ms = 12.5,
+                            .tokens_per_s = 16384};
+    assert_int_equal(runlog_step(&runlog, &s), ST_OK);
+}
+
+static void add_eval(int64_t iter)
+{
+    struct runlog_eval e = {.iter = iter, .train_loss = 2.5, .val_loss = 1.0 / 3};
+    assert_int_equal(runlog_eval(&runlog, &e), ST_OK);
+}
+
+static void open_at(int64_t iter)
+{
+    assert_int_equal(runlog_open(&runlog, log_path(), iter), ST_OK);
+}
+
+/* Steps 0 ... n-1, an evaluation before every fourth. */
+static void write_run(int64_t first, int64_t n)
+{
+    open_at(first);
+    for (int64_t i = first; i < n; i++) {
+        if (i % 4 == 0) add_eval(i);
+        add_step(i);
+    }
+    runlog_close(&runlog);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    open_at(0);
+    add_eval(0);
+    add_step(0);
+    runlog_close(&runlog);
+    assert_string_equal(
+        read_log(),
+        "{\"v\":1,\"kind\":\"eval\",\"iter\":0,\"train_loss\":2.5,\"val_loss\":0.333333333}\n"
+        "{\"v\":1,\"kind\":\"step\",\"iter\":0,\"loss\":4.17479753,\"lr\":0.001,"
+        "\"grad_norm\":0.100000001,\"ms\":12.5,\"tokens_per_s\":16384}\n");
+}
+
+static void test_losses_come_back_exactly(void **state)
+{
+    (void)state;
+    open_at(0);
+    float x = 0.1f;
+    for (int i = 0; i < 100; i++, x = nextafterf(x * 1.7f, 1e30f)) {
+        struct runlog_step s = {.iter = i, .loss = x};
+        assert_int_equal(runlog_step(&runlog, &s), ST_OK);
+    }
+    runlog_close(&runlog);
+    const char *line = read_log();
+    x = 0.1f;
+    for (int i = 0; i < 100; i++, x = nextafterf(x * 1.7f, 1e30f)) {
+        assert_true((float)atof(strstr(line, "\"loss\":") + 7) == x);
+        line = strchr(line, '\n') + 1;
+    }
+}
+
+static void test_what_is_no_number_is_null(void **state)
+{
+    (void)state;
+    open_at(0);
+    struct runlog_step s = {.loss = NAN, .grad_norm = INFINITY, .ms = -INFINITY};
+    assert_int_equal(runlog_step(&runlog, &s), ST_OK);
+    runlog_close(&runlog);
+    json_t *o = json_loads(read_log(), 0, NULL);
+    assert_true(json_is_null(json_object_get(o, "loss")));
+    assert_true(json_is_null(json_object_get(o, "grad_norm")));
+    assert_true(json_is_null(json_object_get(o, "ms")));
+    assert_true(json_is_number(json_object_get(o, "lr")));
+    json_decref(o);
+}
+
+static void test_longest_line_fits(void **state)
+{
+    (void)state;
+    double x = -1.23456789e-300;
+    struct runlog_step s = {INT64_MIN, x, x, x, x, x};
+    open_at(0);
+    assert_int_equal(runlog_step(&runlog, &s), ST_OK);
+    runlog_close(&runlog);
+    assert_non_null(strstr(read_log(), "}\n"));
+}
+
+/* Cut at any byte and resumed, the log is that of a run that was never interrupted. */
+static void test_resume_after_a_cut_anywhere(void **state)
+{
+    (void)state;
+    write_run(0, 12);
+    const char *whole = arena_strdup(&arena, read_log());
+    int64_t bytes = workdir_size(log_path());
+    for (int64_t cut = 0; cut <= bytes; cut += 7) {
+        int64_t complete = 0; /* steps that the cut log has */
+        for (const char *p = whole; (p = strstr(p, "\"kind\":\"step\"")) != NULL; p++) {
+            const char *end = strchr(p, '\n');
+            if (end < whole + cut) complete++;
+        }
+        workdir_write(log_path(), whole, cut);
+        int64_t resume = complete / 4 * 4; /* a checkpoint every fourth step */
+        write_run(resume, 12);
+        assert_string_equal(read_log(), whole);
+    }
+}
+
+static void test_a_new_run_begins_an_empty_log(void **state)
+{
+    (void)state;
+    write_run(0, 8);
+    write_run(0, 2);
+    const char *text = read_log();
+    assert_null(strstr(text, "\"iter\":2"));
+    assert_non_null(strstr(text, "\"iter\":1,"));
+}
+
+static void test_damaged_lines_are_dropped(void **state)
+{
+    (void)state;
+    write_run(0, 4);
+    const char *before = read_log();
+    workdir_flip(log_path(), strchr(before, '\n') + 1 - before + 3, 6);
+    workdir_flip(log_path(), 0, 2); /* { becomes no brace */
+    open_at(4);
+    runlog_close(&runlog);
+    const char *text = read_log();
+    assert_null(strstr(text, "\"kind\":\"eval\""));
+    assert_int_equal(text[0], '{');
+    assert_non_null(strstr(text, "\"iter\":3,"));
+}
+
+/* The limit on a file's length stands for a full disk. */
+static void test_full_disk_is_said(void **state)
+{
+    (void)state;
+    open_at(0);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = 100, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    struct runlog_step s = {.iter = 0};
+    enum status st = runlog_step(&runlog, &s);
+    if (st == ST_OK) st = runlog_step(&runlog, &s);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(st, ST_IO);
+    assert_non_null(strstr(fail_message(), "log.jsonl: File too large"));
+    runlog_close(&runlog);
+    assert_int_equal(runlog_open(&runlog, workdir_path("none/log.jsonl"), 0), ST_IO);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_lines),
+        TEST(test_losses_come_back_exactly),
+        TEST(test_what_is_no_number_is_null),
+        TEST(test_longest_line_fits),
+        TEST(test_resume_after_a_cut_anywhere),
+        TEST(test_a_new_run_begins_an_empty_log),
+        TEST(test_damaged_lines_are_dropped),
+        TEST(test_full_disk_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

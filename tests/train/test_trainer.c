@@ -1,0 +1,377 @@
+/* The step and the loop: what must not change what is learned, and what must be noticed. */
+#include "train/trainer.h"
+
+#include "../support/scratch.h"
+#include "../support/small.h"
+#include "base/file.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- every allocation of this program is counted ----------------------------------------------- */
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+#ifndef __SANITIZE_ADDRESS__
+static volatile long allocations; /* the compiler thinks that it knows what malloc writes to */
+
+void *malloc(size_t size)
+{
+    __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    return __libc_calloc(n, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    return __libc_realloc(old, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **ret_memory, size_t alignment, size_t size)
+{
+    __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    *ret_memory = __libc_memalign(alignment, size);
+    return *ret_memory ? 0 : 12;
+}
+#endif
+
+static void test_a_step_allocates_nothing(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    print_message("the sanitizer has its own malloc: not counted\n");
+    skip();
+#else
+    struct config c = small_config();
+    c.model.dropout = 0.2;
+    c.train.gradient_accumulation_steps = 2;
+    struct arena a = {0};
+    struct learner l;
+    struct learner_step s;
+    small_learner(&l, &c, 0, &a);
+    long before = allocations;
+    void *volatile some = malloc(1); /* the counter counts */
+    free(some);
+    assert_int_equal(allocations, before + 1);
+    for (int64_t iter = 0; iter < 10; iter++) {
+        before = allocations;
+        assert_int_equal(learner_step(&l, iter, &s), ST_OK);
+        if (iter >= 3) assert_int_equal(allocations - before, 0);
+    }
+    learner_close(&l);
+    arena_release(&a);
+#endif
+}
+
+/* --- what is learned --------------------------------------------------------------------------- */
+
+enum { STEPS = 20 };
+
+/* Losses of the first steps; the weights afterwards, if asked for. */
+static void learn(const struct config *c, double loss[STEPS], float **ret_weights,
+                  int64_t *ret_elements)
+{
+    struct arena a = {0};
+    struct learner l;
+    small_learner(&l, c, 0, &a);
+    for (int i = 0; i < STEPS; i++) {
+        struct learner_step s;
+        assert_int_equal(learner_step(&l, i, &s), ST_OK);
+        loss[i] = s.loss;
+    }
+    if (ret_weights) {
+        int64_t bytes = l.engine.model.elements * (int64_t)sizeof(float);
+        *ret_elements = l.engine.model.elements;
+        *ret_weights = malloc((size_t)bytes);
+        memcpy(*ret_weights, small_weights(&l), (size_t)bytes);
+    }
+    learner_close(&l);
+    arena_release(&a);
+}
+
+static double largest_difference(const double *x, const double *y, int n)
+{
+    double most = 0;
+    for (int i = 0; i < n; i++) most = fmax(most, fabs(x[i] - y[i]));
+    return most;
+}
+
+static void test_it_learns(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    double loss[STEPS];
+    learn(&c, loss, NULL, NULL);
+    assert_true(fabs(loss[0] - log(SMALL_VOCABULARY)) < 0.1);
+    assert_true(loss[STEPS - 1] < loss[0] - 0.2);
+}
+
+/* Dropout is off: its masks are numbered by micro-step and by row of the batch. */
+static void test_micro_batches_make_one_batch(void **state)
+{
+    (void)state;
+    double whole[STEPS], parts[STEPS];
+    struct config c = small_config();
+    learn(&c, whole, NULL, NULL);
+    const int64_t cuts[] = {2, 4};
+    for (int i = 0; i < COUNT_OF(cuts); i++) {
+        c.train.gradient_accumulation_steps = cuts[i];
+        c.data.batch_size = 4 / cuts[i];
+        learn(&c, parts, NULL, NULL);
+        assert_true(largest_difference(whole, parts, STEPS) < 1e-5);
+    }
+    c.train.gradient_accumulation_steps = 1; /* the last cut without the rest of the batch */
+    learn(&c, parts, NULL, NULL);
+    assert_true(largest_difference(whole, parts, STEPS) > 1e-3);
+}
+
+/* The same model, whatever kernels it is made of; with dropout, so masks are the same too. */
+static void test_rungs_agree(void **state)
+{
+    (void)state;
+    double first[STEPS], loss[STEPS];
+    struct config c = small_config();
+    c.model.dropout = 0.2;
+    c.model.bias = true;
+    for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
+        for (int flash = 0; flash < 2; flash++) {
+            c.plan.fusion = (enum fusion)fusion;
+            c.plan.flash = flash;
+            bool is_first = fusion == FUSION_PRIMITIVE && !flash;
+            learn(&c, is_first ? first : loss, NULL, NULL);
+            if (is_first) continue;
+            double most = largest_difference(first, loss, STEPS);
+            if (most >= 1e-5) fail_msg("fusion %d, flash %d: off by %g", fusion, flash, most);
+        }
+    c.model.dropout = 0; /* or else the test above would not see the masks */
+    learn(&c, loss, NULL, NULL);
+    assert_true(largest_difference(first, loss, STEPS) > 1e-3);
+}
+
+/* Where values lie in memory, and what lay there before, is nothing to the numbers. */
+static void test_memory_does_not_matter(void **state)
+{
+    (void)state;
+    double plain[STEPS], other[STEPS];
+    struct config c = small_config();
+    c.model.dropout = 0.2;
+    learn(&c, plain, NULL, NULL);
+    c.plan.reuse = false;
+    learn(&c, other, NULL, NULL);
+    assert_memory_equal(plain, other, sizeof plain);
+    c.plan.reuse = c.plan.poison = true;
+    learn(&c, other, NULL, NULL);
+    assert_memory_equal(plain, other, sizeof plain);
+}
+
+/* --- the loop ---------------------------------------------------------------------------------- */
+
+static struct run_summary train(const struct config *c, float *ret_weights, int64_t elements)
+{
+    struct arena a = {0};
+    struct trainer t;
+    struct trainer_options o = {.overwrite = true};
+    if (trainer_open(&t, c, &o, &a) != ST_OK) fail_msg("%s", fail_message());
+    if (trainer_run(&t) != ST_OK) fail_msg("%s", fail_message());
+    struct run_summary summary = t.summary;
+    assert_true(elements <= t.learner.engine.model.elements);
+    if (ret_weights)
+        memcpy(ret_weights, small_weights(&t.learner), (size_t)elements * sizeof(float));
+    trainer_close(&t);
+    arena_release(&a);
+    return summary;
+}
+
+static void test_evaluating_more_often_changes_nothing(void **state)
+{
+    (void)state;
+    enum { SOME = 3000 };
+    static float seldom[SOME], often[SOME];
+    struct config c = small_config();
+    c.model.dropout = 0.2;
+    c.train.eval_interval = 20;
+    struct run_summary s = train(&c, seldom, SOME);
+    c.train.eval_interval = 3;
+    struct run_summary o = train(&c, often, SOME);
+    assert_memory_equal(seldom, often, sizeof seldom);
+    assert_true(fabs(s.final_val_loss - (o.final_val_loss)) <= 0);
+    assert_true(fabs(s.final_train_loss - (o.final_train_loss)) <= 0);
+    assert_int_equal(s.iters, 20);
+    assert_true(s.complete && s.best_val_loss < 2);
+}
+
+/* The loop makes exactly max_iters updates, evaluations apart: the same as bare steps. */
+static void test_the_loop_makes_the_steps(void **state)
+{
+    (void)state;
+    enum { SOME = 3000 };
+    static float looped[SOME];
+    float *stepped;
+    int64_t elements;
+    double loss[STEPS];
+    struct config c = small_config();
+    c.train.max_iters = STEPS;
+    train(&c, looped, SOME);
+    learn(&c, loss, &stepped, &elements);
+    assert_memory_equal(looped, stepped, sizeof looped);
+    free(stepped);
+}
+
+static void test_the_run_directory(void **state)
+{
+    (void)state;
+    struct config c = small_config(), back;
+    struct arena a = {0};
+    train(&c, NULL, 0);
+    const char *const files[] = {"config.conf",  "log.jsonl",   "plan.txt",        "plan.json",
+                                 "summary.json", "samples.txt", "vocabulary.json", "ckpt/000020"};
+    for (int i = 0; i < COUNT_OF(files); i++)
+        if (!file_exists(arena_printf(&a, "%s/%s", c.train.out_dir, files[i])))
+            fail_msg("no %s", files[i]);
+    config_init(&back);
+    assert_int_equal(config_read(&back, arena_printf(&a, "%s/config.conf", c.train.out_dir), &a),
+                     ST_OK);
+    assert_int_equal(back.train.max_iters, c.train.max_iters);
+    assert_int_equal(back.model.n_embd, c.model.n_embd);
+    char *text;
+    int64_t bytes;
+    assert_int_equal(
+        file_read(arena_printf(&a, "%s/samples.txt", c.train.out_dir), &a, &text, &bytes), ST_OK);
+    assert_int_equal(bytes, 1 + 300 + 1); /* the prompt is a line feed */
+    arena_release(&a);
+}
+
+static void test_a_run_is_not_lost(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    c.train.max_iters = 2;
+    train(&c, NULL, 0);
+    struct arena a = {0};
+    struct trainer t;
+    struct trainer_options o = {0};
+    assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "holds a run already"));
+    c.train.init_from = INIT_RESUME;
+    c.model.n_embd = 32;
+    assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "n_embd = 16, not 32"));
+    c.model.n_embd = 16;
+    c.train.max_iters = 1;
+    assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "has made 2 iterations already"));
+    c.train.max_iters = 2;
+    c.train.out_dir = scratch_path("nowhere");
+    assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "there is no run in"));
+    arena_release(&a);
+}
+
+/* --- numbers that are none --------------------------------------------------------------------- */
+
+static void poison(struct learner *l, const char *name)
+{
+    for (int i = 0; i < l->engine.model.parameters; i++) {
+        const struct parameter *p = &l->engine.model.parameter[i];
+        if (strcmp(p->name, name) != 0) continue;
+        float *weights = l->engine.storage.base[STORAGE_WEIGHTS];
+        weights[p->offset + 5] = NAN;
+        return;
+    }
+    fail_msg("no parameter %s", name);
+}
+
+static void test_nan_is_found(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    c.plan.fusion = FUSION_OP;
+    for (int check = 0; check < 2; check++) {
+        c.train.check_nan = check;
+        struct arena a = {0};
+        struct learner l;
+        struct learner_step s;
+        small_learner(&l, &c, 0, &a);
+        assert_int_equal(learner_step(&l, 7, &s), ST_OK);
+        poison(&l, "h.1.mlp.c_fc.weight");
+        assert_int_equal(learner_step(&l, 8, &s), ST_NUMERIC);
+        const char *words = fail_message();
+        assert_non_null(strstr(words, "iteration 8"));
+        if (check) {
+            assert_non_null(strstr(words, "MATMUL h.1.mlp.c_fc: element 5 of"));
+            assert_non_null(strstr(words, "forward pass"));
+        } else {
+            assert_non_null(strstr(words, "--check_nan=true"));
+        }
+        learner_close(&l);
+        arena_release(&a);
+    }
+}
+
+/* Masks are -infinity, and that is no failure, at any rung. */
+static void test_masks_are_numbers(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    c.train.check_nan = true;
+    c.model.pad_vocab = 64;
+    c.plan.fusion = FUSION_PRIMITIVE;
+    c.plan.flash = false;
+    double loss[STEPS];
+    learn(&c, loss, NULL, NULL);
+    assert_true(loss[STEPS - 1] < loss[0]);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    small_make();
+    return 0;
+}
+
+static int unmake(void **state)
+{
+    (void)state;
+    small_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_step_allocates_nothing),
+        cmocka_unit_test(test_it_learns),
+        cmocka_unit_test(test_micro_batches_make_one_batch),
+        cmocka_unit_test(test_rungs_agree),
+        cmocka_unit_test(test_memory_does_not_matter),
+        cmocka_unit_test(test_evaluating_more_often_changes_nothing),
+        cmocka_unit_test(test_the_loop_makes_the_steps),
+        cmocka_unit_test(test_the_run_directory),
+        cmocka_unit_test(test_a_run_is_not_lost),
+        cmocka_unit_test(test_nan_is_found),
+        cmocka_unit_test(test_masks_are_numbers),
+    };
+    return cmocka_run_group_tests(tests, make, unmake);
+}
