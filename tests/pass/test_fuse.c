@@ -1,5 +1,5 @@
 /* The pass `fuse`: what it must find in a GPT, what it must leave alone, and that the numbers stay. */
-#include "../support/small.h"
+#include "../support/hand.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
 
@@ -20,7 +20,7 @@ struct expected {
 static void count_all(const struct graph *g, int n, const struct expected *e)
 {
     for (int i = 0; i < n; i++) {
-        int count = small_count(g, e[i].op);
+        int count = hand_count(g, e[i].op);
         if (count != e[i].count)
             fail_msg("%s: %d instead of %d", op_def(e[i].op)->name, count, e[i].count);
     }
@@ -33,7 +33,7 @@ static void check_counts(const struct config *c)
     struct graph g;
     bool drop = c->model.dropout > 0, slow = !c->plan.flash;
     gpt_init(&m, &c->model, TINY_VOCAB, 1, &a);
-    small_ok(engine_graph(GRAPH_MICRO, c, &m, NULL, &g, &a));
+    hand_ok(engine_graph(GRAPH_MICRO, c, &m, NULL, &g, &a));
     const struct expected micro[] = {
         {OP_EMBED_SUM, 1},
         {OP_ADD_LAYERNORM, 2 * L},
@@ -51,10 +51,10 @@ static void check_counts(const struct config *c)
         {OP_EMBED, 0},
     };
     count_all(&g, COUNT_OF(micro), micro);
-    small_ok(engine_graph(GRAPH_UPDATE, c, &m, NULL, &g, &a));
+    hand_ok(engine_graph(GRAPH_UPDATE, c, &m, NULL, &g, &a));
     const struct expected update[] = {{OP_SUM_SQUARES, 1}, {OP_ADAMW, 1}, {OP_ADD, 0}};
     count_all(&g, COUNT_OF(update), update);
-    small_ok(engine_graph(GRAPH_EVAL, c, &m, NULL, &g, &a));
+    hand_ok(engine_graph(GRAPH_EVAL, c, &m, NULL, &g, &a));
     const struct expected eval[] = {{OP_EMBED_SUM, 1},
                                     {OP_ADD_LAYERNORM, 2 * L},
                                     {OP_SCORE_SOFTMAX, slow ? L : 0},
@@ -94,7 +94,7 @@ static void check_numbers(const struct config *c)
     for (int i = 0; i < m.parameters; i++) {
         const struct parameter *p = &m.parameter[i];
         int64_t n = type_elements(&p->type), at = p->offset;
-        double apart = small_distance(full.gradients + at, op.gradients + at, n);
+        double apart = hand_distance(full.gradients + at, op.gradients + at, n);
         if (!(apart < 1e-6)) fail_msg("gradient of %s differs by %.2e", p->name, apart);
         /* Adam's first step divides a gradient by its size: where that is rounding (the bias of keys),
          * so is the quotient, and weights may differ by some of the learning rate. */
@@ -135,9 +135,9 @@ static struct dropout drop(enum dropout_pattern pattern, int threshold)
 
 typedef void build_fn(const struct made *m);
 
-static void make(struct small *s, build_fn *build)
+static void make(struct hand *s, build_fn *build)
 {
-    small_init(s);
+    hand_init(s);
     struct graph *g = &s->graph;
     struct made m = {.g = g};
     m.step = g_input(g, "step", type_scalar(DT_I32));
@@ -146,7 +146,7 @@ static void make(struct small *s, build_fn *build)
     m.w = g_input(g, "w", type_1d(DT_F32, C));
     m.scores = g_input(g, "scores", type_4d(DT_F32, B, H, T, T));
     build(&m);
-    small_ok(graph_status(g));
+    hand_ok(graph_status(g));
 }
 
 /* The update of three parameters whose places, groups and rates may be spoiled. */
@@ -161,58 +161,58 @@ static const int64_t SIZE[] = {16, 20, 5};
 static struct update update = {{0, 16, 48}, {true, false, false}, {0.9, 0.9, 0.9}, 0, 0};
 
 /* Between the parameters are zeros, as the ranges promise. */
-static void fill_state(struct small *s)
+static void fill_state(struct hand *s)
 {
     for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
         for (int i = 0; i < 3; i++) {
             float *at = s->storage.base[storage];
             if (!at) return;
             at += update.offset[i];
-            small_fill(at, SIZE[i], (uint32_t)(10 * storage + i));
+            hand_fill(at, SIZE[i], (uint32_t)(10 * storage + i));
             for (int k = 0; k < SIZE[i]; k++) at[k] *= at[k]; /* the second moment is positive */
         }
 }
 
-static void feed_and_run(struct small *s)
+static void feed_and_run(struct hand *s)
 {
-    small_plan(s, NULL);
+    hand_plan(s, NULL);
     fill_state(s);
     for (int id = 0; id < s->graph.nodes; id++) {
         const struct node *n = &s->graph.node[id];
         if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_INPUT) continue;
         const struct type *t = graph_type(&s->graph, n->out[0]);
         if (t->dtype == DT_F32)
-            small_fill(plan_address(&s->plan, n->out[0]), type_elements(t), strlen(n->scope));
+            hand_fill(plan_address(&s->plan, n->out[0]), type_elements(t), strlen(n->scope));
         else
             for (int64_t i = 0; i < type_elements(t); i++)
                 ((int32_t *)plan_address(&s->plan, n->out[0]))[i] = (int32_t)i % V;
     }
-    small_run(s);
+    hand_run(s);
 }
 
 /* After the pass there are `count` nodes of the operator, and every output is the same. */
 static void check(build_fn *build, enum op op, int count)
 {
-    struct small plain, fused;
+    struct hand plain, fused;
     struct pass_options o = {.rung = RUNG_FULL};
     make(&plain, build);
     make(&fused, build);
-    small_ok(pass_run(pass_find("fuse"), &fused.graph, &fused.graph, &o));
-    small_ok(pass_run(pass_find("dead"), &fused.graph, &fused.graph, &o));
-    assert_int_equal(small_count(&fused.graph, op), count);
+    hand_ok(pass_run(pass_find("fuse"), &fused.graph, &fused.graph, &o));
+    hand_ok(pass_run(pass_find("dead"), &fused.graph, &fused.graph, &o));
+    assert_int_equal(hand_count(&fused.graph, op), count);
     feed_and_run(&plain);
     feed_and_run(&fused);
     for (int i = 0; i < plain.graph.outputs; i++) {
         const char *name = plain.graph.output[i].name;
         int64_t n = type_elements(graph_type(&plain.graph, plain.graph.output[i].v));
-        double apart = small_distance(small_output(&fused, name), small_output(&plain, name), n);
+        double apart = hand_distance(hand_output(&fused, name), hand_output(&plain, name), n);
         if (!(apart < 1e-6)) fail_msg("output %s differs by %.2e", name, apart);
     }
     const float *a = fused.storage.base[STORAGE_WEIGHTS], *b = plain.storage.base[STORAGE_WEIGHTS];
     int64_t n = plain.storage.bytes[STORAGE_WEIGHTS] / (int64_t)sizeof(float);
-    if (n) assert_true(small_distance(a, b, n) < 1e-6);
-    small_close(&plain);
-    small_close(&fused);
+    if (n) assert_true(hand_distance(a, b, n) < 1e-6);
+    hand_close(&plain);
+    hand_close(&fused);
 }
 
 static value norm(const struct made *m, value x)
@@ -376,7 +376,7 @@ static void loss_and_gradient(const struct made *m)
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T)), d;
     value loss = g_cross_entropy(g, logits(m), targets, V);
     graph_output(g, "loss", loss);
-    small_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
+    hand_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
     graph_output(g, "d", d);
 }
 
@@ -386,7 +386,7 @@ static void loss_that_is_scaled(const struct made *m)
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T)), d;
     value loss = g_scale(g, g_cross_entropy(g, logits(m), targets, V), 3);
     graph_output(g, "loss", loss);
-    small_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
+    hand_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
     graph_output(g, "d", d);
 }
 
@@ -396,7 +396,7 @@ static void log_sum_exp_is_wanted(const struct made *m)
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T)), d;
     value loss = g_cross_entropy(g, logits(m), targets, V);
     graph_output(g, "lse", g_scale(g, graph_out(loss, 1), 2));
-    small_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
+    hand_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
     graph_output(g, "d", d);
 }
 
@@ -406,7 +406,7 @@ static void log_sum_exp_is_an_output(const struct made *m)
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T)), d;
     value loss = g_cross_entropy(g, logits(m), targets, V);
     graph_output(g, "lse", graph_out(loss, 1));
-    small_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
+    hand_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 1, &m->a, &d));
     graph_output(g, "d", d);
 }
 
@@ -463,7 +463,7 @@ static void branch(const struct made *m, bool also)
     value loss = g_reshape(g, g_sum_row(g, g_reshape(g, y, type_1d(DT_F32, B * T * C))),
                            type_scalar(DT_F32));
     value wrt[] = {m->a, m->w};
-    small_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 2, wrt, d));
+    hand_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 2, wrt, d));
     graph_output(g, "da", d[0]);
     graph_output(g, "dw", d[1]);
 }
@@ -513,14 +513,14 @@ static void three_parameters(const struct made *m)
 
 static void fuse_update(int norms, int updates)
 {
-    struct small s;
+    struct hand s;
     struct pass_options o = {.rung = RUNG_FULL};
     make(&s, three_parameters);
-    small_ok(pass_run(pass_find("fuse"), &s.graph, &s.graph, &o));
-    small_ok(pass_run(pass_find("dead"), &s.graph, &s.graph, &o));
-    assert_int_equal(small_count(&s.graph, OP_SUM_SQUARES), norms);
-    assert_int_equal(small_count(&s.graph, OP_ADAMW), updates);
-    small_close(&s);
+    hand_ok(pass_run(pass_find("fuse"), &s.graph, &s.graph, &o));
+    hand_ok(pass_run(pass_find("dead"), &s.graph, &s.graph, &o));
+    assert_int_equal(hand_count(&s.graph, OP_SUM_SQUARES), norms);
+    assert_int_equal(hand_count(&s.graph, OP_ADAMW), updates);
+    hand_close(&s);
 }
 
 static void test_update(void **state)
