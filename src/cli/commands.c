@@ -10,6 +10,9 @@
 /* In the order in which people meet them. */
 /* clang-format off */
 static const struct command commands[] = {
+    {"data",    cmd_data,    "NAME [--from=FILE]",             "make a data set from a text, or show and verify one"},
+    {"report",  cmd_report,  "RUN... [--html=FILE]",           "tables and one page of curves from run directories"},
+    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
     {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
     {"check",   cmd_check,   "",                               "compare every kernel and every gradient with the reference"},
     {"report",  cmd_report,  "RUN ...",                        "make tables and one page of curves from runs"},
