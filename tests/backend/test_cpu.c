@@ -21,14 +21,15 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
     (void)state;
     void *context;
     const struct backend *cpu = open_cpu(&context);
-    static const int64_t sizes[] = {0, 1, 100, 4096, (2 << 20) - 1, (2 << 20) + 1};
+    static const int64_t sizes[] = {0, 1, 1, 100, 100, 4096, 4096, (2 << 20) - 1, (2 << 20) + 1};
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         char *mem;
         assert_int_equal(cpu->alloc(context, sizes[i], (void **)&mem), ST_OK);
         assert_non_null(mem);
         assert_int_equal((uintptr_t)mem % 64, 0);
         for (int64_t k = 0; k < sizes[i]; k++) assert_int_equal(mem[k], 0);
-        memset(mem, 1, (size_t)sizes[i]); /* so that the next one is zeroed, not just fresh */
+        memset(mem, 1,
+               (size_t)sizes[i]); /* so that the next of its size is zeroed, not just fresh */
         cpu->free(context, mem);
     }
     float from[3] = {1, 2, 3}, to[3] = {0};
