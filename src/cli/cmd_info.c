@@ -17,14 +17,16 @@
 #include <oneapi/dnnl/dnnl.h>
 #endif
 
+enum { LIBRARIES = 4 };
+
 /* Libraries by name; one that this build lacks has no version, and a sentence on what is lost. */
 struct library {
     const char *name, *version, *without;
 };
 
-static int libraries(struct library rows[4], struct arena *a)
+static void read_libraries(struct library rows[LIBRARIES], struct arena *a)
 {
-    (void)a;
+    (void)a; /* without oneDNN */
     rows[0] = (struct library){"oneDNN", NULL, "matrix products run on the program's own loops"};
     rows[1] = (struct library){"libcurl", NULL, "`strobe data` cannot download"};
     rows[2] = (struct library){"jansson", jansson_version_str(), ""};
@@ -36,16 +38,20 @@ static int libraries(struct library rows[4], struct arena *a)
 #ifdef HAVE_CURL
     rows[1].version = curl_version_info(CURLVERSION_NOW)->version;
 #endif
-    return 4;
 }
 
+#ifdef __clang__
+static const char compiler[] = __VERSION__;
+#else
+static const char compiler[] = "gcc " __VERSION__;
+#endif
 static const char gpu[] = "no CUDA backend in this build";
 
-static void print_text(const struct host *h, const struct library *library, int count)
+static void print_text(const struct host *h, const struct library *library)
 {
     char total[32], available[32];
     printf("version    %s (%s, %s)\n", version_number, version_commit, version_mode);
-    printf("compiler   gcc %s\n", __VERSION__);
+    printf("compiler   %s\n", compiler);
     printf("machine    %s, %s\n", h->name, h->system);
     printf("cpu        %s\n", h->cpu);
     printf("isa        %s\n", *h->isa ? h->isa : "nothing beyond the plain one");
@@ -53,7 +59,7 @@ static void print_text(const struct host *h, const struct library *library, int 
            (long long)h->threads);
     printf("memory     %s, %s available\n", str_bytes(total, (double)h->memory_bytes),
            str_bytes(available, (double)h->memory_free_bytes));
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < LIBRARIES; i++) {
         printf("%-10s %-8s ", i ? "" : "libraries", library[i].name);
         if (library[i].version)
             printf("%s\n", library[i].version);
@@ -65,19 +71,19 @@ static void print_text(const struct host *h, const struct library *library, int 
     printf("\ngpu        %s\n", gpu);
 }
 
-static void print_json(const struct host *h, const struct library *library, int count)
+static void print_json(const struct host *h, const struct library *library)
 {
     json_t *libs = json_object(), *backends = json_array();
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < LIBRARIES; i++)
         json_object_set_new(libs, library[i].name,
                             library[i].version ? json_string(library[i].version) : json_null());
     for (int i = 0; backend_at(i); i++)
         json_array_append_new(backends, json_string(backend_at(i)->name));
     json_t *j = json_pack(
         "{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:s}", "v", 1, "version",
-        version_number, "commit", version_commit, "mode", version_mode, "compiler",
-        "gcc " __VERSION__, "machine", h->name, "system", h->system, "cpu", h->cpu, "isa", h->isa,
-        "processors", (json_int_t)h->processors, "threads", (json_int_t)h->threads, "memory_bytes",
+        version_number, "commit", version_commit, "mode", version_mode, "compiler", compiler,
+        "machine", h->name, "system", h->system, "cpu", h->cpu, "isa", h->isa, "processors",
+        (json_int_t)h->processors, "threads", (json_int_t)h->threads, "memory_bytes",
         (json_int_t)h->memory_bytes, "memory_free_bytes", (json_int_t)h->memory_free_bytes,
         "libraries", libs, "backends", backends, "gpu", gpu);
     char *text = json_dumps(j, JSON_INDENT(2));
@@ -95,13 +101,13 @@ enum status cmd_info(int argc, char **argv)
     if (argc) return fail(ST_USAGE, "info takes no words; found %s", argv[0]);
     struct arena a = {0};
     struct host h;
-    struct library library[4];
+    struct library library[LIBRARIES];
     host_read(&h, &a);
-    int count = libraries(library, &a);
+    read_libraries(library, &a);
     if (json)
-        print_json(&h, library, count);
+        print_json(&h, library);
     else
-        print_text(&h, library, count);
+        print_text(&h, library);
     arena_release(&a);
     return ST_OK;
 }

@@ -14,6 +14,8 @@ static const struct command commands[] = {
     {"report",  cmd_report,  "RUN... [--html=FILE]",           "tables and one page of curves from run directories"},
     {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
     {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
+    {"check",   cmd_check,   "",                               "compare every kernel and every gradient with the reference"},
+    {"report",  cmd_report,  "RUN ...",                        "make tables and one page of curves from runs"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
     {"version", cmd_version, "",                               "show the version"},

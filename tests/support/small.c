@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "data/dataset.h"
-#include "scratch.h"
+#include "workdir.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,8 @@ void small_make(void)
         str_append(&s, words[rng_below(1, RNG_TEST, 0, i, COUNT_OF(words))]);
         str_append(&s, i % 8 == 7 ? "\n" : " ");
     }
-    snprintf(data_dir, sizeof data_dir, "%s/data", scratch_make());
-    snprintf(out_dir, sizeof out_dir, "%s", scratch_path("run"));
+    snprintf(data_dir, sizeof data_dir, "%s/data", workdir_open());
+    snprintf(out_dir, sizeof out_dir, "%s", workdir_path("run"));
     log_set_level(LOG_ERROR);
     struct dataset_facts facts;
     enum status st = dataset_write_characters(data_dir, "tiny", s.data, s.len, "a test", &facts);
@@ -32,7 +32,7 @@ void small_make(void)
 
 void small_remove(void)
 {
-    scratch_remove();
+    workdir_close();
 }
 
 struct config small_config(void)

@@ -7,7 +7,7 @@
 
 enum { SMALL_VOCABULARY = 9 };
 
-/* Makes the data set "tiny" in a new scratch directory; some thousand characters of a few words in a
+/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words in a
  * fixed random order. small_remove deletes all. */
 void small_make(void);
 void small_remove(void);

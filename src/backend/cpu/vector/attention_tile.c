@@ -203,9 +203,12 @@ void VEC(tile_write)(float *to, const struct tile_source *s, const float *from, 
     }
 }
 
+/* Rows this far apart share few places of the first-level cache, and each is on another page. */
+enum { FAR = 512 };
+
 struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare)
 {
-    if (s->columns % W == 0 && s->stride < 512) return (struct tile_lines){s->at, s->stride};
+    if (s->columns % W == 0 && s->stride < FAR) return (struct tile_lines){s->at, s->stride};
     VEC(tile_copy)(spare, s, 1.0f);
     return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
 }
