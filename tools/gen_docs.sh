@@ -5,16 +5,12 @@ strobe=${STROBE:-./strobe}
 mkdir -p build docs
 bad=0
 
-# document NAME TITLE WORDS...: the output of `strobe WORDS`, under a title
+# document NAME WORDS...: the output of `strobe WORDS` is docs/NAME
 document() {
-    name=$1 title=$2
-    shift 2
+    name=$1
+    shift
     new=build/$name.new
-    {
-        printf '# %s\n\n' "$title"
-        printf 'Written by `make docs` from `strobe %s`; do not edit.\n\n' "$*"
-        "$strobe" "$@"
-    } >"$new" || { bad=1; return; }
+    "$strobe" "$@" >"$new" || { bad=1; return; }
     if [ "$mode" != --check ]; then
         mv "$new" "docs/$name"
     elif ! cmp -s "$new" "docs/$name"; then
@@ -25,8 +21,6 @@ document() {
 }
 
 mode=${1-}
-document CONFIG.md 'The keys of a configuration' config --reference
-if "$strobe" info -h | grep -q -e --ops; then
-    document OPS.md 'The operators' info --ops
-fi
+document CONFIG.md config --reference
+document OPS.md info --ops
 exit $bad

@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/version.h"
+#include "measure/ops_doc.h"
 #include "train/environment.h"
 
 #include <jansson.h>
@@ -72,12 +73,28 @@ static void print_json(const struct environment *e, const char *isa)
     json_decref(j);
 }
 
+static void print_ops(void)
+{
+    struct str s = {0};
+    ops_doc_print(&s);
+    fputs(str_text(&s), stdout);
+    str_release(&s);
+}
+
 enum status cmd_info(int argc, char **argv)
 {
-    bool json = false;
-    const struct opt options[] = {{"json", OPT_FLAG, &json, NULL, "as one JSON object"}, {0}};
+    bool json = false, ops = false;
+    const struct opt options[] = {
+        {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
+        {"ops", OPT_FLAG, &ops, NULL, "the operators and their kernels instead, as Markdown"},
+        {0},
+    };
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc) return fail(ST_USAGE, "info takes no words; found %s", argv[0]);
+    if (ops) {
+        print_ops();
+        return ST_OK;
+    }
     struct arena a = {0};
     struct environment e;
     environment_gather(&e, &a);
