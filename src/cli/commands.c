@@ -16,6 +16,7 @@ static const struct command commands[] = {
     {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "let a checkpoint write texts"},
     {"compare", cmd_compare, "CONFIG --key=a,b [--key=value ...]", "train once for each value and hold the runs against each other"},
     {"report",  cmd_report,  "RUN ...",                        "tables and curves of one run or several"},
+    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
     {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},

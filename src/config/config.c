@@ -53,14 +53,22 @@ static enum status unquote(const char *key, char *text, bool whole)
     return ST_OK;
 }
 
+static enum status fail_unknown(const char *key, int64_t length)
+{
+    const struct field *nearest = field_nearest(key, length);
+    if (nearest)
+        return fail(ST_USAGE, "there is no key %.*s; the nearest is %s", (int)length, key,
+                    nearest->key);
+    return fail(ST_USAGE, "there is no key %.*s; `strobe config --reference` has them all",
+                (int)length, key);
+}
+
 /* `value` as the user wrote it: quotes, escapes, a comment behind it. */
 static enum status key_set(struct config *c, const char *key, int64_t key_length, const char *value,
                            bool whole, struct arena *a)
 {
     const struct field *f = field_find(key, key_length);
-    if (!f)
-        return fail(ST_USAGE, "there is no key %.*s; the nearest is %s", (int)key_length, key,
-                    field_nearest(key, key_length)->key);
+    if (!f) return fail_unknown(key, key_length);
     char *text = arena_strdup(a, value);
     TRY(unquote(f->key, text, whole));
     return field_set(f, c, text, a);

@@ -112,8 +112,13 @@ const struct field *field_nearest(const char *key, int64_t length)
 {
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)length, key);
-    const struct field *nearest = fields;
-    for (const struct field *f = fields; f->key; f++)
-        if (str_distance(word, f->key) < str_distance(word, nearest->key)) nearest = f;
+    const struct field *nearest = NULL;
+    int best = (int)strlen(word) / 2 + 1; /* half of the letters right: else the hint misleads */
+    for (const struct field *f = fields; f->key; f++) {
+        int distance = str_distance(word, f->key);
+        if (distance >= best) continue;
+        best = distance;
+        nearest = f;
+    }
     return nearest;
 }

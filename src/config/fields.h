@@ -27,7 +27,7 @@ extern const struct field fields[]; /* ends with key == NULL */
 
 /* NULL if there is no such key. The key is the `length` bytes at `key`. */
 const struct field *field_find(const char *key, int64_t length);
-/* The key that `key` may have meant; never NULL. */
+/* The key that `key` may have meant; NULL if it is like none. */
 const struct field *field_nearest(const char *key, int64_t length);
 
 /* Sets the member from `value`, without quotes or escapes. Out of range: ST_USAGE, with the range.

@@ -30,16 +30,17 @@ static enum status differentiate_node(struct sweep *s, int id)
     struct graph *g = s->g;
     const struct node n = g->node[id]; /* a copy: appending moves the array */
     value dout[MAX_OUT], din[MAX_IN] = {{0}};
-    bool any = false, needed = false;
+    bool any = false, later = false, needed = false;
     for (int i = 0; i < n.n_out; i++) {
         dout[i] = s->adjoint[n.out[i].i];
         any |= dout[i].i != 0;
+        later |= i > 0 && dout[i].i;
     }
     for (int i = 0; i < n.n_in; i++) needed |= s->needed[n.in[i].i];
     if (!any || !needed) return ST_OK;
     if (!op_def(n.op)->grad)
         return fail(ST_UNSUPPORTED, "%s %s has no gradient", op_def(n.op)->name, n.scope);
-    if (!dout[0].i)
+    if (later && !(op_def(n.op)->flags & OP_GRAD_ALL)) /* its rule would drop that adjoint */
         return fail(ST_UNSUPPORTED, "%s %s: only its first output has a gradient",
                     op_def(n.op)->name, n.scope);
     g->scope = n.scope;

@@ -13,6 +13,7 @@
 #define INPLACE_1 OP_INPLACE_1
 #define WRITES    OP_WRITES
 #define WRITES_3  OP_WRITES_3
+#define GRAD_ALL  OP_GRAD_ALL
 
 const struct op_def op_defs[OP_COUNT] = {
 #define OP(name, level, least, most, shape, grad, expand, cost, flags) \

@@ -40,6 +40,7 @@ enum op_flag {
     OP_INPLACE_1 = 4,
     OP_WRITES = 8,
     OP_WRITES_3 = 16,
+    OP_GRAD_ALL = 32,
 };
 
 /* Where a leaf lives. All but inputs are ranges laid out once, in parameter order; the same parameter

@@ -11,6 +11,7 @@
  *              INPLACE_1 output 0 may take the place of input 1
  *              WRITES    output 0 is input 0, written in place: state; never dead code
  *              WRITES_3  the same for outputs and inputs 0, 1 and 2
+ *              GRAD_ALL  the gradient rule takes the adjoints of all outputs, not only of output 0
  *
  * Shapes, meaning and gradients stand over the rules in op_*.c; docs/OPS.md is this table joined with
  * the kernels of each backend. */
@@ -45,9 +46,9 @@ OP(SUM_LEADING,      PRIMITIVE, 1, 1, shape_trailing,         grad_sum_leading, 
 /* products */
 OP(MATMUL,           PRIMITIVE, 2, 2, shape_matmul,           grad_matmul,        NULL,                    cost_matmul,   0)
 /* moving */
-OP(SPLIT_HEADS,      PRIMITIVE, 1, 1, shape_split_heads,      grad_split_heads,   NULL,                    cost_move,     0)
+OP(SPLIT_HEADS,      PRIMITIVE, 1, 1, shape_split_heads,      grad_split_heads,   NULL,                    cost_move,     GRAD_ALL)
 OP(MERGE_HEADS,      PRIMITIVE, 1, 3, shape_merge_heads,      grad_merge_heads,   NULL,                    cost_move,     0)
-OP(EMBED,            PRIMITIVE, 2, 2, shape_embed,            grad_embed,         NULL,                    cost_move,     0)
+OP(EMBED,            PRIMITIVE, 2, 2, shape_embed,            grad_embed,         NULL,                    cost_embed,    0)
 OP(EMBED_GRAD,       PRIMITIVE, 2, 2, shape_given,            NULL,               NULL,                    cost_embed_grad, 0)
 OP(PICK,             PRIMITIVE, 2, 2, shape_pick,             grad_pick,          NULL,                    cost_rows,     0)
 OP(PICK_GRAD,        PRIMITIVE, 2, 2, shape_given,            NULL,               NULL,                    cost_move,     0)
@@ -72,7 +73,7 @@ OP(ATTENTION,        LAYER,     2, 2, shape_attention,        grad_attention,   
 OP(ATTENTION_GRAD,   LAYER,     5, 5, shape_attention_grad,   NULL,               expand_attention_grad,   cost_attention_grad, 0)
 OP(ATTENTION_CACHED, PRIMITIVE, 3, 3, shape_attention_cached, NULL,               NULL,                    cost_attention_cached, WRITES)
 /* across operations, by the pass `fuse` */
-OP(EMBED_SUM,        FUSED,     5, 5, shape_embed_sum,        NULL,               expand_embed_sum,        cost_move,     0)
+OP(EMBED_SUM,        FUSED,     5, 5, shape_embed_sum,        NULL,               expand_embed_sum,        cost_embed,    0)
 OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,               expand_add_layernorm,    cost_norm,     INPLACE)
 OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
 OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_softmax,  INPLACE)

@@ -68,7 +68,7 @@ enum status shape_split_heads(struct node *n, const struct type *in, const struc
     (void)given;
     int H = n->attr.heads.heads, P = n->attr.heads.parts;
     char a[TYPE_TEXT];
-    if (in[0].rank != 3 || P < 1 || P > MAX_OUT || in[0].dim[2] % (P * H))
+    if (in[0].rank != 3 || P < 1 || P > MAX_OUT || H < 1 || in[0].dim[2] % (P * H))
         return fail(ST_USAGE, "%s does not split into %d x %d heads", type_text(a, &in[0]), P, H);
     for (int i = 0; i < P; i++)
         out[i] = type_4d(in[0].dtype, in[0].dim[0], H, in[0].dim[1], in[0].dim[2] / (P * H));
@@ -122,6 +122,18 @@ void grad_embed(struct graph *g, const struct node *n, const value *dout, value 
 {
     din[0] = g_embed_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
     din[1] = (value){0};
+}
+
+/* Pairs of table and ids: of a table only the rows that the ids name are read. */
+struct cost cost_embed(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = {0, (double)type_bytes(&out[0])};
+    for (int i = 0; i + 1 < n->n_in; i += 2) {
+        double row = (double)(type_columns(&in[i]) * dtype_size(in[i].dtype));
+        c.bytes += (double)type_elements(&in[i + 1]) * row + (double)type_bytes(&in[i + 1]);
+    }
+    if (n->n_in > 2) c.flops = (double)type_elements(&out[0]); /* EMBED_SUM adds */
+    return c;
 }
 
 struct cost cost_embed_grad(const struct node *n, const struct type *in, const struct type *out)

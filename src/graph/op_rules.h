@@ -65,6 +65,7 @@ GRAD(merge_heads);
 GRAD(embed);
 GRAD(pick);
 EXPAND(embed_sum);
+COST(embed);
 COST(embed_grad);
 /* op_matmul.c */
 SHAPE(matmul);

@@ -17,9 +17,43 @@ static enum status verify_types(const struct graph *g, int id)
     return ST_OK;
 }
 
-/* `written` marks leaves whose old content is gone. */
-static enum status verify_node(const struct graph *g, int id, bool *written)
+struct check {
+    const struct graph *g;
+    int *leaf;     /* of each value: the leaf whose bytes it shows, 0 if it has its own */
+    bool *written; /* of each leaf: its old content is gone */
+    int *state;    /* the leaves that can be written */
+    int states;
+};
+
+static void note_bytes(struct check *c, const struct node *n)
 {
+    int v = n->out[0].i;
+    if (n->op == OP_LEAF) {
+        c->leaf[v] = v;
+        if (n->attr.leaf.storage != STORAGE_INPUT) c->state[c->states++] = v;
+    } else if (op_def(n->op)->flags & OP_VIEW) {
+        c->leaf[v] = c->leaf[n->in[0].i];
+    }
+}
+
+/* Marks every leaf that shares bytes with this one. */
+static void note_written(struct check *c, value v)
+{
+    const struct node *to = graph_producer(c->g, v);
+    int64_t first = to->attr.leaf.offset, end = first + type_elements(graph_type(c->g, v));
+    for (int i = 0; i < c->states; i++) {
+        value other = {c->state[i]};
+        const struct node *n = graph_producer(c->g, other);
+        int64_t at = n->attr.leaf.offset;
+        if (n->attr.leaf.storage == to->attr.leaf.storage && at < end &&
+            first < at + type_elements(graph_type(c->g, other)))
+            c->written[other.i] = true;
+    }
+}
+
+static enum status verify_node(struct check *c, int id)
+{
+    const struct graph *g = c->g;
     const struct node *n = &g->node[id];
     const struct op_def *def = op_def(n->op);
     if (n->n_in < def->least_in || n->n_in > def->most_in)
@@ -28,7 +62,7 @@ static enum status verify_node(const struct graph *g, int id, bool *written)
         value v = n->in[i];
         if (v.i <= 0 || v.i >= g->values) return fail(ST_FORMAT, "input %d is no value", i);
         if (g->info[v.i].producer >= id) return fail(ST_FORMAT, "input %d is of the future", i);
-        if (written[v.i]) return fail(ST_FORMAT, "input %d was overwritten before", i);
+        if (c->written[c->leaf[v.i]]) return fail(ST_FORMAT, "input %d was overwritten before", i);
     }
     for (int i = 0; i < n->n_out; i++) {
         const struct value_info *info = &g->info[n->out[i].i];
@@ -40,8 +74,9 @@ static enum status verify_node(const struct graph *g, int id, bool *written)
         const struct node *leaf = graph_producer(g, n->in[i]);
         if (leaf->op != OP_LEAF || leaf->attr.leaf.storage == STORAGE_INPUT)
             return fail(ST_FORMAT, "writes what is not state");
-        written[n->in[i].i] = true;
+        note_written(c, n->in[i]);
     }
+    note_bytes(c, n);
     return verify_types(g, id);
 }
 
@@ -49,10 +84,13 @@ enum status graph_verify(const struct graph *g)
 {
     TRY(graph_status(g));
     struct arena scratch = {0};
-    bool *written = ARENA_NEW(&scratch, bool, g->values);
+    struct check c = {.g = g,
+                      .leaf = ARENA_NEW(&scratch, int, g->values),
+                      .written = ARENA_NEW(&scratch, bool, g->values),
+                      .state = ARENA_NEW(&scratch, int, g->values)};
     enum status st = ST_OK;
     for (int id = 0; id < g->nodes && st == ST_OK; id++) {
-        st = verify_node(g, id, written);
+        st = verify_node(&c, id);
         if (st != ST_OK)
             st = fail_in(ST_FORMAT, "node %d %s %s", id, op_def(g->node[id].op)->name,
                          g->node[id].scope);

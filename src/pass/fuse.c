@@ -101,7 +101,8 @@ static bool score_softmax(struct fuse *f, int id)
 {
     const struct node *last = &f->in->node[id], *softmax = last, *mask, *scale;
     union attr attr = {0};
-    if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_ATTENTION) {
+    if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_ATTENTION &&
+        last->attr.drop.threshold) {
         softmax = made_by(f, last->in[0], OP_SOFTMAX);
         attr.score.drop = last->attr.drop;
         if (!softmax || !quiet(f, softmax, id)) return false;
@@ -198,8 +199,16 @@ static bool match(struct fuse *f, int id)
     return false;
 }
 
+/* A use by dead code (the log-sum-exp of slow attention) must not hold a pattern apart, so that code
+ * goes first. */
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
+    struct graph alive = *in;
+    if (o->rung == RUNG_FULL) {
+        graph_init(&alive, in->arena);
+        TRY(pass_dead_code(in, &alive, o));
+        in = &alive;
+    }
     struct fuse f = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     f.uses = ARENA_NEW(out->arena, int, in->values);
     for (int id = 0; id < in->nodes; id++)
@@ -207,7 +216,7 @@ enum status pass_fuse(const struct graph *in, struct graph *out, const struct pa
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");
     for (int id = 0; id < in->nodes; id++) {
         pass_mark(out, &in->node[id]);
-        if (o->rung < RUNG_FULL || !match(&f, id)) pass_keep(in, id, out, f.map);
+        if (o->rung != RUNG_FULL || !match(&f, id)) pass_keep(in, id, out, f.map);
         if (step.i && id == in->info[step.i].producer) f.step = f.map[step.i];
     }
     pass_finish(in, out, f.map);

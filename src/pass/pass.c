@@ -64,7 +64,12 @@ void pass_mark(struct graph *out, const struct node *n)
     out->scope = n->scope;
 }
 
-/* Alive is what an output or a write needs. */
+static bool is_input(const struct node *n)
+{
+    return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT;
+}
+
+/* Alive is what an output or a write needs; inputs stay, so who feeds them need not ask. */
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     (void)o;
@@ -72,7 +77,7 @@ enum status pass_dead_code(const struct graph *in, struct graph *out, const stru
     for (int i = 0; i < in->outputs; i++) alive[in->info[in->output[i].v.i].producer] = true;
     for (int id = in->nodes - 1; id >= 0; id--) {
         const struct node *n = &in->node[id];
-        alive[id] |= op_writes(n->op) > 0;
+        alive[id] |= op_writes(n->op) > 0 || is_input(n);
         for (int i = 0; alive[id] && i < n->n_in; i++) alive[in->info[n->in[i].i].producer] = true;
     }
     value *map = ARENA_NEW(out->arena, value, in->values);

@@ -8,8 +8,8 @@
 struct liveness {
     struct plan *p;
     const struct graph *g;
-    int *last_use;  /* of each value itself, in steps */
-    int *read_last; /* of each leaf in a range: last step that reads it */
+    int *last_use; /* of each value itself, in steps */
+    int *read;     /* of each root: the last step so far that reads its bytes */
 };
 
 static struct span *root_of(struct plan *p, value v)
@@ -97,20 +97,23 @@ static void store_in_place(struct liveness *l, int id)
     const struct node *n = &l->g->node[id];
     struct span *x = root_of(l->p, n->in[1]);
     const struct span *leaf = root_of(l->p, n->in[0]);
-    if (l->p->options.no_reuse || n->op != OP_STORE || x->storage != STORAGE_ARENA) return;
-    if (x->last != id || is_input(l, x->root) || l->read_last[n->in[0].i] >= x->first) return;
+    if (l->p->options.no_reuse || x->storage != STORAGE_ARENA) return;
+    if (x->last != id || is_input(l, x->root) || l->read[l->p->span[n->in[0].i].root] >= x->first)
+        return;
     if (x->bytes != leaf->bytes) return;
     x->storage = leaf->storage;
     x->offset = leaf->offset;
     l->p->step[id].kernel = NULL;
 }
 
-static void find_reads(struct liveness *l)
+/* In order, so that a store knows who has read its leaf before, be it through a view. */
+static void place_stores(struct liveness *l)
 {
-    for (int v = 0; v < l->g->values; v++) l->read_last[v] = -1;
+    for (int v = 0; v < l->g->values; v++) l->read[v] = -1;
     for (int id = 0; id < l->g->nodes; id++) {
         const struct node *n = &l->g->node[id];
-        for (int i = n->op == OP_STORE ? 1 : 0; i < n->n_in; i++) l->read_last[n->in[i].i] = id;
+        if (n->op == OP_STORE) store_in_place(l, id);
+        for (int i = n->op == OP_STORE; i < n->n_in; i++) l->read[l->p->span[n->in[i].i].root] = id;
     }
 }
 
@@ -118,9 +121,8 @@ void liveness_find(struct plan *p, struct arena *scratch)
 {
     struct liveness l = {.p = p, .g = p->graph};
     l.last_use = ARENA_NEW(scratch, int, p->graph->values);
-    l.read_last = ARENA_NEW(scratch, int, p->graph->values);
+    l.read = ARENA_NEW(scratch, int, p->graph->values);
     find_last_uses(&l);
-    find_reads(&l);
     for (int id = 0; id < p->steps; id++) {
         const struct node *n = &p->graph->node[id];
         if (n->op == OP_LEAF)
@@ -128,7 +130,7 @@ void liveness_find(struct plan *p, struct arena *scratch)
         else
             place_outputs(&l, id);
     }
-    for (int id = 0; id < p->steps; id++) store_in_place(&l, id);
+    place_stores(&l);
     for (int v = 1; v < p->graph->values; v++) { /* every member says what its root says */
         int root = p->span[v].root;
         if (root != v) p->span[v] = p->span[root];

@@ -70,11 +70,12 @@ enum status plan_build(struct plan *p, const struct graph *g, const struct backe
                        void *context, const struct plan_options *options, struct arena *a)
 {
     TRY(graph_verify(g));
-    *p = (struct plan){.graph = g, .backend = b, .context = context, .steps = g->nodes};
+    *p = (struct plan){.graph = g, .backend = b, .context = context};
     if (options) p->options = *options;
     p->step = ARENA_NEW(a, struct step, g->nodes);
     p->span = ARENA_NEW(a, struct span, g->values);
-    for (int id = 0; id < p->steps; id++) TRY(plan_step(p, id));
+    for (int id = 0; id < g->nodes; id++) TRY(plan_step(p, id));
+    p->steps = g->nodes;
     struct arena scratch = {0};
     liveness_find(p, &scratch);
     place_arena(p, &scratch);

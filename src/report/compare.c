@@ -252,9 +252,9 @@ static void add_notes(struct comparison *c, struct arena *a)
                  arena_printf(a, "The loss of %s is not a number in %d of its %d logged steps.",
                               run->name, no_number, run->steps));
     }
-    static const char *const keys[] = {"cpu", "gpu", "commit", "compiler"};
-    static const char *const words[] = {"processors", "GPUs", "versions of the program",
-                                        "compilers"};
+    static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
+    static const char *const words[] = {"processors", "devices", "versions of the program",
+                                        "compilers", "builds"};
     for (int k = 0; k < COUNT_OF(keys); k++)
         if (differs(c->environment, c->environments, keys[k]))
             note(c, &capacity, a,

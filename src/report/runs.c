@@ -66,7 +66,7 @@ static void flatten(struct run *r, json_t *object, const char *prefix, int *capa
         const char *name = arena_printf(a, "%s%s", prefix, key);
         if (json_is_object(value)) flatten(r, value, arena_printf(a, "%s.", name), capacity, a);
         const char *text = value_text(value, a);
-        if (!text) continue;
+        if (!text || strcmp(name, "v") == 0) continue;
         ARENA_GROW(a, r->environment, r->environments, *capacity);
         r->environment[r->environments++] = (struct run_pair){name, text};
     }
@@ -230,7 +230,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
 
 /* --- the directory ----------------------------------------------------------------------------- */
 
-/* A file of the run as one object; NULL in *ret_object where there is no such file. */
+/* A file of the run as one object, which must say its version where it is `versioned`; NULL in *ret_object where there is no such file. */
 static enum status read_object(const char *path, bool versioned, struct arena *a,
                                json_t **ret_object)
 {
@@ -242,7 +242,8 @@ static enum status read_object(const char *path, bool versioned, struct arena *a
     json_t *object = lenient_object(data, size);
     if (!object)
         return fail(ST_FORMAT, "%s is not a JSON object: delete it to report without", path);
-    enum status st = versioned ? check_version(object, path) : ST_OK;
+    bool check = versioned || json_object_get(object, "v");
+    enum status st = check ? check_version(object, path) : ST_OK;
     if (st == ST_OK)
         *ret_object = object;
     else

@@ -123,7 +123,8 @@ static void test_refusals_say_where(void **state)
     (void)state;
     assert_refused("n_layer = 2\n\nn_layers = 3\n", ":3: there is no key n_layers; the nearest is "
                                                     "n_layer");
-    assert_refused("wandb_log = false\n", ":1: there is no key wandb_log; the nearest is data_dir");
+    assert_refused("wandb_log = false\n",
+                   ":1: there is no key wandb_log; `strobe config --reference` has them all");
     assert_refused("n_layer = 0", ":1: n_layer takes a whole number, 1 to 1024; 0 is not that");
     assert_refused("n_layer = 1025",
                    ":1: n_layer takes a whole number, 1 to 1024; 1025 is not that");

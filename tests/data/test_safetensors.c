@@ -245,6 +245,7 @@ static void test_wrong_headers_are_refused(void **state)
         struct safetensors s;
         const char *path = write_raw(lengths[i], "{" A "}", 8);
         assert_int_equal(safetensors_open(&s, path, &arena), ST_FORMAT);
+        if (lengths[i] >= 100) assert_message_has("claims");
     }
 }
 

@@ -160,10 +160,13 @@ static void test_refuses_with_a_sentence(void **state)
     fixture_write(f, "b/plan.json", "{\"v\":7}");
     expect_refused(f, fixture_path(f, "b"), "plan.json", "version 7");
     fixture_write(f, "b/plan.json", "{\"v\":1}");
+    fixture_write(f, "b/env.json", "{\"v\":8}");
+    expect_refused(f, fixture_path(f, "b"), "env.json", "version 8");
+    fixture_write(f, "b/env.json", "{\"v\":1}");
     fixture_write(f, "b/summary.json", "[]");
     expect_refused(f, fixture_path(f, "b"), "summary.json", "JSON object");
     fixture_write(f, "b/summary.json", "{\"v\":1}");
-    read_one(f, fixture_path(f, "b"));
+    assert_int_equal(read_one(f, fixture_path(f, "b"))->environments, 0);
 }
 
 static void test_runs_of_one_name_keep_their_paths(void **state)

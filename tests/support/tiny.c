@@ -1,71 +1,122 @@
-#include "tiny.h"
+#include "../support/tiny.h"
 
-#include "base/log.h"
+#include "../support/hand.h"
+#include "backend/backend.h"
 #include "base/rng.h"
-#include "base/str.h"
-#include "base/threads.h"
-#include "data/dataset.h"
-#include "workdir.h"
 
-#include <stdio.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <string.h>
 
-enum { WORDS = 1200 };
-static char data_dir[512], out_dir[512];
-
-void tiny_make(void)
-{
-    static const char *const words[] = {"aba", "cab", "deed", "fad", "bee", "face", "a", "ed"};
-    struct str s = {0};
-    for (uint64_t i = 0; i < WORDS; i++) {
-        str_append(&s, words[rng_below(1, RNG_TEST, 0, i, COUNT_OF(words))]);
-        str_append(&s, i % 8 == 7 ? "\n" : " ");
-    }
-    snprintf(data_dir, sizeof data_dir, "%s/data", workdir_open());
-    snprintf(out_dir, sizeof out_dir, "%s", workdir_path("run"));
-    log_set_level(LOG_ERROR);
-    struct dataset_facts facts;
-    enum status st = dataset_write_characters(data_dir, "tiny", s.data, s.len, "a test", &facts);
-    BUG_IF(st != ST_OK, "%s", fail_message());
-    str_release(&s);
-}
-
-void tiny_remove(void)
-{
-    workdir_close();
-}
+#include <cmocka.h>
 
 struct config tiny_config(void)
 {
-    struct config c;
-    config_init(&c);
-    c.model.n_layer = 2;
-    c.model.n_head = 2;
-    c.model.n_embd = 16;
-    c.model.block_size = 16;
-    c.data.dataset = "tiny";
-    c.data.data_dir = data_dir;
-    c.data.batch_size = 4;
-    c.train.out_dir = out_dir;
-    c.train.max_iters = 20;
-    c.train.eval_interval = 10;
-    c.train.eval_iters = 3;
-    c.train.learning_rate = 1e-2;
-    c.train.min_lr = 1e-3;
-    c.train.warmup_iters = 4;
-    c.train.lr_decay_iters = 20;
-    c.plan.threads = 1;
-    threads_set(1);
-    return c;
+    return (struct config){
+        .model = {.n_layer = 2, .n_head = 2, .n_embd = 32, .block_size = 16, .gelu = GELU_ERF},
+        .data = {.dataset = "tiny", .data_dir = "data", .batch_size = 3},
+        .train = {.seed = 1337,
+                  .gradient_accumulation_steps = 1,
+                  .learning_rate = 1e-3,
+                  .beta1 = 0.9,
+                  .beta2 = 0.99,
+                  .weight_decay = 0.1,
+                  .grad_clip = 1},
+        .plan = {.device = DEVICE_CPU, .fusion = FUSION_FULL, .flash = true, .reuse = true},
+    };
 }
 
-void tiny_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a)
+void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds)
 {
-    enum status st = learner_open(l, c, more, a);
-    BUG_IF(st != ST_OK, "%s", fail_message());
+    *t = (struct tiny){.config = *c};
+    hand_ok(engine_open(&t->engine, &t->config, vocab, kinds, "cpu", &t->arena));
 }
 
-const float *tiny_weights(const struct learner *l)
+void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
 {
-    return l->engine.storage.base[STORAGE_WEIGHTS];
+    tiny_open_bare(t, c, TINY_VOCAB, kinds);
+    float *weights = tiny_range(t, STORAGE_WEIGHTS);
+    if (weights) gpt_draw(&t->engine.model, weights);
+}
+
+void tiny_close(struct tiny *t)
+{
+    engine_close(&t->engine);
+    arena_release(&t->arena);
+}
+
+/* Mostly "the last token plus three", from a start that is drawn. */
+void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
+{
+    int64_t B = t->config.data.batch_size, T = t->config.model.block_size;
+    int32_t *tokens = ARENA_NEW(&t->arena, int32_t, B * T);
+    int32_t *targets = ARENA_NEW(&t->arena, int32_t, B * T);
+    int32_t *positions = ARENA_NEW(&t->arena, int32_t, T);
+    for (int64_t b = 0; b < B; b++) {
+        int64_t token = rng_below(5, RNG_TEST, (uint32_t)step, (uint64_t)(b * 1000), TINY_VOCAB);
+        for (int64_t i = 0; i < T; i++) {
+            uint64_t at = (uint64_t)(b * 1000 + i + 1);
+            tokens[b * T + i] = (int32_t)token;
+            token = (token + 3) % TINY_VOCAB;
+            if (rng_below(6, RNG_TEST, (uint32_t)step, at, 5) == 0)
+                token = rng_below(7, RNG_TEST, (uint32_t)step, at, TINY_VOCAB);
+            targets[b * T + i] = (int32_t)token;
+        }
+    }
+    for (int64_t i = 0; i < T; i++) positions[i] = (int32_t)i;
+    struct engine *e = &t->engine;
+    hand_ok(engine_feed(e, kind, "tokens", tokens, B * T * 4));
+    hand_ok(engine_feed(e, kind, "targets", targets, B * T * 4));
+    hand_ok(engine_feed(e, kind, "positions", positions, T * 4));
+    hand_ok(engine_feed(e, kind, "step", &step, 4));
+}
+
+float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
+{
+    float loss;
+    tiny_feed(t, kind, step);
+    hand_ok(plan_run(&t->engine.plan[kind], NULL));
+    hand_ok(engine_read(&t->engine, kind, "loss", &loss, sizeof loss));
+    return loss;
+}
+
+float tiny_update(struct tiny *t, int64_t iteration, double lr)
+{
+    const struct config_train *c = &t->config.train;
+    float rate = (float)lr, norm;
+    float bias1 = (float)(1 - pow(c->beta1, (double)iteration));
+    float bias2 = (float)(1 - pow(c->beta2, (double)iteration));
+    struct engine *e = &t->engine;
+    hand_ok(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
+    hand_ok(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
+    hand_ok(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
+    hand_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
+    hand_ok(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
+    return norm;
+}
+
+float tiny_step(struct tiny *t, int32_t step, double lr)
+{
+    float loss = tiny_loss(t, GRAPH_MICRO, step);
+    tiny_update(t, step + 1, lr);
+    return loss;
+}
+
+float *tiny_range(const struct tiny *t, enum storage storage)
+{
+    return t->engine.storage.base[storage];
+}
+
+float *tiny_parameter(const struct tiny *t, enum storage storage, const struct parameter *p)
+{
+    return tiny_range(t, storage) + p->offset;
+}
+
+float *tiny_copy(const struct tiny *t, enum storage storage, struct arena *a)
+{
+    int64_t n = t->engine.model.elements;
+    float *copy = ARENA_NEW(a, float, n);
+    memcpy(copy, tiny_range(t, storage), (size_t)t->engine.storage.bytes[storage]);
+    return copy;
 }

@@ -1,22 +1,39 @@
-/* tiny.h - a data set and a model so small that a test trains them in a moment. */
+/* tiny.h - a small GPT on random tokens: open an engine, take steps, compare what comes out. */
 #ifndef SUPPORT_TINY_H
 #define SUPPORT_TINY_H
 
-#include "config/config.h"
-#include "train/learner.h"
+#include "train/engine.h"
 
-enum { TINY_VOCABULARY = 8 };
+enum { TINY_VOCAB = 37 };
 
-/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words in a
- * fixed random order. tiny_remove deletes all. */
-void tiny_make(void);
-void tiny_remove(void);
-/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory, one
- * thread, quick learning. */
+struct tiny {
+    struct arena arena;
+    struct config config;
+    struct engine engine; /* points into this struct: it must not move */
+};
+
+/* 2 layers, 2 heads, 32 columns, 16 positions, batch 3, no dropout, no bias, fp32, fused, flash. */
 struct config tiny_config(void);
-/* Opens a learner or ends the test program with the words. */
-void tiny_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a);
-/* The weights, for comparisons; they live as long as the learner. */
-const float *tiny_weights(const struct learner *l);
+/* Opens the plans of `kinds` (a mask, 1 << kind) on the CPU and draws the weights. A failure fails the
+ * test with its words. */
+void tiny_open(struct tiny *t, const struct config *c, unsigned kinds);
+/* The same with another vocabulary and weights that are zero. */
+void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds);
+void tiny_close(struct tiny *t);
+
+/* Feeds a batch that depends on `step` alone: tokens follow a rule that can be learned. */
+void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step);
+/* Feeds and runs; returns the loss. The gradients are then in their range. */
+float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step);
+/* Feeds and runs the update number `iteration` = 1, 2 ...; returns the norm before clipping. */
+float tiny_update(struct tiny *t, int64_t iteration, double lr);
+/* A whole training step `step` = 0, 1 ... of GRAPH_MICRO and GRAPH_UPDATE; returns the loss. */
+float tiny_step(struct tiny *t, int32_t step, double lr);
+
+/* The values of one parameter in a range, and the whole range (engine.model.elements long). */
+float *tiny_parameter(const struct tiny *t, enum storage storage, const struct parameter *p);
+float *tiny_range(const struct tiny *t, enum storage storage);
+/* A copy of a range that outlives the engine, in `a`. */
+float *tiny_copy(const struct tiny *t, enum storage storage, struct arena *a);
 
 #endif

@@ -100,14 +100,14 @@ static void test_losses_come_back_exactly(void **state)
     (void)state;
     open_at(0);
     float x = 0.1f;
-    for (int i = 0; i < 100; i++, x = nextafterf(x * 1.7f, 1e30f)) {
+    for (int i = 0; i < 1000; i++, x *= 1.0137f) {
         struct runlog_step s = {.iter = i, .loss = x};
         assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     }
     runlog_close(&runlog);
     const char *line = read_log();
     x = 0.1f;
-    for (int i = 0; i < 100; i++, x = nextafterf(x * 1.7f, 1e30f)) {
+    for (int i = 0; i < 1000; i++, x *= 1.0137f) {
         assert_true((float)atof(strstr(line, "\"loss\":") + 7) == x);
         line = strchr(line, '\n') + 1;
     }
@@ -139,24 +139,42 @@ static void test_longest_line_fits(void **state)
     assert_non_null(strstr(read_log(), "}\n"));
 }
 
-/* Cut at any byte and resumed, the log is that of a run that was never interrupted. */
+static void expect_resumes(const char *whole, int64_t cut)
+{
+    int64_t complete = 0; /* steps that the cut log has */
+    for (const char *p = whole; (p = strstr(p, "\"kind\":\"step\"")) != NULL; p++)
+        complete += strchr(p, '\n') < whole + cut;
+    workdir_write(log_path(), whole, cut);
+    write_run(complete / 4 * 4, 12); /* a checkpoint every fourth step */
+    assert_string_equal(read_log(), whole);
+}
+
+/* Cut at a line's end, beside it or in its midst and resumed, the log is that of a run that was never
+ * interrupted. */
 static void test_resume_after_a_cut_anywhere(void **state)
 {
     (void)state;
     write_run(0, 12);
     const char *whole = arena_strdup(&arena, read_log());
-    int64_t bytes = workdir_size(log_path());
-    for (int64_t cut = 0; cut <= bytes; cut += 7) {
-        int64_t complete = 0; /* steps that the cut log has */
-        for (const char *p = whole; (p = strstr(p, "\"kind\":\"step\"")) != NULL; p++) {
-            const char *end = strchr(p, '\n');
-            if (end < whole + cut) complete++;
-        }
-        workdir_write(log_path(), whole, cut);
-        int64_t resume = complete / 4 * 4; /* a checkpoint every fourth step */
-        write_run(resume, 12);
-        assert_string_equal(read_log(), whole);
+    expect_resumes(whole, 0);
+    for (const char *line = whole, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        const int64_t cuts[] = {line + 1 - whole, line + (end - line) / 2 - whole, end - 1 - whole,
+                                end - whole, end + 1 - whole};
+        for (int i = 0; i < COUNT_OF(cuts); i++) expect_resumes(whole, cuts[i]);
     }
+}
+
+/* What a checkpoint at 3 needs: the line of step 2 lost its newline, and must not swallow the next. */
+static void test_a_lost_newline_costs_its_line(void **state)
+{
+    (void)state;
+    write_run(0, 3);
+    workdir_truncate(log_path(), workdir_size(log_path()) - 1);
+    open_at(3);
+    add_step(3);
+    runlog_close(&runlog);
+    assert_null(strstr(read_log(), "\"iter\":2,"));
+    assert_non_null(strstr(read_log(), "}\n{\"v\":1,\"kind\":\"step\",\"iter\":3,"));
 }
 
 static void test_a_new_run_begins_an_empty_log(void **state)
@@ -213,6 +231,7 @@ int main(void)
         TEST(test_what_is_no_number_is_null),
         TEST(test_longest_line_fits),
         TEST(test_resume_after_a_cut_anywhere),
+        TEST(test_a_lost_newline_costs_its_line),
         TEST(test_a_new_run_begins_an_empty_log),
         TEST(test_damaged_lines_are_dropped),
         TEST(test_full_disk_is_said),

@@ -1,7 +1,7 @@
 /* Texts: the cache changes nothing, windows shift, and what is drawn follows the model. */
 #include "train/sampler.h"
 
-#include "../support/tiny.h"
+#include "../support/small.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static void write_text(const struct sampler_options *o, int64_t number, const in
     sampler_start(&s, number, prompt, n);
     for (int i = 0; i < LENGTH; i++) {
         assert_int_equal(sampler_next(&s, &text[i]), ST_OK);
-        assert_in_range(text[i], 0, TINY_VOCABULARY - 1);
+        assert_in_range(text[i], 0, SMALL_VOCABULARY - 1);
     }
     arena_release(&a);
 }
@@ -69,7 +69,7 @@ static void test_seeds_and_texts_differ(void **state)
 }
 
 static void first_logits(const int32_t *prompt, int64_t n, bool cache,
-                         float logits[TINY_VOCABULARY])
+                         float logits[SMALL_VOCABULARY])
 {
     struct sampler s;
     struct arena a = {0};
@@ -78,7 +78,7 @@ static void first_logits(const int32_t *prompt, int64_t n, bool cache,
     sampler_init(&s, &learner.engine, &o, &a);
     sampler_start(&s, 0, prompt, n);
     assert_int_equal(sampler_next(&s, &token), ST_OK);
-    memcpy(logits, s.logits, TINY_VOCABULARY * sizeof(float));
+    memcpy(logits, s.logits, SMALL_VOCABULARY * sizeof(float));
     arena_release(&a);
 }
 
@@ -88,14 +88,14 @@ static void test_a_long_prompt_is_cropped(void **state)
     (void)state;
     enum { LONG = 40, T = 16 };
     int32_t prompt[LONG];
-    float all[TINY_VOCABULARY], other[TINY_VOCABULARY];
-    for (int i = 0; i < LONG; i++) prompt[i] = i * i % TINY_VOCABULARY;
+    float all[SMALL_VOCABULARY], other[SMALL_VOCABULARY];
+    for (int i = 0; i < LONG; i++) prompt[i] = i * i % SMALL_VOCABULARY;
     first_logits(prompt, LONG, true, all);
     first_logits(prompt + LONG - T, T, false, other);
     assert_memory_equal(all, other, sizeof all);
     for (int i = LONG - T - 1; i < LONG; i++) {
         int32_t before = prompt[i];
-        prompt[i] = (before + 1) % TINY_VOCABULARY;
+        prompt[i] = (before + 1) % SMALL_VOCABULARY;
         first_logits(prompt, LONG, true, other);
         bool same = !memcmp(all, other, sizeof all);
         assert_int_equal(same, i < LONG - T);
@@ -131,7 +131,7 @@ static void test_frequencies(void **state)
     struct sampler_options o = {.temperature = 1.5, .top_k = K, .seed = 3, .cache = true};
     struct arena a = {0};
     struct sampler s;
-    int drawn[TINY_VOCABULARY] = {0}, seen = 0;
+    int drawn[SMALL_VOCABULARY] = {0}, seen = 0;
     sampler_init(&s, &learner.engine, &o, &a);
     for (int i = 0; i < DRAWS; i++) {
         int32_t token;
@@ -139,14 +139,14 @@ static void test_frequencies(void **state)
         assert_int_equal(sampler_next(&s, &token), ST_OK);
         drawn[token]++;
     }
-    double weight[TINY_VOCABULARY], sum = 0;
-    for (int i = 0; i < TINY_VOCABULARY; i++) {
+    double weight[SMALL_VOCABULARY], sum = 0;
+    for (int i = 0; i < SMALL_VOCABULARY; i++) {
         int larger = 0;
-        for (int j = 0; j < TINY_VOCABULARY; j++) larger += s.logits[j] > s.logits[i];
+        for (int j = 0; j < SMALL_VOCABULARY; j++) larger += s.logits[j] > s.logits[i];
         weight[i] = larger < K ? exp((double)s.logits[i] / o.temperature) : 0;
         sum += weight[i];
     }
-    for (int i = 0; i < TINY_VOCABULARY; i++) {
+    for (int i = 0; i < SMALL_VOCABULARY; i++) {
         double p = weight[i] / sum, spread = sqrt(p * (1 - p) / DRAWS);
         assert_true(fabs(drawn[i] / (double)DRAWS - p) <= 5 * spread);
         seen += drawn[i] > 0;
@@ -164,7 +164,7 @@ static void test_a_damaged_model_is_refused(void **state)
     struct sampler_options o = options(1, true);
     const int32_t prompt[] = {0};
     int32_t token = -1;
-    tiny_learner(&l, &config, KINDS, &a);
+    small_learner(&l, &config, KINDS, &a);
     ((float *)l.engine.storage.base[STORAGE_WEIGHTS])[0] = NAN;
     sampler_init(&s, &l.engine, &o, &a);
     sampler_start(&s, 0, prompt, 1);
@@ -177,10 +177,10 @@ static void test_a_damaged_model_is_refused(void **state)
 static int make(void **state)
 {
     (void)state;
-    tiny_make();
-    config = tiny_config();
+    small_make();
+    config = small_config();
     config.model.pad_vocab = 64; /* padding is never drawn */
-    tiny_learner(&learner, &config, KINDS, &arena);
+    small_learner(&learner, &config, KINDS, &arena);
     for (int i = 0; i < 30; i++) {
         struct learner_step s;
         if (learner_step(&learner, i, &s) != ST_OK) return 1;
@@ -193,7 +193,7 @@ static int unmake(void **state)
     (void)state;
     learner_close(&learner);
     arena_release(&arena);
-    tiny_remove();
+    small_remove();
     return 0;
 }
 

@@ -2,7 +2,7 @@
 #include "train/trainer.h"
 
 #include "../support/workdir.h"
-#include "../support/tiny.h"
+#include "../support/small.h"
 #include "base/file.h"
 
 #include <dlfcn.h>
@@ -77,13 +77,13 @@ static void test_a_step_allocates_nothing(void **state)
     print_message("the sanitizer has its own malloc: not counted\n");
     skip();
 #else
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.model.dropout = 0.2;
     c.train.gradient_accumulation_steps = 2;
     struct arena a = {0};
     struct learner l;
     struct learner_step s;
-    tiny_learner(&l, &c, 0, &a);
+    small_learner(&l, &c, 0, &a);
     long before = allocations;
     void *volatile some = malloc(1); /* the counter counts */
     free(some);
@@ -110,7 +110,7 @@ static void learn(const struct config *c, double loss[STEPS], float **ret_weight
 {
     struct arena a = {0};
     struct learner l;
-    tiny_learner(&l, c, 0, &a);
+    small_learner(&l, c, 0, &a);
     for (int i = 0; i < STEPS; i++) {
         struct learner_step s;
         assert_int_equal(learner_step(&l, i, &s), ST_OK);
@@ -120,7 +120,7 @@ static void learn(const struct config *c, double loss[STEPS], float **ret_weight
         int64_t bytes = l.engine.model.elements * (int64_t)sizeof(float);
         *ret_elements = l.engine.model.elements;
         *ret_weights = malloc((size_t)bytes);
-        memcpy(*ret_weights, tiny_weights(&l), (size_t)bytes);
+        memcpy(*ret_weights, small_weights(&l), (size_t)bytes);
     }
     learner_close(&l);
     arena_release(&a);
@@ -136,10 +136,10 @@ static double largest_difference(const double *x, const double *y, int n)
 static void test_it_learns(void **state)
 {
     (void)state;
-    struct config c = tiny_config();
+    struct config c = small_config();
     double loss[STEPS];
     learn(&c, loss, NULL, NULL);
-    assert_true(fabs(loss[0] - log(TINY_VOCABULARY)) < 0.05);
+    assert_true(fabs(loss[0] - log(SMALL_VOCABULARY)) < 0.05);
     assert_true(loss[STEPS - 1] < loss[0] - 0.2);
 }
 
@@ -148,7 +148,7 @@ static void test_micro_batches_make_one_batch(void **state)
 {
     (void)state;
     double whole[STEPS], parts[STEPS];
-    struct config c = tiny_config();
+    struct config c = small_config();
     learn(&c, whole, NULL, NULL);
     const int64_t cuts[] = {2, 4};
     for (int i = 0; i < COUNT_OF(cuts); i++) {
@@ -167,7 +167,7 @@ static void test_rungs_agree(void **state)
 {
     (void)state;
     double first[STEPS], loss[STEPS];
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.model.dropout = 0.2;
     c.model.bias = true;
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
@@ -190,7 +190,7 @@ static void test_memory_does_not_matter(void **state)
 {
     (void)state;
     double plain[STEPS], other[STEPS];
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.model.dropout = 0.2;
     learn(&c, plain, NULL, NULL);
     c.plan.reuse = false;
@@ -213,7 +213,7 @@ static struct run_summary train(const struct config *c, float *ret_weights, int6
     struct run_summary summary = t.summary;
     assert_true(elements <= t.learner.engine.model.elements);
     if (ret_weights)
-        memcpy(ret_weights, tiny_weights(&t.learner), (size_t)elements * sizeof(float));
+        memcpy(ret_weights, small_weights(&t.learner), (size_t)elements * sizeof(float));
     trainer_close(&t);
     arena_release(&a);
     return summary;
@@ -224,7 +224,7 @@ static void test_evaluating_more_often_changes_nothing(void **state)
     (void)state;
     enum { SOME = 3000 };
     static float seldom[SOME], often[SOME];
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.model.dropout = 0.2;
     c.train.eval_interval = 20;
     struct run_summary s = train(&c, seldom, SOME);
@@ -246,7 +246,7 @@ static void test_the_loop_makes_the_steps(void **state)
     float *stepped;
     int64_t elements;
     double loss[STEPS];
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.train.max_iters = STEPS;
     train(&c, looped, SOME);
     learn(&c, loss, &stepped, &elements);
@@ -257,7 +257,7 @@ static void test_the_loop_makes_the_steps(void **state)
 static void test_the_run_directory(void **state)
 {
     (void)state;
-    struct config c = tiny_config(), back;
+    struct config c = small_config(), back;
     struct arena a = {0};
     train(&c, NULL, 0);
     const char *const files[] = {"config.conf",  "log.jsonl",   "plan.txt",        "plan.json",
@@ -281,7 +281,7 @@ static void test_the_run_directory(void **state)
 static void test_a_run_is_not_lost(void **state)
 {
     (void)state;
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.train.max_iters = 2;
     train(&c, NULL, 0);
     struct arena a = {0};
@@ -321,14 +321,14 @@ static void poison(struct learner *l, const char *name)
 static void test_nan_is_found(void **state)
 {
     (void)state;
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.plan.fusion = FUSION_OP;
     for (int check = 0; check < 2; check++) {
         c.train.check_nan = check;
         struct arena a = {0};
         struct learner l;
         struct learner_step s;
-        tiny_learner(&l, &c, 0, &a);
+        small_learner(&l, &c, 0, &a);
         assert_int_equal(learner_step(&l, 7, &s), ST_OK);
         poison(&l, "h.1.mlp.c_fc.weight");
         assert_int_equal(learner_step(&l, 8, &s), ST_NUMERIC);
@@ -349,7 +349,7 @@ static void test_nan_is_found(void **state)
 static void test_masks_are_numbers(void **state)
 {
     (void)state;
-    struct config c = tiny_config();
+    struct config c = small_config();
     c.train.check_nan = true;
     c.model.pad_vocab = 64;
     c.plan.fusion = FUSION_PRIMITIVE;
@@ -362,14 +362,14 @@ static void test_masks_are_numbers(void **state)
 static int make(void **state)
 {
     (void)state;
-    tiny_make();
+    small_make();
     return 0;
 }
 
 static int unmake(void **state)
 {
     (void)state;
-    tiny_remove();
+    small_remove();
     return 0;
 }
 

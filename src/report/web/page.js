@@ -126,7 +126,10 @@ function facts() {
     if (dataset) list.push(dataset);
     const tokens = shared(run => run.plan.tokens_per_step);
     if (isNumber(tokens)) list.push(thousands(tokens) + " tokens per step");
-    const machine = shared(run => environment(run, "gpu") || environment(run, "cpu"));
+    const machine = shared(run => {
+        const device = environment(run, "device");
+        return device && device !== "cpu" ? device : environment(run, "cpu");
+    });
     if (machine) list.push(machine.trim());
     const date = shared(run => (environment(run, "date") || "").slice(0, 10));
     if (date) list.push(date);

@@ -13,9 +13,9 @@ struct work {
     float top[TILE], sum[TILE], factor[TILE]; /* of each query */
     float p[TILE * TILE];                     /* scores, then probabilities: [key][query] */
     struct tile_bytes bytes;
-    float *q; /* transposed: [D][TILE] */
-    float *y; /* [TILE][width] */
-    float *v; /* a copy of v's rows where they are not whole vectors */
+    float *q;     /* transposed: [D][TILE] */
+    float *y;     /* [TILE][width] */
+    float *k, *v; /* copies of rows, where tile_lines makes them */
 };
 
 struct call {
@@ -33,7 +33,7 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t work_bytes(const struct heads *s)
 {
     int64_t struct_bytes = ((int64_t)sizeof(struct work) + 63) / 64 * 64;
-    return struct_bytes + 3 * TILE * s->width * (int64_t)sizeof(float);
+    return struct_bytes + 4 * TILE * s->width * (int64_t)sizeof(float);
 }
 
 static struct work *work_at(void *scratch, const struct heads *s, int thread)
@@ -43,6 +43,7 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     w->q = (float *)(at + ((int64_t)sizeof(struct work) + 63) / 64 * 64);
     w->y = w->q + TILE * s->width;
     w->v = w->y + TILE * s->width;
+    w->k = w->v + TILE * s->width;
     return w;
 }
 
@@ -98,12 +99,13 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
         bool diagonal = s->causal && k0 == q0;
         struct tile_source k = VEC(heads_part)(s, c->qkv, 1, bh, k0);
         struct tile_source v = VEC(heads_part)(s, c->qkv, 2, bh, k0);
+        struct tile_lines k_lines = VEC(tile_lines)(&k, w->k);
         struct tile_product scores = {
             .rows = k.rows,
             .vectors = vectors,
             .depth = s->D,
-            .a = k.at,
-            .a_stride = k.stride,
+            .a = k_lines.at,
+            .a_stride = k_lines.stride,
             .b = w->q,
             .b_stride = TILE,
             .c = w->p,
@@ -155,11 +157,12 @@ static enum status run_attention(const struct kernel_call *k)
         .step = (uint32_t) * (const int32_t *)k->in[1],
     };
     int64_t heads = c.s.B * c.s.H, items = heads * c.s.tiles;
-    /* Under a causal mask the last tile of queries has most to do: long items first. */
+    /* Head after head, so that its keys stay in the cache; its longest items, under a causal mask the
+     * last queries, first. */
 #pragma omp parallel for schedule(dynamic) num_threads(VEC(attention_threads)(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
-        one_tile(&c, w, i % heads, (c.s.tiles - 1 - i / heads) * TILE);
+        one_tile(&c, w, i / c.s.tiles, (c.s.tiles - 1 - i % c.s.tiles) * TILE);
     }
     return ST_OK;
 }

@@ -17,9 +17,9 @@ struct work {
     float p[TILE * TILE];         /* scores, then probabilities after dropout: [key][query] */
     float ds[TILE * TILE];        /* dp, then ds */
     struct tile_bytes bytes;
-    float *q_turned, *dy_turned; /* [D][TILE] */
-    float *q, *dy, *dq, *spare;  /* [TILE][width] */
-    float *dk, *dv;              /* [tiles * TILE][width] */
+    float *q_turned, *dy_turned;          /* [D][TILE] */
+    float *q, *dy, *dq, *k_copy, *v_copy; /* [TILE][width] */
+    float *dk, *dv;                       /* [tiles * TILE][width] */
 };
 
 struct call {
@@ -51,7 +51,7 @@ static int64_t struct_bytes(void)
 
 static int64_t work_bytes(const struct heads *s)
 {
-    return struct_bytes() + (6 + 2 * s->tiles) * TILE * s->width * (int64_t)sizeof(float);
+    return struct_bytes() + (7 + 2 * s->tiles) * TILE * s->width * (int64_t)sizeof(float);
 }
 
 static struct work *work_at(void *scratch, const struct heads *s, int thread)
@@ -59,7 +59,8 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     char *at = (char *)scratch + thread * work_bytes(s);
     struct work *w = (struct work *)at;
     float *next = (float *)(at + struct_bytes());
-    float **tiles[] = {&w->q_turned, &w->dy_turned, &w->q, &w->dy, &w->dq, &w->spare, &w->dk};
+    float **tiles[] = {&w->q_turned, &w->dy_turned, &w->q,      &w->dy,
+                       &w->dq,       &w->k_copy,    &w->v_copy, &w->dk};
     for (int i = 0; i < COUNT_OF(tiles); i++, next += TILE * s->width) *tiles[i] = next;
     w->dv = w->dk + s->tiles * TILE * s->width;
     return w;
@@ -117,12 +118,14 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     bool diagonal = s->causal && q_tile == k_tile;
     struct tile_source k = VEC(heads_part)(s, c->qkv, 1, bh, k0);
     struct tile_source v = VEC(heads_part)(s, c->qkv, 2, bh, k0);
+    struct tile_lines k_lines = VEC(tile_lines)(&k, w->k_copy);
+    struct tile_lines v_lines = VEC(tile_lines)(&v, w->v_copy);
     struct tile_product scores = {
         .rows = k.rows,
         .vectors = (q_rows + W - 1) / W,
         .depth = s->D,
-        .a = k.at,
-        .a_stride = k.stride,
+        .a = k_lines.at,
+        .a_stride = k_lines.stride,
         .b = w->q_turned,
         .b_stride = TILE,
         .c = w->p,
@@ -130,7 +133,8 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
         .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
     };
     VEC(tile_product)(&scores);
-    scores.a = v.at, scores.b = w->dy_turned, scores.c = w->ds;
+    scores.a = v_lines.at, scores.a_stride = v_lines.stride, scores.b = w->dy_turned,
+    scores.c = w->ds;
     VEC(tile_product)(&scores);
     if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
     for (int64_t q = 0; q < q_rows; q += W)
@@ -155,7 +159,6 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
         VEC(tile_product)(&sum);
     }
     if (part->queries) {
-        struct tile_lines lines = VEC(tile_lines)(&k, w->spare);
         struct tile_product sum = {
             .rows = q_rows,
             .vectors = s->width / W,
@@ -163,8 +166,8 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
             .a = w->ds,
             .a_stride = TILE,
             .across = true,
-            .b = lines.at,
-            .b_stride = lines.stride,
+            .b = k_lines.at,
+            .b_stride = k_lines.stride,
             .c = w->dq,
             .c_stride = s->width,
             .add = k_tile > 0,

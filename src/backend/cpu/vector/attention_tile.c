@@ -49,15 +49,23 @@ INLINE void product_block(const struct tile_product *p, const int mr, const int 
         a += across ? stride : 1;
         b += b_stride;
     }
+    const float *factor = p->factor ? p->factor + row : NULL;
+    if (p->add && factor) {
 #pragma GCC unroll 8
-    for (int i = 0; i < mr; i++) {
-        float factor = p->factor ? p->factor[row + i] : 1.0f;
+        for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
-        for (int k = 0; k < nv; k++) {
-            float *to_c = c + i * c_stride + k * W;
-            vf_store(to_c, p->add ? vf_load(to_c) * factor + sum[i][k] : sum[i][k]);
-        }
+            for (int k = 0; k < nv; k++)
+                sum[i][k] += vf_load(c + i * c_stride + k * W) * vf_all(factor[i]);
+    } else if (p->add) {
+#pragma GCC unroll 8
+        for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+            for (int k = 0; k < nv; k++) sum[i][k] += vf_load(c + i * c_stride + k * W);
     }
+#pragma GCC unroll 8
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 4
+        for (int k = 0; k < nv; k++) vf_store(c + i * c_stride + k * W, sum[i][k]);
 }
 
 /* All rows from `row` to `end`, in lines of as many as the registers hold. */
@@ -195,9 +203,12 @@ void VEC(tile_write)(float *to, const struct tile_source *s, const float *from, 
     }
 }
 
+/* Rows this far apart share few places of the first-level cache, and each is on another page. */
+enum { FAR = 512 };
+
 struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare)
 {
-    if (s->columns % W == 0) return (struct tile_lines){s->at, s->stride};
+    if (s->columns % W == 0 && s->stride < FAR) return (struct tile_lines){s->at, s->stride};
     VEC(tile_copy)(spare, s, 1.0f);
     return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
 }

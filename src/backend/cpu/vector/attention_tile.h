@@ -65,7 +65,7 @@ struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int 
 /* The same of y or dy, (B,T,C). */
 struct tile_source VEC(heads_rows)(const struct heads *s, const float *y, int64_t bh, int64_t row);
 
-/* Vectors from s's rows themselves where they are whole, from a copy in `spare` otherwise. */
+/* The rows of `s` as whole vectors that lie close: themselves if they do, else a copy in `spare`. */
 struct tile_lines {
     const float *at;
     int64_t stride;
@@ -73,13 +73,12 @@ struct tile_lines {
 struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare);
 
 /* Dropout of one tile: word[k/16*4 + k%8/2][q] holds the bytes of four keys, key k's is byte
- * k%16/8*2 + k%2. */
+ * k%16/8*2 + k%2. On the diagonal only what the causal mask leaves is set. */
 struct tile_bytes {
     uint32_t word[TILE / 4][TILE];
 };
 void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
                      int64_t q, int64_t k, bool diagonal);
-/* `diagonal`: only what the causal mask leaves. */
 /* All bits set in the lanes that are kept: key k of the tile, queries from q on. */
 INLINE vi tile_kept(const struct tile_bytes *t, int64_t k, int64_t q, int threshold)
 {

@@ -1,5 +1,6 @@
 #include "backend/cpu/vector/tables.h"
 
+#include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
 
 const struct kernel *const VEC(vector_tables)[] = {
@@ -12,6 +13,9 @@ const struct kernel *const VEC(vector_tables)[] = {
     VEC(move_rows),
     VEC(embed_rows),
     VEC(optimizer_rows),
+    VEC(attention_rows),
+    VEC(attention_grad_rows),
+    VEC(attention_cached_rows),
     VEC(blocked_rows),
     NULL,
 };

@@ -180,9 +180,10 @@ INLINE void vf_store_part(float *p, vf a, int64_t n)
 
 /* --- the same for all --- */
 
+/* Minus nothing is free; plus nothing is an addition, for it turns -0 into 0. */
 INLINE vf vf_all(float a)
 {
-    return (vf){0} + a;
+    return a - (vf){0};
 }
 INLINE vf vf_load(const float *p)
 {

@@ -1,0 +1,244 @@
+/* The reference kernels against numbers worked out by hand, and against each other where two say the
+ * same: the gradients and expansions of tests/graph/test_ops.c cannot see what no rule mentions. */
+#include "backend/kernel.h"
+#include "base/arena.h"
+#include "base/rng.h"
+#include "measure/check.h"
+#include "measure/reference.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 16 };
+
+/* A row of float numbers or of ids, and its shape. */
+struct tensor {
+    int rank;
+    int64_t dim[MAX_RANK];
+    bool ids;
+    double x[MOST];
+};
+
+struct example {
+    enum op op;
+    union attr attr;
+    struct tensor in[4], out[2]; /* up to the first of rank 0 */
+};
+
+/* clang-format off */
+static const struct example examples[] = {
+    {OP_FILL, {.constant = {2.5}}, {{0}}, {{1, {2}, .x = {2.5, 2.5}}}},
+    {OP_ADD, {}, {{2, {2,2}, .x = {1,2,3,4}}, {1, {2}, .x = {10,20}}}, {{2, {2,2}, .x = {11,22,13,24}}}},
+    {OP_SUB, {}, {{2, {2,2}, .x = {1,2,3,4}}, {2, {2,1}, .x = {10,20}}}, {{2, {2,2}, .x = {-9,-8,-17,-16}}}},
+    {OP_MUL, {}, {{2, {2,2}, .x = {1,2,3,4}}, {1, {1}, .x = {-2}}}, {{2, {2,2}, .x = {-2,-4,-6,-8}}}},
+    {OP_DIV, {}, {{1, {3}, .x = {1,3,-8}}, {1, {3}, .x = {2,4,8}}}, {{1, {3}, .x = {0.5,0.75,-1}}}},
+    {OP_SCALE, {.constant = {3}}, {{1, {2}, .x = {1,-2}}}, {{1, {2}, .x = {3,-6}}}},
+    {OP_OFFSET, {.constant = {3}}, {{1, {2}, .x = {1,-2}}}, {{1, {2}, .x = {4,1}}}},
+    {OP_AT_MOST, {.constant = {1}}, {{1, {3}, .x = {0.5,1,2}}}, {{1, {3}, .x = {0.5,1,1}}}},
+    {OP_EXP, {}, {{1, {2}, .x = {0,1}}}, {{1, {2}, .x = {1,M_E}}}},
+    {OP_LOG, {}, {{1, {2}, .x = {1,M_E}}}, {{1, {2}, .x = {0,1}}}},
+    {OP_SQRT, {}, {{1, {2}, .x = {4,2}}}, {{1, {2}, .x = {2,M_SQRT2}}}},
+    {OP_RSQRT, {}, {{1, {2}, .x = {4,2}}}, {{1, {2}, .x = {0.5,M_SQRT1_2}}}},
+    {OP_TANH, {}, {{1, {2}, .x = {0,0.5493061443340548}}}, {{1, {2}, .x = {0,0.5}}}},
+    {OP_ERF, {}, {{1, {2}, .x = {0,0.4769362762044699}}}, {{1, {2}, .x = {0,0.5}}}},
+    {OP_CAUSAL_MASK, {.constant = {-INFINITY}}, {{2, {2,2}, .x = {1,2,3,4}}}, {{2, {2,2}, .x = {1,-INFINITY,3,4}}}},
+    {OP_COLUMN_MASK, {.column_mask = {7, 2}}, {{2, {2,3}, .x = {1,2,3,4,5,6}}}, {{2, {2,3}, .x = {1,2,7,4,5,7}}}},
+    {OP_SUM_ROW, {}, {{2, {2,3}, .x = {1,2,3,4,5,6}}}, {{2, {2,1}, .x = {6,15}}}},
+    {OP_MAX_ROW, {}, {{2, {2,3}, .x = {1,3,2,-4,-5,-6}}}, {{2, {2,1}, .x = {3,-4}}}},
+    {OP_SUM_LEADING, {}, {{2, {2,3}, .x = {1,2,3,4,5,6}}}, {{1, {3}, .x = {5,7,9}}}},
+    {OP_MATMUL, {}, {{2, {2,3}, .x = {1,2,3,4,5,6}}, {2, {3,1}, .x = {1,10,100}}}, {{2, {2,1}, .x = {321,654}}}},
+    {OP_MATMUL, {.matmul = {.ta = true}}, {{2, {3,2}, .x = {1,4,2,5,3,6}}, {2, {3,1}, .x = {1,10,100}}}, {{2, {2,1}, .x = {321,654}}}},
+    {OP_MATMUL, {.matmul = {.tb = true}}, {{2, {1,2}, .x = {1,10}}, {2, {2,2}, .x = {1,2,3,4}}}, {{2, {1,2}, .x = {21,43}}}},
+    {OP_MATMUL, {}, {{3, {2,1,1}, .x = {2,3}}, {3, {2,1,1}, .x = {5,7}}}, {{3, {2,1,1}, .x = {10,21}}}},
+    {OP_MATMUL, {}, {{3, {2,1,1}, .x = {2,3}}, {2, {1,2}, .x = {5,7}}}, {{3, {2,1,2}, .x = {10,14,15,21}}}},
+    {OP_LINEAR, {.linear = {true}}, {{2, {1,2}, .x = {1,10}}, {2, {2,2}, .x = {1,2,3,4}}, {1, {2}, .x = {100,200}}}, {{2, {1,2}, .x = {121,243}}}},
+    /* (B,T,P*H*D) = (1,2,4), two parts of two heads of one element */
+    {OP_SPLIT_HEADS, {.heads = {2, 2}}, {{3, {1,2,4}, .x = {1,2,3,4,5,6,7,8}}}, {{4, {1,2,2,1}, .x = {1,5,2,6}}, {4, {1,2,2,1}, .x = {3,7,4,8}}}},
+    {OP_MERGE_HEADS, {.heads = {2, 2}}, {{4, {1,2,2,1}, .x = {1,5,2,6}}, {4, {1,2,2,1}, .x = {3,7,4,8}}}, {{3, {1,2,4}, .x = {1,2,3,4,5,6,7,8}}}},
+    {OP_EMBED, {}, {{2, {3,2}, .x = {1,2,3,4,5,6}}, {1, {2}, true, {2,0}}}, {{2, {2,2}, .x = {5,6,1,2}}}},
+    {OP_EMBED_GRAD, {}, {{1, {3}, true, {2,0,2}}, {2, {3,2}, .x = {1,2,3,4,5,6}}}, {{2, {3,2}, .x = {3,4,0,0,6,8}}}},
+    {OP_PICK, {}, {{2, {2,3}, .x = {1,2,3,4,5,6}}, {1, {2}, true, {2,0}}}, {{2, {2,1}, .x = {3,4}}}},
+    {OP_PICK_GRAD, {}, {{1, {2}, true, {2,0}}, {2, {2,1}, .x = {7,8}}}, {{2, {2,3}, .x = {0,0,7,8,0,0}}}},
+    {OP_SOFTMAX, {}, {{2, {1,3}, .x = {0,M_LN2,-INFINITY}}}, {{2, {1,3}, .x = {1/3.,2/3.,0}}}},
+    {OP_LAYERNORM, {.norm = {.eps = 0}}, {{2, {1,2}, .x = {1,5}}, {1, {2}, .x = {3,4}}, {1, {2}, .x = {10,20}}}, {{2, {1,2}, .x = {7,24}}}},
+    {OP_CROSS_ENTROPY, {.loss = {2}}, {{2, {2,3}, .x = {0,0,9,1,1,9}}, {1, {2}, true, {0,1}}}, {{1, {1}, .x = {M_LN2}}, {1, {2}, .x = {M_LN2,1+M_LN2}}}},
+    {OP_SUM_SQUARES, {}, {{1, {3}, .x = {1,2,-3}}}, {{1, {1}, .x = {14}}}},
+};
+/* clang-format on */
+
+static void *place(struct arena *a, const struct tensor *t, struct type *ret_type)
+{
+    *ret_type = type_of(t->ids ? DT_I32 : DT_F64, t->rank, t->dim);
+    double *x = arena_alloc(a, MOST * (int64_t)sizeof(double));
+    for (int i = 0; i < MOST; i++) {
+        if (t->ids)
+            ((int32_t *)x)[i] = (int32_t)t->x[i];
+        else
+            x[i] = t->x[i];
+    }
+    return x;
+}
+
+static void test_examples_by_hand(void **state)
+{
+    (void)state;
+    for (int e = 0; e < COUNT_OF(examples); e++) {
+        const struct example *x = &examples[e];
+        struct arena a = {0};
+        struct kernel_call call = {.attr = &x->attr};
+        for (; call.n_in < 4 && x->in[call.n_in].rank; call.n_in++)
+            call.in[call.n_in] = place(&a, &x->in[call.n_in], &call.in_type[call.n_in]);
+        for (; call.n_out < 2 && x->out[call.n_out].rank; call.n_out++)
+            call.out[call.n_out] = place(&a, &x->out[call.n_out], &call.out_type[call.n_out]);
+        double rest[2]; /* mean and rstd of the norm are in the other tests */
+        for (int i = call.n_out; x->op == OP_LAYERNORM && i < 3; i++) {
+            call.out_type[call.n_out++] = type_2d(DT_F64, 1, 1);
+            call.out[i] = &rest[i - 1];
+        }
+        for (int i = 0; i < 2 && x->out[i].rank; i++)
+            memset(call.out[i], 0xff, (size_t)type_bytes(&call.out_type[i]));
+        assert_int_equal(reference_run(x->op, &call, &a), ST_OK);
+        for (int i = 0; i < 2 && x->out[i].rank; i++)
+            if (check_distance(call.out[i], x->out[i].x, type_elements(&call.out_type[i])) > 1e-15)
+                fail_msg("example %d, %s: output %d is wrong", e, op_def(x->op)->name, i);
+        arena_release(&a);
+    }
+}
+
+static void test_state_is_written_in_place(void **state)
+{
+    (void)state;
+    double leaf[2] = {1, 2}, x[2] = {10, 20};
+    struct kernel_call call = {
+        .n_in = 2,
+        .n_out = 1,
+        .in_type = {type_1d(DT_F64, 2), type_1d(DT_F64, 2)},
+        .out_type = {type_1d(DT_F64, 2)},
+        .in = {leaf, x},
+        .out = {leaf},
+    };
+    assert_int_equal(reference_run(OP_ACCUMULATE, &call, NULL), ST_OK);
+    assert_true(leaf[0] == 11 && leaf[1] == 22);
+    assert_int_equal(reference_run(OP_STORE, &call, NULL), ST_OK);
+    assert_true(leaf[0] == 10 && leaf[1] == 20);
+}
+
+/* The first step of AdamW: m / bias1 is the gradient g and v / bias2 its square, so the step is
+ * lr g / |g|, behind the decay of the first element. */
+static void test_first_step_of_adamw(void **state)
+{
+    (void)state;
+    const union attr attr = {.adamw = {0.9, 0.99, 0, 0.5, 1}};
+    double w[2] = {1, 1}, m[2] = {0}, v[2] = {0}, g[2] = {8, -2};
+    double lr = 0.25, bias1 = 1 - 0.9, bias2 = 1 - 0.99, clip = 0.5;
+    struct kernel_call call = {
+        .attr = &attr,
+        .n_in = 8,
+        .n_out = 3,
+        .in = {w, m, v, g, &lr, &bias1, &bias2, &clip},
+        .out = {w, m, v},
+    };
+    for (int i = 0; i < 8; i++) call.in_type[i] = type_1d(DT_F64, i < 4 ? 2 : 1);
+    for (int i = 0; i < 3; i++) call.out_type[i] = type_1d(DT_F64, 2);
+    assert_int_equal(reference_run(OP_ADAMW, &call, NULL), ST_OK);
+    assert_true(check_distance(w, (double[]){1 - 0.125 - 0.25, 1 + 0.25}, 2) < 1e-14);
+    assert_true(check_distance(m, (double[]){0.4, -0.1}, 2) < 1e-14);
+    assert_true(check_distance(v, (double[]){0.16, 0.01}, 2) < 1e-14);
+}
+
+enum { B = 2, T = 18, H = 3, D = 2, C = H * D };
+
+static void draw_normal(double *x, int n, uint32_t sequence)
+{
+    for (int i = 0; i < n; i++) x[i] = (double)rng_normal(5, RNG_TEST, sequence, (uint64_t)i);
+}
+
+/* Step by step through the cache as all at once. */
+static void test_cached_attention_is_attention(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const union attr attr = {.attention = {.heads = H, .causal = true}};
+    double qkv[B * T * 3 * C], y[B * T * C], lse[B * H * T], cache[2 * B * T * C] = {0};
+    double qkv_now[B * 3 * C], y_now[B * C];
+    int32_t t = 0;
+    draw_normal(qkv, COUNT_OF(qkv), 1);
+    struct kernel_call whole = {
+        .attr = &attr,
+        .n_in = 2,
+        .n_out = 2,
+        .in_type = {type_3d(DT_F64, B, T, 3 * C), type_1d(DT_I32, 1)},
+        .out_type = {type_3d(DT_F64, B, T, C), type_3d(DT_F64, B, H, T)},
+        .in = {qkv, &t},
+        .out = {y, lse},
+    };
+    struct kernel_call cached = {
+        .attr = &attr,
+        .n_in = 3,
+        .n_out = 2,
+        .in_type = {type_4d(DT_F64, 2, B, T, C), type_3d(DT_F64, B, 1, 3 * C), type_1d(DT_I32, 1)},
+        .out_type = {type_4d(DT_F64, 2, B, T, C), type_3d(DT_F64, B, 1, C)},
+        .in = {cache, qkv_now, &t},
+        .out = {cache, y_now},
+    };
+    assert_int_equal(reference_run(OP_ATTENTION, &whole, &a), ST_OK);
+    for (; t < T; t++) {
+        for (int b = 0; b < B; b++)
+            memcpy(qkv_now + b * 3 * C, qkv + (b * T + t) * 3 * C, 3 * C * sizeof(double));
+        assert_int_equal(reference_run(OP_ATTENTION_CACHED, &cached, &a), ST_OK);
+        for (int b = 0; b < B; b++)
+            assert_true(check_distance(y_now + b * C, y + (b * T + t) * C, C) < 1e-14);
+    }
+    assert_int_equal(reference_run(OP_ATTENTION_CACHED, &cached, &a), ST_FORMAT); /* t == Tmax */
+    arena_release(&a);
+}
+
+/* Which byte is whose is what base/rng.h says, and nearly 256 - threshold of 256 are kept. */
+static void test_dropout_draws_the_bytes_of_their_place(void **state)
+{
+    (void)state;
+    enum { ROWS = 48, N = B * H * ROWS * ROWS, THRESHOLD = 64, STEP = 9 };
+    static double mask[N];
+    int32_t step = STEP;
+    for (int pattern = DROPOUT_POINTWISE; pattern <= DROPOUT_ATTENTION; pattern++) {
+        const union attr attr = {.drop = {(enum dropout_pattern)pattern, THRESHOLD, 11, 4}};
+        struct kernel_call call = {
+            .attr = &attr,
+            .n_in = 1,
+            .n_out = 1,
+            .in_type = {type_1d(DT_I32, 1)},
+            .out_type = {type_4d(DT_F64, B, H, ROWS, ROWS)},
+            .in = {&step},
+            .out = {mask},
+        };
+        assert_int_equal(reference_run(OP_DROPOUT_MASK, &call, NULL), ST_OK);
+        int kept = 0;
+        for (int i = 0; i < N; i++) {
+            struct rng_words r = dropout_pointwise(11, 4, STEP, (uint64_t)i / 16);
+            int byte = (int)(r.w[i % 16 / 4] >> (8 * (i % 4))) & 0xff;
+            if (pattern == DROPOUT_ATTENTION)
+                byte = dropout_attention_byte(11, 4, STEP, (uint32_t)(i / ROWS / ROWS),
+                                              (uint32_t)(i / ROWS % ROWS), (uint32_t)(i % ROWS));
+            assert_true(fabs(mask[i] - (byte >= THRESHOLD ? 4.0 / 3.0 : 0.0)) < 1e-7);
+            kept += mask[i] > 0;
+        }
+        assert_true(abs(kept - N * 3 / 4) < 4 * (int)sqrt(N * 3 / 16.0)); /* four deviations */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_examples_by_hand),
+        cmocka_unit_test(test_state_is_written_in_place),
+        cmocka_unit_test(test_first_step_of_adamw),
+        cmocka_unit_test(test_cached_attention_is_attention),
+        cmocka_unit_test(test_dropout_draws_the_bytes_of_their_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* The program as its users meet it: words in, text and an exit code out. */
+#include "cli/command.h"
+
+#include "../support/workdir.h"
+#include "base/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static struct arena arena;
+static const char *said, *failed; /* stdout and stderr of the last strobe() */
+
+static int setup(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    workdir_close();
+    arena_release(&arena);
+    return 0;
+}
+
+static const char *text_of(const char *path)
+{
+    char *text;
+    int64_t size;
+    if (file_read(path, &arena, &text, &size) != ST_OK) fail_msg("%s", fail_message());
+    return text;
+}
+
+/* Runs the program with words as a shell would read them; `environment` stands in front. */
+static int strobe_with(const char *environment, const char *words)
+{
+    const char *program = getenv("STROBE"); /* set by tools/run_tests.sh */
+    const char *out = workdir_path("out"), *err = workdir_path("err");
+    int status = system(arena_printf(&arena, "%s %s %s >%s 2>%s", environment,
+                                     program ? program : "./strobe", words, out, err));
+    said = text_of(out);
+    failed = text_of(err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int strobe(const char *words)
+{
+    return strobe_with("", words);
+}
+
+static void assert_fails(const char *words, int code, const char *sentence)
+{
+    assert_int_equal(strobe(words), code);
+    assert_string_equal(failed, sentence);
+}
+
+static void test_welcome(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe(""), 0);
+    assert_string_equal(said, command_welcome);
+    int lines = 0;
+    for (const char *p = said; (p = strchr(p, '\n')); p++) lines++;
+    assert_in_range(lines, 5, 12);
+    assert_non_null(strstr(said, "strobe train configs/shakespeare_char_cpu.conf"));
+    assert_true(file_exists("configs/shakespeare_char_cpu.conf"));
+}
+
+static void test_help_of_every_command(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("help"), 0);
+    const char *all = said;
+    assert_int_equal(strobe("--help"), 0);
+    assert_string_equal(said, all);
+    for (int i = 0; command_at(i); i++) {
+        const struct command *c = command_at(i);
+        assert_true(command_find(c->name) == c);
+        assert_non_null(strstr(all, arena_printf(&arena, "\n  %-9s %s\n", c->name, c->help)));
+
+        const char *usage = arena_printf(&arena, "usage: strobe %s%s%s\n\n%s\n", c->name,
+                                         *c->usage ? " " : "", c->usage, c->help);
+        assert_int_equal(strobe(arena_printf(&arena, "help %s", c->name)), 0);
+        assert_string_equal(failed, "");
+        assert_memory_equal(said, usage, strlen(usage));
+        const char *help = said;
+        assert_int_equal(strobe(arena_printf(&arena, "%s -h", c->name)), 0);
+        assert_string_equal(said, help);
+        assert_int_equal(strobe(arena_printf(&arena, "%s word --json --help", c->name)), 0);
+        assert_string_equal(said, help);
+    }
+}
+
+static void test_unknown_words(void **state)
+{
+    (void)state;
+    assert_fails("confg", 2,
+                 "strobe: there is no command confg; the nearest is config, and `strobe help` has "
+                 "all\n");
+    assert_fails("help confg", 2, "strobe: there is no command confg; the nearest is config\n");
+    assert_fails("help a b", 2, "strobe: help takes one command; found a and b\n");
+    assert_fails("version now", 2, "strobe: version takes no words; found now\n");
+    assert_fails("info --jsno", 2, "strobe: there is no option --jsno; the nearest is --json\n");
+    assert_fails("config --n_laier=3", 2,
+                 "strobe: there is no key n_laier; the nearest is n_layer\n");
+    assert_fails("config --jsn", 2, "strobe: there is no option --jsn; the nearest is --json\n");
+    assert_fails("config --n_layer=0", 2,
+                 "strobe: n_layer takes a whole number, 1 to 1024; 0 is not that\n");
+    assert_fails("config a.conf b.conf", 2,
+                 "strobe: two configurations, a.conf and b.conf; give one\n");
+    assert_fails("config nowhere.conf", 1, "strobe: nowhere.conf: No such file or directory\n");
+    assert_fails("config --n_head=7", 2,
+                 "strobe: n_embd = 768 is not divisible by n_head = 7; change one of them\n");
+    assert_fails("config --device=cuda", 1,
+                 "strobe: device=cuda: this build has no CUDA backend; use device=cpu\n");
+}
+
+static void test_log_level(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe_with("STROBE_LOG=loud", "version"), 2);
+    assert_string_equal(failed,
+                        "strobe: STROBE_LOG takes error, warning, info or debug, not loud\n");
+    assert_int_equal(strobe_with("STROBE_LOG=debug", "config --n_laier=3"), 2);
+    assert_non_null(strstr(failed, "the nearest is n_layer\ndebug: via cli/"));
+}
+
+static void test_version(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("version"), 0);
+    assert_memory_equal(said, "strobe ", 7);
+    const char *version = said;
+    assert_int_equal(strobe("--version"), 0);
+    assert_string_equal(said, version);
+}
+
+static void test_info(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("info"), 0);
+    assert_non_null(strstr(said, "\nbackends   cpu"));
+    assert_int_equal(strobe("info --json"), 0);
+    json_t *j = json_loads(said, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(j);
+    assert_int_equal(json_integer_value(json_object_get(j, "v")), 1);
+    assert_true(json_integer_value(json_object_get(j, "threads")) > 0);
+    assert_true(json_integer_value(json_object_get(j, "memory_bytes")) > 1 << 20);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(j, "backends"), 0)),
+                        "cpu");
+    json_decref(j);
+}
+
+static void test_config_round_trip(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("config configs/shakespeare_char_cpu.conf --n_layer=3 "
+                            "'--start=To be # or \"not\"'"),
+                     0);
+    const char *printed = said;
+    assert_non_null(strstr(printed, "\nn_embd = 128\n"));
+    assert_non_null(strstr(printed, "n_layer = 3\n"));
+    workdir_text("again.conf", printed);
+    assert_int_equal(strobe(arena_printf(&arena, "config %s", workdir_path("again.conf"))), 0);
+    assert_string_equal(said, printed);
+    assert_int_equal(
+        strobe(arena_printf(&arena, "config --n_layer=3 %s --json", workdir_path("again.conf"))),
+        0);
+    json_t *j = json_loads(said, 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(j, "n_layer")), 3);
+    assert_string_equal(json_string_value(json_object_get(j, "start")), "To be # or \"not\"");
+    json_decref(j);
+}
+
+static void test_reference_has_every_key(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("config"), 0);
+    const char *printed = said;
+    assert_int_equal(strobe("config --reference"), 0);
+    int keys = 0;
+    for (const char *line = printed; *line; line = strchr(line, '\n') + 1) {
+        int n = (int)strcspn(line, " \n");
+        if (n == 0 || *line == '#') continue;
+        assert_non_null(strstr(said, arena_printf(&arena, "\n| `%.*s` | ", n, line)));
+        keys++;
+    }
+    assert_in_range(keys, 40, 100);
+}
+
+static void test_lost_output_is_a_failure(void **state)
+{
+    (void)state;
+    if (!file_exists("/dev/full")) skip();
+    const char *program = getenv("STROBE");
+    int status = system(arena_printf(&arena, "%s info >/dev/full 2>%s",
+                                     program ? program : "./strobe", workdir_path("err")));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_string_equal(text_of(workdir_path("err")), "strobe: the results could not be written\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_welcome, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_help_of_every_command, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_level, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_info, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_config_round_trip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reference_has_every_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_output_is_a_failure, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
