@@ -1,7 +1,7 @@
 # Strobe: a laboratory for the speed of GPT training
 #
 #   make              build ./strobe                 make test [T=word]  run the tests whose path has the word
-#   make demo         install, build, train twice, compare, report
+#   make demo         install, build, train twice, compare, report; FROM=FILE: on a text of your own
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
@@ -105,7 +105,7 @@ test: all $(TESTS)
 check:
 	$(Q)tools/check.sh
 demo:
-	$(Q)tools/demo.sh
+	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
 deps:
 	$(Q)tools/install_deps.sh
 docs: all
