@@ -114,7 +114,7 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
     return ST_OK;
 }
 
-enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
@@ -125,6 +125,16 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
     enum status st = ST_OK;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
+out:
+    if (st != ST_OK) engine_close(e);
+    return st;
+}
+
+enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a)
+{
+    TRY(engine_plan(e, c, vocab, kinds, backend, a));
+    enum status st = ST_OK;
     e->anonymous_before = host_anonymous_bytes();
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)

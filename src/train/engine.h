@@ -43,6 +43,9 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
  * until they are drawn or loaded. The configuration must outlive the engine. */
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
+/* The first half of it: plans and the sizes of their storage, but no memory. Nothing can be run. */
+enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a);
 void engine_close(struct engine *e);
 
 /* Host side of one plan's run: copies into its inputs (skips one that the plan does not have), runs,
