@@ -3,6 +3,7 @@
 #include "../support/hand.h"
 #include "backend/backend.h"
 #include "base/rng.h"
+#include "base/threads.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -23,13 +24,18 @@ struct config tiny_config(void)
                   .beta2 = 0.99,
                   .weight_decay = 0.1,
                   .grad_clip = 1},
-        .plan = {.device = DEVICE_CPU, .fusion = FUSION_FULL, .flash = true, .reuse = true},
+        .plan = {.device = DEVICE_CPU,
+                 .fusion = FUSION_FULL,
+                 .flash = true,
+                 .reuse = true,
+                 .threads = 1}, /* more would wait for each other longer than they work */
     };
 }
 
 void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds)
 {
     *t = (struct tiny){.config = *c};
+    threads_set(c->plan.threads);
     hand_ok(engine_open(&t->engine, &t->config, vocab, kinds, "cpu", &t->arena));
 }
 

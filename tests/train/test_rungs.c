@@ -153,7 +153,7 @@ static void test_masks_change(void **state)
 
 enum { SHORT = 20, LONG = 200 };
 
-static void train_at(enum fusion fusion, bool flash, double dropout, float *ret_loss)
+static void train_at(enum fusion fusion, bool flash, double dropout, int steps, float *ret_loss)
 {
     struct config c = tiny_config();
     struct tiny t;
@@ -162,20 +162,20 @@ static void train_at(enum fusion fusion, bool flash, double dropout, float *ret_
     c.plan.fusion = fusion;
     c.plan.flash = flash;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-    for (int step = 0; step < LONG; step++) ret_loss[step] = tiny_step(&t, step, 3e-3);
+    for (int step = 0; step < steps; step++) ret_loss[step] = tiny_step(&t, step, 3e-3);
     tiny_close(&t);
 }
 
-static void same_course(double dropout)
+static void same_course(double dropout, int steps)
 {
     static float first[LONG], other[LONG];
     double near = 0, far = 0;
-    train_at(FUSION_PRIMITIVE, false, dropout, first);
-    assert_true(first[LONG - 1] < first[0] - 1); /* it learns */
+    train_at(FUSION_PRIMITIVE, false, dropout, steps, first);
+    assert_true(steps < LONG || first[steps - 1] < first[0] - 1); /* it learns */
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
         for (int flash = 0; flash < 2; flash++) {
-            train_at((enum fusion)fusion, flash, dropout, other);
-            for (int step = 0; step < LONG; step++) {
+            train_at((enum fusion)fusion, flash, dropout, steps, other);
+            for (int step = 0; step < steps; step++) {
                 double apart = fabs((double)other[step] / (double)first[step] - 1);
                 if (step < SHORT && apart > near) near = apart;
                 if (apart > far) far = apart;
@@ -185,19 +185,19 @@ static void same_course(double dropout)
             }
         }
     print_message("dropout %g: losses differ by %.1e in %d steps, %.1e in %d\n", dropout, near,
-                  SHORT, far, LONG);
+                  SHORT, far, steps);
 }
 
 static void test_same_course(void **state)
 {
     (void)state;
-    same_course(0);
+    same_course(0, SHORT);
 }
 
 static void test_same_course_with_dropout(void **state)
 {
     (void)state;
-    same_course(0.2);
+    same_course(0.2, LONG);
 }
 
 /* Two micro-steps that are accumulated are one step of their mean, at every rung. */
