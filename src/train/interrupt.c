@@ -6,11 +6,10 @@ static const int caught[] = {SIGINT, SIGTERM};
 static struct sigaction before[COUNT_OF(caught)];
 static volatile sig_atomic_t noted; /* a handler has no other place to write to */
 
-static void note(int signal)
+static void note(int number)
 {
-    noted = signal;
-    for (int i = 0; i < COUNT_OF(caught); i++)
-        sigaction(caught[i], &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    noted = number;
+    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 
 void interrupt_catch(void)

@@ -1,6 +1,7 @@
 /* interrupt.h - Ctrl-C as a question that a loop asks at a moment that suits it.
  *
- * The first SIGINT or SIGTERM is only noted; the second one kills at once, as if nobody had caught it. */
+ * SIGINT and SIGTERM are only noted. A SIGINT after that kills at once, as if nobody had caught it: who
+ * presses Ctrl-C twice means it. A SIGTERM does not: one often comes to a process and to its group. */
 #ifndef TRAIN_INTERRUPT_H
 #define TRAIN_INTERRUPT_H
 

@@ -3,7 +3,7 @@
 # that never was: weights, moments, losses, text.
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
-rounds=10
+kills=10 rounds=20
 sed -i 's|^eval_interval.*|eval_interval = 50|' tiny.conf
 seed=${SEED:-$$}
 
@@ -38,7 +38,9 @@ kill_after() {
     wait $child 2>/dev/null || true
 }
 
-for round in $(seq $rounds); do
+round=0
+while [ $killed -lt $kills ] && [ $round -lt $rounds ]; do
+    round=$((round + 1))
     rm -rf cut
     kill_after "$1" "$STROBE" train tiny.conf --out_dir=cut
     # Killed before it had begun its directory: nothing to go on with.
@@ -49,7 +51,7 @@ for round in $(seq $rounds); do
     same cut "round $round, killed after $1 s and $2 s"
     shift 2
 done
-[ $killed -ge $rounds ] || fail "only $killed of $((2 * rounds)) kills came in time"
+[ $killed -ge $kills ] || fail "only $killed of $((2 * rounds)) kills came in time"
 
 # Ctrl-C: the step is finished and saved, and the command that is printed goes on.
 for signal in INT TERM; do
@@ -58,6 +60,7 @@ for signal in INT TERM; do
     child=$!
     while [ "$(cat cut/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
     kill -$signal $child
+    [ $signal = INT ] || kill -$signal $child # to the process, and to its group
     code=0
     wait $child || code=$?
     [ $code = 130 ] || fail "SIG$signal: exit code $code instead of 130: $(cat log)"
@@ -66,6 +69,20 @@ for signal in INT TERM; do
     "$STROBE" $command >log 2>&1 || fail "$command: $(cat log)"
     same cut "SIG$signal"
 done
+
+# A comparison passes on what only its own process was sent.
+"$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both >log 2>&1 &
+child=$!
+while [ "$(cat both/seed=1337/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
+kill -TERM $child
+code=0
+wait $child || code=$?
+[ $code = 130 ] || fail "compare: exit code $code instead of 130: $(cat log)"
+grep -q 'and saved' log || fail "compare: its training did not save: $(cat log)"
+"$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume >log 2>&1 ||
+    fail "compare does not resume: $(cat log)"
+same both/seed=1337 compare
+[ -s both/seed=7/summary.json ] || fail "compare: the second run is missing"
 
 # The last checkpoint is damaged: the one before it serves.
 rm -rf cut
