@@ -26,8 +26,11 @@ enum status fail_in(enum status st, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    if (n >= 0 && n < (int)sizeof message)
-        snprintf(message + n, sizeof message - (size_t)n, ": %s", old);
+    int room = (int)sizeof message - n - (int)sizeof ": ";
+    if (n >= 0 && room > 0) {
+        memcpy(message + n, ": ", 2);
+        snprintf(message + n + 2, (size_t)room + 1, "%.*s", room, old);
+    }
     return st;
 }
 

@@ -1,20 +1,13 @@
-/* host.h - the machine that the program runs on. */
+/* host.h - the memory of this process, as the system counts it. */
 #ifndef BASE_HOST_H
 #define BASE_HOST_H
 
-#include "base/arena.h"
+#include "base/base.h"
 
-struct host {
-    const char *name;     /* of the machine in its network */
-    const char *system;   /* "Linux 6.1.0 x86_64" */
-    const char *cpu;      /* "AMD EPYC 9534 64-Core Processor"; "unknown" where nobody says */
-    const char *isa;      /* what matters here: "avx2 avx512 avx512_bf16 amx_bf16"; may be empty */
-    int64_t processors;   /* online */
-    int64_t threads;      /* as many as this process may use */
-    int64_t memory_bytes; /* of the machine */
-    int64_t memory_free_bytes;
-};
-
-void host_read(struct host *h, struct arena *a);
+/* Bytes of memory that is nobody's file: heap, stacks, what libraries took. -1 where the system does
+ * not say (/proc/self/status, RssAnon). */
+int64_t host_anonymous_bytes(void);
+/* The most bytes that were resident at any moment, mapped files and libraries included. */
+int64_t host_peak_bytes(void);
 
 #endif

@@ -173,6 +173,8 @@ enum status cmd_check(int argc, char **argv)
     TRY(find_op(name, &op));
     const struct backend *b = backend_find(backend);
     if (!b) return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
+    if (!strcmp(b->name, "null"))
+        return fail(ST_USAGE, "the null backend computes nothing that could be checked; use cpu");
     enum status st = check_all(&t, b, op);
     int failed = 0;
     if (st == ST_OK) failed = json ? print_json(&t) : print_text(&t);

@@ -10,12 +10,17 @@
 /* In the order in which people meet them. */
 /* clang-format off */
 static const struct command commands[] = {
-    {"data",    cmd_data,    "NAME [--from=FILE]",             "make a data set from a text, or show and verify one"},
-    {"report",  cmd_report,  "RUN... [--html=FILE]",           "tables and one page of curves from run directories"},
+    {"data",    cmd_data,    "NAME [--from FILE]",             "make a data set from a text, or verify one"},
+    {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or go on with a training"},
+    {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "show the loss of a checkpoint on both parts of its data"},
+    {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "let a checkpoint write texts"},
+    {"compare", cmd_compare, "CONFIG --key=a,b [--key=value ...]", "train once for each value and hold the runs against each other"},
+    {"report",  cmd_report,  "RUN ...",                        "tables and curves of one run or several"},
     {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
+    {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, whole or after one of the passes"},
+    {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},
+    {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
     {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
-    {"check",   cmd_check,   "",                               "compare every kernel and every gradient with the reference"},
-    {"report",  cmd_report,  "RUN ...",                        "make tables and one page of curves from runs"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
     {"version", cmd_version, "",                               "show the version"},

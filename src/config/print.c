@@ -47,6 +47,17 @@ void config_print_json(const struct config *c, struct str *s)
     str_append(s, "}\n");
 }
 
+static const char reference_head[] =
+    "# The keys of a configuration\n"
+    "\n"
+    "Written by `make docs` from `src/config/fields.c`; do not edit.\n"
+    "\n"
+    "A file has lines `key = value`, `#` comments and, before all keys, at most one\n"
+    "`include = other.conf`, relative to the file. Text may stand in quotes, and has the escapes "
+    "`\\n`,\n"
+    "`\\t`, `\\r`, `\\\"`, `\\'`, `\\#` and `\\\\`. On the command line the same words are\n"
+    "`--key=value`. Names and defaults are nanoGPT's where it has the key.\n";
+
 void config_print_reference(struct str *s)
 {
     static const char *const kinds[] = {[FIELD_INT] = "integer",
@@ -54,10 +65,11 @@ void config_print_reference(struct str *s)
                                         [FIELD_BOOL] = "boolean",
                                         [FIELD_TEXT] = "text",
                                         [FIELD_ENUM] = "choice"};
+    str_append(s, reference_head);
     for (const struct field *f = fields; f->key; f++) {
         int n;
         if (opens_group(f, &n)) {
-            str_printf(s, "%s## %.*s\n\n", f == fields ? "" : "\n", n, f->member);
+            str_printf(s, "\n## %.*s\n\n", n, f->member);
             str_append(s, "| key | type | default | values | meaning |\n|---|---|---|---|---|\n");
         }
         str_printf(s, "| `%s` | %s | `", f->key, kinds[f->kind]);

@@ -101,7 +101,8 @@ static bool score_softmax(struct fuse *f, int id)
 {
     const struct node *last = &f->in->node[id], *softmax = last, *mask, *scale;
     union attr attr = {0};
-    if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_ATTENTION) {
+    if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_ATTENTION &&
+        last->attr.drop.threshold) {
         softmax = made_by(f, last->in[0], OP_SOFTMAX);
         attr.score.drop = last->attr.drop;
         if (!softmax || !quiet(f, softmax, id)) return false;

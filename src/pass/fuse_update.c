@@ -99,8 +99,10 @@ static bool adamw_fits(const struct fuse *f, struct range *all, int64_t *ret_dec
             const struct node *leaf = graph_producer(f->in, n->in[i]);
             if (leaf->op != OP_LEAF || leaf->attr.leaf.offset != own.first) return false;
         }
-        if (n->attr.adamw.decay_elements && own.last > decay_end) decay_end = own.last;
-        if (!n->attr.adamw.decay_elements && own.first < free_start) free_start = own.first;
+        int64_t decayed = n->attr.adamw.decay_elements;
+        if (decayed && decayed != type_elements(graph_type(f->in, n->in[0]))) return false;
+        if (decayed && own.last > decay_end) decay_end = own.last;
+        if (!decayed && own.first < free_start) free_start = own.first;
         *ret_last = id;
     }
     *ret_decayed = decay_end > all->first ? decay_end - all->first : 0;

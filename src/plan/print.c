@@ -1,5 +1,5 @@
 #include "base/str.h"
-#include "plan/plan.h"
+#include "plan/footprint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,23 +23,6 @@ void plan_print(const struct plan *p, struct str *s)
                sum.flops * 1e-9, str_bytes(bytes, sum.bytes));
 }
 
-/* The step at which most bytes of the arena are alive, and how many. */
-static int peak_step(const struct plan *p, int64_t *ret_bytes)
-{
-    int at = 0;
-    *ret_bytes = 0;
-    for (int id = 0; id < p->steps; id++) {
-        int64_t live = p->step[id].kernel ? p->step[id].scratch_bytes : 0;
-        for (int v = 1; v < p->graph->values; v++) {
-            const struct span *s = &p->span[v];
-            if (s->root == v && s->storage == STORAGE_ARENA && s->first <= id && id <= s->last)
-                live += s->bytes;
-        }
-        if (live > *ret_bytes) *ret_bytes = live, at = id;
-    }
-    return at;
-}
-
 struct live {
     const struct span *span;
     int v;
@@ -54,22 +37,19 @@ static int larger_first(const void *a, const void *b)
 
 void plan_print_memory(const struct plan *p, int rows, struct str *s)
 {
-    int64_t peak;
-    int at = peak_step(p, &peak), n = 0;
+    struct footprint f;
+    plan_footprint(p, &f);
+    int at = f.step, n = 0;
     const struct node *moment = &p->graph->node[at];
     char bytes[32], total[32], text[TYPE_TEXT];
     struct arena scratch = {0};
     struct live *live = ARENA_NEW(&scratch, struct live, p->graph->values);
-    for (int v = 1; v < p->graph->values; v++) {
-        const struct span *span = &p->span[v];
-        if (span->root == v && span->storage == STORAGE_ARENA && span->first <= at &&
-            at <= span->last)
-            live[n++] = (struct live){span, v};
-    }
+    for (int v = 1; v < p->graph->values; v++)
+        if (plan_alive(p, (value){v}, at)) live[n++] = (struct live){&p->span[v], v};
     qsort(live, (size_t)n, sizeof *live, larger_first);
     str_printf(s, "arena %s; most alive at step %d (%s %s): %s in %d values\n",
                str_bytes(total, (double)p->arena_bytes), at, op_def(moment->op)->name,
-               moment->scope, str_bytes(bytes, (double)peak), n);
+               moment->scope, str_bytes(bytes, (double)f.bytes), n);
     str_printf(s, "%12s  %-13s %-18s %-24s %s\n", "bytes", "steps", "operator", "type", "where");
     for (int i = 0; i < n && i < rows; i++) {
         const struct node *by = graph_producer(p->graph, (value){live[i].v});

@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include "backend/backend.h"
+#include "base/host.h"
 #include "graph/build.h"
 #include "train/optim.h"
 
@@ -113,7 +114,7 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
     return ST_OK;
 }
 
-enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
@@ -124,6 +125,17 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
     enum status st = ST_OK;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
+out:
+    if (st != ST_OK) engine_close(e);
+    return st;
+}
+
+enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a)
+{
+    TRY(engine_plan(e, c, vocab, kinds, backend, a));
+    enum status st = ST_OK;
+    e->anonymous_before = host_anonymous_bytes();
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (e->built[kind]) TRY_OUT(st, plan_bind(&e->plan[kind], &e->storage));
@@ -168,4 +180,10 @@ int64_t engine_bytes(const struct engine *e)
     int64_t sum = 0;
     for (int i = 0; i < STORAGE_COUNT; i++) sum += e->storage.bytes[i];
     return sum;
+}
+
+int64_t engine_measured_bytes(const struct engine *e)
+{
+    int64_t now = host_anonymous_bytes();
+    return now < 0 || e->anonymous_before < 0 ? -1 : now - e->anonymous_before;
 }

@@ -8,8 +8,7 @@ static volatile sig_atomic_t noted; /* a handler has no other place to write to 
 
 static void note(int signal)
 {
-    (void)signal;
-    noted = 1;
+    noted = signal;
     for (int i = 0; i < COUNT_OF(caught); i++)
         sigaction(caught[i], &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
@@ -21,7 +20,7 @@ void interrupt_catch(void)
     for (int i = 0; i < COUNT_OF(caught); i++) sigaction(caught[i], &action, &before[i]);
 }
 
-bool interrupt_noted(void)
+int interrupt_noted(void)
 {
     return noted;
 }

@@ -8,8 +8,8 @@
 
 /* From here on the signals are noted; forgets an earlier one. */
 void interrupt_catch(void);
-/* True once one was noted since interrupt_catch. */
-bool interrupt_noted(void);
+/* The signal that was noted since interrupt_catch; 0: none. */
+int interrupt_noted(void);
 /* The signals do again what they did before interrupt_catch. */
 void interrupt_release(void);
 

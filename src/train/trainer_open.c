@@ -5,30 +5,16 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "train/environment.h"
+#include "train/saved.h"
 #include "train/weights.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Keys that make a run what it is: with another value its checkpoints mean nothing. */
-static const char *const fixed_keys[] = {"n_layer", "n_head", "n_embd",    "block_size", "bias",
-                                         "gelu",    "seed",   "pad_vocab", "dataset"};
-
-struct differences {
-    const char *dir;
-    enum status st;
-};
-
-static void compare_key(void *user, const char *key, const char *before, const char *now)
+static void say_change(void *user, const char *key, const char *before, const char *now)
 {
-    struct differences *d = user;
-    for (int i = 0; i < COUNT_OF(fixed_keys); i++)
-        if (!strcmp(key, fixed_keys[i]) && d->st == ST_OK)
-            d->st = fail(ST_USAGE,
-                         "the run in %s has %s = %s, not %s: go on with that, or start another run "
-                         "with another --out_dir",
-                         d->dir, key, before, now);
-    if (d->st == ST_OK && strcmp(key, "init_from") != 0 && strcmp(key, "out_dir") != 0)
+    (void)user;
+    if (strcmp(key, "init_from") != 0 && strcmp(key, "out_dir") != 0)
         log_info("goes on with %s = %s; until now it was %s", key, now, before);
 }
 
@@ -39,9 +25,9 @@ static enum status check_same_run(const struct config *c, struct arena *a)
     struct config before;
     config_init(&before);
     TRY(config_read(&before, path, a));
-    struct differences d = {dir, ST_OK};
-    config_diff(&before, c, compare_key, &d);
-    return d.st;
+    TRY(saved_check_keys(&before, c, true, dir));
+    config_diff(&before, c, say_change, NULL);
+    return ST_OK;
 }
 
 /* What the directory holds and what was asked for must fit; nothing is changed yet. */

@@ -243,8 +243,8 @@ static void test_threads_do_not_show(void **state)
     for (int i = 0; i < COUNT_OF(isas); i++) {
         if (!available(&isas[i])) continue;
         for (int causal = 0; causal < 2; causal++) {
-            struct problem p = {.B = 1, .H = 3, .T = 200, .D = 40, .step = 9};
-            p.attr.attention.heads = 3;
+            struct problem p = {.B = 1, .H = 1, .T = 200, .D = 40, .step = 9};
+            p.attr.attention.heads = 1;
             p.attr.attention.causal = causal;
             p.attr.attention.drop = (struct dropout){DROPOUT_ATTENTION, 51, 1, 2};
             problem_draw(&p);

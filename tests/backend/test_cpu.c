@@ -28,7 +28,6 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
         assert_non_null(mem);
         assert_int_equal((uintptr_t)mem % 64, 0);
         for (int64_t k = 0; k < sizes[i]; k++) assert_int_equal(mem[k], 0);
-        memset(mem, 1, (size_t)sizes[i]); /* so that the next one is zeroed, not just fresh */
         cpu->free(context, mem);
     }
     float from[3] = {1, 2, 3}, to[3] = {0};
@@ -38,6 +37,25 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
     assert_int_equal(cpu->download(context, to, mem, sizeof to), ST_OK);
     assert_memory_equal(from, to, sizeof from);
     cpu->free(context, mem);
+    cpu->close(context);
+}
+
+/* Memory that was used and given back comes zeroed again. */
+static void test_used_memory_is_zeroed(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 64, SIZE = 1000 };
+    void *context;
+    char *mem[BLOCKS];
+    const struct backend *cpu = open_cpu(&context);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            assert_int_equal(cpu->alloc(context, SIZE, (void **)&mem[i]), ST_OK);
+            for (int k = 0; k < SIZE; k++) assert_int_equal(mem[i][k], 0);
+            memset(mem[i], 1, SIZE);
+        }
+        for (int i = 0; i < BLOCKS; i++) cpu->free(context, mem[i]);
+    }
     cpu->close(context);
 }
 
@@ -186,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_aligned_zeroed_and_copied),
+        cmocka_unit_test(test_used_memory_is_zeroed),
         cmocka_unit_test(test_too_much_memory_is_said),
         cmocka_unit_test(test_there_is_one_device),
         cmocka_unit_test(test_time_passes),

@@ -32,6 +32,9 @@ static void test_addresses_without_memory(void **state)
     assert_int_equal((uintptr_t)a % 64, 0);
     assert_int_equal((uintptr_t)b % 64, 0);
     assert_true((uintptr_t)b - (uintptr_t)a >= (uintptr_t)size);
+    assert_int_equal(null->alloc(context, 1, &a), ST_OK);
+    assert_int_equal(null->alloc(context, 1, &b), ST_OK);
+    assert_ptr_not_equal(a, b);
     float x[2] = {1, 2};
     assert_int_equal(null->upload(context, a, x, sizeof x), ST_OK);
     assert_int_equal(null->download(context, x, a, sizeof x), ST_OK);

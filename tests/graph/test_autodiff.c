@@ -1,6 +1,6 @@
 /* What differentiation promises beside being right (test_ops.c compares every rule with slopes):
  * a missing gradient is an error and never a zero, and uses of one value add up. */
-#include "../support/small.h"
+#include "../support/hand.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -11,19 +11,19 @@
 
 enum { N = 6 };
 
-static struct small s;
+static struct hand s;
 
 static int fresh(void **state)
 {
     (void)state;
-    small_init(&s);
+    hand_init(&s);
     return 0;
 }
 
 static int done(void **state)
 {
     (void)state;
-    small_close(&s);
+    hand_close(&s);
     return 0;
 }
 
@@ -64,7 +64,7 @@ static void test_missing_rule_beside_the_path(void **state)
     (void)state;
     value x = vector("x"), y = vector("y"), d;
     value loss = sum(g_mul(&s.graph, x, g_at_most(&s.graph, y, 1)));
-    small_ok(differentiate(loss, 1, &x, &d));
+    hand_ok(differentiate(loss, 1, &x, &d));
 }
 
 static void test_stopped_gradient_is_an_error_not_zero(void **state)
@@ -129,11 +129,11 @@ static void test_one_of_several_equal_outputs(void **state)
     value x = g_input(g, "x", type_3d(DT_F32, 1, 2, 6)), d;
     value v = graph_out(g_split_heads(g, x, 1, 3), 2); /* (1,1,2,2) */
     value loss = sum(g_reshape(g, v, type_1d(DT_F32, 4)));
-    small_ok(differentiate(loss, 1, &x, &d));
+    hand_ok(differentiate(loss, 1, &x, &d));
     graph_output(g, "d", d);
-    small_plan(&s, NULL);
-    small_run(&s);
-    const float *dx = small_output(&s, "d");
+    hand_plan(&s, NULL);
+    hand_run(&s);
+    const float *dx = hand_output(&s, "d");
     for (int i = 0; i < 12; i++) assert_true(dx[i] == (i % 6 >= 4 ? 1 : 0));
 }
 
@@ -144,13 +144,13 @@ static void test_uses_add_up(void **state)
     struct graph *g = &s.graph;
     value x = vector("x"), d;
     value y = g_add(g, g_mul(g, x, x), g_add(g, g_exp(g, x), g_scale(g, x, 3)));
-    small_ok(differentiate(sum(y), 1, &x, &d));
+    hand_ok(differentiate(sum(y), 1, &x, &d));
     graph_output(g, "d", d);
     graph_output(g, "x", x);
-    small_plan(&s, NULL);
-    small_fill(small_input(&s, "x"), N, 1);
-    small_run(&s);
-    const float *at = small_output(&s, "x"), *dx = small_output(&s, "d");
+    hand_plan(&s, NULL);
+    hand_fill(hand_input(&s, "x"), N, 1);
+    hand_run(&s);
+    const float *at = hand_output(&s, "x"), *dx = hand_output(&s, "d");
     for (int i = 0; i < N; i++) assert_float_equal(dx[i], 2 * at[i] + expf(at[i]) + 3, 1e-5);
 }
 
@@ -165,15 +165,15 @@ static void test_tied_table(void **state)
     value x = g_embed(g, table, ids);             /* (T,C) */
     value y = g_matmul(g, x, table, false, true); /* (T,V) */
     value loss = sum(g_reshape(g, y, type_1d(DT_F32, T * V)));
-    small_ok(differentiate(loss, 1, &table, &d));
+    hand_ok(differentiate(loss, 1, &table, &d));
     graph_output(g, "d", d);
     graph_output(g, "table", table);
-    small_plan(&s, NULL);
-    small_fill(small_input(&s, "table"), V * C, 1);
-    int32_t *id = small_input(&s, "ids");
+    hand_plan(&s, NULL);
+    hand_fill(hand_input(&s, "table"), V * C, 1);
+    int32_t *id = hand_input(&s, "ids");
     id[0] = 2, id[1] = 2;
-    small_run(&s);
-    const float *w = small_output(&s, "table"), *dw = small_output(&s, "d");
+    hand_run(&s);
+    const float *w = hand_output(&s, "table"), *dw = hand_output(&s, "d");
     for (int v = 0; v < V; v++)
         for (int c = 0; c < C; c++) {
             float all = w[c] + w[C + c] + w[2 * C + c] + w[3 * C + c];
@@ -187,7 +187,7 @@ static void test_loss_itself(void **state)
     (void)state;
     value x = g_input(&s.graph, "x", type_scalar(DT_F32)), d;
     value one = g_fill(&s.graph, type_scalar(DT_F32), 1);
-    small_ok(graph_differentiate(&s.graph, x, one, 1, &x, &d));
+    hand_ok(graph_differentiate(&s.graph, x, one, 1, &x, &d));
     assert_int_equal(d.i, one.i);
 }
 
@@ -200,7 +200,7 @@ static void test_marks(void **state)
     value y = g_exp(g, x);
     graph_leave(g, top);
     value loss = sum(y);
-    small_ok(differentiate(loss, 1, &x, &d));
+    hand_ok(differentiate(loss, 1, &x, &d));
     const struct node *n = graph_producer(g, d); /* d exp: MUL */
     assert_int_equal(n->op, OP_MUL);
     assert_int_equal(n->phase, PHASE_BACKWARD);

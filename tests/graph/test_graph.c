@@ -1,5 +1,5 @@
 /* What a graph promises while it is built, and what verification does not let through. */
-#include "../support/small.h"
+#include "../support/hand.h"
 #include "base/str.h"
 
 #include <setjmp.h>
@@ -255,7 +255,7 @@ static void sound(void)
     value y = g_add(&g, g_exp(&g, x), w);
     graph_output(&g, "y", y);
     g_store(&g, w, y);
-    small_ok(graph_verify(&g));
+    hand_ok(graph_verify(&g));
 }
 
 static struct node *nth(enum op op)
@@ -300,7 +300,7 @@ static void test_verify_arity_and_ownership(void **state)
     nth(OP_EXP)->n_out = 2;
     assert_int_not_equal(graph_verify(&g), ST_OK);
     nth(OP_EXP)->n_out = 1;
-    small_ok(graph_verify(&g));
+    hand_ok(graph_verify(&g));
     g.info[nth(OP_EXP)->out[0].i].producer = 0;
     refuses(graph_verify(&g), "output 0 belongs to node 0");
 }
@@ -328,7 +328,7 @@ static void test_verify_new_state_may_be_read(void **state)
     (void)state;
     sound();
     g_exp(&g, nth(OP_STORE)->out[0]);
-    small_ok(graph_verify(&g));
+    hand_ok(graph_verify(&g));
 }
 
 static void test_verify_state_read_through_a_view(void **state)
@@ -348,7 +348,7 @@ static void test_verify_state_read_through_another_leaf(void **state)
     value beside = state_1d("beside", 16, 0), all = state_1d("all", 32, 0);
     g_store(&g, w, x);
     g_exp(&g, beside);
-    small_ok(graph_verify(&g));
+    hand_ok(graph_verify(&g));
     g_exp(&g, all);
     refuses(graph_verify(&g), "input 0 was overwritten before");
 }

@@ -1,7 +1,7 @@
 /* Passes on the graph of a small GPT: what each rung leaves, what is dropped, and each pass alone. */
 #include "pass/pass.h"
 
-#include "../support/small.h"
+#include "../support/hand.h"
 #include "../support/tiny.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static int done(void **state)
 static struct graph after(enum graph_kind kind, const char *last)
 {
     struct graph g;
-    small_ok(engine_graph(kind, &config, &model, last, &g, &arena));
+    hand_ok(engine_graph(kind, &config, &model, last, &g, &arena));
     return g;
 }
 
@@ -76,13 +76,13 @@ static void test_flash_keeps_attention(void **state)
         config.plan.fusion = (enum fusion)fusion;
         config.plan.flash = true;
         struct graph g = after(GRAPH_MICRO, NULL);
-        assert_int_equal(small_count(&g, OP_ATTENTION), 2);
-        assert_int_equal(small_count(&g, OP_ATTENTION_GRAD), 2);
-        assert_int_equal(small_count(&g, OP_CAUSAL_MASK), 0);
+        assert_int_equal(hand_count(&g, OP_ATTENTION), 2);
+        assert_int_equal(hand_count(&g, OP_ATTENTION_GRAD), 2);
+        assert_int_equal(hand_count(&g, OP_CAUSAL_MASK), 0);
         config.plan.flash = false;
         g = after(GRAPH_MICRO, NULL);
-        assert_int_equal(small_count(&g, OP_ATTENTION), 0);
-        assert_int_equal(small_count(&g, OP_MATMUL) > 0, 1);
+        assert_int_equal(hand_count(&g, OP_ATTENTION), 0);
+        assert_int_equal(hand_count(&g, OP_MATMUL) > 0, 1);
     }
 }
 
@@ -137,12 +137,12 @@ static void test_unwanted_gradient_is_dropped(void **state)
     value y = g_matmul(&g, g_exp(&g, x), w, false, false); /* (4,8) */
     value loss =
         g_reshape(&g, g_sum_row(&g, g_reshape(&g, y, type_1d(DT_F32, 32))), type_scalar(DT_F32));
-    small_ok(graph_differentiate(&g, loss, g_fill(&g, type_scalar(DT_F32), 1), 1, &w, &d));
+    hand_ok(graph_differentiate(&g, loss, g_fill(&g, type_scalar(DT_F32), 1), 1, &w, &d));
     graph_output(&g, "d", d);
-    assert_int_equal(small_count(&g, OP_MATMUL), 3); /* y, dx, dw */
-    small_ok(pass_run(pass_find("dead"), &g, &out, &(struct pass_options){0}));
-    assert_int_equal(small_count(&out, OP_MATMUL), 1); /* dw: y itself is not an output */
-    assert_int_equal(small_count(&out, OP_EXP), 1);
+    assert_int_equal(hand_count(&g, OP_MATMUL), 3); /* y, dx, dw */
+    hand_ok(pass_run(pass_find("dead"), &g, &out, &(struct pass_options){0}));
+    assert_int_equal(hand_count(&out, OP_MATMUL), 1); /* dw: y itself is not an output */
+    assert_int_equal(hand_count(&out, OP_EXP), 1);
     assert_int_not_equal(graph_find_output(&out, "d").i, 0);
 }
 
@@ -155,9 +155,9 @@ static void test_state_is_never_dead(void **state)
     value w = g_leaf(&g, STORAGE_WEIGHTS, "w", type_1d(DT_F32, 8), 0);
     g_exp(&g, x);
     g_store(&g, w, g_scale(&g, x, 2));
-    small_ok(pass_run(pass_find("dead"), &g, &out, &(struct pass_options){0}));
+    hand_ok(pass_run(pass_find("dead"), &g, &out, &(struct pass_options){0}));
     assert_int_equal(out.nodes, 4); /* x, w, scale, store */
-    assert_int_equal(small_count(&out, OP_EXP), 0);
+    assert_int_equal(hand_count(&out, OP_EXP), 0);
 }
 
 static void test_stops_after_the_named_pass(void **state)
@@ -168,13 +168,13 @@ static void test_stops_after_the_named_pass(void **state)
     struct graph made = after(GRAPH_MICRO, "model"), grown = after(GRAPH_MICRO, "expand");
     struct graph precise = after(GRAPH_MICRO, "precision"), fused = after(GRAPH_MICRO, "fuse");
     struct graph whole = after(GRAPH_MICRO, "dead"), all = after(GRAPH_MICRO, NULL);
-    assert_int_equal(small_count(&made, OP_ATTENTION), 2);
-    assert_int_equal(small_count(&made, OP_STORE), 0);
-    assert_int_equal(small_count(&grown, OP_ATTENTION), 0);
-    assert_int_equal(small_count(&grown, OP_STORE), 0); /* before differentiation */
-    assert_int_equal(small_count(&precise, OP_STORE), model.parameters);
-    assert_int_equal(small_count(&precise, OP_SCORE_SOFTMAX), 0);
-    assert_int_equal(small_count(&fused, OP_SCORE_SOFTMAX), 2);
+    assert_int_equal(hand_count(&made, OP_ATTENTION), 2);
+    assert_int_equal(hand_count(&made, OP_STORE), 0);
+    assert_int_equal(hand_count(&grown, OP_ATTENTION), 0);
+    assert_int_equal(hand_count(&grown, OP_STORE), 0); /* before differentiation */
+    assert_int_equal(hand_count(&precise, OP_STORE), model.parameters);
+    assert_int_equal(hand_count(&precise, OP_SCORE_SOFTMAX), 0);
+    assert_int_equal(hand_count(&fused, OP_SCORE_SOFTMAX), 2);
     assert_true(whole.nodes < fused.nodes);
     assert_int_equal(whole.nodes, all.nodes);
     struct graph g;
@@ -202,7 +202,7 @@ static void test_double_precision(void **state)
     (void)state;
     struct graph g = after(GRAPH_MICRO, "expand"), out;
     struct pass_options o = {.rung = RUNG_FULL, .flash = true, .compute = DT_F64};
-    small_ok(pass_run(pass_find("precision"), &g, &out, &o));
+    hand_ok(pass_run(pass_find("precision"), &g, &out, &o));
     assert_int_equal(out.nodes, g.nodes);
     for (int v = 1; v < out.values; v++) {
         enum dtype was = g.info[v].type.dtype, is = out.info[v].type.dtype;
@@ -247,7 +247,7 @@ static void test_outputs_keep_their_names(void **state)
         if (eval.node[id].op == OP_ADD_LAYERNORM)
             assert_int_equal(eval.node[id].attr.norm.drop.threshold, 0);
     }
-    assert_int_equal(small_count(&eval, OP_DROPOUT), 0);
+    assert_int_equal(hand_count(&eval, OP_DROPOUT), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)

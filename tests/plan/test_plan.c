@@ -1,6 +1,6 @@
 /* What a plan may do to save memory and what it must not: results are the same bits however values are
  * placed. */
-#include "../support/small.h"
+#include "../support/hand.h"
 #include "backend/backend.h"
 #include "base/rng.h"
 
@@ -15,17 +15,17 @@
 static const struct plan_options NO_REUSE = {.no_reuse = true};
 static const struct plan_options POISON = {.poison = true};
 
-static value vector(struct small *s, const char *name, int64_t n)
+static value vector(struct hand *s, const char *name, int64_t n)
 {
     return g_input(&s->graph, name, type_1d(DT_F32, n));
 }
 
-static value weights(struct small *s, const char *name, int64_t n, int64_t offset)
+static value weights(struct hand *s, const char *name, int64_t n, int64_t offset)
 {
     return g_leaf(&s->graph, STORAGE_WEIGHTS, name, type_1d(DT_F32, n), offset);
 }
 
-static const struct span *span_of(const struct small *s, value v)
+static const struct span *span_of(const struct hand *s, value v)
 {
     return &s->plan.span[v.i];
 }
@@ -33,93 +33,93 @@ static const struct span *span_of(const struct small *s, value v)
 static void test_chain_takes_one_place(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     struct graph *g = &s.graph;
     value x = vector(&s, "x", 1024), a = g_exp(g, x), b = g_scale(g, a, 2), c = g_exp(g, b);
     value d = g_reshape(g, c, type_2d(DT_F32, 32, 32));
     graph_output(g, "d", d);
-    small_plan(&s, NULL);
+    hand_plan(&s, NULL);
     assert_int_not_equal(span_of(&s, a)->root, x.i); /* an input is not the planner's to give */
     assert_int_equal(span_of(&s, b)->root, a.i);
     assert_int_equal(span_of(&s, c)->root, a.i);
     assert_int_equal(span_of(&s, d)->root, a.i);
     assert_int_equal(s.plan.arena_bytes, 2 * 4096);
     assert_int_equal(plan_kernels(&s.plan), 3);
-    small_close(&s);
+    hand_close(&s);
 }
 
 static void test_outputs_and_later_uses_are_not_eaten(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     struct graph *g = &s.graph;
     value x = vector(&s, "x", 64);
     value kept = g_exp(g, x), on = g_scale(g, kept, 2); /* kept is an output */
     value later = g_exp(g, on), sum = g_add(g, later, on);
     graph_output(g, "kept", kept);
     graph_output(g, "sum", sum);
-    small_plan(&s, NULL);
+    hand_plan(&s, NULL);
     assert_int_equal(span_of(&s, on)->root, on.i);
     assert_int_equal(span_of(&s, later)->root, later.i); /* `on` is used after it */
     assert_true(span_of(&s, sum)->root == later.i || span_of(&s, sum)->root == on.i);
-    small_close(&s);
+    hand_close(&s);
 }
 
 static void test_view_keeps_its_value_alive(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     struct graph *g = &s.graph;
     value x = vector(&s, "x", 64), a = g_exp(g, x);
     value view = g_reshape(g, a, type_2d(DT_F32, 8, 8));
     value b = g_scale(g, a, 3); /* the last use of a itself, not of its bytes */
     graph_output(g, "b", b);
     graph_output(g, "c", g_exp(g, view));
-    small_plan(&s, NULL);
+    hand_plan(&s, NULL);
     assert_int_equal(span_of(&s, view)->root, a.i);
     assert_int_equal(span_of(&s, b)->root, b.i);
-    small_close(&s);
+    hand_close(&s);
 }
 
 static void test_second_input_gives_its_place(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     struct graph *g = &s.graph;
     value x = vector(&s, "x", 64), a = g_exp(g, x), b = g_scale(g, a, 2);
     value row = g_exp(g, g_sum_row(g, a)); /* (1): too small to hold the sum */
     value sum = g_add(g, a, b), square = g_mul(g, sum, sum), low = g_sub(g, square, row);
     graph_output(g, "a", a);
     graph_output(g, "low", low);
-    small_plan(&s, NULL);
+    hand_plan(&s, NULL);
     assert_int_equal(span_of(&s, sum)->root, b.i);
     assert_int_equal(span_of(&s, square)->root, square.i); /* its input stands there twice */
     assert_int_equal(span_of(&s, low)->root, square.i);
-    small_close(&s);
+    hand_close(&s);
 }
 
 static void test_store_is_made_in_place(void **state)
 {
     (void)state;
     for (int reuse = 0; reuse < 2; reuse++) {
-        struct small s;
-        small_init(&s);
+        struct hand s;
+        hand_init(&s);
         value x = vector(&s, "x", 64), w = weights(&s, "w", 64, 16);
         value y = g_exp(&s.graph, g_scale(&s.graph, x, 2));
         g_store(&s.graph, w, y);
-        small_plan(&s, reuse ? NULL : &NO_REUSE);
+        hand_plan(&s, reuse ? NULL : &NO_REUSE);
         assert_int_equal(plan_kernels(&s.plan), reuse ? 2 : 3);
         assert_int_equal(span_of(&s, y)->storage, reuse ? STORAGE_WEIGHTS : STORAGE_ARENA);
         if (reuse) assert_int_equal(span_of(&s, y)->offset, 64);
-        small_fill(small_input(&s, "x"), 64, 1);
-        float first = *(float *)small_input(&s, "x");
-        small_run(&s);
-        assert_float_equal(*small_leaf(&s, STORAGE_WEIGHTS, "w"), expf(2 * first), 1e-6);
-        small_close(&s);
+        hand_fill(hand_input(&s, "x"), 64, 1);
+        float first = *(float *)hand_input(&s, "x");
+        hand_run(&s);
+        assert_float_equal(*hand_leaf(&s, STORAGE_WEIGHTS, "w"), expf(2 * first), 1e-6);
+        hand_close(&s);
     }
 }
 
@@ -128,8 +128,8 @@ static void test_store_waits_for_readers(void **state)
 {
     (void)state;
     for (int through_view = 0; through_view < 2; through_view++) {
-        struct small s;
-        small_init(&s);
+        struct hand s;
+        hand_init(&s);
         struct graph *g = &s.graph;
         value x = vector(&s, "x", 64), w = weights(&s, "w", 64, 0);
         value old = through_view ? g_reshape(g, w, type_2d(DT_F32, 8, 8)) : w;
@@ -137,14 +137,14 @@ static void test_store_waits_for_readers(void **state)
         value doubled = g_scale(g, old, 2);
         g_store(g, w, y);
         graph_output(g, "doubled", doubled);
-        small_plan(&s, NULL);
-        small_fill(small_input(&s, "x"), 64, 1);
-        float *at = small_leaf(&s, STORAGE_WEIGHTS, "w");
+        hand_plan(&s, NULL);
+        hand_fill(hand_input(&s, "x"), 64, 1);
+        float *at = hand_leaf(&s, STORAGE_WEIGHTS, "w");
         for (int i = 0; i < 64; i++) at[i] = 10;
-        small_run(&s);
-        assert_float_equal(small_output(&s, "doubled")[5], 20, 0);
+        hand_run(&s);
+        assert_float_equal(hand_output(&s, "doubled")[5], 20, 0);
         assert_true(at[5] < 3);
-        small_close(&s);
+        hand_close(&s);
     }
 }
 
@@ -152,8 +152,8 @@ static void test_store_waits_for_readers(void **state)
 static void test_store_of_what_lives_on(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     struct graph *g = &s.graph;
     value x = vector(&s, "x", 64), y = g_exp(g, x), z = g_scale(g, x, 2);
     g_store(g, weights(&s, "a", 64, 0), y);
@@ -161,21 +161,21 @@ static void test_store_of_what_lives_on(void **state)
     g_store(g, weights(&s, "c", 64, 128), z);
     g_store(g, weights(&s, "d", 64, 192), x);
     graph_output(g, "z", z);
-    small_plan(&s, &POISON);
-    small_fill(small_input(&s, "x"), 64, 1);
-    float x0 = *(float *)small_input(&s, "x");
-    small_run(&s);
-    assert_float_equal(*small_leaf(&s, STORAGE_WEIGHTS, "a"), expf(x0), 1e-6);
-    assert_float_equal(*small_leaf(&s, STORAGE_WEIGHTS, "b"), expf(x0), 1e-6);
-    assert_float_equal(*small_leaf(&s, STORAGE_WEIGHTS, "c"), 2 * x0, 0);
-    assert_float_equal(*small_leaf(&s, STORAGE_WEIGHTS, "d"), x0, 0);
-    assert_float_equal(*small_output(&s, "z"), 2 * x0, 0);
-    small_close(&s);
+    hand_plan(&s, &POISON);
+    hand_fill(hand_input(&s, "x"), 64, 1);
+    float x0 = *(float *)hand_input(&s, "x");
+    hand_run(&s);
+    assert_float_equal(*hand_leaf(&s, STORAGE_WEIGHTS, "a"), expf(x0), 1e-6);
+    assert_float_equal(*hand_leaf(&s, STORAGE_WEIGHTS, "b"), expf(x0), 1e-6);
+    assert_float_equal(*hand_leaf(&s, STORAGE_WEIGHTS, "c"), 2 * x0, 0);
+    assert_float_equal(*hand_leaf(&s, STORAGE_WEIGHTS, "d"), x0, 0);
+    assert_float_equal(*hand_output(&s, "z"), 2 * x0, 0);
+    hand_close(&s);
 }
 
 /* A random graph of two inputs; many values are used several times, some are outputs or stored. The
  * same for the same round. */
-static void random_graph(struct small *s, uint32_t round, char names[][16], int *ret_outputs)
+static void random_graph(struct hand *s, uint32_t round, char names[][16], int *ret_outputs)
 {
     enum { NODES = 40, SIZE = 24 };
     struct graph *g = &s->graph;
@@ -238,25 +238,25 @@ static void run_random(uint32_t round, const struct plan_options *o, struct resu
                        int *ret_outputs)
 {
     char names[64][16];
-    struct small s;
+    struct hand s;
     for (int i = 0; i < 64; i++) snprintf(names[i], sizeof names[i], "out%d", i);
-    small_init(&s);
+    hand_init(&s);
     random_graph(&s, round, names, ret_outputs);
-    small_plan(&s, o);
+    hand_plan(&s, o);
     memset(r, 0, sizeof *r);
     for (int again = 0; again < 2; again++) { /* nothing of the first run may shine through */
-        small_fill(small_leaf(&s, STORAGE_WEIGHTS, "w"), 24, 3);
-        small_fill(small_input(&s, "x"), 24, 1);
-        small_fill(small_input(&s, "y"), 24, 2);
-        small_run(&s);
+        hand_fill(hand_leaf(&s, STORAGE_WEIGHTS, "w"), 24, 3);
+        hand_fill(hand_input(&s, "x"), 24, 1);
+        hand_fill(hand_input(&s, "y"), 24, 2);
+        hand_run(&s);
     }
     for (int i = 0; i < *ret_outputs; i++)
-        memcpy(r->value[i], small_output(&s, names[i]), sizeof r->value[i]);
+        memcpy(r->value[i], hand_output(&s, names[i]), sizeof r->value[i]);
     int64_t bytes = s.storage.bytes[STORAGE_WEIGHTS];
     assert_true(bytes <= (int64_t)sizeof r->weights);
     memcpy(r->weights, s.storage.base[STORAGE_WEIGHTS], (size_t)bytes);
     r->arena_bytes = s.plan.arena_bytes;
-    small_close(&s);
+    hand_close(&s);
 }
 
 static void test_random_graphs_do_not_depend_on_placement(void **state)
@@ -319,11 +319,11 @@ static const struct kernel *no_exp(int op, const struct kernel_call *call, int n
 static void test_missing_kernel_is_named(void **state)
 {
     (void)state;
-    struct small s;
+    struct hand s;
     struct backend lame = *backend_find("cpu");
     lame.name = "lame";
     lame.kernel = no_exp;
-    small_init(&s);
+    hand_init(&s);
     graph_enter(&s.graph, "h.1.mlp", 1);
     g_exp(&s.graph, g_scale(&s.graph, vector(&s, "x", 64), 2));
     enum status st = plan_build(&s.plan, &s.graph, &lame, NULL, NULL, &s.arena);
@@ -357,17 +357,17 @@ static enum status after(void *user, const struct plan *p, int step)
 static void test_hooks_in_order(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     struct graph *g = &s.graph;
     graph_enter(g, "here", -1);
     value x = vector(&s, "x", 64), a = g_exp(g, x);                  /* nodes 0, 1 */
     value b = g_scale(g, g_reshape(g, a, type_2d(DT_F32, 8, 8)), 2); /* 2, 3 */
     graph_output(g, "c", g_exp(g, b));                               /* 4 */
-    small_plan(&s, NULL);
+    hand_plan(&s, NULL);
     struct log l = {.fail_at = -1};
     struct plan_hooks hooks = {&l, before, after};
-    small_ok(plan_run(&s.plan, &hooks));
+    hand_ok(plan_run(&s.plan, &hooks));
     const int expected[] = {1, 1001, 3, 1003, 4, 1004};
     assert_int_equal(l.count, 6);
     assert_memory_equal(l.order, expected, sizeof expected);
@@ -375,48 +375,48 @@ static void test_hooks_in_order(void **state)
     assert_int_equal(plan_run(&s.plan, &hooks), ST_NUMERIC);
     assert_string_equal(fail_message(), "node 3 SCALE here: a NaN");
     assert_int_equal(l.count, 4); /* and then no more */
-    small_close(&s);
+    hand_close(&s);
 }
 
 static void test_variant_is_preferred(void **state)
 {
     (void)state;
-    struct small s;
-    small_init(&s);
+    struct hand s;
+    hand_init(&s);
     graph_output(&s.graph, "y", g_exp(&s.graph, vector(&s, "x", 64)));
-    small_plan(&s, &(struct plan_options){.variant = "ref"});
+    hand_plan(&s, &(struct plan_options){.variant = "ref"});
     assert_string_equal(s.plan.step[1].kernel->variant, "ref");
-    small_close(&s);
-    small_init(&s);
+    hand_close(&s);
+    hand_init(&s);
     graph_output(&s.graph, "y", g_exp(&s.graph, vector(&s, "x", 64)));
-    small_plan(&s, &(struct plan_options){.variant = "nobody has this"}); /* then the best */
+    hand_plan(&s, &(struct plan_options){.variant = "nobody has this"}); /* then the best */
     assert_non_null(s.plan.step[1].kernel);
-    small_close(&s);
+    hand_close(&s);
 }
 
 /* Two plans share weights; the arena serves the larger one. */
 static void test_storage_is_shared(void **state)
 {
     (void)state;
-    struct small s;
+    struct hand s;
     struct graph other;
     struct plan second;
-    small_init(&s);
+    hand_init(&s);
     graph_init(&other, &s.arena);
     graph_output(&s.graph, "y", g_exp(&s.graph, weights(&s, "w", 64, 0)));
     value w = g_leaf(&other, STORAGE_WEIGHTS, "w", type_1d(DT_F32, 64), 0);
     graph_output(&other, "y", g_scale(&other, w, 3));
-    small_ok(plan_build(&s.plan, &s.graph, s.backend, NULL, NULL, &s.arena));
-    small_ok(plan_build(&second, &other, s.backend, NULL, NULL, &s.arena));
+    hand_ok(plan_build(&s.plan, &s.graph, s.backend, NULL, NULL, &s.arena));
+    hand_ok(plan_build(&second, &other, s.backend, NULL, NULL, &s.arena));
     s.storage = (struct storage_blocks){.backend = s.backend};
     storage_reserve(&s.storage, &s.plan);
     storage_reserve(&s.storage, &second);
     assert_int_equal(s.storage.bytes[STORAGE_WEIGHTS], 256);
     assert_int_equal(s.storage.bytes[STORAGE_ARENA], 256);
-    small_ok(storage_alloc(&s.storage));
-    small_ok(plan_bind(&s.plan, &s.storage));
-    small_ok(plan_bind(&second, &s.storage));
-    assert_ptr_equal(plan_address(&second, w), small_leaf(&s, STORAGE_WEIGHTS, "w"));
+    hand_ok(storage_alloc(&s.storage));
+    hand_ok(plan_bind(&s.plan, &s.storage));
+    hand_ok(plan_bind(&second, &s.storage));
+    assert_ptr_equal(plan_address(&second, w), hand_leaf(&s, STORAGE_WEIGHTS, "w"));
     plan_release(&second);
     plan_release(&s.plan);
     storage_free(&s.storage);
@@ -426,10 +426,10 @@ static void test_storage_is_shared(void **state)
 static void test_failed_prepare_releases_what_was_prepared(void **state)
 {
     (void)state;
-    struct small s;
+    struct hand s;
     struct backend b = *backend_find("cpu");
     b.kernel = fussy_kernel;
-    small_init(&s);
+    hand_init(&s);
     struct graph *g = &s.graph;
     value a = g_exp(g, g_exp(g, vector(&s, "x", 64)));
     g_exp(g, vector(&s, "y", 32));

@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "train/learner.h"
 
-enum { SMALL_VOCABULARY = 9 };
+enum { SMALL_VOCABULARY = 8 };
 
 /* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words in a
  * fixed random order. small_remove deletes all. */

@@ -1,8 +1,9 @@
 #include "../support/tiny.h"
 
-#include "../support/small.h"
+#include "../support/hand.h"
 #include "backend/backend.h"
 #include "base/rng.h"
+#include "base/threads.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -23,14 +24,24 @@ struct config tiny_config(void)
                   .beta2 = 0.99,
                   .weight_decay = 0.1,
                   .grad_clip = 1},
-        .plan = {.device = DEVICE_CPU, .fusion = FUSION_FULL, .flash = true, .reuse = true},
+        .plan = {.device = DEVICE_CPU,
+                 .fusion = FUSION_FULL,
+                 .flash = true,
+                 .reuse = true,
+                 .threads = 1}, /* more would wait for each other longer than they work */
     };
+}
+
+void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds)
+{
+    *t = (struct tiny){.config = *c};
+    threads_set(c->plan.threads);
+    hand_ok(engine_open(&t->engine, &t->config, vocab, kinds, "cpu", &t->arena));
 }
 
 void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
 {
-    *t = (struct tiny){.config = *c};
-    small_ok(engine_open(&t->engine, &t->config, TINY_VOCAB, kinds, "cpu", &t->arena));
+    tiny_open_bare(t, c, TINY_VOCAB, kinds);
     float *weights = tiny_range(t, STORAGE_WEIGHTS);
     if (weights) gpt_draw(&t->engine.model, weights);
 }
@@ -61,18 +72,18 @@ void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
     }
     for (int64_t i = 0; i < T; i++) positions[i] = (int32_t)i;
     struct engine *e = &t->engine;
-    small_ok(engine_feed(e, kind, "tokens", tokens, B * T * 4));
-    small_ok(engine_feed(e, kind, "targets", targets, B * T * 4));
-    small_ok(engine_feed(e, kind, "positions", positions, T * 4));
-    small_ok(engine_feed(e, kind, "step", &step, 4));
+    hand_ok(engine_feed(e, kind, "tokens", tokens, B * T * 4));
+    hand_ok(engine_feed(e, kind, "targets", targets, B * T * 4));
+    hand_ok(engine_feed(e, kind, "positions", positions, T * 4));
+    hand_ok(engine_feed(e, kind, "step", &step, 4));
 }
 
 float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
 {
     float loss;
     tiny_feed(t, kind, step);
-    small_ok(plan_run(&t->engine.plan[kind], NULL));
-    small_ok(engine_read(&t->engine, kind, "loss", &loss, sizeof loss));
+    hand_ok(plan_run(&t->engine.plan[kind], NULL));
+    hand_ok(engine_read(&t->engine, kind, "loss", &loss, sizeof loss));
     return loss;
 }
 
@@ -83,11 +94,11 @@ float tiny_update(struct tiny *t, int64_t iteration, double lr)
     float bias1 = (float)(1 - pow(c->beta1, (double)iteration));
     float bias2 = (float)(1 - pow(c->beta2, (double)iteration));
     struct engine *e = &t->engine;
-    small_ok(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
-    small_ok(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
-    small_ok(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
-    small_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
-    small_ok(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
+    hand_ok(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
+    hand_ok(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
+    hand_ok(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
+    hand_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
+    hand_ok(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
     return norm;
 }
 

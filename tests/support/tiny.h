@@ -17,6 +17,8 @@ struct config tiny_config(void);
 /* Opens the plans of `kinds` (a mask, 1 << kind) on the CPU and draws the weights. A failure fails the
  * test with its words. */
 void tiny_open(struct tiny *t, const struct config *c, unsigned kinds);
+/* The same with another vocabulary and weights that are zero. */
+void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds);
 void tiny_close(struct tiny *t);
 
 /* Feeds a batch that depends on `step` alone: tokens follow a rule that can be learned. */

@@ -1,0 +1,242 @@
+/* strobe compare: one training for each combination of the values that some keys are given, one after
+ * the other and each in a process of its own, so that none inherits memory from the one before; then the
+ * table and the page of all. */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "config/config.h"
+#include "train/interrupt.h"
+#include "train/rundir.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KEYS_MOST = 8, VARIANTS_MOST = 16, POLL_MS = 50 };
+
+extern char **environ;
+
+/* A key with the values that it takes. */
+struct axis {
+    const char *key;
+    char **value;
+    int values, capacity;
+};
+
+struct variant {
+    const char *name, *dir; /* "flash=false", "runs/x/flash=false" */
+    char *word[KEYS_MOST];  /* "--flash=false" */
+};
+
+struct comparing {
+    struct axis axis[KEYS_MOST];
+    int axes;
+    char **common; /* the configuration, and overrides of all variants */
+    int commons;
+    struct variant variant[VARIANTS_MOST];
+    int variants;
+    const char *out_dir;
+    bool overwrite, resume;
+};
+
+/* Texts may hold commas; all else does not. */
+static bool is_list(const char *word)
+{
+    static const char *const texts[] = {"start=", "out_dir=", "data_dir="};
+    for (int i = 0; i < COUNT_OF(texts); i++)
+        if (!strncmp(word, texts[i], strlen(texts[i]))) return false;
+    const char *equals = strchr(word, '=');
+    return equals && strchr(equals, ',');
+}
+
+static void split_list(struct axis *x, const char *word, struct arena *a)
+{
+    char *text = arena_strdup(a, word), *equals = strchr(text, '=');
+    *equals = '\0';
+    x->key = text;
+    char *rest = equals + 1;
+    for (char *one; (one = strsep(&rest, ","));) {
+        ARENA_GROW(a, x->value, x->values, x->capacity);
+        x->value[x->values++] = one;
+    }
+}
+
+static enum status sort_words(struct comparing *c, int argc, char **argv, struct arena *a)
+{
+    c->common = ARENA_NEW(a, char *, argc + 1);
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i] + strspn(argv[i], "-");
+        if (!is_list(word)) {
+            c->common[c->commons++] = argv[i];
+            continue;
+        }
+        if (c->axes == KEYS_MOST) return fail(ST_USAGE, "at most %d keys may vary", KEYS_MOST);
+        split_list(&c->axis[c->axes++], word, a);
+    }
+    if (c->axes) return ST_OK;
+    return fail(ST_USAGE, "what shall differ? Give a key several values, as in --flash=false,true");
+}
+
+/* Number `n` of the cross product; the last key varies fastest. */
+static void make_variant(struct comparing *c, int n, struct arena *a)
+{
+    struct variant *v = &c->variant[n];
+    struct str name = {0};
+    int rest = n, digit[KEYS_MOST];
+    for (int i = c->axes - 1; i >= 0; i--) {
+        digit[i] = rest % c->axis[i].values;
+        rest /= c->axis[i].values;
+    }
+    for (int i = 0; i < c->axes; i++) {
+        const char *key = c->axis[i].key, *text = c->axis[i].value[digit[i]];
+        str_printf(&name, "%s%s=%s", i ? "," : "", key, text);
+        v->word[i] = arena_printf(a, "--%s=%s", key, text);
+    }
+    v->name = arena_strdup(a, str_text(&name));
+    v->dir = arena_printf(a, "%s/%s", c->out_dir, v->name);
+    str_release(&name);
+}
+
+/* What a training would refuse is refused before the first one is run. */
+static enum status check_variant(const struct comparing *c, const struct variant *v,
+                                 struct arena *a)
+{
+    struct config config;
+    enum status st = command_read_config(&config, c->commons, c->common, true, a);
+    for (int i = 0; st == ST_OK && i < c->axes; i++) st = config_set(&config, v->word[i], a);
+    if (st == ST_OK) st = config_check(&config);
+    if (st != ST_OK) return st;
+    if (strlen(v->name) > NAME_MAX || strchr(v->name, '/'))
+        return fail(ST_USAGE, "%s cannot be the name of a folder", v->name);
+    if (rundir_has_run(v->dir) && !c->overwrite && !c->resume)
+        return fail(ST_USAGE,
+                    "%s holds a run already: go on with it (--init_from=resume), choose another "
+                    "--out_dir, or replace it (--overwrite)",
+                    v->dir);
+    return ST_OK;
+}
+
+static enum status plan_variants(struct comparing *c, int argc, char **argv, struct arena *a)
+{
+    TRY(sort_words(c, argc, argv, a));
+    struct config config;
+    TRY(command_read_config(&config, c->commons, c->common, true, a));
+    c->out_dir = config.train.out_dir;
+    c->resume = config.train.init_from == INIT_RESUME;
+    if (c->resume && c->overwrite)
+        return fail(ST_USAGE,
+                    "--overwrite and --init_from=resume exclude each other: leave one out");
+    int variants = 1;
+    for (int i = 0; i < c->axes; i++) {
+        variants *= c->axis[i].values;
+        if (variants > VARIANTS_MOST)
+            return fail(ST_USAGE, "more than %d runs: vary fewer keys or values", VARIANTS_MOST);
+    }
+    for (; c->variants < variants; c->variants++) make_variant(c, c->variants, a);
+    for (int i = 0; i < variants; i++) TRY(check_variant(c, &c->variant[i], a));
+    return ST_OK;
+}
+
+/* The words of one training; what it prints as its result is not ours. */
+static char **words_of(const struct comparing *c, const struct variant *v, struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, c->commons + c->axes + 8);
+    int words = 0;
+    word[words++] = "strobe";
+    word[words++] = "train";
+    for (int i = 0; i < c->commons; i++) word[words++] = c->common[i];
+    for (int i = 0; i < c->axes; i++) word[words++] = v->word[i];
+    word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
+    if (c->overwrite) word[words++] = "--overwrite";
+    if (c->resume && !rundir_has_run(v->dir)) word[words++] = "--init_from=scratch";
+    return word;
+}
+
+/* Waits for a child. A terminal's Ctrl-C reaches it too; what came to this process alone is passed on. */
+static int wait_for(pid_t child)
+{
+    int status;
+    bool passed_on = false;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (interrupt_noted() == SIGTERM && !passed_on) {
+            kill(child, SIGTERM);
+            passed_on = true;
+        }
+        poll(NULL, 0, POLL_MS);
+    }
+    return status;
+}
+
+static enum status fail_stopped(const struct variant *v)
+{
+    return fail(ST_INTERRUPTED, "stopped at %s; the same command with --init_from=resume goes on",
+                v->name);
+}
+
+static enum status run_variant(const struct comparing *c, const struct variant *v, struct arena *a)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, words_of(c, v, a), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error) return fail(ST_IO, "%s could not be started: %s", v->name, strerror(error));
+    int status = wait_for(child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ST_OK;
+    if (interrupt_noted() || (WIFEXITED(status) && WEXITSTATUS(status) == 130))
+        return fail(ST_INTERRUPTED,
+                    "stopped at %s; the same command with --init_from=resume goes on", v->name);
+    if (WIFSIGNALED(status))
+        return fail(ST_IO, "%s was ended by the signal %s", v->name, strsignal(WTERMSIG(status)));
+    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed, as is said above",
+                v->name);
+}
+
+static enum status run_variants(const struct comparing *c, struct arena *a)
+{
+    enum status st = ST_OK;
+    interrupt_catch();
+    for (int i = 0; i < c->variants && st == ST_OK; i++) {
+        log_info("\n=== %d of %d: %s", i + 1, c->variants, c->variant[i].name);
+        st = run_variant(c, &c->variant[i], a);
+        if (st == ST_OK && interrupt_noted()) st = fail_stopped(&c->variant[i]);
+    }
+    interrupt_release();
+    return st;
+}
+
+/* The words of `strobe report`, which prints the table and writes the page beside the runs. */
+static enum status report(const struct comparing *c, bool json, struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, c->variants + 2);
+    int words = 0;
+    for (int i = 0; i < c->variants; i++) word[words++] = arena_strdup(a, c->variant[i].dir);
+    if (json) word[words++] = "--json";
+    log_info("%s", "");
+    return cmd_report(words, word);
+}
+
+enum status cmd_compare(int argc, char **argv)
+{
+    struct comparing c = {0};
+    bool json = false;
+    const struct opt options[] = {
+        {"overwrite", OPT_FLAG, &c.overwrite, NULL, "replace the runs that out_dir holds"},
+        {"json", OPT_FLAG, &json, NULL, "print the table as JSON"},
+        {0},
+    };
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    struct arena a = {0};
+    enum status st = plan_variants(&c, argc, argv, &a);
+    if (st == ST_OK) st = run_variants(&c, &a);
+    if (st == ST_OK) st = report(&c, json, &a);
+    arena_release(&a);
+    return st;
+}

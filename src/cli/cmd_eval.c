@@ -1,0 +1,88 @@
+/* strobe eval: the loss of a checkpoint on both parts of its data set, as the training estimates it. */
+#include "base/opt.h"
+#include "cli/command.h"
+#include "cli/run_word.h"
+#include "train/evaluator.h"
+#include "train/saved.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status check_vocabulary(const struct saved *s, const struct dataset *d)
+{
+    bool same = s->vocabulary.size == d->vocabulary.size;
+    for (int i = 0; same && i < s->vocabulary.size; i++)
+        same = !strcmp(s->vocabulary.text[i], d->vocabulary.text[i]);
+    if (same) return ST_OK;
+    return fail(ST_USAGE, "the data set %s has other tokens than the one that %s was trained on",
+                d->name, s->run_dir);
+}
+
+static void print_text(const struct saved *s, const double *loss)
+{
+    const struct config *c = &s->config;
+    printf("%s: train loss %.4f, val loss %.4f\n", s->checkpoint.path, loss[SPLIT_TRAIN],
+           loss[SPLIT_VAL]);
+    printf(
+        "(means over %lld batches of %lld x %lld tokens of each part; --eval_iters takes more)\n",
+        (long long)c->train.eval_iters, (long long)c->data.batch_size,
+        (long long)c->model.block_size);
+}
+
+static void print_json(const struct saved *s, const double *loss)
+{
+    json_t *object =
+        json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint", s->checkpoint.path,
+                  "iter", (json_int_t)s->checkpoint.state.iter, "train_loss", loss[SPLIT_TRAIN],
+                  "val_loss", loss[SPLIT_VAL], "batches", (json_int_t)s->config.train.eval_iters);
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    BUG_IF(!text, "the losses are not JSON");
+    puts(text);
+    free(text);
+    json_decref(object);
+}
+
+static enum status eval(const struct saved *s, bool json, struct arena *a)
+{
+    struct dataset d;
+    struct engine e = {0};
+    struct evaluator v;
+    double loss[SPLIT_COUNT];
+    enum status st;
+    TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
+    TRY_OUT(st, check_vocabulary(s, &d));
+    TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
+    TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
+    TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, loss));
+    if (json)
+        print_json(s, loss);
+    else
+        print_text(s, loss);
+out:
+    engine_close(&e);
+    dataset_close(&d);
+    return st;
+}
+
+enum status cmd_eval(int argc, char **argv)
+{
+    bool best = false, json = false;
+    const struct opt options[] = {
+        {"best", OPT_FLAG, &best, NULL,
+         "the checkpoint of the lowest validation loss, not the last"},
+        {"json", OPT_FLAG, &json, NULL, "print the losses as JSON"},
+        {0},
+    };
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    const char *run;
+    TRY(run_word_take(&argc, argv, "eval", &run));
+    struct arena a = {0};
+    struct saved s;
+    enum status st = saved_open(&s, run, best, &a);
+    if (st == ST_OK) st = saved_override(&s, argc, argv, &a);
+    if (st == ST_OK) st = eval(&s, json, &a);
+    arena_release(&a);
+    return st;
+}

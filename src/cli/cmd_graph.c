@@ -1,0 +1,119 @@
+/* strobe graph CONFIG: the graph of a step, whole or as it stands after one of the passes. */
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/planned.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const phase_names[PHASE_COUNT] = {"forward", "backward", "update"};
+
+/* "61 nodes: 12 STORE, 10 MATMUL, ...": most frequent first. */
+static void print_counts(const struct graph *g, struct str *s)
+{
+    int count[OP_COUNT] = {0}, left = g->nodes;
+    for (int id = 0; id < g->nodes; id++) count[g->node[id].op]++;
+    str_printf(s, "%d nodes:", g->nodes);
+    while (left > 0) {
+        int most = 0;
+        for (int op = 1; op < OP_COUNT; op++)
+            if (count[op] > count[most]) most = op;
+        left -= count[most];
+        str_printf(s, " %d %s%s", count[most], op_def((enum op)most)->name, left ? "," : "\n");
+        count[most] = 0;
+    }
+}
+
+static json_t *value_json(const struct graph *g, value v)
+{
+    const struct type *t = graph_type(g, v);
+    json_t *shape = json_array();
+    for (int i = 0; i < t->rank; i++) json_array_append_new(shape, json_integer(t->dim[i]));
+    return json_pack("{s:i, s:s, s:o}", "value", v.i, "type", dtype_name(t->dtype), "shape", shape);
+}
+
+static json_t *node_json(const struct graph *g, int id)
+{
+    const struct node *n = &g->node[id];
+    struct cost cost = graph_node_cost(g, n);
+    json_t *in = json_array(), *out = json_array();
+    for (int i = 0; i < n->n_in; i++) json_array_append_new(in, json_integer(n->in[i].i));
+    for (int i = 0; i < n->n_out; i++) json_array_append_new(out, value_json(g, n->out[i]));
+    return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:f, s:f}", "node", id, "op",
+                     op_def(n->op)->name, "phase", phase_names[n->phase], "layer", n->layer,
+                     "scope", n->scope, "in", in, "out", out, "flops", cost.flops, "bytes",
+                     cost.bytes);
+}
+
+static void print_json(const struct graph *g, const char *kind, struct str *s)
+{
+    json_t *nodes = json_array(), *outputs = json_object();
+    for (int id = 0; id < g->nodes; id++) json_array_append_new(nodes, node_json(g, id));
+    for (int i = 0; i < g->outputs; i++)
+        json_object_set_new(outputs, g->output[i].name, json_integer(g->output[i].v.i));
+    json_t *all =
+        json_pack("{s:i, s:s, s:o, s:o}", "v", 1, "kind", kind, "nodes", nodes, "outputs", outputs);
+    char *text = json_dumps(all, JSON_COMPACT);
+    BUG_IF(!text, "the graph is no JSON");
+    str_printf(s, "%s\n", text);
+    free(text);
+    json_decref(all);
+}
+
+static enum status find_kind(const char *name, enum graph_kind *ret_kind)
+{
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (!strcmp(graph_kind_name((enum graph_kind)kind), name)) {
+            *ret_kind = (enum graph_kind)kind;
+            return ST_OK;
+        }
+    return fail(ST_USAGE, "there is no graph %s: micro, micro_more, update, eval, logits or decode",
+                name);
+}
+
+enum status cmd_graph(int argc, char **argv)
+{
+    const char *after = NULL, *kind_name = NULL;
+    bool update = false, eval = false, dot = false, json = false;
+    int64_t vocab = 0;
+    const struct opt options[] = {
+        {"after", OPT_TEXT, &after, "PASS", "as it stands after that pass; `model`: before any"},
+        {"kind", OPT_TEXT, &kind_name, "KIND",
+         "micro, micro_more, update, eval, logits or decode (micro: a training step)"},
+        {"update", OPT_FLAG, &update, NULL, "short for --kind=update: clipping and the optimizer"},
+        {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss alone"},
+        {"dot", OPT_FLAG, &dot, NULL, "for Graphviz: strobe graph CONFIG --dot | dot -Tsvg"},
+        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        {0},
+    };
+    struct planned p;
+    struct graph g;
+    struct str s = {0};
+    enum graph_kind kind = GRAPH_MICRO;
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (update + eval + (kind_name != NULL) > 1)
+        return fail(ST_USAGE, "give one of --kind, --update and --eval");
+    TRY(find_kind(kind_name ? kind_name : update ? "update" : eval ? "eval" : "micro", &kind));
+    TRY(planned_read(&p, argc, argv, vocab));
+    enum status st = ST_OK;
+    struct gpt m;
+    gpt_init(&m, &p.config.model, p.vocab, (uint32_t)p.config.train.seed, &p.arena);
+    TRY_OUT(st, engine_graph(kind, &p.config, &m, after, &g, &p.arena));
+    if (json) {
+        print_json(&g, graph_kind_name(kind), &s);
+    } else if (dot) {
+        graph_print_dot(&g, &s);
+    } else {
+        graph_print(&g, &s);
+        print_counts(&g, &s);
+    }
+    fputs(str_text(&s), stdout);
+out:
+    str_release(&s);
+    planned_release(&p);
+    return st;
+}

@@ -1,0 +1,153 @@
+/* strobe memory CONFIG: where the bytes of training go, before anything runs. */
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/planned.h"
+#include "plan/footprint.h"
+#include "train/facts.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The plan that needs most of the arena: it decides how large the arena is. */
+static const struct plan *largest(const struct engine *e)
+{
+    const struct plan *most = &e->plan[GRAPH_MICRO];
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (e->built[kind] && e->plan[kind].arena_bytes > most->arena_bytes) most = &e->plan[kind];
+    return most;
+}
+
+static void print_row(struct str *s, const char *what, int64_t bytes, int64_t of, const char *note)
+{
+    char text[32];
+    str_printf(s, "%-24s %12s %6.1f %%%s%s\n", what, str_bytes(text, (double)bytes),
+               100.0 * (double)bytes / (double)of, *note ? "  " : "", note);
+}
+
+static void print_storage(const struct planned *p, const struct facts *f, struct str *s)
+{
+    const struct engine *e = &p->engine;
+    int64_t cache = e->storage.bytes[STORAGE_CACHE];
+    str_printf(s, "%-24s %12s %8s\n", "memory of training", "bytes", "share");
+    print_row(s, "weights", f->weights, f->total, "");
+    print_row(s, "gradients", f->gradients, f->total, "");
+    print_row(s, "optimizer", f->optimizer, f->total, "two moments of AdamW");
+    print_row(s, "activations", f->activations, f->total, "one block, in which values come and go");
+    if (cache) print_row(s, "cache", cache, f->total, "");
+    print_row(s, "total", f->total, f->total, "");
+}
+
+static void print_footprint(const struct plan *p, const struct footprint *f, struct str *s)
+{
+    const struct node *n = &p->graph->node[f->step];
+    str_printf(s, "\nactivations when most are alive: step %d of %d, %s %s\n", f->step, p->steps,
+               op_def(n->op)->name, n->scope);
+    for (int i = 0; i < FOOTPRINT_PARTS; i++) {
+        if (!f->part[i]) continue;
+        print_row(s, footprint_part_name((enum footprint_part)i), f->part[i], p->arena_bytes, "");
+    }
+    print_row(s, "between them", p->arena_bytes - f->bytes, p->arena_bytes,
+              "what placing them in one block costs");
+    print_row(s, "total", p->arena_bytes, p->arena_bytes, "");
+    if (f->kept_ops) str_printf(s, "\nkept for backward, by the operator that made it\n");
+    for (int i = 0; i < f->kept_ops; i++) {
+        char note[64];
+        snprintf(note, sizeof note, "%d value%s", f->kept[i].values,
+                 f->kept[i].values == 1 ? "" : "s");
+        print_row(s, op_def(f->kept[i].op)->name, f->kept[i].bytes, f->part[FOOTPRINT_KEPT], note);
+    }
+}
+
+static void print_text(struct planned *p, int64_t rows, struct str *s)
+{
+    struct facts f = facts_of(&p->engine);
+    const struct plan *most = largest(&p->engine);
+    struct footprint foot;
+    plan_footprint(most, &foot);
+    str_printf(s, "plan         %s\n\n", planned_words(p));
+    print_storage(p, &f, s);
+    print_footprint(most, &foot, s);
+    str_append(s, "\n");
+    plan_print_memory(most, (int)rows, s);
+}
+
+static json_t *map_json(const struct plan *p, int step)
+{
+    json_t *map = json_array();
+    for (int v = 1; v < p->graph->values; v++) {
+        if (!plan_alive(p, (value){v}, step)) continue;
+        const struct node *by = graph_producer(p->graph, (value){v});
+        const struct span *span = &p->span[v];
+        char type[TYPE_TEXT];
+        json_array_append_new(map, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:s, s:i}", "bytes",
+                                             (json_int_t)span->bytes, "offset",
+                                             (json_int_t)span->offset, "first", span->first, "last",
+                                             span->last, "op", op_def(by->op)->name, "type",
+                                             type_text(type, graph_type(p->graph, (value){v})),
+                                             "scope", by->scope, "layer", by->layer));
+    }
+    return map;
+}
+
+static void print_json(const struct planned *p, struct str *s)
+{
+    struct facts f = facts_of(&p->engine);
+    const struct plan *most = largest(&p->engine);
+    struct footprint foot;
+    plan_footprint(most, &foot);
+    json_t *parts = json_object(), *kept = json_array();
+    for (int i = 0; i < FOOTPRINT_PARTS; i++)
+        json_object_set_new(parts, footprint_part_name((enum footprint_part)i),
+                            json_integer(foot.part[i]));
+    for (int i = 0; i < foot.kept_ops; i++)
+        json_array_append_new(
+            kept, json_pack("{s:s, s:i, s:I}", "op", op_def(foot.kept[i].op)->name, "values",
+                            foot.kept[i].values, "bytes", (json_int_t)foot.kept[i].bytes));
+    json_t *memory =
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f.weights, "gradients",
+                  (json_int_t)f.gradients, "optimizer", (json_int_t)f.optimizer, "activations",
+                  (json_int_t)f.activations, "total", (json_int_t)f.total);
+    json_t *peak = json_pack("{s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "step", foot.step, "op",
+                             op_def(most->graph->node[foot.step].op)->name, "scope",
+                             most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes,
+                             "parts", parts, "kept", kept, "map", map_json(most, foot.step));
+    json_t *all = json_pack("{s:i, s:I, s:o, s:o}", "v", 1, "vocabulary", (json_int_t)p->vocab,
+                            "memory", memory, "peak", peak);
+    char *text = json_dumps(all, JSON_COMPACT);
+    BUG_IF(!text, "the memory map is no JSON");
+    str_printf(s, "%s\n", text);
+    free(text);
+    json_decref(all);
+}
+
+enum status cmd_memory(int argc, char **argv)
+{
+    const char *backend = NULL;
+    bool json = false;
+    int64_t vocab = 0, rows = 20;
+    const struct opt options[] = {
+        {"rows", OPT_INT, &rows, "N", "of the map: the N largest values (20)"},
+        {"backend", OPT_TEXT, &backend, "NAME", "whose kernels (those that would train)"},
+        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        {0},
+    };
+    struct planned p;
+    struct str s = {0};
+    enum status st = ST_OK;
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (rows < 0 || rows > 1000000) return fail(ST_USAGE, "--rows is 0 to 1000000");
+    TRY(planned_read(&p, argc, argv, vocab));
+    TRY_OUT(st, planned_train(&p, backend));
+    if (json)
+        print_json(&p, &s);
+    else
+        print_text(&p, rows, &s);
+    fputs(str_text(&s), stdout);
+out:
+    str_release(&s);
+    planned_release(&p);
+    return st;
+}

@@ -1,0 +1,104 @@
+/* strobe plan CONFIG: what a training step will run, in order, before anything runs. */
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/planned.h"
+#include "train/facts.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const phase_names[PHASE_COUNT] = {"forward", "backward", "update"};
+
+/* How often a step runs the plan. */
+static int64_t runs_of(const struct config *c, enum graph_kind kind)
+{
+    return kind == GRAPH_MICRO_MORE ? c->train.gradient_accumulation_steps - 1 : 1;
+}
+
+static void print_text(struct planned *p, bool summary, struct str *s)
+{
+    struct facts f = facts_of(&p->engine);
+    str_printf(s, "plan         %s\n", planned_words(p));
+    facts_print(&f, s);
+    for (int kind = 0; kind < GRAPH_COUNT && !summary; kind++) {
+        if (!p->engine.built[kind]) continue;
+        str_printf(s, "\n# %s, %lld times a step\n", graph_kind_name((enum graph_kind)kind),
+                   (long long)runs_of(&p->config, (enum graph_kind)kind));
+        plan_print(&p->engine.plan[kind], s);
+    }
+}
+
+static json_t *step_json(const struct plan *p, int id)
+{
+    const struct step *step = &p->step[id];
+    const struct node *n = &p->graph->node[id];
+    char type[TYPE_TEXT];
+    return json_pack("{s:i, s:s, s:s, s:s, s:i, s:s, s:s, s:f, s:f, s:I}", "step", id, "op",
+                     op_def(n->op)->name, "kernel", step->kernel->variant, "phase",
+                     phase_names[n->phase], "layer", n->layer, "scope", n->scope, "type",
+                     type_text(type, &step->call.out_type[0]), "flops", step->cost.flops, "bytes",
+                     step->cost.bytes, "scratch", (json_int_t)step->scratch_bytes);
+}
+
+static json_t *plan_json(const struct plan *p, const char *kind, int64_t runs)
+{
+    json_t *steps = json_array();
+    for (int id = 0; id < p->steps; id++)
+        if (p->step[id].kernel) json_array_append_new(steps, step_json(p, id));
+    return json_pack("{s:s, s:I, s:i, s:I, s:o}", "kind", kind, "runs_per_step", (json_int_t)runs,
+                     "kernels", plan_kernels(p), "arena_bytes", (json_int_t)p->arena_bytes, "steps",
+                     steps);
+}
+
+static void print_json(const struct planned *p, struct str *s)
+{
+    struct facts f = facts_of(&p->engine);
+    struct str facts = {0};
+    facts_print_json(&f, &facts);
+    json_t *all = json_loads(str_text(&facts), 0, NULL), *plans = json_array();
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (p->engine.built[kind])
+            json_array_append_new(plans, plan_json(&p->engine.plan[kind],
+                                                   graph_kind_name((enum graph_kind)kind),
+                                                   runs_of(&p->config, (enum graph_kind)kind)));
+    json_object_set_new(all, "vocabulary", json_integer(p->vocab));
+    json_object_set_new(all, "plans", plans);
+    char *text = json_dumps(all, JSON_COMPACT);
+    BUG_IF(!text, "the plan is no JSON");
+    str_printf(s, "%s\n", text);
+    free(text);
+    json_decref(all);
+    str_release(&facts);
+}
+
+enum status cmd_plan(int argc, char **argv)
+{
+    const char *backend = NULL;
+    bool json = false, summary = false;
+    int64_t vocab = 0;
+    const struct opt options[] = {
+        {"summary", OPT_FLAG, &summary, NULL, "without the tables of steps"},
+        {"backend", OPT_TEXT, &backend, "NAME",
+         "whose kernels (those that would train; `null` has every operator and runs nothing)"},
+        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        {0},
+    };
+    struct planned p;
+    struct str s = {0};
+    enum status st = ST_OK;
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    TRY(planned_read(&p, argc, argv, vocab));
+    TRY_OUT(st, planned_train(&p, backend));
+    if (json)
+        print_json(&p, &s);
+    else
+        print_text(&p, summary, &s);
+    fputs(str_text(&s), stdout);
+out:
+    str_release(&s);
+    planned_release(&p);
+    return st;
+}

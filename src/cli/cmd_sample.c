@@ -1,0 +1,126 @@
+/* strobe sample: texts as a checkpoint writes them. */
+#include "base/file.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/run_word.h"
+#include "train/sampler.h"
+#include "train/saved.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char file_prefix[] = "FILE:";
+
+struct sampling {
+    const struct saved *saved;
+    struct engine engine;
+    struct sampler sampler;
+    int32_t *prompt;
+    int64_t prompt_tokens;
+    bool live; /* print each token as it comes */
+};
+
+/* --start=FILE:prompt.txt means what is in the file. */
+static enum status read_prompt(struct sampling *p, struct arena *a)
+{
+    const char *start = p->saved->config.sample.start;
+    char *text;
+    int64_t bytes;
+    if (!strncmp(start, file_prefix, sizeof file_prefix - 1)) {
+        TRY(file_read(start + sizeof file_prefix - 1, a, &text, &bytes));
+        start = text;
+    }
+    TRY(vocabulary_encode(&p->saved->vocabulary, start, a, &p->prompt, &p->prompt_tokens));
+    if (p->prompt_tokens) return ST_OK;
+    return fail(ST_USAGE, "the prompt is empty: give one token at least, as in --start='\\n'");
+}
+
+static void append(struct sampling *p, struct str *s, int32_t token)
+{
+    const char *text = vocabulary_text(&p->saved->vocabulary, token);
+    str_append(s, text);
+    if (!p->live) return;
+    fputs(text, stdout);
+    fflush(stdout);
+}
+
+static enum status write_one(struct sampling *p, int64_t number, struct str *s)
+{
+    sampler_start(&p->sampler, number, p->prompt, p->prompt_tokens);
+    for (int64_t i = 0; i < p->prompt_tokens; i++) append(p, s, p->prompt[i]);
+    for (int64_t i = 0; i < p->saved->config.sample.max_new_tokens; i++) {
+        int32_t token;
+        TRY(sampler_next(&p->sampler, &token));
+        append(p, s, token);
+    }
+    return ST_OK;
+}
+
+static enum status write_all(struct sampling *p, json_t *texts)
+{
+    enum status st = ST_OK;
+    for (int64_t i = 0; st == ST_OK && i < p->saved->config.sample.num_samples; i++) {
+        struct str s = {0};
+        if (p->live && i) printf("\n---------------\n");
+        st = write_one(p, i, &s);
+        if (texts) json_array_append_new(texts, json_string(str_text(&s)));
+        str_release(&s);
+    }
+    if (p->live) printf("\n");
+    return st;
+}
+
+static void print_json(const struct saved *s, json_t *texts)
+{
+    json_t *object = json_pack("{s:i, s:s, s:I, s:O}", "v", 1, "checkpoint", s->checkpoint.path,
+                               "iter", (json_int_t)s->checkpoint.state.iter, "samples", texts);
+    char *text = json_dumps(object, JSON_INDENT(2));
+    BUG_IF(!text, "the texts are not JSON");
+    puts(text);
+    free(text);
+    json_decref(object);
+}
+
+static enum status sample(const struct saved *s, bool cache, bool json, struct arena *a)
+{
+    const struct config *c = &s->config;
+    struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
+                                cache};
+    struct sampling p = {.saved = s, .live = !json};
+    TRY(read_prompt(&p, a));
+    unsigned kinds = 1u << GRAPH_LOGITS | (cache ? 1u << GRAPH_DECODE : 0);
+    TRY(saved_engine(s, kinds, &p.engine, a));
+    sampler_init(&p.sampler, &p.engine, &o, a);
+    json_t *texts = json ? json_array() : NULL;
+    enum status st = write_all(&p, texts);
+    if (st == ST_OK && json) print_json(s, texts);
+    json_decref(texts);
+    engine_close(&p.engine);
+    return st;
+}
+
+enum status cmd_sample(int argc, char **argv)
+{
+    bool best = false, json = false, cache = true;
+    const struct opt options[] = {
+        {"best", OPT_FLAG, &best, NULL,
+         "the checkpoint of the lowest validation loss, not the last"},
+        {"cache", OPT_FLAG, &cache, NULL,
+         "keep keys and values of earlier tokens (true); false: the same text, more slowly"},
+        {"json", OPT_FLAG, &json, NULL, "print the texts as JSON"},
+        {0},
+    };
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    const char *run;
+    TRY(run_word_take(&argc, argv, "sample", &run));
+    struct arena a = {0};
+    struct saved s;
+    enum status st = saved_open(&s, run, best, &a);
+    if (st == ST_OK) st = saved_override(&s, argc, argv, &a);
+    if (st == ST_OK) st = sample(&s, cache, json, &a);
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,137 @@
+/* strobe train: a training from its beginning, or from where it was left. */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/version.h"
+#include "config/config.h"
+#include "report/html.h"
+#include "train/environment.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A run directory in the place of a configuration means the configuration in it, and the run in it. */
+static enum status read_config(struct config *c, int argc, char **argv, struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, 2 * argc);
+    int words = 0;
+    for (int i = 0; i < argc; i++) {
+        bool is_dir = argv[i][0] != '-' && file_is_dir(argv[i]);
+        if (is_dir) word[words++] = arena_printf(a, "--out_dir=%s", argv[i]);
+    }
+    for (int i = 0; i < argc; i++) {
+        bool is_dir = argv[i][0] != '-' && file_is_dir(argv[i]);
+        word[words++] = is_dir ? arena_printf(a, "%s/config.conf", argv[i]) : argv[i];
+    }
+    TRY(command_read_config(c, words, word, true, a));
+    return config_check(c);
+}
+
+static void print_before(const struct trainer *t)
+{
+    const struct config *c = t->config;
+    const struct dataset *d = &t->learner.dataset;
+    char train[32], val[32];
+    struct str s = {0};
+    str_printf(&s, "run          %s\n", c->train.out_dir);
+    str_printf(&s, "data         %s, %s tokens to train, %s to validate, %d in the vocabulary\n",
+               d->name, str_thousands(train, d->count[SPLIT_TRAIN]),
+               str_thousands(val, d->count[SPLIT_VAL]), d->vocabulary.size);
+    facts_print(&t->facts, &s);
+    str_printf(&s, "threads      %lld", (long long)threads_count());
+    log_info("%s\n", str_text(&s));
+    str_release(&s);
+}
+
+static void print_after(const struct trainer *t)
+{
+    const struct run_summary *r = &t->summary;
+    char speed[32];
+    printf("%lld iterations", (long long)(t->iter - t->begun));
+    if (isfinite(r->ms_median))
+        printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
+               str_thousands(speed, (int64_t)r->tokens_per_s));
+    printf("\ntrain loss %.4f, val loss %.4f; the best was %.4f after %lld iterations\n",
+           r->final_train_loss, r->final_val_loss, r->best_val_loss, (long long)r->best_iter);
+}
+
+static void print_json(const struct trainer *t)
+{
+    struct str s = {0};
+    run_summary_print_json(&t->summary, &s);
+    fputs(str_text(&s), stdout);
+    str_release(&s);
+}
+
+/* A page that cannot be written is no reason for a training to have failed. */
+static void write_page(const char *dir, struct arena *a)
+{
+    struct run *runs;
+    struct comparison c;
+    char *dirs[] = {arena_strdup(a, dir)};
+    const char *path = arena_printf(a, "%s/report.html", dir);
+    enum status st = runs_read(dirs, 1, a, &runs);
+    if (st == ST_OK) {
+        compare_runs(runs, 1, a, &c);
+        st = html_write(&c, path, a);
+    }
+    if (st == ST_OK)
+        log_info("page: %s", path);
+    else
+        log_warning("no page was written: %s", fail_message());
+}
+
+static void gather(struct environment *e, struct arena *a)
+{
+    environment_gather(e, a);
+    e->version = version_number;
+    e->commit = version_commit;
+    e->mode = version_mode;
+    e->threads = (int)threads_count();
+}
+
+static enum status train(const struct config *c, bool overwrite, bool json, struct arena *a)
+{
+    struct environment environment;
+    struct trainer t;
+    threads_set(c->plan.threads);
+    gather(&environment, a);
+    struct trainer_options o = {overwrite, &environment};
+    TRY(trainer_open(&t, c, &o, a));
+    print_before(&t);
+    enum status st = trainer_run(&t);
+    if (st == ST_OK) {
+        if (json)
+            print_json(&t);
+        else
+            print_after(&t);
+        write_page(c->train.out_dir, a);
+        log_info("next: strobe sample %s", c->train.out_dir);
+    }
+    trainer_close(&t);
+    return st;
+}
+
+enum status cmd_train(int argc, char **argv)
+{
+    bool overwrite = false, json = false;
+    const struct opt options[] = {
+        {"overwrite", OPT_FLAG, &overwrite, NULL, "replace the run that out_dir holds"},
+        {"json", OPT_FLAG, &json, NULL, "print the result as JSON"},
+        {0},
+    };
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    struct arena a = {0};
+    struct config c;
+    enum status st = read_config(&c, argc, argv, &a);
+    if (st == ST_OK && overwrite && c.train.init_from == INIT_RESUME)
+        st = fail(ST_USAGE, "--overwrite and --init_from=resume exclude each other: leave one out");
+    if (st == ST_OK) st = train(&c, overwrite, json, &a);
+    arena_release(&a);
+    return st;
+}

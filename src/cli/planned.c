@@ -1,0 +1,73 @@
+#include "cli/planned.h"
+
+#include "backend/backend.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "data/meta.h"
+#include "train/learner.h"
+
+#include <string.h>
+
+/* Tiny Shakespeare's characters; GPT-2's pairs of bytes. */
+enum { CHARACTERS = 65, BYTE_PAIRS = 50257 };
+
+static enum status find_vocabulary(struct planned *p, int64_t given)
+{
+    const struct config_data *d = &p->config.data;
+    const char *path = arena_printf(&p->arena, "%s/%s/meta.json", d->data_dir, d->dataset);
+    p->vocab = given;
+    if (given) return ST_OK;
+    if (file_exists(path)) {
+        struct meta meta;
+        TRY(meta_read(&meta, path, &p->arena));
+        p->vocab = meta.vocabulary.size;
+        return ST_OK;
+    }
+    p->vocab = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
+    log_info("the data set %s is not there; a vocabulary of %lld is taken (--vocab=N for another)",
+             d->dataset, (long long)p->vocab);
+    return ST_OK;
+}
+
+enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab)
+{
+    *p = (struct planned){0};
+    if (vocab < 0 || vocab > META_VOCABULARY_MAX)
+        return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
+    enum status st = ST_OK;
+    TRY_OUT(st, command_read_config(&p->config, argc, argv, true, &p->arena));
+    TRY_OUT(st, config_check(&p->config));
+    TRY_OUT(st, find_vocabulary(p, vocab));
+    threads_set(p->config.plan.threads);
+out:
+    if (st != ST_OK) planned_release(p);
+    return st;
+}
+
+enum status planned_train(struct planned *p, const char *backend)
+{
+    unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
+    if (p->config.train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
+    if (!backend) backend = learner_backend(&p->config);
+    if (!backend_find(backend))
+        return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
+    return engine_plan(&p->engine, &p->config, p->vocab, kinds, backend, &p->arena);
+}
+
+void planned_release(struct planned *p)
+{
+    engine_close(&p->engine);
+    arena_release(&p->arena);
+}
+
+const char *planned_words(struct planned *p)
+{
+    static const char *const keys[] = {"fusion", "flash", "dtype", "batch_size", "block_size"};
+    const char *words = "";
+    for (int i = 0; i < COUNT_OF(keys); i++)
+        words = arena_printf(&p->arena, "%s%s=%s ", words, keys[i],
+                             config_value_text(&p->config, keys[i], &p->arena));
+    return arena_printf(&p->arena, "%svocabulary=%lld", words, (long long)p->vocab);
+}

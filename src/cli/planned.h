@@ -1,0 +1,27 @@
+/* planned.h - what graph, plan and memory share: they look at a run without running it, so they need
+ * neither the data set nor the memory. */
+#ifndef CLI_PLANNED_H
+#define CLI_PLANNED_H
+
+#include "train/engine.h"
+
+struct planned {
+    struct arena arena;
+    struct config config;
+    int64_t vocab;
+    struct engine engine; /* plans without memory, after planned_train */
+};
+
+/* Reads and checks what is left of the words: CONFIG and overrides. `vocab` is the user's word for the
+ * size of the vocabulary; 0: that of the data set, or, where it was not made yet, the size that such a
+ * data set has as a rule, which is then said. */
+enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
+/* Plans training: GRAPH_MICRO, GRAPH_UPDATE, GRAPH_MICRO_MORE if gradients are accumulated. `backend`
+ * NULL: the one that would train. */
+enum status planned_train(struct planned *p, const char *backend);
+void planned_release(struct planned *p);
+
+/* "fusion=full flash=true dtype=float32 batch_size=12 block_size=64 vocabulary=65" */
+const char *planned_words(struct planned *p);
+
+#endif

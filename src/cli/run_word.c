@@ -1,0 +1,23 @@
+#include "cli/run_word.h"
+
+#include <string.h>
+
+enum status run_word_take(int *argc, char **argv, const char *command, const char **ret_run)
+{
+    const char *run = NULL;
+    int kept = 0;
+    for (int i = 0; i < *argc; i++) {
+        if (argv[i][0] == '-' || strchr(argv[i], '=')) {
+            argv[kept++] = argv[i];
+            continue;
+        }
+        if (run) return fail(ST_USAGE, "two runs, %s and %s; give one", run, argv[i]);
+        run = argv[i];
+    }
+    if (!run)
+        return fail(ST_USAGE, "which run? For example strobe %s runs/shakespeare_char_cpu",
+                    command);
+    *argc = kept;
+    *ret_run = run;
+    return ST_OK;
+}

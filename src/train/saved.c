@@ -1,0 +1,103 @@
+#include "train/saved.h"
+
+#include "base/file.h"
+#include "base/threads.h"
+#include "train/learner.h"
+#include "train/state_file.h"
+#include "train/weights.h"
+
+#include <string.h>
+
+static const char *const model_keys[] = {"n_layer", "n_head", "n_embd",   "block_size",
+                                         "bias",    "gelu",   "pad_vocab"};
+static const char *const training_keys[] = {"dataset", "seed"};
+
+struct differences {
+    const char *run_dir;
+    bool training;
+    enum status st;
+};
+
+static bool is_among(const char *key, const char *const *keys, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(key, keys[i])) return true;
+    return false;
+}
+
+static void compare_key(void *user, const char *key, const char *before, const char *now)
+{
+    struct differences *d = user;
+    bool fixed = is_among(key, model_keys, COUNT_OF(model_keys)) ||
+                 (d->training && is_among(key, training_keys, COUNT_OF(training_keys)));
+    if (fixed && d->st == ST_OK)
+        d->st =
+            fail(ST_USAGE, "the run in %s has %s = %s, not %s: leave that, or train another run",
+                 d->run_dir, key, before, now);
+}
+
+enum status saved_check_keys(const struct config *before, const struct config *now, bool training,
+                             const char *run_dir)
+{
+    struct differences d = {run_dir, training, ST_OK};
+    config_diff(before, now, compare_key, &d);
+    return d.st;
+}
+
+static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
+{
+    const char *dir = s->run_dir;
+    bool found = best ? checkpoint_find_best(dir, a, &s->checkpoint)
+                      : checkpoint_find_last(dir, a, &s->checkpoint);
+    if (found) return ST_OK;
+    return fail(ST_IO, "%s has no %scheckpoint yet: go on with strobe train %s --init_from=resume",
+                dir, best ? "evaluated " : "", dir);
+}
+
+static enum status take_checkpoint(struct saved *s, const char *path, struct arena *a)
+{
+    struct safetensors_facts files[STATE_FILE_COUNT];
+    if (strlen(path) >= sizeof s->checkpoint.path)
+        return fail(ST_USAGE, "%s: the path is too long", path);
+    strcpy(s->checkpoint.path, path);
+    return state_read(path, a, &s->checkpoint.state, files);
+}
+
+enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a)
+{
+    bool is_checkpoint = file_exists(arena_printf(a, "%s/state.json", path));
+    *s = (struct saved){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path};
+    const char *config = arena_printf(a, "%s/config.conf", s->run_dir);
+    if (!file_exists(config))
+        return fail(ST_USAGE,
+                    "%s is neither a run directory nor a checkpoint in one: `strobe train` makes "
+                    "runs",
+                    path);
+    if (is_checkpoint && best)
+        return fail(ST_USAGE, "%s is one checkpoint: give the run directory to have the best",
+                    path);
+    config_init(&s->config);
+    TRY(config_read(&s->config, config, a));
+    TRY(vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a));
+    return is_checkpoint ? take_checkpoint(s, path, a) : find_checkpoint(s, best, a);
+}
+
+enum status saved_override(struct saved *s, int words, char *const *word, struct arena *a)
+{
+    struct config before = s->config;
+    for (int i = 0; i < words; i++) TRY(config_set(&s->config, word[i], a));
+    TRY(config_check(&s->config));
+    return saved_check_keys(&before, &s->config, false, s->run_dir);
+}
+
+enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *ret_engine,
+                         struct arena *a)
+{
+    const struct config *c = &s->config;
+    threads_set(c->plan.threads);
+    TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, learner_backend(c), a));
+    const struct checkpoint_tensor *tensors = weights_tensors(ret_engine, a);
+    enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->model.parameters);
+    if (st != ST_OK) engine_close(ret_engine);
+    return st;
+}

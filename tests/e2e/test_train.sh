@@ -1,0 +1,78 @@
+#!/bin/sh
+# A model is trained, evaluated and let write; what is asked wrongly is refused in words.
+. "$(dirname "$0")/tiny.sh"
+cd "$work"
+run=runs/a
+
+# --- train
+expect 0 '300 iterations' "$STROBE" train tiny.conf --out_dir=$run
+for file in config.conf env.json log.jsonl plan.txt plan.json summary.json samples.txt; do
+    [ -s $run/$file ] || fail "no $file"
+done
+[ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 300 ] || fail "not 300 steps in the log"
+[ "$(grep -c '"kind":"eval"' $run/log.jsonl)" = 13 ] || fail "not 13 evaluations in the log"
+grep -q '"complete": true' $run/summary.json || fail "the summary is not complete"
+[ "$(ls $run/ckpt | wc -l)" -le 3 ] || fail "more than three checkpoints are kept"
+first=$(sed -n '1s/.*"val_loss":\([0-9]*\.[0-9]\).*/\1/p' $run/log.jsonl)
+last=$(sed -n '$s/.*"val_loss":\([0-9]*\.[0-9]\).*/\1/p' $run/log.jsonl)
+[ "$first" = 2.1 ] || [ "$first" = 2.2 ] || fail "the loss of an untrained model is $first"
+[ "${last%.*}" = 1 ] || fail "the loss of the trained model is $last"
+
+# --- eval: the very loss that the training logged
+"$STROBE" eval $run --json >eval.json
+logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' $run/log.jsonl)
+grep -q "\"val_loss\": $logged" eval.json || fail "eval says $(cat eval.json), the log $logged"
+expect 0 'val loss' "$STROBE" eval $run/ckpt/000300 --eval_iters=3
+
+# --- sample: the same with and without the cache, from the run and from its checkpoint, elsewhere too
+"$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' >with
+"$STROBE" sample --num_samples=2 --max_new_tokens=80 --start='a' $run/ckpt/000300 --cache=false >without
+cmp with without || fail "the cache changes the text"
+[ "$(head -c 1 with)" = a ] || fail "the prompt is not in the text"
+printf deed >prompt
+mv data moved # a run carries its vocabulary
+expect 0 deed "$STROBE" sample $run --start=FILE:prompt --num_samples=1 --max_new_tokens=5
+mv moved data
+"$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' --seed=5 >other
+cmp -s with other && fail "another seed gives the same text"
+"$STROBE" sample $run --json --num_samples=3 --max_new_tokens=4 | grep -c '^    "' | grep -qx 3 ||
+    fail "not three texts in the JSON"
+
+# --- wrong usage
+expect 2 'which configuration?' "$STROBE" train
+expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
+expect 2 'holds a run already' "$STROBE" train tiny.conf --out_dir=$run
+expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 --init_from=resume
+expect 2 'there is no run in runs/none' "$STROBE" train tiny.conf --out_dir=runs/none --init_from=resume
+expect 2 'exclude each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
+expect 2 'n_layers' "$STROBE" train tiny.conf --n_layers=3
+expect 1 'strobe data' "$STROBE" train tiny.conf --out_dir=runs/none --dataset=absent
+expect 2 'which run?' "$STROBE" eval
+expect 2 'neither a run directory nor a checkpoint' "$STROBE" sample data
+expect 2 'n_embd = 32, not 64' "$STROBE" eval $run --n_embd=64
+expect 2 'the character "Z"' "$STROBE" sample $run --start=Z
+expect 2 'two runs' "$STROBE" sample $run $run
+[ -e runs/none ] && fail "what was refused left a directory"
+
+# --- replaced, when asked
+expect 0 '2 iterations' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 --overwrite
+[ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 2 ] || fail "the older log was not replaced"
+[ "$(ls $run/ckpt)" = 000002 ] || fail "older checkpoints were not removed"
+
+# --- a training that diverges stops, says where, and keeps its checkpoints
+wild="--learning_rate=10 --weight_decay=10 --grad_clip=0 --decay_lr=false --eval_interval=2"
+expect 1 'check_nan=true' "$STROBE" train tiny.conf --out_dir=runs/wild $wild
+grep -q 'iteration' out || fail "the iteration is not named: $(cat out)"
+[ -e runs/wild/ckpt/000002/DONE ] || fail "the checkpoint before is gone"
+expect 1 'is NaN or infinite' "$STROBE" train runs/wild --init_from=resume --check_nan=true
+grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not named: $(cat out)"
+
+# --- comparisons
+expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 --out_dir=runs/c
+[ -s runs/c/flash=false/summary.json ] && [ -s runs/c/flash=true/summary.json ] || fail "a run is missing"
+[ -s runs/c/report.html ] || fail "no page"
+expect 2 'holds a run already' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
+expect 2 'what shall differ?' "$STROBE" compare tiny.conf --flash=false
+expect 2 'flash takes true, false' "$STROBE" compare tiny.conf --flash=false,maybe --out_dir=runs/d
+expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 --out_dir=runs/d
+echo ok

@@ -1,0 +1,55 @@
+# Sourced by the scripts that train: a folder of their own, a data set and a model that take a moment.
+set -eu
+STROBE=${STROBE:-$PWD/strobe}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export STROBE_LOG="${STROBE_LOG:-warning}"
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# A few words in an order that only looks random, some thousand characters.
+awk 'BEGIN { n = split("aba cab deed fad bee face a ed", w, " "); x = 1
+    for (i = 0; i < 1500; i++) { x = (x * 1103515245 + 12345) % 2147483648
+        printf "%s%s", w[int(x / 65536) % n + 1], i % 8 == 7 ? "\n" : " " } }' >"$work/text"
+"$STROBE" data tiny --data_dir="$work/data" --from "$work/text" >"$work/data.log"
+
+cat >"$work/tiny.conf" <<EOF
+dataset = tiny
+data_dir = $work/data
+n_layer = 2
+n_head = 2
+n_embd = 32
+block_size = 32
+batch_size = 4
+dropout = 0.1
+max_iters = 300
+eval_interval = 25
+eval_iters = 2
+learning_rate = 1e-2
+min_lr = 1e-3
+warmup_iters = 10
+lr_decay_iters = 300
+threads = 1
+EOF
+
+# expect CODE WORDS COMMAND...: the exit code, and words in what was printed.
+expect() {
+    code=$1 words=$2
+    shift 2
+    set +e
+    "$@" >"$work/out" 2>&1
+    got=$?
+    set -e
+    [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*
+$(cat "$work/out")"
+    grep -qF -- "$words" "$work/out" || fail "'$words' is not said by: $*
+$(cat "$work/out")"
+}
+
+# The log without what depends on the clock.
+timeless() {
+    sed 's/,"ms":.*}/}/' "$1/log.jsonl"
+}

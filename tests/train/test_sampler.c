@@ -1,0 +1,211 @@
+/* Texts: the cache changes nothing, windows shift, and what is drawn follows the model. */
+#include "train/sampler.h"
+
+#include "../support/small.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LENGTH = 200, KINDS = 1 << GRAPH_LOGITS | 1 << GRAPH_DECODE };
+
+/* A model that has learned a little, so that its texts are not noise. */
+static struct learner learner;
+static struct config config;
+static struct arena arena;
+
+static struct sampler_options options(uint32_t seed, bool cache)
+{
+    return (struct sampler_options){.temperature = 0.8, .top_k = 5, .seed = seed, .cache = cache};
+}
+
+static void write_text(const struct sampler_options *o, int64_t number, const int32_t *prompt,
+                       int64_t n, int32_t text[LENGTH])
+{
+    struct sampler s;
+    struct arena a = {0};
+    sampler_init(&s, &learner.engine, o, &a);
+    sampler_start(&s, number, prompt, n);
+    for (int i = 0; i < LENGTH; i++) {
+        assert_int_equal(sampler_next(&s, &text[i]), ST_OK);
+        assert_in_range(text[i], 0, SMALL_VOCABULARY - 1);
+    }
+    arena_release(&a);
+}
+
+/* 200 tokens are far more than the window of 16. */
+static void test_the_cache_changes_nothing(void **state)
+{
+    (void)state;
+    const int32_t prompt[] = {2, 3, 2, 1};
+    for (uint32_t seed = 1; seed <= 3; seed++) {
+        int32_t with[LENGTH], without[LENGTH];
+        struct sampler_options o = options(seed, true);
+        write_text(&o, 0, prompt, COUNT_OF(prompt), with);
+        o.cache = false;
+        write_text(&o, 0, prompt, COUNT_OF(prompt), without);
+        assert_memory_equal(with, without, sizeof with);
+    }
+}
+
+static void test_seeds_and_texts_differ(void **state)
+{
+    (void)state;
+    const int32_t prompt[] = {0};
+    int32_t first[LENGTH], again[LENGTH], other[LENGTH];
+    struct sampler_options o = options(1, true);
+    write_text(&o, 0, prompt, 1, first);
+    write_text(&o, 0, prompt, 1, again);
+    assert_memory_equal(first, again, sizeof first);
+    write_text(&o, 1, prompt, 1, other);
+    assert_memory_not_equal(first, other, sizeof first);
+    o.seed = 2;
+    write_text(&o, 0, prompt, 1, other);
+    assert_memory_not_equal(first, other, sizeof first);
+}
+
+static void first_logits(const int32_t *prompt, int64_t n, bool cache,
+                         float logits[SMALL_VOCABULARY])
+{
+    struct sampler s;
+    struct arena a = {0};
+    struct sampler_options o = options(1, cache);
+    int32_t token;
+    sampler_init(&s, &learner.engine, &o, &a);
+    sampler_start(&s, 0, prompt, n);
+    assert_int_equal(sampler_next(&s, &token), ST_OK);
+    memcpy(logits, s.logits, SMALL_VOCABULARY * sizeof(float));
+    arena_release(&a);
+}
+
+/* Of a long prompt the last tokens count, each of them, and no others. */
+static void test_a_long_prompt_is_cropped(void **state)
+{
+    (void)state;
+    enum { LONG = 40, T = 16 };
+    int32_t prompt[LONG];
+    float all[SMALL_VOCABULARY], other[SMALL_VOCABULARY];
+    for (int i = 0; i < LONG; i++) prompt[i] = i * i % SMALL_VOCABULARY;
+    first_logits(prompt, LONG, true, all);
+    first_logits(prompt + LONG - T, T, false, other);
+    assert_memory_equal(all, other, sizeof all);
+    for (int i = LONG - T - 1; i < LONG; i++) {
+        int32_t before = prompt[i];
+        prompt[i] = (before + 1) % SMALL_VOCABULARY;
+        first_logits(prompt, LONG, true, other);
+        bool same = !memcmp(all, other, sizeof all);
+        assert_int_equal(same, i < LONG - T);
+        prompt[i] = before;
+    }
+}
+
+/* The likeliest token: by temperature 0, by top_k 1 and by next to no temperature. */
+static void test_the_likeliest_token(void **state)
+{
+    (void)state;
+    const int32_t prompt[] = {1, 2};
+    int32_t cold[LENGTH], one[LENGTH], nearly[LENGTH];
+    struct sampler_options o = options(1, true);
+    o.temperature = 0;
+    write_text(&o, 0, prompt, 2, cold);
+    o.temperature = 1;
+    o.top_k = 1;
+    write_text(&o, 0, prompt, 2, one);
+    o.temperature = 1e-4;
+    o.top_k = 0;
+    write_text(&o, 0, prompt, 2, nearly);
+    assert_memory_equal(cold, one, sizeof cold);
+    assert_memory_equal(cold, nearly, sizeof cold);
+}
+
+/* Draws of the token behind a prompt come as often as the logits say; none is outside the top k. */
+static void test_frequencies(void **state)
+{
+    (void)state;
+    enum { DRAWS = 4000, K = 3 };
+    const int32_t prompt[] = {0};
+    struct sampler_options o = {.temperature = 1.5, .top_k = K, .seed = 3, .cache = true};
+    struct arena a = {0};
+    struct sampler s;
+    int drawn[SMALL_VOCABULARY] = {0}, seen = 0;
+    sampler_init(&s, &learner.engine, &o, &a);
+    for (int i = 0; i < DRAWS; i++) {
+        int32_t token;
+        sampler_start(&s, i, prompt, 1);
+        assert_int_equal(sampler_next(&s, &token), ST_OK);
+        drawn[token]++;
+    }
+    double weight[SMALL_VOCABULARY], sum = 0;
+    for (int i = 0; i < SMALL_VOCABULARY; i++) {
+        int larger = 0;
+        for (int j = 0; j < SMALL_VOCABULARY; j++) larger += s.logits[j] > s.logits[i];
+        weight[i] = larger < K ? exp((double)s.logits[i] / o.temperature) : 0;
+        sum += weight[i];
+    }
+    for (int i = 0; i < SMALL_VOCABULARY; i++) {
+        double p = weight[i] / sum, spread = sqrt(p * (1 - p) / DRAWS);
+        assert_true(fabs(drawn[i] / (double)DRAWS - p) <= 5 * spread);
+        seen += drawn[i] > 0;
+    }
+    assert_int_equal(seen, K);
+    arena_release(&a);
+}
+
+static void test_a_damaged_model_is_refused(void **state)
+{
+    (void)state;
+    struct learner l;
+    struct arena a = {0};
+    struct sampler s;
+    struct sampler_options o = options(1, true);
+    const int32_t prompt[] = {0};
+    int32_t token = -1;
+    small_learner(&l, &config, KINDS, &a);
+    ((float *)l.engine.storage.base[STORAGE_WEIGHTS])[0] = NAN;
+    sampler_init(&s, &l.engine, &o, &a);
+    sampler_start(&s, 0, prompt, 1);
+    assert_int_equal(sampler_next(&s, &token), ST_NUMERIC);
+    assert_int_equal(token, -1);
+    learner_close(&l);
+    arena_release(&a);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    small_make();
+    config = small_config();
+    config.model.pad_vocab = 64; /* padding is never drawn */
+    small_learner(&learner, &config, KINDS, &arena);
+    for (int i = 0; i < 30; i++) {
+        struct learner_step s;
+        if (learner_step(&learner, i, &s) != ST_OK) return 1;
+    }
+    return 0;
+}
+
+static int unmake(void **state)
+{
+    (void)state;
+    learner_close(&learner);
+    arena_release(&arena);
+    small_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_cache_changes_nothing),
+        cmocka_unit_test(test_seeds_and_texts_differ),
+        cmocka_unit_test(test_a_long_prompt_is_cropped),
+        cmocka_unit_test(test_the_likeliest_token),
+        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_a_damaged_model_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make, unmake);
+}
