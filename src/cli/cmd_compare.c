@@ -88,7 +88,7 @@ static void make_variant(struct comparing *c, int n, struct arena *a)
 {
     struct variant *v = &c->variant[n];
     struct str name = {0};
-    int rest = n, digit[KEYS_MOST];
+    int rest = n, digit[KEYS_MOST] = {0};
     for (int i = c->axes - 1; i >= 0; i--) {
         digit[i] = rest % c->axis[i].values;
         rest /= c->axis[i].values;

@@ -94,7 +94,7 @@ const struct field fields[] = {
     TEXT("start",          sample.start,         "\n",                       "the prompt"),
     INT ("num_samples",    sample.num_samples,   "10",       1, MOST,         "texts to generate"),
     INT ("max_new_tokens", sample.max_new_tokens, "500",     1, MOST,         "tokens of each"),
-    REAL("temperature",    sample.temperature,   "0.8",      0.01, 100,       "below 1: safer words, above: wilder ones"),
+    REAL("temperature",    sample.temperature,   "0.8",      0, 100,          "below 1: safer words, above: wilder ones; 0: always the likeliest"),
     INT ("top_k",          sample.top_k,         "200",      0, MOST,         "draw among the k likeliest tokens; 1: always the likeliest, 0: among all"),
     {0},
 };

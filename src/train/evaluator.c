@@ -27,7 +27,7 @@ static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_
     TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
     if (!isfinite(loss))
         return fail(ST_NUMERIC,
-                    "the loss of an evaluation is %g: run again with --check_nan=true to see which "
+                    "the loss is %g: run again with --check_nan=true to see which "
                     "operator it comes from",
                     (double)loss);
     *ret_loss = (double)loss;
@@ -44,7 +44,8 @@ enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPL
         l->next = iter * v->batches;
         for (int64_t k = 0; k < v->batches; k++) {
             if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
-            TRY(one_batch(v, l, &loss));
+            enum status st = one_batch(v, l, &loss);
+            if (st != ST_OK) return fail_in(st, "evaluation at iteration %lld", (long long)iter);
             sum[split] += loss;
             progress_show(&progress, split * v->batches + k + 1, NULL);
         }

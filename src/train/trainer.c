@@ -91,6 +91,8 @@ static enum status loop(struct trainer *t)
         if (st == ST_OK && t->iter == t->config->train.max_iters) return ST_OK;
         if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop(t);
         TRY(st);
+        if (t->iter == t->begun)
+            progress_start(&t->progress, "train", t->iter, t->config->train.max_iters);
         int64_t before_ns = clock_ns();
         struct learner_step s;
         TRY(learner_step(&t->learner, t->iter, &s));
@@ -153,7 +155,6 @@ static enum status write_samples(struct trainer *t)
 enum status trainer_run(struct trainer *t)
 {
     t->start_ns = clock_ns();
-    progress_start(&t->progress, "train", t->iter, t->config->train.max_iters);
     interrupt_catch();
     enum status st = loop(t);
     interrupt_release();
