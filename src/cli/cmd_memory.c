@@ -1,10 +1,12 @@
 /* strobe memory CONFIG: where the bytes of training go, before anything runs. */
+#include "backend/backend.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "plan/footprint.h"
 #include "train/facts.h"
+#include "train/fit.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -75,19 +77,23 @@ static void print_text(struct planned *p, int64_t rows, struct str *s)
 
 static json_t *map_json(const struct plan *p, int step)
 {
+    struct arena scratch = {0};
+    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
     json_t *map = json_array();
+    plan_holders(p, step, holder);
     for (int v = 1; v < p->graph->values; v++) {
-        if (!plan_alive(p, (value){v}, step)) continue;
-        const struct node *by = graph_producer(p->graph, (value){v});
+        if (!holder[v].i) continue;
+        const struct node *by = graph_producer(p->graph, holder[v]);
         const struct span *span = &p->span[v];
         char type[TYPE_TEXT];
         json_array_append_new(map, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:s, s:i}", "bytes",
                                              (json_int_t)span->bytes, "offset",
                                              (json_int_t)span->offset, "first", span->first, "last",
                                              span->last, "op", op_def(by->op)->name, "type",
-                                             type_text(type, graph_type(p->graph, (value){v})),
+                                             type_text(type, graph_type(p->graph, holder[v])),
                                              "scope", by->scope, "layer", by->layer));
     }
+    arena_release(&scratch);
     return map;
 }
 
@@ -122,13 +128,30 @@ static void print_json(const struct planned *p, struct str *s)
     json_decref(all);
 }
 
+/* "batch_size = 97 is the largest that fits into 8 GiB" */
+static enum status print_fit(struct planned *p, double gib, struct str *s)
+{
+    int64_t batch, bytes = (int64_t)(gib * (1 << 30));
+    TRY(fit_batch(&p->config, p->vocab, planned_kinds(&p->config), p->engine.backend->name, bytes,
+                  &batch));
+    if (batch)
+        str_printf(s, "batch_size = %lld is the largest that fits into %g GiB\n", (long long)batch,
+                   gib);
+    else
+        str_printf(s, "not even batch_size = 1 fits into %g GiB\n", gib);
+    return ST_OK;
+}
+
 enum status cmd_memory(int argc, char **argv)
 {
     const char *backend = NULL;
     bool json = false;
     int64_t vocab = 0, rows = 20;
+    double fit = 0;
     const struct opt options[] = {
         {"rows", OPT_INT, &rows, "N", "of the map: the N largest values (20)"},
+        {"fit", OPT_REAL, &fit, "GIB",
+         "only: the largest batch_size that fits into so much memory"},
         {"backend", OPT_TEXT, &backend, "NAME", "whose kernels (those that would train)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
@@ -138,10 +161,14 @@ enum status cmd_memory(int argc, char **argv)
     struct str s = {0};
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (!(fit >= 0 && fit <= 1e6))
+        return fail(ST_USAGE, "--fit takes a size in GiB, up to 1000000");
     if (rows < 0 || rows > 1000000) return fail(ST_USAGE, "--rows is 0 to 1000000");
     TRY(planned_read(&p, argc, argv, vocab));
     TRY_OUT(st, planned_train(&p, backend));
-    if (json)
+    if (fit > 0)
+        TRY_OUT(st, print_fit(&p, fit, &s));
+    else if (json)
         print_json(&p, &s);
     else
         print_text(&p, rows, &s);
