@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+/* clang-format off */
 /* A row of types: F(2,3) is a float tensor, I(2,3) an integer one. */
 #define RANK(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 #define F(...)    .type = {DT_F32, RANK(__VA_ARGS__), {__VA_ARGS__}}
@@ -20,7 +21,6 @@ static const char INFINITE[] = "the outputs are infinite";
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
-/* clang-format off */
 static const struct op_case cases[] = {
     {OP_FILL, "small", .attr = {.constant = {1.25}}, .given = TYPE(3,7)},
     {OP_FILL, "large", .attr = {.constant = {-3}}, .given = TYPE(257,513)},

@@ -158,7 +158,6 @@ static void parse_plan(struct run_plan *p, json_t *object)
     p->kernels_per_step = lenient_number(object, "kernels_per_step");
     p->flops_per_step = lenient_number(object, "flops_per_step");
     p->bytes_per_step = lenient_number(object, "bytes_per_step");
-    p->peak_measured = lenient_number(object, "peak_measured");
     json_t *memory = json_object_get(object, "memory");
     p->weights = lenient_number(memory, "weights");
     p->gradients = lenient_number(memory, "gradients");
@@ -196,7 +195,7 @@ static void derive_figures(struct run *r, struct arena *a)
         .final_val_loss = none,
         .best_val_loss = none,
         .memory_planned = r->plan.total,
-        .memory_peak = r->plan.peak_measured,
+        .memory_peak = none,
     };
     for (int i = 0; i < r->steps; i++) { /* a log of every tenth step stands for the nine before */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
@@ -224,7 +223,8 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
     f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
     f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
-    f->memory_peak = first_finite(f->memory_peak, lenient_number(summary, "peak_rss"));
+    f->memory_peak =
+        first_finite(lenient_number(summary, "peak_measured"), lenient_number(summary, "peak_rss"));
     f->complete = json_is_true(json_object_get(summary, "complete"));
 }
 

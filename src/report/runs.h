@@ -27,7 +27,7 @@ struct run_eval {
 /* plan.json; everything NAN where it is absent. Memory in bytes. */
 struct run_plan {
     double parameters, tokens_per_step, kernels_per_step, flops_per_step, bytes_per_step;
-    double weights, gradients, optimizer, activations, total, peak_measured;
+    double weights, gradients, optimizer, activations, total;
 };
 
 /* What the run comes to: summary.json where it has the field, else derived from the log. Times leave

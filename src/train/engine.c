@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include "backend/backend.h"
+#include "base/host.h"
 #include "graph/build.h"
 #include "train/optim.h"
 
@@ -133,7 +134,8 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
                         const char *backend, struct arena *a)
 {
     TRY(engine_plan(e, c, vocab, kinds, backend, a));
-    enum status st;
+    enum status st = ST_OK;
+    e->anonymous_before = host_anonymous_bytes();
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (e->built[kind]) TRY_OUT(st, plan_bind(&e->plan[kind], &e->storage));
@@ -178,4 +180,10 @@ int64_t engine_bytes(const struct engine *e)
     int64_t sum = 0;
     for (int i = 0; i < STORAGE_COUNT; i++) sum += e->storage.bytes[i];
     return sum;
+}
+
+int64_t engine_measured_bytes(const struct engine *e)
+{
+    int64_t now = host_anonymous_bytes();
+    return now < 0 || e->anonymous_before < 0 ? -1 : now - e->anonymous_before;
 }

@@ -30,6 +30,7 @@ struct engine {
     struct graph graph[GRAPH_COUNT];
     struct plan plan[GRAPH_COUNT];
     struct storage_blocks storage;
+    int64_t anonymous_before; /* bytes of the process before storage was allocated */
 };
 
 /* "micro", "micro_more", "update", "eval", "logits", "decode" */
@@ -53,6 +54,9 @@ enum status engine_feed(struct engine *e, enum graph_kind kind, const char *inpu
                         int64_t bytes);
 enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
                         int64_t bytes);
+/* Bytes by which the process has grown since storage was allocated, -1 if unknown: what engine_bytes
+ * foretold, and what libraries and the run took besides. All of it counts once a step has touched it. */
+int64_t engine_measured_bytes(const struct engine *e);
 /* Bytes of each storage block, for people. */
 int64_t engine_bytes(const struct engine *e);
 

@@ -53,12 +53,12 @@ void facts_print_json(const struct facts *f, struct str *s)
         json_pack("{s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f->weights, "gradients",
                   (json_int_t)f->gradients, "optimizer", (json_int_t)f->optimizer, "activations",
                   (json_int_t)f->activations, "total", (json_int_t)f->total);
-    json_t *object = json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:n}", "v", 1, "parameters",
-        (json_int_t)f->parameters, "parameters_all", (json_int_t)f->parameters_all,
-        "sequences_per_step", (json_int_t)f->sequences, "tokens_per_step", (json_int_t)f->tokens,
-        "kernels_per_step", (json_int_t)f->kernels, "flops_per_step", f->flops, "bytes_per_step",
-        f->bytes, "memory", memory, "peak_measured");
+    json_t *object =
+        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "v", 1, "parameters",
+                  (json_int_t)f->parameters, "parameters_all", (json_int_t)f->parameters_all,
+                  "sequences_per_step", (json_int_t)f->sequences, "tokens_per_step",
+                  (json_int_t)f->tokens, "kernels_per_step", (json_int_t)f->kernels,
+                  "flops_per_step", f->flops, "bytes_per_step", f->bytes, "memory", memory);
     BUG_IF(!object, "the facts are no JSON");
     char *text = json_dumps(object, JSON_INDENT(2));
     str_printf(s, "%s\n", text);

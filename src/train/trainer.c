@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/stats.h"
 #include "base/str.h"
 #include "train/interrupt.h"
@@ -8,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 enum { WARM_UP = 5 }; /* steps that no median is taken of */
 
@@ -100,13 +100,6 @@ static enum status loop(struct trainer *t)
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
-static int64_t peak_rss(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
-}
-
 static void summarize(struct trainer *t)
 {
     struct run_summary *s = &t->summary;
@@ -118,7 +111,8 @@ static void summarize(struct trainer *t)
     s->ms_median = ms.n ? ms.median : NAN;
     s->ms_std = ms.n > 1 ? ms.std : NAN;
     s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
-    s->peak_rss = peak_rss();
+    s->peak_rss = host_peak_bytes();
+    s->peak_measured = engine_measured_bytes(&t->learner.engine);
 }
 
 /* A text as this model writes it now; the prompt is the configured one where the data set knows it. */

@@ -265,6 +265,7 @@ static void test_print_reads_back(void **state)
     str_clear(&differences);
     config_diff(&written, &c, count_difference, &differences);
     assert_string_equal(str_text(&differences), "");
+    assert_true(c.train.beta1 == written.train.beta1); /* to the last bit */
     assert_string_equal(c.sample.start, "\"Hé\\\n\t' #");
     str_release(&printed);
     str_release(&differences);

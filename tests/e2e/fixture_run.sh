@@ -29,7 +29,7 @@ total=$((3 * 4 * 800000 + 3200000 + activations))
 cat >"$dir/plan.json" <<END
 {"v":1,"parameters":800000,"tokens_per_step":768,"kernels_per_step":310,"flops_per_step":3.9e9,
  "bytes_per_step":5.1e8,"memory":{"weights":3200000,"gradients":3200000,"optimizer":6400000,
- "activations":$activations,"total":$total},"peak_measured":$((total * 11 / 10))}
+ "activations":$activations,"total":$total}}
 END
 awk -v n="$iters" -v ms="$ms" -v floor="$floor" -v seed="$seed" 'BEGIN {
     srand(seed)

@@ -95,6 +95,7 @@ static void test_help_of_every_command(void **state)
         assert_string_equal(failed, "");
         assert_memory_equal(said, usage, strlen(usage));
         const char *help = said;
+        if (!strcmp(c->name, "config")) assert_non_null(strstr(help, "\n  --json  "));
         assert_int_equal(strobe(arena_printf(&arena, "%s -h", c->name)), 0);
         assert_string_equal(said, help);
         assert_int_equal(strobe(arena_printf(&arena, "%s word --json --help", c->name)), 0);

@@ -60,7 +60,7 @@ char *fixture_run(struct fixture *f, const char *name, const char *flash, double
     fixture_write(f, arena_printf(a, "%s/plan.json", name),
                   arena_printf(a,
                                "{\"v\":1,\"parameters\":5000,\"tokens_per_step\":1000,"
-                               "\"memory\":{\"weights\":100,\"total\":%g},\"peak_measured\":null}",
+                               "\"memory\":{\"weights\":100,\"total\":%g}}",
                                memory));
     fixture_write(f, arena_printf(a, "%s/summary.json", name),
                   "{\"v\":1,\"iters\":10,\"peak_rss\":9000,\"complete\":true}");

@@ -1,0 +1,13 @@
+/* host.h - the memory of this process, as the system counts it. */
+#ifndef BASE_HOST_H
+#define BASE_HOST_H
+
+#include "base/base.h"
+
+/* Bytes of memory that is nobody's file: heap, stacks, what libraries took. -1 where the system does
+ * not say (/proc/self/status, RssAnon). */
+int64_t host_anonymous_bytes(void);
+/* The most bytes that were resident at any moment, mapped files and libraries included. */
+int64_t host_peak_bytes(void);
+
+#endif

@@ -1,0 +1,33 @@
+#include "base/host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What is touched is counted, what is not is not. */
+static void test_anonymous_grows(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 << 20 };
+    int64_t before = host_anonymous_bytes();
+    assert_true(before > 0);
+    char *p = malloc(BYTES);
+    assert_non_null(p);
+    assert_true(host_anonymous_bytes() - before < BYTES / 4);
+    memset(p, 1, BYTES);
+    int64_t grown = host_anonymous_bytes() - before;
+    assert_true(grown >= BYTES && grown < BYTES + BYTES / 4);
+    assert_true(host_peak_bytes() >= before + BYTES);
+    free(p);
+    assert_true(host_anonymous_bytes() - before < BYTES / 4);
+    assert_true(host_peak_bytes() >= before + BYTES); /* a peak stays */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_anonymous_grows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
