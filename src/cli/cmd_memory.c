@@ -13,11 +13,12 @@
 #include <stdlib.h>
 
 /* The plan that needs most of the arena: it decides how large the arena is. */
-static const struct plan *largest(const struct engine *e)
+static enum graph_kind largest(const struct engine *e)
 {
-    const struct plan *most = &e->plan[GRAPH_MICRO];
+    enum graph_kind most = GRAPH_MICRO;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (e->built[kind] && e->plan[kind].arena_bytes > most->arena_bytes) most = &e->plan[kind];
+        if (e->built[kind] && e->plan[kind].arena_bytes > e->plan[most].arena_bytes)
+            most = (enum graph_kind)kind;
     return most;
 }
 
@@ -41,11 +42,12 @@ static void print_storage(const struct planned *p, const struct facts *f, struct
     print_row(s, "total", f->total, f->total, "");
 }
 
-static void print_footprint(const struct plan *p, const struct footprint *f, struct str *s)
+static void print_footprint(const struct plan *p, enum graph_kind kind, const struct footprint *f,
+                            struct str *s)
 {
     const struct node *n = &p->graph->node[f->step];
-    str_printf(s, "\nactivations when most are alive: step %d of %d, %s %s\n", f->step, p->steps,
-               op_def(n->op)->name, n->scope);
+    str_printf(s, "\nactivations when most are alive: graph %s, step %d of %d, %s %s\n",
+               graph_kind_name(kind), f->step, p->steps, op_def(n->op)->name, n->scope);
     for (int i = 0; i < FOOTPRINT_PARTS; i++) {
         if (!f->part[i]) continue;
         print_row(s, footprint_part_name((enum footprint_part)i), f->part[i], p->arena_bytes, "");
@@ -65,12 +67,13 @@ static void print_footprint(const struct plan *p, const struct footprint *f, str
 static void print_text(struct planned *p, int64_t rows, struct str *s)
 {
     struct facts f = facts_of(&p->engine);
-    const struct plan *most = largest(&p->engine);
+    enum graph_kind kind = largest(&p->engine);
+    const struct plan *most = &p->engine.plan[kind];
     struct footprint foot;
     plan_footprint(most, &foot);
     str_printf(s, "plan         %s\n\n", planned_words(p));
     print_storage(p, &f, s);
-    print_footprint(most, &foot, s);
+    print_footprint(most, kind, &foot, s);
     str_append(s, "\n");
     plan_print_memory(most, (int)rows, s);
 }
@@ -100,7 +103,8 @@ static json_t *map_json(const struct plan *p, int step)
 static void print_json(const struct planned *p, struct str *s)
 {
     struct facts f = facts_of(&p->engine);
-    const struct plan *most = largest(&p->engine);
+    enum graph_kind kind = largest(&p->engine);
+    const struct plan *most = &p->engine.plan[kind];
     struct footprint foot;
     plan_footprint(most, &foot);
     json_t *parts = json_object(), *kept = json_array();
@@ -115,10 +119,11 @@ static void print_json(const struct planned *p, struct str *s)
         json_pack("{s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f.weights, "gradients",
                   (json_int_t)f.gradients, "optimizer", (json_int_t)f.optimizer, "activations",
                   (json_int_t)f.activations, "total", (json_int_t)f.total);
-    json_t *peak = json_pack("{s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "step", foot.step, "op",
-                             op_def(most->graph->node[foot.step].op)->name, "scope",
-                             most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes,
-                             "parts", parts, "kept", kept, "map", map_json(most, foot.step));
+    json_t *peak =
+        json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "kind", graph_kind_name(kind), "step",
+                  foot.step, "op", op_def(most->graph->node[foot.step].op)->name, "scope",
+                  most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes, "parts",
+                  parts, "kept", kept, "map", map_json(most, foot.step));
     json_t *all = json_pack("{s:i, s:I, s:o, s:o}", "v", 1, "vocabulary", (json_int_t)p->vocab,
                             "memory", memory, "peak", peak);
     char *text = json_dumps(all, JSON_COMPACT);
