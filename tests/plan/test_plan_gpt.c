@@ -243,6 +243,11 @@ static void test_holders_change(void **state)
     assert_int_equal(holder[a.i].i, b.i);
     assert_int_equal(holder[x.i].i, 0);
     assert_int_equal(holder[b.i].i, 0); /* it has no bytes of its own */
+    struct footprint f;                 /* x and a are both there while the one becomes the other */
+    plan_footprint(&h.plan, &f);
+    assert_int_equal(f.step, 1);
+    assert_int_equal(f.bytes, 2 * 64 * 4);
+    assert_int_equal(f.part[FOOTPRINT_INPUT], 64 * 4);
     hand_close(&h);
 }
 
