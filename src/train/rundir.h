@@ -15,7 +15,7 @@ struct run_summary {
     int64_t best_iter;
     int64_t peak_measured; /* bytes that the plans' memory took, libraries' own included */
     int64_t peak_rss;      /* bytes of the whole process, its program and libraries included */
-    bool complete;    /* max_iters were reached */
+    bool complete;         /* max_iters were reached */
 };
 
 /* True if the directory holds a run, however little of one. */

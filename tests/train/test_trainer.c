@@ -1,8 +1,8 @@
 /* The step and the loop: what must not change what is learned, and what must be noticed. */
 #include "train/trainer.h"
 
-#include "../support/workdir.h"
 #include "../support/small.h"
+#include "../support/workdir.h"
 #include "base/file.h"
 
 #include <dlfcn.h>
