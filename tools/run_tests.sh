@@ -2,6 +2,7 @@
 # Runs every test program of a build, and the end-to-end scripts; stops at nothing, fails if one failed.
 # usage: run_tests.sh BUILD [WORD]
 build=$1 word=$2
+export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-5000}" # see main.c
 export STROBE="$PWD/$build/strobe" STROBE_BUILD="$PWD/$build"
 failed=0 passed=0
 for t in $(find "$build/tests" -type f -name 'test_*' -perm -u+x | sort) $(ls tests/e2e/test_*.sh 2>/dev/null); do
