@@ -1,21 +1,24 @@
 /* strobe memory CONFIG: where the bytes of training go, before anything runs. */
+#include "backend/backend.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "plan/footprint.h"
 #include "train/facts.h"
+#include "train/fit.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* The plan that needs most of the arena: it decides how large the arena is. */
-static const struct plan *largest(const struct engine *e)
+static enum graph_kind largest(const struct engine *e)
 {
-    const struct plan *most = &e->plan[GRAPH_MICRO];
+    enum graph_kind most = GRAPH_MICRO;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (e->built[kind] && e->plan[kind].arena_bytes > most->arena_bytes) most = &e->plan[kind];
+        if (e->built[kind] && e->plan[kind].arena_bytes > e->plan[most].arena_bytes)
+            most = (enum graph_kind)kind;
     return most;
 }
 
@@ -39,11 +42,12 @@ static void print_storage(const struct planned *p, const struct facts *f, struct
     print_row(s, "total", f->total, f->total, "");
 }
 
-static void print_footprint(const struct plan *p, const struct footprint *f, struct str *s)
+static void print_footprint(const struct plan *p, enum graph_kind kind, const struct footprint *f,
+                            struct str *s)
 {
     const struct node *n = &p->graph->node[f->step];
-    str_printf(s, "\nactivations when most are alive: step %d of %d, %s %s\n", f->step, p->steps,
-               op_def(n->op)->name, n->scope);
+    str_printf(s, "\nactivations when most are alive: graph %s, step %d of %d, %s %s\n",
+               graph_kind_name(kind), f->step, p->steps, op_def(n->op)->name, n->scope);
     for (int i = 0; i < FOOTPRINT_PARTS; i++) {
         if (!f->part[i]) continue;
         print_row(s, footprint_part_name((enum footprint_part)i), f->part[i], p->arena_bytes, "");
@@ -63,38 +67,44 @@ static void print_footprint(const struct plan *p, const struct footprint *f, str
 static void print_text(struct planned *p, int64_t rows, struct str *s)
 {
     struct facts f = facts_of(&p->engine);
-    const struct plan *most = largest(&p->engine);
+    enum graph_kind kind = largest(&p->engine);
+    const struct plan *most = &p->engine.plan[kind];
     struct footprint foot;
     plan_footprint(most, &foot);
     str_printf(s, "plan         %s\n\n", planned_words(p));
     print_storage(p, &f, s);
-    print_footprint(most, &foot, s);
+    print_footprint(most, kind, &foot, s);
     str_append(s, "\n");
     plan_print_memory(most, (int)rows, s);
 }
 
 static json_t *map_json(const struct plan *p, int step)
 {
+    struct arena scratch = {0};
+    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
     json_t *map = json_array();
+    plan_holders(p, step, holder);
     for (int v = 1; v < p->graph->values; v++) {
-        if (!plan_alive(p, (value){v}, step)) continue;
-        const struct node *by = graph_producer(p->graph, (value){v});
+        if (!holder[v].i) continue;
+        const struct node *by = graph_producer(p->graph, holder[v]);
         const struct span *span = &p->span[v];
         char type[TYPE_TEXT];
         json_array_append_new(map, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:s, s:i}", "bytes",
                                              (json_int_t)span->bytes, "offset",
                                              (json_int_t)span->offset, "first", span->first, "last",
                                              span->last, "op", op_def(by->op)->name, "type",
-                                             type_text(type, graph_type(p->graph, (value){v})),
+                                             type_text(type, graph_type(p->graph, holder[v])),
                                              "scope", by->scope, "layer", by->layer));
     }
+    arena_release(&scratch);
     return map;
 }
 
 static void print_json(const struct planned *p, struct str *s)
 {
     struct facts f = facts_of(&p->engine);
-    const struct plan *most = largest(&p->engine);
+    enum graph_kind kind = largest(&p->engine);
+    const struct plan *most = &p->engine.plan[kind];
     struct footprint foot;
     plan_footprint(most, &foot);
     json_t *parts = json_object(), *kept = json_array();
@@ -109,10 +119,11 @@ static void print_json(const struct planned *p, struct str *s)
         json_pack("{s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f.weights, "gradients",
                   (json_int_t)f.gradients, "optimizer", (json_int_t)f.optimizer, "activations",
                   (json_int_t)f.activations, "total", (json_int_t)f.total);
-    json_t *peak = json_pack("{s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "step", foot.step, "op",
-                             op_def(most->graph->node[foot.step].op)->name, "scope",
-                             most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes,
-                             "parts", parts, "kept", kept, "map", map_json(most, foot.step));
+    json_t *peak =
+        json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "kind", graph_kind_name(kind), "step",
+                  foot.step, "op", op_def(most->graph->node[foot.step].op)->name, "scope",
+                  most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes, "parts",
+                  parts, "kept", kept, "map", map_json(most, foot.step));
     json_t *all = json_pack("{s:i, s:I, s:o, s:o}", "v", 1, "vocabulary", (json_int_t)p->vocab,
                             "memory", memory, "peak", peak);
     char *text = json_dumps(all, JSON_COMPACT);
@@ -122,13 +133,30 @@ static void print_json(const struct planned *p, struct str *s)
     json_decref(all);
 }
 
+/* "batch_size = 97 is the largest that fits into 8 GiB" */
+static enum status print_fit(struct planned *p, double gib, struct str *s)
+{
+    int64_t batch, bytes = (int64_t)(gib * (1 << 30));
+    TRY(fit_batch(&p->config, p->vocab, planned_kinds(&p->config), p->engine.backend->name, bytes,
+                  &batch));
+    if (batch)
+        str_printf(s, "batch_size = %lld is the largest that fits into %g GiB\n", (long long)batch,
+                   gib);
+    else
+        str_printf(s, "not even batch_size = 1 fits into %g GiB\n", gib);
+    return ST_OK;
+}
+
 enum status cmd_memory(int argc, char **argv)
 {
     const char *backend = NULL;
     bool json = false;
     int64_t vocab = 0, rows = 20;
+    double fit = 0;
     const struct opt options[] = {
         {"rows", OPT_INT, &rows, "N", "of the map: the N largest values (20)"},
+        {"fit", OPT_REAL, &fit, "GIB",
+         "only: the largest batch_size that fits into so much memory"},
         {"backend", OPT_TEXT, &backend, "NAME", "whose kernels (those that would train)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
@@ -138,10 +166,14 @@ enum status cmd_memory(int argc, char **argv)
     struct str s = {0};
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (!(fit >= 0 && fit <= 1e6))
+        return fail(ST_USAGE, "--fit takes a size in GiB, up to 1000000");
     if (rows < 0 || rows > 1000000) return fail(ST_USAGE, "--rows is 0 to 1000000");
     TRY(planned_read(&p, argc, argv, vocab));
     TRY_OUT(st, planned_train(&p, backend));
-    if (json)
+    if (fit > 0)
+        TRY_OUT(st, print_fit(&p, fit, &s));
+    else if (json)
         print_json(&p, &s);
     else
         print_text(&p, rows, &s);

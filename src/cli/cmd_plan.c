@@ -24,8 +24,9 @@ static void print_text(struct planned *p, bool summary, struct str *s)
     facts_print(&f, s);
     for (int kind = 0; kind < GRAPH_COUNT && !summary; kind++) {
         if (!p->engine.built[kind]) continue;
-        str_printf(s, "\n# %s, %lld times a step\n", graph_kind_name((enum graph_kind)kind),
-                   (long long)runs_of(&p->config, (enum graph_kind)kind));
+        long long runs = runs_of(&p->config, (enum graph_kind)kind);
+        str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
+        str_printf(s, runs == 1 ? "once a step\n" : "%lld times a step\n", runs);
         plan_print(&p->engine.plan[kind], s);
     }
 }

@@ -46,14 +46,19 @@ out:
     return st;
 }
 
-enum status planned_train(struct planned *p, const char *backend)
+unsigned planned_kinds(const struct config *c)
 {
     unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
-    if (p->config.train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
+    return c->train.gradient_accumulation_steps > 1 ? kinds | 1u << GRAPH_MICRO_MORE : kinds;
+}
+
+enum status planned_train(struct planned *p, const char *backend)
+{
     if (!backend) backend = learner_backend(&p->config);
     if (!backend_find(backend))
         return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
-    return engine_plan(&p->engine, &p->config, p->vocab, kinds, backend, &p->arena);
+    return engine_plan(&p->engine, &p->config, p->vocab, planned_kinds(&p->config), backend,
+                       &p->arena);
 }
 
 void planned_release(struct planned *p)

@@ -16,8 +16,9 @@ struct planned {
  * size of the vocabulary; 0: that of the data set, or, where it was not made yet, the size that such a
  * data set has as a rule, which is then said. */
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
-/* Plans training: GRAPH_MICRO, GRAPH_UPDATE, GRAPH_MICRO_MORE if gradients are accumulated. `backend`
- * NULL: the one that would train. */
+/* What training needs: GRAPH_MICRO, GRAPH_UPDATE, GRAPH_MICRO_MORE if gradients are accumulated. */
+unsigned planned_kinds(const struct config *c);
+/* Plans training. `backend` NULL: the one that would train. */
 enum status planned_train(struct planned *p, const char *backend);
 void planned_release(struct planned *p);
 

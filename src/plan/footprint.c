@@ -22,10 +22,21 @@ static bool has_own_bytes(const struct plan *p, value v)
     return s->root == v.i && s->storage == STORAGE_ARENA;
 }
 
-bool plan_alive(const struct plan *p, value v, int step)
+static bool is_view(const struct plan *p, value v)
 {
-    const struct span *s = &p->span[v.i];
-    return has_own_bytes(p, v) && s->first <= step && step <= s->last;
+    return op_def(graph_producer(p->graph, v)->op)->flags & OP_VIEW;
+}
+
+void plan_holders(const struct plan *p, int step, value *ret)
+{
+    for (int v = 0; v < p->graph->values; v++) ret[v] = (value){0};
+    for (int v = 1; v < p->graph->values; v++) { /* later ones took the place of earlier ones */
+        const struct span *s = &p->span[v];
+        bool made = s->root == v || p->graph->info[v].producer <= step;
+        if (s->storage == STORAGE_ARENA && s->first <= step && step <= s->last && made &&
+            (s->root == v || !is_view(p, (value){v})))
+            ret[s->root] = (value){v};
+    }
 }
 
 /* One sweep over births and deaths. */
@@ -49,14 +60,26 @@ static int peak_step(const struct plan *p)
     return at;
 }
 
-static enum footprint_part part_of(const struct plan *p, const struct span *s)
+/* For each place: the forward operator that will write over the holder has yet to run. */
+static void mark_passing(const struct plan *p, const value *holder, bool *passing)
 {
-    const struct node *by = graph_producer(p->graph, (value){s->root});
+    for (int v = 1; v < p->graph->values; v++) {
+        int root = p->span[v].root;
+        bool later = holder[root].i && v > holder[root].i && !is_view(p, (value){v});
+        if (later && graph_producer(p->graph, (value){v})->phase == PHASE_FORWARD)
+            passing[root] = true;
+    }
+}
+
+static enum footprint_part part_of(const struct plan *p, value holder, bool passing)
+{
+    const struct span *s = &p->span[holder.i];
+    const struct node *by = graph_producer(p->graph, holder);
     if (by->op == OP_LEAF) return FOOTPRINT_INPUT;
     if (by->phase == PHASE_UPDATE) return FOOTPRINT_UPDATE;
     if (by->phase == PHASE_BACKWARD) return FOOTPRINT_BACKWARD;
     bool read_backward = s->last < p->steps && p->graph->node[s->last].phase == PHASE_BACKWARD;
-    return read_backward ? FOOTPRINT_KEPT : FOOTPRINT_FORWARD;
+    return read_backward && !passing ? FOOTPRINT_KEPT : FOOTPRINT_FORWARD;
 }
 
 static void add_kept(struct footprint *f, enum op op, int64_t bytes)
@@ -77,17 +100,22 @@ static int larger_first(const void *a, const void *b)
 
 void plan_footprint(const struct plan *p, struct footprint *ret)
 {
+    struct arena scratch = {0};
+    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
+    bool *passing = ARENA_NEW(&scratch, bool, p->graph->values);
     *ret = (struct footprint){.step = peak_step(p)};
+    plan_holders(p, ret->step, holder);
+    mark_passing(p, holder, passing);
     for (int v = 1; v < p->graph->values; v++) {
-        const struct span *s = &p->span[v];
-        if (!plan_alive(p, (value){v}, ret->step)) continue;
-        enum footprint_part part = part_of(p, s);
-        ret->part[part] += s->bytes;
+        if (!holder[v].i) continue;
+        enum footprint_part part = part_of(p, holder[v], passing[v]);
+        ret->part[part] += p->span[v].bytes;
         if (part == FOOTPRINT_KEPT)
-            add_kept(ret, graph_producer(p->graph, (value){v})->op, s->bytes);
+            add_kept(ret, graph_producer(p->graph, holder[v])->op, p->span[v].bytes);
     }
     if (p->steps && p->step[ret->step].kernel)
         ret->part[FOOTPRINT_SCRATCH] = p->step[ret->step].scratch_bytes;
     for (int i = 0; i < FOOTPRINT_PARTS; i++) ret->bytes += ret->part[i];
     qsort(ret->kept, (size_t)ret->kept_ops, sizeof *ret->kept, larger_first);
+    arena_release(&scratch);
 }

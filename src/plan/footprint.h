@@ -29,7 +29,9 @@ struct footprint {
 void plan_footprint(const struct plan *p, struct footprint *ret);
 /* "kept for backward" */
 const char *footprint_part_name(enum footprint_part part);
-/* True if the value has bytes of its own in the arena, alive at that step. */
-bool plan_alive(const struct plan *p, value v, int step);
+/* Who stands where at that step: for each value that has bytes of its own in the arena and lives then,
+ * the value whose content they hold, itself or one that took its place; no value for all others. `ret`
+ * has an element for each value of the graph. */
+void plan_holders(const struct plan *p, int step, value *ret);
 
 #endif

@@ -44,8 +44,10 @@ void plan_print_memory(const struct plan *p, int rows, struct str *s)
     char bytes[32], total[32], text[TYPE_TEXT];
     struct arena scratch = {0};
     struct live *live = ARENA_NEW(&scratch, struct live, p->graph->values);
+    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
+    plan_holders(p, at, holder);
     for (int v = 1; v < p->graph->values; v++)
-        if (plan_alive(p, (value){v}, at)) live[n++] = (struct live){&p->span[v], v};
+        if (holder[v].i) live[n++] = (struct live){&p->span[v], holder[v].i};
     qsort(live, (size_t)n, sizeof *live, larger_first);
     str_printf(s, "arena %s; most alive at step %d (%s %s): %s in %d values\n",
                str_bytes(total, (double)p->arena_bytes), at, op_def(moment->op)->name,

@@ -114,6 +114,14 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
     return ST_OK;
 }
 
+/* Whoever writes a whole range writes the zeros behind its last parameter, too. */
+static void reserve_ranges(struct engine *e)
+{
+    int64_t whole = e->model.elements * dtype_size(DT_F32);
+    for (int i = STORAGE_WEIGHTS; i <= STORAGE_MOMENT2; i++)
+        if (e->storage.bytes[i] && e->storage.bytes[i] < whole) e->storage.bytes[i] = whole;
+}
+
 enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
@@ -125,6 +133,7 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
     enum status st = ST_OK;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
+    reserve_ranges(e);
 out:
     if (st != ST_OK) engine_close(e);
     return st;

@@ -319,6 +319,22 @@ static void test_gaps_stay_zero(void **state)
     tiny_close(&t);
 }
 
+/* A range has room for all that gpt_draw writes, the zeros behind the last parameter included. */
+static void test_ranges_are_whole(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
+        struct config c = tiny_config();
+        struct tiny t;
+        c.model.n_embd = 20; /* the last parameter ends before a multiple of 16 */
+        c.plan.fusion = (enum fusion)fusion;
+        tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
+        for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
+            assert_int_equal(t.engine.storage.bytes[storage], t.engine.model.elements * 4);
+        tiny_close(&t);
+    }
+}
+
 /* The first loss of a fresh model is near that of guessing. */
 static void test_first_loss(void **state)
 {
@@ -373,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_padding_keeps_the_draw),
         cmocka_unit_test(test_padding_stays_zero),
         cmocka_unit_test(test_gaps_stay_zero),
+        cmocka_unit_test(test_ranges_are_whole),
         cmocka_unit_test(test_first_loss),
         cmocka_unit_test(test_decoding_is_the_window),
     };

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "plan/footprint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,6 +185,88 @@ static void test_memory_map_of_slow_attention(void **state)
     assert_true(bytes[0] > 4 * bytes[1]);
 }
 
+/* Bytes alive at a step, counted value by value. */
+static int64_t alive_at(const struct plan *p, int step)
+{
+    int64_t bytes = p->step[step].kernel ? p->step[step].scratch_bytes : 0;
+    for (int v = 1; v < p->graph->values; v++) {
+        const struct span *s = &p->span[v];
+        if (s->root == v && s->storage == STORAGE_ARENA && s->first <= step && step <= s->last)
+            bytes += s->bytes;
+    }
+    return bytes;
+}
+
+static void test_footprint_is_the_peak(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
+        struct config c = shape(2, 4, 64);
+        struct footprint f;
+        struct big b;
+        c.model.dropout = 0.1;
+        c.plan.fusion = (enum fusion)fusion;
+        c.plan.flash = fusion == FUSION_FULL;
+        plan_big(&b, &c, 65);
+        plan_footprint(&b.plan, &f);
+        assert_int_equal(alive_at(&b.plan, f.step), f.bytes);
+        for (int id = 0; id < b.plan.steps; id++) assert_true(alive_at(&b.plan, id) <= f.bytes);
+        int64_t parts = 0, kept = 0;
+        for (int i = 0; i < FOOTPRINT_PARTS; i++) parts += f.part[i];
+        for (int i = 0; i < f.kept_ops; i++) kept += f.kept[i].bytes;
+        assert_int_equal(parts, f.bytes);
+        assert_int_equal(kept, f.part[FOOTPRINT_KEPT]);
+        assert_true(f.bytes <= b.plan.arena_bytes);
+        assert_true(b.plan.arena_bytes < f.bytes + f.bytes / 50); /* placed nearly without gaps */
+        release_big(&b);
+    }
+}
+
+/* a is made in x's stead, b in a's: who stands there depends on the moment. */
+static void test_holders_change(void **state)
+{
+    (void)state;
+    struct hand h;
+    hand_init(&h);
+    struct graph *g = &h.graph;
+    value x = g_input(g, "x", type_1d(DT_F32, 64)), a = g_exp(g, x);
+    value view = g_reshape(g, a, type_2d(DT_F32, 8, 8)), b = g_scale(g, view, 2);
+    graph_output(g, "c", g_exp(g, b));
+    hand_plan(&h, NULL);
+    value *holder = ARENA_NEW(&h.arena, value, g->values);
+    plan_holders(&h.plan, 0, holder);
+    assert_int_equal(holder[x.i].i, x.i);
+    assert_int_equal(holder[a.i].i, 0); /* not made yet */
+    plan_holders(&h.plan, 2, holder);
+    assert_int_equal(holder[a.i].i, a.i); /* not the view of it */
+    plan_holders(&h.plan, 3, holder);
+    assert_int_equal(holder[a.i].i, b.i);
+    assert_int_equal(holder[x.i].i, 0);
+    assert_int_equal(holder[b.i].i, 0); /* it has no bytes of its own */
+    struct footprint f;                 /* x and a are both there while the one becomes the other */
+    plan_footprint(&h.plan, &f);
+    assert_int_equal(f.step, 1);
+    assert_int_equal(f.bytes, 2 * 64 * 4);
+    assert_int_equal(f.part[FOOTPRINT_INPUT], 64 * 4);
+    hand_close(&h);
+}
+
+/* Slow attention keeps its probabilities, not the scores that stood there before. */
+static void test_what_is_kept_has_its_name(void **state)
+{
+    (void)state;
+    struct config c = shape(2, 4, 64);
+    struct footprint f;
+    struct big b;
+    c.plan.flash = false;
+    plan_big(&b, &c, 65);
+    plan_footprint(&b.plan, &f);
+    assert_int_equal(f.kept[0].op, OP_SCORE_SOFTMAX);
+    assert_int_equal(f.kept[0].values, 2);
+    assert_int_equal(f.kept[0].bytes, INT64_C(2) * 4 * 4 * 1024 * 1024 * 4);
+    release_big(&b);
+}
+
 static void test_memory_map_adds_up(void **state)
 {
     (void)state;
@@ -264,6 +347,9 @@ int main(void)
         cmocka_unit_test(test_reference_kernels_too),
         cmocka_unit_test(test_gradients_need_no_copies),
         cmocka_unit_test(test_memory_map_of_slow_attention),
+        cmocka_unit_test(test_footprint_is_the_peak),
+        cmocka_unit_test(test_holders_change),
+        cmocka_unit_test(test_what_is_kept_has_its_name),
         cmocka_unit_test(test_memory_map_adds_up),
         cmocka_unit_test(test_memory_grows_with_layers),
         cmocka_unit_test(test_large_model_is_planned_in_a_moment),

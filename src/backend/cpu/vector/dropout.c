@@ -3,6 +3,8 @@
 
 #include "base/rng.h"
 
+typedef uint16_t halves __attribute__((vector_size(16)));
+
 struct words {
     vu w[4];
 };
@@ -30,28 +32,51 @@ INLINE struct words draw(uint32_t seed, struct words c)
     return c;
 }
 
-void VEC(dropout_factors)(float *factor, const struct dropout *d, uint32_t step, int64_t first,
-                          int64_t n)
+INLINE vf factors_of(const uint8_t *byte, int threshold, float scale)
+{
+    return (vf)((vi_bytes(byte) >= threshold) & (vi)vf_all(scale));
+}
+
+/* Four rows of lanes become columns: in each 128 bits, lane j of rows 0 to 3 goes to row j. */
+INLINE void transpose(vu w[4])
+{
+    const vi lane = {VEC_LANES}, group = lane & ~3, second = (lane & 1) * W;
+    const vi low = group + ((lane & 3) >> 1) + second, high = low + 2;
+    const vi front = group + (lane & 1) + ((lane & 2) >> 1) * W, back = front + 2;
+    vu a = __builtin_shuffle(w[0], w[1], low), b = __builtin_shuffle(w[2], w[3], low);
+    vu c = __builtin_shuffle(w[0], w[1], high), d = __builtin_shuffle(w[2], w[3], high);
+    w[0] = __builtin_shuffle(a, b, front), w[1] = __builtin_shuffle(a, b, back);
+    w[2] = __builtin_shuffle(c, d, front), w[3] = __builtin_shuffle(c, d, back);
+}
+
+/* W calls of a pointwise site from `call` on, 16 elements each. */
+INLINE void draw_elements(const struct dropout *d, uint32_t step, int64_t call, float *factor)
 {
     const int threshold = d->threshold;
     const float scale = dropout_scale(threshold);
-    for (int64_t call = first / 16; call * 16 < first + n; call += W) {
-        vu low = (uint32_t)call + (vu){VEC_LANES};
-        vu high = (uint32_t)(call >> 32) + ((vu)(low < (uint32_t)call) & 1u);
-        vu zero = {0};
-        struct words r = draw(d->seed, (struct words){{low, high, zero + d->site, zero + step}});
-        uint32_t word[4][W], in_order[W][4]; /* lane, word: then its bytes follow the elements */
-        memcpy(word, r.w, sizeof word);
-        for (int lane = 0; lane < W; lane++)
-            for (int i = 0; i < 4; i++) in_order[lane][i] = word[i][lane];
-        uint8_t byte[16 * W];
-        memcpy(byte, in_order, sizeof byte);
-        int64_t begin = call * 16 > first ? call * 16 : first;
-        int64_t end = (call + W) * 16 < first + n ? (call + W) * 16 : first + n;
-        const uint8_t *from = byte + (begin - call * 16);
-        float *to = factor + (begin - first);
-        for (int64_t i = 0; i < end - begin; i++) to[i] = from[i] >= threshold ? scale : 0.0f;
+    vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */
+    vu high = zero + (uint32_t)(call >> 32);
+    struct words r = draw(d->seed, (struct words){{low, high, zero + d->site, zero + step}});
+    transpose(r.w);
+    uint8_t byte[4][4 * W]; /* call 4g+j has the bytes 16g ... of row j */
+    memcpy(byte, r.w, sizeof byte);
+    for (int i = 0; i < W; i++, factor += 16) {
+        const uint8_t *of_call = &byte[i % 4][i / 4 * 16];
+        for (int k = 0; k < 16; k += W)
+            vf_store(factor + k, factors_of(of_call + k, threshold, scale));
     }
+}
+
+const float *VEC(dropout_at)(struct dropout_run *run, const struct dropout *d, uint32_t step,
+                             int64_t i, int64_t *ret_n)
+{
+    int64_t first = i / DROPOUT_RUN * DROPOUT_RUN;
+    if (run->first != first)
+        for (int at = 0; at < DROPOUT_RUN; at += 16 * W)
+            draw_elements(d, step, (first + at) / 16, run->factor + at);
+    run->first = first;
+    *ret_n = first + DROPOUT_RUN - i;
+    return run->factor + (i - first);
 }
 
 void VEC(dropout_words)(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,
@@ -76,10 +101,12 @@ void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, i
     for (int q = 0; q < 16; q++) {
         /* The sets of row q lie in four neighbours; low halves are columns 0 to 7, high 8 to 15. */
         const uint32_t *w = &word[q / 8 * 2 + q % 2][q % 8 / 2 * 4];
-        uint16_t half[8];
-        for (int b = 0; b < 4; b++) half[b] = (uint16_t)w[b], half[b + 4] = (uint16_t)(w[b] >> 16);
+        halves h;
+        memcpy(&h, w, sizeof h);
+        h = __builtin_shuffle(h, (halves){0, 2, 4, 6, 1, 3, 5, 7});
         uint8_t byte[16];
-        memcpy(byte, half, sizeof byte);
-        for (int k = 0; k < 16; k++) factor[q * 16 + k] = byte[k] >= threshold ? scale : 0.0f;
+        memcpy(byte, &h, sizeof byte);
+        for (int k = 0; k < 16; k += W)
+            vf_store(factor + q * 16 + k, factors_of(byte + k, threshold, scale));
     }
 }

@@ -25,26 +25,29 @@ static enum status run_embed(const struct kernel_call *c)
     return ST_OK;
 }
 
+INLINE void embed_run(const float *a, const float *b, const float *factor, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += W) {
+        vf sum = take(a + i, n - i) + take(b + i, n - i);
+        put(y + i, factor ? sum * take(factor + i, n - i) : sum, n - i);
+    }
+}
+
 /* Tokens (B,T): a row of each table, added, then dropout by element of the (B,T,C) output. */
 static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->in_type[0]), T = type_elements(&c->in_type[3]);
     int64_t V = type_rows(&c->in_type[0]), positions = type_rows(&c->in_type[2]);
     const struct dropout *d = &c->attr->drop;
-    float factor[DROPOUT_RUN];
+    struct dropout_run run = {.first = -1};
     for (int64_t i = first; i < last; i++) {
         const float *a = (const float *)c->in[0] + id_at(c->in[1], i, V) * C;
         const float *b = (const float *)c->in[2] + id_at(c->in[3], i % T, positions) * C;
         float *y = (float *)c->out[0] + i * C;
-        for (int64_t at = 0; at < C; at += DROPOUT_RUN) {
-            int64_t end = at_most(at + DROPOUT_RUN, C);
-            if (d->threshold > 0)
-                VEC(dropout_factors)(factor, d, step_of(c->in[4]), i * C + at, end - at);
-            for (int64_t k = at; k < end; k += W) {
-                vf sum = take(a + k, end - k) + take(b + k, end - k);
-                if (d->threshold > 0) sum *= take(factor + (k - at), end - k);
-                put(y + k, sum, end - k);
-            }
+        if (d->threshold == 0) embed_run(a, b, NULL, y, C);
+        for (int64_t at = 0, n; d->threshold > 0 && at < C; at += n) {
+            const float *factor = VEC(dropout_at)(&run, d, step_of(c->in[4]), i * C + at, &n);
+            embed_run(a + at, b + at, factor, y + at, at_most(n, C - at));
         }
     }
 }

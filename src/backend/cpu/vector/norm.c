@@ -44,19 +44,23 @@ static enum status run_layernorm(const struct kernel_call *c)
     return VEC(over_rows)(c, 3, layernorm_range);
 }
 
+INLINE void add_run(const float *a, const float *b, const float *factor, float *s, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += W) {
+        vf branch = take(b + i, n - i);
+        if (factor) branch *= take(factor + i, n - i);
+        put(s + i, take(a + i, n - i) + branch, n - i);
+    }
+}
+
 /* s = a + b, where b is dropped out if the threshold is not 0; `first` is the element of column 0. */
 INLINE void add_row(const float *a, const float *b, float *s, int64_t n, const struct dropout *d,
-                    uint32_t step, int64_t first)
+                    uint32_t step, struct dropout_run *run, int64_t first)
 {
-    float factor[DROPOUT_RUN];
-    for (int64_t at = 0; at < n; at += DROPOUT_RUN) {
-        int64_t end = at_most(at + DROPOUT_RUN, n);
-        if (d->threshold > 0) VEC(dropout_factors)(factor, d, step, first + at, end - at);
-        for (int64_t i = at; i < end; i += W) {
-            vf branch = take(b + i, end - i);
-            if (d->threshold > 0) branch *= take(factor + (i - at), end - i);
-            put(s + i, take(a + i, end - i) + branch, end - i);
-        }
+    if (d->threshold == 0) add_run(a, b, NULL, s, n);
+    for (int64_t at = 0, count; d->threshold > 0 && at < n; at += count) {
+        const float *factor = VEC(dropout_at)(run, d, step, first + at, &count);
+        add_run(a + at, b + at, factor, s + at, at_most(count, n - at));
     }
 }
 
@@ -68,8 +72,9 @@ static void add_layernorm_range(const struct kernel_call *c, int64_t first, int6
     float *s = c->out[0], *y = c->out[1], *mean = c->out[2], *rstd = c->out[3];
     float eps = (float)c->attr->norm.eps;
     uint32_t step = step_of(c->in[2]);
+    struct dropout_run run = {.first = -1};
     for (int64_t r = first; r < last; r++) {
-        add_row(a + r * n, branch + r * n, s + r * n, n, &c->attr->norm.drop, step, r * n);
+        add_row(a + r * n, branch + r * n, s + r * n, n, &c->attr->norm.drop, step, &run, r * n);
         norm_row(s + r * n, w, bias, y + r * n, mean + r, rstd + r, n, eps);
     }
 }

@@ -168,11 +168,11 @@ INLINE void drop_run(const float *x, float *y, const float *factor, int64_t n)
 INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t last, const float *x,
                           const void *step)
 {
-    float *y = c->out[0], factor[DROPOUT_RUN];
-    for (int64_t i = first; i < last; i += DROPOUT_RUN) {
-        int64_t n = at_most(DROPOUT_RUN, last - i);
-        VEC(dropout_factors)(factor, &c->attr->drop, step_of(step), i, n);
-        drop_run(x ? x + i : NULL, y + i, factor, n);
+    float *y = c->out[0];
+    struct dropout_run run = {.first = -1};
+    for (int64_t i = first, n; i < last; i += n) {
+        const float *factor = VEC(dropout_at)(&run, &c->attr->drop, step_of(step), i, &n);
+        drop_run(x ? x + i : NULL, y + i, factor, at_most(n, last - i));
     }
 }
 

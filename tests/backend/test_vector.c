@@ -1,0 +1,220 @@
+/* What the comparison of all rows on all cases (tests/graph/test_ops.c) does not see: that the number
+ * of threads does not show, that no number gets lost, the edges of exp, and that vectors draw the same
+ * dropout as base/rng.h far from the first element. */
+#include "../support/calls.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 301, C = 97 };
+
+static struct type matrix(void)
+{
+    return type_2d(DT_F32, ROWS, C);
+}
+static struct type columns(void)
+{
+    return type_1d(DT_F32, C);
+}
+static struct type per_row(void)
+{
+    return type_2d(DT_F32, ROWS, 1);
+}
+
+/* Runs each row of the call alone and with three threads. */
+static void same_with_threads(struct hand_call *h, enum op op)
+{
+    const struct kernel *row;
+    struct arena a = {0};
+    for (int n = 0; (row = call_row(h, op, n)); n++) {
+        void *alone[MAX_OUT];
+        omp_set_num_threads(1);
+        call_run(h, row);
+        for (int i = 0; i < h->call.n_out; i++) {
+            alone[i] = arena_alloc(&a, call_out_bytes(h, i));
+            memcpy(alone[i], call_out(h, i), (size_t)call_out_bytes(h, i));
+        }
+        omp_set_num_threads(3);
+        call_run(h, row);
+        for (int i = 0; i < h->call.n_out; i++)
+            assert_memory_equal(alone[i], call_out(h, i), (size_t)call_out_bytes(h, i));
+    }
+    assert_non_null(call_row(h, op, 0));
+    arena_release(&a);
+    call_release(h);
+}
+
+static void test_threads_do_not_show(void **state)
+{
+    (void)state;
+    struct hand_call h = {0};
+    call_input(&h, matrix());
+    call_output(&h, columns());
+    same_with_threads(&h, OP_SUM_LEADING);
+
+    call_input(&h, matrix());
+    call_output(&h, type_scalar(DT_F32));
+    same_with_threads(&h, OP_SUM_SQUARES);
+
+    call_input(&h, matrix());
+    call_input(&h, matrix());
+    call_input(&h, columns());
+    call_input(&h, per_row());
+    call_input(&h, per_row());
+    call_output(&h, matrix());
+    call_output(&h, columns());
+    call_output(&h, columns());
+    h.attr.norm.bias = true;
+    same_with_threads(&h, OP_LAYERNORM_GRAD);
+
+    call_input(&h, type_1d(DT_I32, ROWS));
+    call_input(&h, matrix());
+    call_output(&h, type_2d(DT_F32, 11, C));
+    same_with_threads(&h, OP_EMBED_GRAD);
+
+    call_input(&h, matrix());
+    call_input(&h, type_1d(DT_I32, ROWS));
+    call_input(&h, type_scalar(DT_F32));
+    call_output(&h, matrix());
+    call_output(&h, type_scalar(DT_F32));
+    h.attr.loss.vocab = C - 2;
+    same_with_threads(&h, OP_CROSS_ENTROPY_BOTH);
+
+    call_input(&h, matrix());
+    call_input(&h, matrix());
+    call_input(&h, type_scalar(DT_I32));
+    call_input(&h, columns());
+    call_output(&h, matrix());
+    call_output(&h, matrix());
+    call_output(&h, per_row());
+    call_output(&h, per_row());
+    h.attr.norm.eps = 1e-5;
+    h.attr.norm.drop = (struct dropout){DROPOUT_POINTWISE, 51, 1, 2};
+    same_with_threads(&h, OP_ADD_LAYERNORM);
+}
+
+/* One input element is no number: so is what comes of it, in whole vectors and in the last, short one. */
+static void no_number_stays(enum op op, union attr attr, int inputs, bool whole_row)
+{
+    static const int64_t spots[] = {0, 5, C - 1};
+    const struct kernel *row;
+    for (int spot = 0; spot < COUNT_OF(spots); spot++)
+        for (int n = 0;; n++) {
+            struct hand_call h = {.attr = attr};
+            call_input(&h, type_2d(DT_F32, 3, C));
+            for (int i = 1; i < inputs; i++) call_input(&h, type_2d(DT_F32, 3, C));
+            bool one = op == OP_MAX_ROW || op == OP_SUM_ROW;
+            call_output(&h, type_2d(DT_F32, 3, one ? 1 : C));
+            int64_t at = C + spots[spot];
+            call_in(&h, 0)[at] = NAN;
+            if ((row = call_row(&h, op, n))) {
+                call_run(&h, row);
+                int64_t here = one ? 1 : at, first = one ? 1 : C, last = one ? 2 : 2 * C;
+                for (int64_t i = whole_row ? first : here; i < (whole_row ? last : here + 1); i++)
+                    if (!isnan(call_out(&h, 0)[i]))
+                        fail_msg("%s %s lost it, column %d", op_def(op)->name, row->variant,
+                                 (int)spots[spot]);
+                for (int64_t i = 0; i < first; i++) assert_false(isnan(call_out(&h, 0)[i]));
+            }
+            call_release(&h);
+            if (!row) break;
+        }
+}
+
+static void test_no_number_gets_lost(void **state)
+{
+    (void)state;
+    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP, OP_TANH, OP_ERF};
+    const union attr none = {0};
+    const union attr tanh = {.gelu = {.tanh = true}};
+    for (int i = 0; i < COUNT_OF(pointwise); i++) no_number_stays(pointwise[i], none, 1, false);
+    no_number_stays(OP_ADD, none, 2, false);
+    no_number_stays(OP_GELU, none, 1, false);
+    no_number_stays(OP_GELU, tanh, 1, false);
+    no_number_stays(OP_GELU_GRAD, none, 2, false);
+    no_number_stays(OP_GELU_GRAD, tanh, 2, false);
+    no_number_stays(OP_SOFTMAX, none, 1, true);
+    no_number_stays(OP_SOFTMAX_GRAD, none, 2, true);
+    no_number_stays(OP_MAX_ROW, none, 1, true);
+    no_number_stays(OP_SUM_ROW, none, 1, true);
+}
+
+static void test_exp_to_its_edges(void **state)
+{
+    (void)state;
+    static const float x[] = {-INFINITY, -1e30f, -110,  -103.5f, -100,  -88,   -87.4f, -87,     -1,
+                              -1e-8f,    0,      1e-8f, 1,       88.6f, 88.8f, 1e30f,  INFINITY};
+    struct hand_call h = {0};
+    call_input(&h, type_1d(DT_F32, COUNT_OF(x)));
+    call_output(&h, type_1d(DT_F32, COUNT_OF(x)));
+    memcpy(call_in(&h, 0), x, sizeof x);
+    const struct kernel *row;
+    for (int n = 0; (row = call_row(&h, OP_EXP, n)); n++) {
+        call_run(&h, row);
+        for (int i = 0; i < COUNT_OF(x); i++) {
+            float got = call_out(&h, 0)[i], want = (float)exp((double)x[i]);
+            /* the smallest numbers have few digits: one unit of them */
+            if (!(got == want || fabsf(got - want) <= 1.5e-7f * want + 1.5e-45f))
+                fail_msg("%s: exp(%g) is %g, not %g", row->variant, (double)x[i], (double)got,
+                         (double)want);
+        }
+    }
+    call_release(&h);
+}
+
+/* Element by element, the slow and clear way of base/rng.h. */
+static void test_dropout_is_that_of_rng(void **state)
+{
+    (void)state;
+    enum { B = 2, H = 3, T = 37, N = 5003 };
+    const struct dropout d = {DROPOUT_POINTWISE, 77, 1234567, 89};
+    const uint32_t step = 4000000000u;
+    struct hand_call h = {.attr.drop = d};
+    const struct kernel *row;
+    call_input(&h, type_scalar(DT_I32));
+    call_output(&h, type_1d(DT_F32, N));
+    memcpy(h.call.in[0], &step, sizeof step);
+    for (int n = 0; (row = call_row(&h, OP_DROPOUT_MASK, n)); n++) {
+        call_run(&h, row);
+        for (uint32_t i = 0; i < N; i++) {
+            struct rng_words r = dropout_pointwise(d.seed, d.site, step, i / 16);
+            int byte = r.w[i % 16 / 4] >> 8 * (i % 4) & 255;
+            float want = byte >= d.threshold ? dropout_scale(d.threshold) : 0;
+            if (call_out(&h, 0)[i] != want) fail_msg("%s: element %u", row->variant, i);
+        }
+    }
+    call_release(&h);
+
+    h.attr.drop = d;
+    h.attr.drop.pattern = DROPOUT_ATTENTION;
+    call_input(&h, type_scalar(DT_I32));
+    call_output(&h, type_4d(DT_F32, B, H, T, T));
+    memcpy(h.call.in[0], &step, sizeof step);
+    for (int n = 0; (row = call_row(&h, OP_DROPOUT_MASK, n)); n++) {
+        call_run(&h, row);
+        for (uint32_t i = 0; i < B * H * T * T; i++) {
+            int byte = dropout_attention_byte(d.seed, d.site, step, i / (T * T), i / T % T, i % T);
+            float want = byte >= d.threshold ? dropout_scale(d.threshold) : 0;
+            if (call_out(&h, 0)[i] != want) fail_msg("%s: element %u", row->variant, i);
+        }
+    }
+    call_release(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_no_number_gets_lost),
+        cmocka_unit_test(test_exp_to_its_edges),
+        cmocka_unit_test(test_dropout_is_that_of_rng),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
