@@ -48,8 +48,8 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
                         const char *backend, struct arena *a);
 void engine_close(struct engine *e);
 
-/* Host side of one plan's run: copies into its inputs (skips one that the plan does not have), runs,
- * copies a scalar out. */
+/* Host side of one plan's run: copies into an input (skips one that the plan does not have), copies an
+ * output out. Inputs give their bytes away once they are read, so all are fed before every run. */
 enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
                         int64_t bytes);
 enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,

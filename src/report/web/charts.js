@@ -133,7 +133,7 @@ strobe.themed = () => ({
 });
 
 const shortNumber = x => {
-    if (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6)) return x.toExponential().replace("-", "−");
+    if (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6)) return Number(x.toPrecision(3)).toExponential().replaceAll("-", "−");
     return String(Math.round(x * 1e6) / 1e6).replace("-", "−");
 };
 
@@ -175,7 +175,7 @@ strobe.redrawAll = () => strobe.charts.forEach(chart => chart.redraw({}));
 /* Earlier runs are drawn wider, so that curves that lie on each other show as nested bands. */
 function nestedWidth(r, n) {
     const levels = Math.min(n, 5);
-    return 1.6 + .9 * (levels - 1 - r % levels);
+    return 1.4 + Math.min(2.6, 6 / levels) * (levels - 1 - r % levels);
 }
 
 /* state: {axis: "iter" | "seconds", train: bool, smoothing: share of the steps, hidden: Set of runs} */
