@@ -139,7 +139,7 @@ void html_print_data(const struct comparison *c, struct str *s)
                              differences(c->environment, c->environments, c->runs), "verdict",
                              texts(c->verdict, c->verdicts), "notes", texts(c->note, c->notes));
     /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
-    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(7));
+    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
     BUG_IF(!text, "the data of the page are not JSON");
     for (const char *from = text, *stop; *from; from = stop) {
         stop = strchrnul(from, '<');
