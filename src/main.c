@@ -29,8 +29,12 @@ static enum status set_log_level(const char *name)
 static void spin_less(char **argv)
 {
     if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0) return;
+    self[n] = '\0';
     setenv("GOMP_SPINCOUNT", "5000", 1);
-    execv("/proc/self/exe", argv); /* where this fails, things go on as they were */
+    execv(self, argv); /* where this fails, things go on as they were */
 }
 
 static enum status run(int argc, char **argv)

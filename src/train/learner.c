@@ -19,6 +19,8 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
     int64_t B = c->data.batch_size, T = c->model.block_size;
     TRY(loader_init(&l->loader, &l->dataset, SPLIT_TRAIN, RNG_TRAIN_BATCH, (uint32_t)c->train.seed,
                     B, T));
+    struct loader validation; /* a text too short is said before memory is asked for */
+    TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
     TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, kinds, learner_backend(c), a));
     batch_init(&l->batch, B, T, a);
     if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));
