@@ -47,6 +47,7 @@ static enum status evaluate(struct trainer *t)
     if (best) {
         s->best_val_loss = loss[SPLIT_VAL];
         s->best_iter = t->iter;
+        t->saved = -1; /* Ctrl-C in the middle of this evaluation had saved it as one of no rank */
     }
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -304,6 +305,46 @@ static void test_a_run_is_not_lost(void **state)
     arena_release(&a);
 }
 
+static bool struck;
+
+/* Ctrl-C while the last evaluation is under way. */
+static void strike(void *user, const struct plan *p, int step)
+{
+    (void)p, (void)step;
+    const struct trainer *t = user;
+    if (struck || t->iter != t->config->train.max_iters) return;
+    struck = true;
+    raise(SIGINT);
+}
+
+/* The evaluation is made up for, and its checkpoint says that it is the best. */
+static void test_an_interrupted_evaluation_is_made_up_for(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    struct arena a = {0};
+    struct trainer t;
+    struct checkpoint best;
+    c.train.max_iters = 20;
+    c.train.eval_interval = 10;
+    if (trainer_open(&t, &c, &(struct trainer_options){.overwrite = true}, &a) != ST_OK)
+        fail_msg("%s", fail_message());
+    t.evaluator.hooks = (struct plan_hooks){.user = &t, .before = strike};
+    assert_int_equal(trainer_run(&t), ST_INTERRUPTED);
+    trainer_close(&t);
+    assert_true(checkpoint_find_best(c.train.out_dir, &a, &best));
+    assert_int_equal(best.state.iter, 10);
+    c.train.init_from = INIT_RESUME;
+    if (trainer_open(&t, &c, &(struct trainer_options){0}, &a) != ST_OK)
+        fail_msg("%s", fail_message());
+    assert_int_equal(t.begun, 20);
+    assert_int_equal(trainer_run(&t), ST_OK);
+    trainer_close(&t);
+    assert_true(checkpoint_find_best(c.train.out_dir, &a, &best));
+    assert_int_equal(best.state.iter, 20);
+    arena_release(&a);
+}
+
 /* --- numbers that are none --------------------------------------------------------------------- */
 
 static void poison(struct learner *l, const char *name)
@@ -385,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_the_loop_makes_the_steps),
         cmocka_unit_test(test_the_run_directory),
         cmocka_unit_test(test_a_run_is_not_lost),
+        cmocka_unit_test(test_an_interrupted_evaluation_is_made_up_for),
         cmocka_unit_test(test_nan_is_found),
         cmocka_unit_test(test_masks_are_numbers),
     };
