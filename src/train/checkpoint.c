@@ -121,16 +121,32 @@ static enum status verify_file(const char *folder, int i, const struct safetenso
 }
 
 /* `whole`: the tensors' bytes too, not only the state. */
+static enum status read_folder(struct checkpoint *c, bool whole, struct arena *a)
+{
+    struct safetensors_facts files[STATE_FILE_COUNT];
+    TRY(state_read(c->path, a, &c->state, files));
+    for (int i = 0; whole && i < STATE_FILE_COUNT; i++) TRY(verify_file(c->path, i, &files[i], a));
+    return ST_OK;
+}
+
 static enum status read_checkpoint(const char *run_dir, int64_t iter, bool whole, struct arena *a,
                                    struct checkpoint *ret)
 {
     struct checkpoint c;
-    struct safetensors_facts files[STATE_FILE_COUNT];
     iter_path(c.path, run_dir, iter);
-    TRY(state_read(c.path, a, &c.state, files));
+    TRY(read_folder(&c, whole, a));
     if (c.state.iter != iter)
         return fail(ST_FORMAT, "%s holds iteration %lld", c.path, (long long)c.state.iter);
-    for (int i = 0; whole && i < STATE_FILE_COUNT; i++) TRY(verify_file(c.path, i, &files[i], a));
+    *ret = c;
+    return ST_OK;
+}
+
+enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret)
+{
+    struct checkpoint c;
+    if (strlen(path) >= sizeof c.path) return fail(ST_USAGE, "%s: the path is too long", path);
+    strcpy(c.path, path);
+    TRY(read_folder(&c, true, a));
     *ret = c;
     return ST_OK;
 }

@@ -46,6 +46,8 @@ enum status checkpoint_save(const char *run_dir, const struct checkpoint_tensor 
 bool checkpoint_find_last(const char *run_dir, struct arena *a, struct checkpoint *ret);
 /* The same for the one with the lowest validation loss. */
 bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoint *ret);
+/* The one in the folder `path`, compared as well: what is broken is ST_FORMAT or ST_IO. */
+enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);
 /* True if there is any, whole or not: the run directory is not a fresh one. */
 bool checkpoint_exists(const char *run_dir);
 

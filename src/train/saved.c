@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "train/learner.h"
-#include "train/state_file.h"
 #include "train/weights.h"
 
 #include <string.h>
@@ -54,15 +53,6 @@ static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
                 dir, best ? "evaluated " : "", dir);
 }
 
-static enum status take_checkpoint(struct saved *s, const char *path, struct arena *a)
-{
-    struct safetensors_facts files[STATE_FILE_COUNT];
-    if (strlen(path) >= sizeof s->checkpoint.path)
-        return fail(ST_USAGE, "%s: the path is too long", path);
-    strcpy(s->checkpoint.path, path);
-    return state_read(path, a, &s->checkpoint.state, files);
-}
-
 enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a)
 {
     bool is_checkpoint = file_exists(arena_printf(a, "%s/state.json", path));
@@ -79,7 +69,7 @@ enum status saved_open(struct saved *s, const char *path, bool best, struct aren
     config_init(&s->config);
     TRY(config_read(&s->config, config, a));
     TRY(vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a));
-    return is_checkpoint ? take_checkpoint(s, path, a) : find_checkpoint(s, best, a);
+    return is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, best, a);
 }
 
 enum status saved_override(struct saved *s, int words, char *const *word, struct arena *a)

@@ -24,6 +24,14 @@ logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' $run/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval says $(cat eval.json), the log $logged"
 expect 0 'val loss' "$STROBE" eval $run/ckpt/000300 --eval_iters=3
 
+# --- a checkpoint with one flipped bit is refused, by its name and through its run
+cp -r $run runs/flipped
+model=runs/flipped/ckpt/000300/model.safetensors
+printf '\377' | dd of=$model bs=1 seek=$(($(wc -c <$model) / 2)) conv=notrunc 2>/dev/null
+cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte was so before"
+expect 1 'model.safetensors is damaged' "$STROBE" eval runs/flipped/ckpt/000300
+expect 0 'checkpoint 300 is not used' "$STROBE" eval runs/flipped
+
 # --- sample: the same with and without the cache, from the run and from its checkpoint, elsewhere too
 "$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' >with
 "$STROBE" sample --num_samples=2 --max_new_tokens=80 --start='a' $run/ckpt/000300 --cache=false >without
