@@ -10,16 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status check_vocabulary(const struct saved *s, const struct dataset *d)
-{
-    bool same = s->vocabulary.size == d->vocabulary.size;
-    for (int i = 0; same && i < s->vocabulary.size; i++)
-        same = !strcmp(s->vocabulary.text[i], d->vocabulary.text[i]);
-    if (same) return ST_OK;
-    return fail(ST_USAGE, "the data set %s has other tokens than the one that %s was trained on",
-                d->name, s->run_dir);
-}
-
 static void print_text(const struct saved *s, const double *loss)
 {
     const struct config *c = &s->config;
@@ -52,7 +42,7 @@ static enum status eval(const struct saved *s, bool json, struct arena *a)
     double loss[SPLIT_COUNT];
     enum status st;
     TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
-    TRY_OUT(st, check_vocabulary(s, &d));
+    TRY_OUT(st, saved_check_vocabulary(&s->vocabulary, &d, s->run_dir));
     TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
     TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
     TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, loss));

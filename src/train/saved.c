@@ -43,6 +43,20 @@ enum status saved_check_keys(const struct config *before, const struct config *n
     return d.st;
 }
 
+enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct dataset *d,
+                                   const char *run_dir)
+{
+    bool same = of_run->size == d->vocabulary.size;
+    for (int i = 0; same && i < of_run->size; i++)
+        same = !strcmp(of_run->text[i], d->vocabulary.text[i]);
+    if (same) return ST_OK;
+    return fail(
+        ST_USAGE,
+        "the data set %s has other tokens than the run in %s: make it again from the text of "
+        "that run, or train another run",
+        d->name, run_dir);
+}
+
 static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
 {
     const char *dir = s->run_dir;

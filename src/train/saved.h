@@ -3,7 +3,7 @@
 #define TRAIN_SAVED_H
 
 #include "config/config.h"
-#include "data/vocabulary.h"
+#include "data/dataset.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
 
@@ -24,6 +24,9 @@ enum status saved_override(struct saved *s, int words, char *const *word, struct
 enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
+/* ST_USAGE if the data set's tokens mean something else than those of the run. */
+enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct dataset *d,
+                                   const char *run_dir);
 /* ST_USAGE if a key differs that makes the model what it is, or (`training`) the training. */
 enum status saved_check_keys(const struct config *before, const struct config *now, bool training,
                              const char *run_dir);

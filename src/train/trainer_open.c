@@ -73,6 +73,17 @@ static enum status load_last(struct trainer *t)
     return ST_OK;
 }
 
+/* Where the data set was made anew from another text, the weights would read it wrongly. */
+static enum status check_same_tokens(const struct trainer *t)
+{
+    const char *dir = t->config->train.out_dir;
+    const char *path = arena_printf(t->arena, "%s/vocabulary.json", dir);
+    struct vocabulary before;
+    if (!file_exists(path)) return ST_OK;
+    TRY(vocabulary_read(&before, path, t->arena));
+    return saved_check_vocabulary(&before, &t->learner.dataset, dir);
+}
+
 /* With the names of the tokens beside it, a run can write text where its data set is not. */
 static enum status keep_vocabulary(const struct config *c, struct arena *a)
 {
@@ -104,6 +115,7 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     t->tensors = weights_tensors(&l->engine, t->arena);
     TRY(file_make_dirs(dir));
     if (c->train.init_from == INIT_RESUME) {
+        TRY(check_same_tokens(t));
         TRY(load_last(t));
         TRY(rundir_reopen(dir));
     } else {

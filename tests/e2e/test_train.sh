@@ -62,6 +62,13 @@ expect 2 'the character "Z"' "$STROBE" sample $run --start=Z
 expect 2 'two runs' "$STROBE" sample $run $run
 [ -e runs/none ] && fail "what was refused left a directory"
 
+# --- the same name, other characters: as many, so that the shapes fit
+tr a z <text >other_text
+"$STROBE" data tiny --data_dir=other_data --from other_text >/dev/null
+expect 2 'other tokens' "$STROBE" eval $run --data_dir=other_data
+expect 2 'other tokens' "$STROBE" train $run --init_from=resume --data_dir=other_data
+grep -q '"z"' $run/vocabulary.json && fail "what was refused changed the run"
+
 # --- replaced, when asked
 expect 0 '2 iterations' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 --overwrite
 [ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 2 ] || fail "the older log was not replaced"
