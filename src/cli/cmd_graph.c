@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const phase_names[PHASE_COUNT] = {"forward", "backward", "update"};
-
 /* "61 nodes: 12 STORE, 10 MATMUL, ...": most frequent first. */
 static void print_counts(const struct graph *g, struct str *s)
 {
@@ -43,9 +41,8 @@ static json_t *node_json(const struct graph *g, int id)
     for (int i = 0; i < n->n_in; i++) json_array_append_new(in, json_integer(n->in[i].i));
     for (int i = 0; i < n->n_out; i++) json_array_append_new(out, value_json(g, n->out[i]));
     return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:f, s:f}", "node", id, "op",
-                     op_def(n->op)->name, "phase", phase_names[n->phase], "layer", n->layer,
-                     "scope", n->scope, "in", in, "out", out, "flops", cost.flops, "bytes",
-                     cost.bytes);
+                     op_def(n->op)->name, "phase", phase_name(n->phase), "layer", n->layer, "scope",
+                     n->scope, "in", in, "out", out, "flops", cost.flops, "bytes", cost.bytes);
 }
 
 static void print_json(const struct graph *g, const char *kind, struct str *s)

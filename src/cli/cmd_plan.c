@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const phase_names[PHASE_COUNT] = {"forward", "backward", "update"};
-
 /* How often a step runs the plan. */
 static int64_t runs_of(const struct config *c, enum graph_kind kind)
 {
@@ -38,7 +36,7 @@ static json_t *step_json(const struct plan *p, int id)
     char type[TYPE_TEXT];
     return json_pack("{s:i, s:s, s:s, s:s, s:i, s:s, s:s, s:f, s:f, s:I}", "step", id, "op",
                      op_def(n->op)->name, "kernel", step->kernel->variant, "phase",
-                     phase_names[n->phase], "layer", n->layer, "scope", n->scope, "type",
+                     phase_name(n->phase), "layer", n->layer, "scope", n->scope, "type",
                      type_text(type, &step->call.out_type[0]), "flops", step->cost.flops, "bytes",
                      step->cost.bytes, "scratch", (json_int_t)step->scratch_bytes);
 }

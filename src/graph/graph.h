@@ -13,6 +13,8 @@
 struct str;
 
 enum phase { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE, PHASE_COUNT };
+/* "forward", "backward", "update" */
+const char *phase_name(enum phase phase);
 
 struct node {
     enum op op;

@@ -8,6 +8,11 @@ static const char *const storage_names[STORAGE_COUNT] = {
     [STORAGE_ARENA] = "arena",
 };
 
+const char *phase_name(enum phase phase)
+{
+    return phase_names[phase];
+}
+
 static void print_attr(const struct node *n, struct str *s)
 {
     const union attr *a = &n->attr;
@@ -67,7 +72,7 @@ void graph_print(const struct graph *g, struct str *s)
         char type[TYPE_TEXT];
         if (n->phase != phase) {
             phase = n->phase;
-            str_printf(s, "# %s\n", phase_names[phase]);
+            str_printf(s, "# %s\n", phase_name(phase));
         }
         str_printf(s, "%4d  ", id);
         for (int i = 0; i < n->n_out; i++) str_printf(s, "%s%%%d", i ? " " : "", n->out[i].i);

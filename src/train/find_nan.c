@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static const char *const phase_names[PHASE_COUNT] = {"forward", "backward", "update"};
-
 /* The first bad element of a chunk; `n` if there is none. */
 static int64_t first_bad_f32(const float *x, int64_t n)
 {
@@ -57,7 +55,7 @@ static enum status look_at(struct find_nan *f, const struct plan *p, const struc
         if (at == some) continue;
         char text[TYPE_TEXT];
         return fail(ST_NUMERIC, "element %lld of its output %s is NaN or infinite (%s pass)",
-                    (long long)(done + at), type_text(text, t), phase_names[n->phase]);
+                    (long long)(done + at), type_text(text, t), phase_name(n->phase));
     }
     return ST_OK;
 }
