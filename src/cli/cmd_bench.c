@@ -13,6 +13,8 @@
 static const int64_t VOCAB =
     65; /* random tokens stand for the text; the characters of tiny Shakespeare */
 
+enum { PAIRS_MOST = 1000000 };
+
 static void show(void *user, int done)
 {
     progress_show(user, done, "");
@@ -85,11 +87,9 @@ enum status cmd_bench(int argc, char **argv)
     struct config c;
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    if (argc < 1) return fail(ST_USAGE, "which configuration? strobe bench configs/NAME.conf");
-    if (warmup < 0 || steps < 1) return fail(ST_USAGE, "--warmup is 0 or more, --steps 1 or more");
-    config_init(&c);
-    TRY_OUT(st, config_read(&c, argv[0], &a));
-    for (int i = 1; i < argc; i++) TRY_OUT(st, config_set(&c, argv[i], &a));
+    if (warmup < 0 || warmup > PAIRS_MOST || steps < 1 || steps > PAIRS_MOST)
+        return fail(ST_USAGE, "--warmup is 0 to %d, --steps 1 to %d", PAIRS_MOST, PAIRS_MOST);
+    TRY_OUT(st, command_read_config(&c, argc, argv, true, &a));
     TRY_OUT(st, config_check(&c));
     threads_set(c.plan.threads);
     TRY_OUT(st, measure(&c, warmup, steps, json, &a));
