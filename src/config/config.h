@@ -26,6 +26,8 @@ struct config_model {
     int64_t pad_vocab; /* the vocabulary is rounded up to a multiple; 0: not at all */
 };
 
+enum { BATCH_SIZE_MOST = 65536 };
+
 struct config_data {
     const char *dataset;  /* a folder of data_dir */
     const char *data_dir; /* "data" */

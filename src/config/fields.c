@@ -58,7 +58,7 @@ const struct field fields[] = {
 
     TEXT("dataset",        data.dataset,         "shakespeare_char",          "a folder of data_dir"),
     TEXT("data_dir",       data.data_dir,        "data",                      "where data sets are kept"),
-    INT ("batch_size",     data.batch_size,      "12",       1, 65536,        "sequences of a micro-batch"),
+    INT ("batch_size",     data.batch_size,      "12",       1, BATCH_SIZE_MOST, "sequences of a micro-batch"),
 
     TEXT("out_dir",        train.out_dir,        "runs/out",                  "the run directory"),
     ENUM("init_from",      train.init_from,      "scratch",  enum init_from, inits, "start anew, or go on from the last checkpoint of out_dir"),

@@ -26,6 +26,7 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds, con
 {
     struct fit f = {*c, vocab, bytes, kinds, backend};
     int64_t most = INT32_MAX / c->model.block_size; /* what config_check lets through */
+    if (most > BATCH_SIZE_MOST) most = BATCH_SIZE_MOST;
     int64_t good = 0, bad = 1;
     bool fine = true;
     while (bad <= most) {

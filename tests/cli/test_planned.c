@@ -277,6 +277,8 @@ static void test_memory_fit(void **state)
     assert_true(total_at(batch + 1) > 1 << 28);
     assert_int_equal(strobe("memory", "--fit=0.001"), 0);
     says("not even batch_size = 1 fits into 0.001 GiB\n");
+    assert_int_equal(strobe("memory", "--fit=900000"), 0); /* no more than the key takes */
+    says("batch_size = 65536 is the largest");
     assert_int_equal(strobe("memory", "--fit=1e9"), 2);
     assert_int_equal(strobe("memory", "--fit=-1"), 2);
 }
