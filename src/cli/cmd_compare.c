@@ -161,7 +161,7 @@ static char **words_of(const struct comparing *c, const struct variant *v, struc
 /* Waits for a child. A terminal's Ctrl-C reaches it too; what came to this process alone is passed on. */
 static int wait_for(pid_t child)
 {
-    int status;
+    int status = 0;
     bool passed_on = false;
     while (waitpid(child, &status, WNOHANG) == 0) {
         if (interrupt_noted() == SIGTERM && !passed_on) {
@@ -191,8 +191,7 @@ static enum status run_variant(const struct comparing *c, const struct variant *
     int status = wait_for(child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ST_OK;
     if (interrupt_noted() || (WIFEXITED(status) && WEXITSTATUS(status) == 130))
-        return fail(ST_INTERRUPTED,
-                    "stopped at %s; the same command with --init_from=resume goes on", v->name);
+        return fail_stopped(v);
     if (WIFSIGNALED(status))
         return fail(ST_IO, "%s was ended by the signal %s", v->name, strsignal(WTERMSIG(status)));
     return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed, as is said above",
@@ -203,6 +202,7 @@ static enum status run_variants(const struct comparing *c, struct arena *a)
 {
     enum status st = ST_OK;
     interrupt_catch();
+    signal(SIGCHLD, SIG_DFL); /* a parent may have it ignored: then how a child ended is not told */
     for (int i = 0; i < c->variants && st == ST_OK; i++) {
         log_info("\n=== %d of %d: %s", i + 1, c->variants, c->variant[i].name);
         st = run_variant(c, &c->variant[i], a);
