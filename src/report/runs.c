@@ -209,9 +209,10 @@ static void derive_figures(struct run *r, struct arena *a)
         f->final_train_loss = r->eval[r->evals - 1].train_loss;
         f->final_val_loss = r->eval[r->evals - 1].val_loss;
     }
-    int64_t step_last = r->steps ? r->step[r->steps - 1].iter : 0;
-    int64_t eval_last = r->evals ? r->eval[r->evals - 1].iter : 0;
-    f->iters = step_last > eval_last ? step_last : eval_last;
+    /* A step's line counts the updates before it, an evaluation's those that were made. */
+    int64_t stepped = r->steps ? r->step[r->steps - 1].iter + 1 : 0;
+    int64_t evaluated = r->evals ? r->eval[r->evals - 1].iter : 0;
+    f->iters = stepped > evaluated ? stepped : evaluated;
 }
 
 static void prefer_summary(struct run_figures *f, json_t *summary)

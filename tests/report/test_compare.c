@@ -66,7 +66,7 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     struct str notes = {0};
     for (int i = 0; i < c.notes; i++) str_printf(&notes, "%s\n", c.note[i]);
     assert_non_null(strstr(str_text(&notes), "different processors"));
-    assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 1."));
+    assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 2."));
     assert_non_null(strstr(str_text(&notes), "not a number in 1 of its 1 logged steps"));
     assert_null(strstr(str_text(&notes), "b is not finished"));
     str_release(&notes);

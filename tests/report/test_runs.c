@@ -47,7 +47,7 @@ static void test_reads_everything(void **state)
                         "2.6.3");
     assert_string_equal(run_pair_find(r->environment, r->environments, "threads"), "4");
     assert_int_equal(r->steps, 10);
-    assert_int_equal(r->step[9].iter, 10);
+    assert_int_equal(r->step[9].iter, 9);
     near(r->step[9].loss, 3.0);
     near(r->step[9].grad_norm, 1.5);
     assert_int_equal(r->evals, 2);

@@ -44,7 +44,7 @@ char *fixture_run(struct fixture *f, const char *name, const char *flash, double
         str_printf(&log,
                    "{\"v\":1,\"kind\":\"step\",\"iter\":%d,\"loss\":%g,\"lr\":0.001,"
                    "\"grad_norm\":1.5,\"ms\":%g,\"tokens_per_s\":%g}\n",
-                   i, 4.0 - 0.1 * i, i < 3 ? 10 * ms : ms + (i % 2 ? 0.5 : -0.5), 1e6 / ms);
+                   i - 1, 4.0 - 0.1 * i, i < 3 ? 10 * ms : ms + (i % 2 ? 0.5 : -0.5), 1e6 / ms);
     str_printf(&log,
                "{\"v\":1,\"kind\":\"eval\",\"iter\":5,\"train_loss\":3.5,\"val_loss\":3.5}\n"
                "{\"v\":1,\"kind\":\"eval\",\"iter\":10,\"train_loss\":3.0,\"val_loss\":%g}\n",
