@@ -22,10 +22,10 @@ static enum status set_log_level(const char *name)
     return fail(ST_USAGE, "STROBE_LOG takes error, warning, info or debug, not %s", name);
 }
 
-/* OpenMP's threads wait for each other by spinning, some ten milliseconds long; where another program
- * runs beside this one, a step then takes twenty times as long (measured on two cores). Spinning for
- * about 0.1 ms costs nothing where it is quiet. The library reads this before main, so the program
- * starts itself once more; whoever sets one of these variables decides. */
+/* OpenMP's threads wait for each other by spinning, some ten milliseconds long: beside another busy
+ * program a step then took 570 ms instead of 40 (two cores, configs/shakespeare_char_cpu.conf). About
+ * 0.1 ms bridges what balanced threads wait. The library reads this before main, so the program starts
+ * itself once more; whoever sets one of these variables decides. */
 static void spin_less(char **argv)
 {
     if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
