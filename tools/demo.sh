@@ -14,7 +14,7 @@ say "dependencies"
 tools/install_deps.sh
 
 say "build"
-make
+make -j "$(nproc)"
 
 say "data"
 if [ -n "$from" ]; then
