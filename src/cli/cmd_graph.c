@@ -67,8 +67,12 @@ static enum status find_kind(const char *name, enum graph_kind *ret_kind)
             *ret_kind = (enum graph_kind)kind;
             return ST_OK;
         }
-    return fail(ST_USAGE, "there is no graph %s: micro, micro_more, update, eval, logits or decode",
-                name);
+    struct str known = {0};
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        str_printf(&known, "%s%s", kind ? ", " : "", graph_kind_name((enum graph_kind)kind));
+    enum status st = fail(ST_USAGE, "there is no graph %s; there are %s", name, str_text(&known));
+    str_release(&known);
+    return st;
 }
 
 enum status cmd_graph(int argc, char **argv)

@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/host.h"
+#include "base/str.h"
 #include "graph/build.h"
 #include "train/optim.h"
 
@@ -75,6 +76,16 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c, c
     return graph_status(g);
 }
 
+static enum status fail_unknown_pass(const char *name)
+{
+    struct str known = {0};
+    for (const struct pass *p = passes; p->name; p++) str_printf(&known, ", %s", p->name);
+    enum status st =
+        fail(ST_USAGE, "there is no pass %s; there are model%s", name, str_text(&known));
+    str_release(&known);
+    return st;
+}
+
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
                          const char *last, struct graph *ret_g, struct arena *a)
 {
@@ -85,8 +96,7 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
     TRY(forward_graph(kind, c, m, &g, &loss));
     TRY(graph_verify(&g));
     const struct pass *stop = last ? pass_find(last) : NULL;
-    if (last && !stop && strcmp(last, "model") != 0)
-        return fail(ST_USAGE, "there is no pass %s: model, expand, precision, fuse or dead", last);
+    if (last && !stop && strcmp(last, "model") != 0) return fail_unknown_pass(last);
     if (last && !stop) {
         *ret_g = g;
         return ST_OK;
