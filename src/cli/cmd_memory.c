@@ -134,12 +134,15 @@ static void print_json(const struct planned *p, struct str *s)
 }
 
 /* "batch_size = 97 is the largest that fits into 8 GiB" */
-static enum status print_fit(struct planned *p, double gib, struct str *s)
+static enum status print_fit(struct planned *p, double gib, bool json, struct str *s)
 {
     int64_t batch, bytes = (int64_t)(gib * (1 << 30));
     TRY(fit_batch(&p->config, p->vocab, planned_kinds(&p->config), p->engine.backend->name, bytes,
                   &batch));
-    if (batch)
+    if (json)
+        str_printf(s, "{\"v\":1,\"bytes\":%lld,\"batch_size\":%lld}\n", (long long)bytes,
+                   (long long)batch);
+    else if (batch)
         str_printf(s, "batch_size = %lld is the largest that fits into %g GiB\n", (long long)batch,
                    gib);
     else
@@ -172,7 +175,7 @@ enum status cmd_memory(int argc, char **argv)
     TRY(planned_read(&p, argc, argv, vocab));
     TRY_OUT(st, planned_train(&p, backend));
     if (fit > 0)
-        TRY_OUT(st, print_fit(&p, fit, &s));
+        TRY_OUT(st, print_fit(&p, fit, json, &s));
     else if (json)
         print_json(&p, &s);
     else

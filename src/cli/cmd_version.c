@@ -7,8 +7,17 @@
 
 enum status cmd_version(int argc, char **argv)
 {
-    TRY(opt_parse((struct opt[]){{0}}, &argc, argv, NULL));
+    bool json = false;
+    const struct opt options[] = {
+        {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
+        {0},
+    };
+    TRY(opt_parse(options, &argc, argv, NULL));
     if (argc) return fail(ST_USAGE, "version takes no words; found %s", argv[0]);
-    printf("strobe %s (%s, %s)\n", version_number, version_commit, version_mode);
+    if (json)
+        printf("{\"v\":1,\"version\":\"%s\",\"commit\":\"%s\",\"mode\":\"%s\"}\n", version_number,
+               version_commit, version_mode);
+    else
+        printf("strobe %s (%s, %s)\n", version_number, version_commit, version_mode);
     return ST_OK;
 }

@@ -275,6 +275,10 @@ static void test_memory_fit(void **state)
     assert_int_equal(sscanf(said, "batch_size = %lld is the largest", &batch), 1);
     assert_true(total_at(batch) <= 1 << 28);
     assert_true(total_at(batch + 1) > 1 << 28);
+    json_t *all = json_of("memory", "--fit=0.25");
+    assert_int_equal(number(all, "batch_size"), batch);
+    assert_int_equal(number(all, "bytes"), 1 << 28);
+    json_decref(all);
     assert_int_equal(strobe("memory", "--fit=0.001"), 0);
     says("not even batch_size = 1 fits into 0.001 GiB\n");
     assert_int_equal(strobe("memory", "--fit=900000"), 0); /* no more than the key takes */
