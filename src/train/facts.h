@@ -17,7 +17,7 @@ struct facts {
 
 /* Of an engine with the plans of training. */
 struct facts facts_of(const struct engine *e);
-/* A few lines for people, with the name and size of the data set. */
+/* A few lines for people. */
 void facts_print(const struct facts *f, struct str *s);
 /* plan.json; docs/FORMATS.md has it field by field. */
 void facts_print_json(const struct facts *f, struct str *s);
