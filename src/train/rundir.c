@@ -4,11 +4,13 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { MEMORY_ROWS = 20 }; /* of the memory map in plan.txt */
@@ -31,6 +33,22 @@ bool rundir_has_run(const char *dir)
     for (int i = 0; i < COUNT_OF(all_files); i++)
         if (path_of(dir, all_files[i], path) == ST_OK && file_exists(path)) return true;
     return false;
+}
+
+enum status rundir_lock(const char *dir, int *ret_fd)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return fail(ST_IO, "%s: %s", dir, strerror(errno));
+    /* Where the file system knows no locks, there is none. */
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        return fail(
+            ST_USAGE,
+            "another training is at work in %s: wait for its end, or choose another --out_dir",
+            dir);
+    }
+    *ret_fd = fd;
+    return ST_OK;
 }
 
 static enum status remove_files(const char *dir, const char *const *names, int n)

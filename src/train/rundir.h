@@ -20,6 +20,8 @@ struct run_summary {
 
 /* True if the directory holds a run, however little of one. */
 bool rundir_has_run(const char *dir);
+/* Keeps other trainings out of the directory until the descriptor is closed, if only by a kill. */
+enum status rundir_lock(const char *dir, int *ret_fd);
 /* Removes the files of a run, and nothing else. */
 enum status rundir_clear(const char *dir);
 /* Removes what only a run that ended has. */

@@ -30,6 +30,7 @@ struct trainer {
     struct evaluator evaluator;
     struct checkpoint_tensor *tensors;
     struct runlog log;
+    int lock; /* descriptor, see rundir_lock; -1: none */
     struct progress progress;
     const char *config_text;
     double *step_ms; /* of the updates that this program made, up to TRAINER_TIMED */

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say_change(void *user, const char *key, const char *before, const char *now)
 {
@@ -114,6 +115,7 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     t->facts = facts_of(&l->engine);
     t->tensors = weights_tensors(&l->engine, t->arena);
     TRY(file_make_dirs(dir));
+    TRY(rundir_lock(dir, &t->lock));
     if (c->train.init_from == INIT_RESUME) {
         TRY(check_same_tokens(t));
         TRY(load_last(t));
@@ -129,7 +131,7 @@ static enum status begin(struct trainer *t, const struct environment *environmen
 enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
                          struct arena *a)
 {
-    *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1};
+    *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1, .lock = -1};
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
     struct str text = {0};
@@ -148,5 +150,7 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
 void trainer_close(struct trainer *t)
 {
     if (t->log.fd >= 0) runlog_close(&t->log);
+    if (t->lock >= 0) close(t->lock);
+    t->lock = -1;
     learner_close(&t->learner);
 }

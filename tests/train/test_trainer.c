@@ -305,6 +305,24 @@ static void test_a_run_is_not_lost(void **state)
     arena_release(&a);
 }
 
+static void test_two_trainings_do_not_share_a_directory(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    struct arena a = {0};
+    struct trainer first, second;
+    struct trainer_options o = {.overwrite = true};
+    c.train.max_iters = 2;
+    assert_int_equal(trainer_open(&first, &c, &o, &a), ST_OK);
+    assert_int_equal(trainer_open(&second, &c, &o, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "another training is at work in"));
+    assert_int_equal(trainer_run(&first), ST_OK);
+    trainer_close(&first);
+    assert_int_equal(trainer_open(&second, &c, &o, &a), ST_OK);
+    trainer_close(&second);
+    arena_release(&a);
+}
+
 static bool struck;
 
 /* Ctrl-C while the last evaluation is under way. */
@@ -426,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_the_loop_makes_the_steps),
         cmocka_unit_test(test_the_run_directory),
         cmocka_unit_test(test_a_run_is_not_lost),
+        cmocka_unit_test(test_two_trainings_do_not_share_a_directory),
         cmocka_unit_test(test_an_interrupted_evaluation_is_made_up_for),
         cmocka_unit_test(test_nan_is_found),
         cmocka_unit_test(test_masks_are_numbers),
