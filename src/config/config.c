@@ -182,6 +182,9 @@ enum status config_check(const struct config *c)
     const struct config_model *m = &c->model;
     const struct config_train *t = &c->train;
     const struct config_plan *p = &c->plan;
+    if (!*t->out_dir || !*c->data.data_dir)
+        return fail(ST_USAGE, "%s is empty; name a folder, or leave the key out",
+                    *t->out_dir ? "data_dir" : "out_dir");
     if (m->n_embd % m->n_head)
         return fail(ST_USAGE, "n_embd = %lld is not divisible by n_head = %lld; change one of them",
                     (long long)m->n_embd, (long long)m->n_head);

@@ -17,12 +17,13 @@ static void *member_of(const struct config *c, const struct field *f)
 /* "0.0001", "6e-05": the shortest text that reads back as the same number. */
 static void print_real(struct str *s, double value)
 {
-    char text[32];
+    char text[32], shortest[32] = "";
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+        int n = snprintf(text, sizeof text, "%.*g", digits, value);
+        bool shorter = !*shortest || n < (int)strlen(shortest);
+        if (shorter && strtod(text, NULL) == value) strcpy(shortest, text);
     }
-    str_append(s, text);
+    str_append(s, shortest);
 }
 
 void field_print_range(const struct field *f, struct str *s)

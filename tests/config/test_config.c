@@ -213,6 +213,8 @@ static void test_check(void **state)
         {{"batch_size=65536", "block_size=262144"}, ST_USAGE, {"batch_size", "block_size"}},
         {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters", "lr_decay_iters"}},
         {{"learning_rate=1e-5", "min_lr=1e-4"}, ST_USAGE, {"min_lr", "learning_rate"}},
+        {{"out_dir="}, ST_USAGE, {"out_dir is empty"}},
+        {{"data_dir="}, ST_USAGE, {"data_dir is empty"}},
         {{"device=cuda"}, ST_UNSUPPORTED, {"device=cuda", "device=cpu"}},
         {{"dtype=tfloat32"}, ST_UNSUPPORTED, {"dtype=tfloat32", "dtype=float32"}},
         {{"dtype=bfloat16"}, ST_UNSUPPORTED, {"dtype=bfloat16", "dtype=float32"}},
