@@ -30,7 +30,6 @@ LDLIBS += $(if $(filter x86_64,$(shell uname -m)),-lmvec) -lm
 
 # Libraries: what is there is used. DESIGN: docs/ARCHITECTURE.md.
 has = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1)
-header = $(if $(wildcard $(addsuffix /$(1),/usr/include /usr/local/include)),1)
 pkg_cflags = $(shell pkg-config --cflags $(1))
 pkg_libs = $(shell pkg-config --libs $(1))
 REQUIRED := jansson libcrypto
@@ -38,7 +37,9 @@ MISSING := $(strip $(foreach p,$(REQUIRED),$(if $(call has,$(p)),,$(p))))
 DEPS := $(if $(MISSING),,$(REQUIRED)) $(if $(call has,libcurl),libcurl)
 CFLAGS += $(call pkg_cflags,$(DEPS)) $(if $(call has,libcurl),-DHAVE_CURL)
 LDLIBS += $(call pkg_libs,$(DEPS))
-ifeq ($(call header,oneapi/dnnl/dnnl.h),1)
+# Version 2 of oneDNN; version 3 has another C interface, and products fall back to our own.
+ifneq ($(shell grep -s 'DNNL_VERSION_MAJOR 2' /usr/include/oneapi/dnnl/dnnl_version.h \
+         /usr/local/include/oneapi/dnnl/dnnl_version.h /usr/include/dnnl_version.h),)
 CFLAGS += -DHAVE_DNNL
 LDLIBS += -ldnnl
 endif

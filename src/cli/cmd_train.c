@@ -56,8 +56,11 @@ static void print_after(const struct trainer *t)
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
-    printf("\ntrain loss %.4f, val loss %.4f; the best was %.4f after %lld iterations\n",
-           r->final_train_loss, r->final_val_loss, r->best_val_loss, (long long)r->best_iter);
+    printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
+    if (r->best_iter > 0)
+        printf("; the best was %.4f after %lld iterations", r->best_val_loss,
+               (long long)r->best_iter);
+    printf("\n");
 }
 
 static void print_json(const struct trainer *t)
@@ -95,6 +98,20 @@ static void gather(struct environment *e, struct arena *a)
     e->threads = (int)threads_count();
 }
 
+static enum status say_finished(const struct config *c, bool json, struct arena *a)
+{
+    const char *dir = c->train.out_dir;
+    char *summary;
+    int64_t bytes;
+    log_info("%s has made its %lld iterations already: `strobe report %s` shows it, a larger "
+             "--max_iters goes on",
+             dir, (long long)c->train.max_iters, dir);
+    if (!json) return ST_OK;
+    TRY(file_read(arena_printf(a, "%s/summary.json", dir), a, &summary, &bytes));
+    fputs(summary, stdout);
+    return ST_OK;
+}
+
 static enum status train(const struct config *c, bool overwrite, bool json, struct arena *a)
 {
     struct environment environment;
@@ -103,6 +120,10 @@ static enum status train(const struct config *c, bool overwrite, bool json, stru
     gather(&environment, a);
     struct trainer_options o = {overwrite, &environment};
     TRY(trainer_open(&t, c, &o, a));
+    if (t.finished) {
+        trainer_close(&t);
+        return say_finished(c, json, a);
+    }
     print_before(&t);
     enum status st = trainer_run(&t);
     if (st == ST_OK) {

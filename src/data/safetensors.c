@@ -34,11 +34,6 @@ const char *safetensors_type_name(enum safetensors_type type)
     return types[type].name;
 }
 
-int safetensors_type_bytes(enum safetensors_type type)
-{
-    return types[type].bytes;
-}
-
 const char *safetensors_shape(const struct safetensor *t, char buffer[128])
 {
     int n = snprintf(buffer, 128, "(");

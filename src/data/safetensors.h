@@ -45,7 +45,6 @@ struct safetensors {
 
 /* "F32" */
 const char *safetensors_type_name(enum safetensors_type type);
-int safetensors_type_bytes(enum safetensors_type type);
 
 /* Maps a file; tensors point into the map until safetensors_close, names live in the arena. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a);

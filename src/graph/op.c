@@ -100,6 +100,11 @@ int64_t type_elements(const struct type *t)
     return n;
 }
 
+int64_t range_elements(const struct type *t)
+{
+    return (type_elements(t) + RANGE_ALIGNMENT - 1) / RANGE_ALIGNMENT * RANGE_ALIGNMENT;
+}
+
 int64_t type_bytes(const struct type *t)
 {
     return type_elements(t) * dtype_size(t->dtype);

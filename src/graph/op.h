@@ -170,6 +170,7 @@ struct type type_4d(enum dtype dtype, int64_t a, int64_t b, int64_t c, int64_t d
 bool type_same(const struct type *a, const struct type *b);
 bool type_same_shape(const struct type *a, const struct type *b);
 int64_t type_elements(const struct type *t);
+int64_t range_elements(const struct type *t); /* what a leaf takes of its range, padding included */
 int64_t type_bytes(const struct type *t);
 int64_t type_columns(const struct type *t); /* the last dimension */
 int64_t type_rows(const struct type *t);    /* all others */

@@ -161,11 +161,6 @@ static void layer(struct table *t, const char *name, struct type type, double st
                   0);
 }
 
-static int64_t padded(int64_t n)
-{
-    return (n + RANGE_ALIGNMENT - 1) / RANGE_ALIGNMENT * RANGE_ALIGNMENT;
-}
-
 static void lay_out(struct gpt *m)
 {
     m->elements = 0;
@@ -174,7 +169,7 @@ static void lay_out(struct gpt *m)
             struct parameter *p = &m->parameter[i];
             if (p->decay != (bool)decay) continue;
             p->offset = m->elements;
-            m->elements += padded(type_elements(&p->type));
+            m->elements += range_elements(&p->type);
         }
 }
 
@@ -228,9 +223,4 @@ void gpt_draw(const struct gpt *m, float *weights)
             weights[p->offset + k] = (float)(p->mean + p->std * z);
         }
     }
-}
-
-int64_t gpt_cache_elements(const struct gpt *m, int64_t B)
-{
-    return 2 * B * m->config.block_size * m->config.n_embd;
 }

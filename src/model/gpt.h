@@ -46,7 +46,5 @@ value gpt_logits(const struct gpt *m, struct graph *g, int64_t B, int64_t T, enu
 value gpt_loss(const struct gpt *m, struct graph *g, int64_t B, int64_t T, enum gpt_mode mode);
 /* Draws initial values: normal, 0.02; residual projections 0.02 / sqrt(2 L); norms 1; biases 0. */
 void gpt_draw(const struct gpt *m, float *weights);
-/* Elements of the cache of one layer and sequence batch: (2,B,block_size,C) each. */
-int64_t gpt_cache_elements(const struct gpt *m, int64_t B);
 
 #endif

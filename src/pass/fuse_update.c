@@ -11,15 +11,10 @@ struct range {
     int leaves;
 };
 
-static int64_t padded(int64_t n)
-{
-    return (n + RANGE_ALIGNMENT - 1) / RANGE_ALIGNMENT * RANGE_ALIGNMENT;
-}
-
 static void range_add(struct range *r, const struct graph *g, const struct node *leaf)
 {
     int64_t first = leaf->attr.leaf.offset;
-    int64_t last = first + padded(type_elements(graph_type(g, leaf->out[0])));
+    int64_t last = first + range_elements(graph_type(g, leaf->out[0]));
     if (!r->leaves || first < r->first) r->first = first;
     if (!r->leaves || last > r->last) r->last = last;
     r->covered += last - first;

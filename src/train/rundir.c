@@ -70,6 +70,16 @@ enum status rundir_clear(const char *dir)
     return remove_files(dir, all_files, COUNT_OF(all_files));
 }
 
+bool rundir_is_complete(const char *dir)
+{
+    char path[1024];
+    if (path_of(dir, "summary.json", path) != ST_OK) return false;
+    json_t *summary = json_load_file(path, 0, NULL);
+    bool complete = json_is_true(json_object_get(summary, "complete"));
+    json_decref(summary);
+    return complete;
+}
+
 enum status rundir_reopen(const char *dir)
 {
     return remove_files(dir, last_files, COUNT_OF(last_files));

@@ -22,6 +22,8 @@ struct run_summary {
 bool rundir_has_run(const char *dir);
 /* Keeps other trainings out of the directory until the descriptor is closed, if only by a kill. */
 enum status rundir_lock(const char *dir, int *ret_fd);
+/* True if its summary says that all iterations were made. */
+bool rundir_is_complete(const char *dir);
 /* Removes the files of a run, and nothing else. */
 enum status rundir_clear(const char *dir);
 /* Removes what only a run that ended has. */

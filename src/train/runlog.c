@@ -76,6 +76,12 @@ void runlog_close(struct runlog *l)
     l->fd = -1;
 }
 
+enum status runlog_sync(const struct runlog *l)
+{
+    if (fdatasync(l->fd) != 0) return fail(ST_IO, "%s: %s", l->path, strerror(errno));
+    return ST_OK;
+}
+
 static enum status append(const struct runlog *l, const char *line, int n)
 {
     BUG_IF(n < 0 || n >= LINE_BYTES, "a line of %d bytes", n);

@@ -29,6 +29,8 @@ struct runlog_eval {
 enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct runlog_step *s);
 enum status runlog_eval(struct runlog *l, const struct runlog_eval *e);
+/* What was written survives a loss of power. */
+enum status runlog_sync(const struct runlog *l);
 void runlog_close(struct runlog *l);
 
 #endif

@@ -33,6 +33,7 @@ static enum status save(struct trainer *t)
         .eval_batches = t->iter * c->eval_iters,
         .config = t->config_text,
     };
+    TRY(runlog_sync(&t->log)); /* a checkpoint never stands beside a shorter log */
     TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.model.parameters, &state));
     t->saved = t->iter;
     return ST_OK;
@@ -43,7 +44,7 @@ static enum status evaluate(struct trainer *t)
     double loss[SPLIT_COUNT];
     struct run_summary *s = &t->summary;
     TRY(evaluator_run(&t->evaluator, t->iter, loss));
-    bool best = !(loss[SPLIT_VAL] >= s->best_val_loss);
+    bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
     if (best) {
         s->best_val_loss = loss[SPLIT_VAL];
         s->best_iter = t->iter;
@@ -52,7 +53,7 @@ static enum status evaluate(struct trainer *t)
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];
     log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
-             loss[SPLIT_VAL], best && t->iter > 0 ? ", the best yet" : "");
+             loss[SPLIT_VAL], best ? ", the best yet" : "");
     struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
     TRY(runlog_eval(&t->log, &line));
     return t->iter > 0 ? save(t) : ST_OK;
@@ -153,21 +154,27 @@ static enum status write_samples(struct trainer *t)
     return st;
 }
 
+/* A failure that has words already keeps them. */
+static enum status write_summary(const struct trainer *t, enum status st)
+{
+    const char *dir = t->config->train.out_dir;
+    if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
+    char words[2048];
+    snprintf(words, sizeof words, "%s", fail_message());
+    if (rundir_write_summary(dir, &t->summary) != ST_OK) log_warning("%s", fail_message());
+    return fail(st, "%s", words);
+}
+
 enum status trainer_run(struct trainer *t)
 {
     t->start_ns = clock_ns();
     interrupt_catch();
     enum status st = loop(t);
-    interrupt_release();
     progress_end(&t->progress);
     summarize(t);
     t->summary.complete = st == ST_OK;
     if (st == ST_OK) st = write_samples(t);
-    /* A failure that has words already keeps them. */
-    if (st == ST_OK) return rundir_write_summary(t->config->train.out_dir, &t->summary);
-    char words[2048];
-    snprintf(words, sizeof words, "%s", fail_message());
-    if (rundir_write_summary(t->config->train.out_dir, &t->summary) != ST_OK)
-        log_warning("%s", fail_message());
-    return fail(st, "%s", words);
+    st = write_summary(t, st);
+    interrupt_release();
+    return st;
 }

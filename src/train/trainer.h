@@ -25,6 +25,7 @@ struct trainer {
     struct run_summary summary;
     int64_t iter;  /* updates made */
     int64_t begun; /* updates that this program found done */
+    bool finished; /* the run was complete when it was opened: there is nothing to do */
     /* private to trainer.c */
     struct arena *arena;
     struct evaluator evaluator;

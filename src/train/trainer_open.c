@@ -119,6 +119,8 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     if (c->train.init_from == INIT_RESUME) {
         TRY(check_same_tokens(t));
         TRY(load_last(t));
+        t->finished = t->begun == c->train.max_iters && rundir_is_complete(dir);
+        if (t->finished) return ST_OK; /* nothing of it is touched */
         TRY(rundir_reopen(dir));
     } else {
         TRY(rundir_clear(dir));

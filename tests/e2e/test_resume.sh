@@ -7,10 +7,20 @@ kills=10 rounds=20
 sed -i 's|^eval_interval.*|eval_interval = 50|' tiny.conf
 seed=${SEED:-$$}
 
+# the checkpoints that are there, and which of them each holds for the best
+kept() {
+    for state in "$1"/ckpt/*/state.json; do
+        echo "${state#"$1"}" $(grep -o '"best_[a-z_]*": *[-0-9.e]*' "$state")
+    done
+}
+
 same() {
     for file in ckpt/000300/model.safetensors ckpt/000300/optimizer.safetensors samples.txt; do
         cmp "straight/$file" "$1/$file" || fail "$2: $file differs (SEED=$seed)"
     done
+    kept straight >want
+    kept "$1" >got
+    cmp want got || fail "$2: other checkpoints are kept, or another is the best (SEED=$seed)"
     timeless straight >want
     timeless "$1" >got
     cmp want got || fail "$2: the log differs (SEED=$seed)"
