@@ -1,7 +1,6 @@
 /* graph, plan and memory from outside: what they print without a data set, without running anything. */
+#include "../support/program.h"
 #include "../support/workdir.h"
-#include "base/arena.h"
-#include "base/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,42 +16,10 @@
 
 static const char CONFIG[] = "configs/shakespeare_char_cpu.conf --data_dir=/nowhere";
 
-static struct arena arena;
-static const char *said, *failed; /* stdout and stderr of the last strobe() */
-
-static int setup(void **state)
-{
-    (void)state;
-    workdir_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    workdir_close();
-    arena_release(&arena);
-    return 0;
-}
-
-static const char *text_of(const char *path)
-{
-    char *text;
-    int64_t size;
-    if (file_read(path, &arena, &text, &size) != ST_OK) fail_msg("%s", fail_message());
-    return text;
-}
-
 /* `strobe COMMAND CONFIG MORE`; returns the exit code. */
 static int strobe(const char *command, const char *more)
 {
-    const char *program = getenv("STROBE"); /* set by tools/run_tests.sh */
-    const char *out = workdir_path("out"), *err = workdir_path("err");
-    int status = system(arena_printf(&arena, "%s %s %s %s >%s 2>%s", program ? program : "./strobe",
-                                     command, CONFIG, more, out, err));
-    said = text_of(out);
-    failed = text_of(err);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return program_run("", arena_printf(&arena, "%s %s %s", command, CONFIG, more));
 }
 
 static void says(const char *words)
@@ -296,7 +263,7 @@ static void test_a_configuration_is_needed(void **state)
         int status = system(arena_printf(&arena, "%s %s 2>%s", program ? program : "./strobe",
                                          commands[i], workdir_path("err")));
         assert_int_equal(WEXITSTATUS(status), 2);
-        assert_non_null(strstr(text_of(workdir_path("err")), "which configuration?"));
+        assert_non_null(strstr(program_text(workdir_path("err")), "which configuration?"));
     }
 }
 
@@ -315,5 +282,5 @@ int main(void)
         cmocka_unit_test(test_memory_fit),
         cmocka_unit_test(test_a_configuration_is_needed),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

@@ -1,8 +1,8 @@
 /* The program as its users meet it: words in, text and an exit code out. */
 #include "cli/command.h"
 
+#include "../support/program.h"
 #include "../support/workdir.h"
-#include "base/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,47 +16,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static struct arena arena;
-static const char *said, *failed; /* stdout and stderr of the last strobe() */
-
-static int setup(void **state)
-{
-    (void)state;
-    workdir_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    workdir_close();
-    arena_release(&arena);
-    return 0;
-}
-
-static const char *text_of(const char *path)
-{
-    char *text;
-    int64_t size;
-    if (file_read(path, &arena, &text, &size) != ST_OK) fail_msg("%s", fail_message());
-    return text;
-}
-
-/* Runs the program with words as a shell would read them; `environment` stands in front. */
-static int strobe_with(const char *environment, const char *words)
-{
-    const char *program = getenv("STROBE"); /* set by tools/run_tests.sh */
-    const char *out = workdir_path("out"), *err = workdir_path("err");
-    int status = system(arena_printf(&arena, "%s %s %s >%s 2>%s", environment,
-                                     program ? program : "./strobe", words, out, err));
-    said = text_of(out);
-    failed = text_of(err);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static int strobe(const char *words)
 {
-    return strobe_with("", words);
+    return program_run("", words);
 }
 
 static void assert_fails(const char *words, int code, const char *sentence)
@@ -130,10 +92,10 @@ static void test_unknown_words(void **state)
 static void test_log_level(void **state)
 {
     (void)state;
-    assert_int_equal(strobe_with("STROBE_LOG=loud", "version"), 2);
+    assert_int_equal(program_run("STROBE_LOG=loud", "version"), 2);
     assert_string_equal(failed,
                         "strobe: STROBE_LOG takes error, warning, info or debug, not loud\n");
-    assert_int_equal(strobe_with("STROBE_LOG=debug", "config --n_laier=3"), 2);
+    assert_int_equal(program_run("STROBE_LOG=debug", "config --n_laier=3"), 2);
     assert_non_null(strstr(failed, "the nearest is n_layer\ndebug: via cli/"));
 }
 
@@ -208,21 +170,24 @@ static void test_lost_output_is_a_failure(void **state)
     int status = system(arena_printf(&arena, "%s info >/dev/full 2>%s",
                                      program ? program : "./strobe", workdir_path("err")));
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_string_equal(text_of(workdir_path("err")), "strobe: the results could not be written\n");
+    assert_string_equal(program_text(workdir_path("err")), "strobe: the results could not be written\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_welcome, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_help_of_every_command, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unknown_words, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_log_level, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_version, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_info, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_config_round_trip, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_reference_has_every_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_output_is_a_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_welcome, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_help_of_every_command, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_words, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_log_level, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_version, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_info, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_config_round_trip, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_reference_has_every_key, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_lost_output_is_a_failure, program_setup,
+                                        program_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
