@@ -3,6 +3,7 @@
 
 #include "../support/program.h"
 #include "../support/workdir.h"
+#include "base/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,7 +171,8 @@ static void test_lost_output_is_a_failure(void **state)
     int status = system(arena_printf(&arena, "%s info >/dev/full 2>%s",
                                      program ? program : "./strobe", workdir_path("err")));
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_string_equal(program_text(workdir_path("err")), "strobe: the results could not be written\n");
+    assert_string_equal(program_text(workdir_path("err")),
+                        "strobe: the results could not be written\n");
 }
 
 int main(void)
