@@ -61,7 +61,8 @@ int main(int argc, char **argv)
     spin_less(argv);
     enum status st = run(argc, argv);
     /* What a full disk or a closed pipe swallowed is a failure, too. */
-    if (fflush(stdout) != 0 && st == ST_OK) st = fail(ST_IO, "the results could not be written");
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (lost && st == ST_OK) st = fail(ST_IO, "the results could not be written");
     if (st == ST_OK) return 0;
     fprintf(stderr, "strobe: %s\n", fail_message());
     if (*fail_trail()) log_debug("%s", fail_trail());

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 int64_t host_anonymous_bytes(void)
 {
@@ -13,6 +14,22 @@ int64_t host_anonymous_bytes(void)
         if (sscanf(line, "RssAnon: %lld kB", &kib) != 1) kib = -1;
     fclose(f);
     return kib < 0 ? -1 : kib * 1024;
+}
+
+struct host_work host_work_now(void)
+{
+    struct rusage own;
+    getrusage(RUSAGE_SELF, &own);
+    struct host_work w = {-1, (double)own.ru_utime.tv_sec + (double)own.ru_stime.tv_sec +
+                                  1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec)};
+    unsigned long long user, nice, system, idle, wait, irq, soft, steal;
+    FILE *f = fopen("/proc/stat", "r");
+    if (!f) return w;
+    if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
+               &wait, &irq, &soft, &steal) == 8)
+        w.all = (double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK);
+    fclose(f);
+    return w;
 }
 
 int64_t host_peak_bytes(void)

@@ -37,6 +37,8 @@ struct stats stats_of(const double *x, int n)
     s.min = sorted[0];
     s.max = sorted[n - 1];
     s.median = quantile(sorted, n, 0.5);
+    s.p25 = quantile(sorted, n, 0.25);
+    s.p75 = quantile(sorted, n, 0.75);
     s.p95 = quantile(sorted, n, 0.95);
     free(sorted);
     return s;

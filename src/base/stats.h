@@ -6,7 +6,8 @@
 
 struct stats {
     int n;
-    double mean, std, median, min, max, p95; /* std: of the sample, n - 1; p95: linear in between */
+    double mean, std, median, min, max, p25, p75,
+        p95; /* std: of the sample, n - 1; p95: linear in between */
 };
 
 /* All zero for n = 0. Does not change `x`. */

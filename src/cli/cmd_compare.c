@@ -139,7 +139,13 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
             return fail(ST_USAGE, "more than %d runs: vary fewer keys or values", VARIANTS_MOST);
     }
     for (; c->variants < variants; c->variants++) make_variant(c, c->variants, a);
-    for (int i = 0; i < variants; i++) TRY(check_variant(c, &c->variant[i], a));
+    for (int i = 0; i < variants; i++) {
+        for (int k = 0; k < i; k++)
+            if (strcmp(c->variant[i].name, c->variant[k].name) == 0)
+                return fail(ST_USAGE, "%s is asked for twice; give each value once",
+                            c->variant[i].name);
+        TRY(check_variant(c, &c->variant[i], a));
+    }
     return ST_OK;
 }
 

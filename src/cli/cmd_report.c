@@ -7,6 +7,7 @@
 #include "report/compare.h"
 #include "report/html.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,15 +63,56 @@ static void print_json(const struct comparison *c, struct arena *a, struct str *
     json_decref(object);
 }
 
-/* One run: in it. Several: beside the last. */
+/* The folder that holds a run; "." where the word has none. */
+static const char *parent_of(const char *dir, struct arena *a)
+{
+    char *parent = arena_strdup(a, dir);
+    for (size_t end = strlen(parent); end > 1 && parent[end - 1] == '/'; end--)
+        parent[end - 1] = '\0';
+    char *slash = strrchr(parent, '/');
+    if (!slash) return ".";
+    *slash = '\0';
+    return *parent ? parent : "/";
+}
+
+/* One run: in it. Several: in the folder that holds them all, else here. */
 static const char *page_path(char *const *dirs, int n, struct arena *a)
 {
-    char *last = arena_strdup(a, dirs[n - 1]);
-    for (size_t end = strlen(last); end > 1 && last[end - 1] == '/'; end--) last[end - 1] = '\0';
-    if (n == 1) return arena_printf(a, "%s/report.html", last);
-    char *slash = strrchr(last, '/');
-    if (!slash) return "report.html";
-    return arena_printf(a, "%.*s/report.html", (int)(slash - last), last);
+    if (n == 1) return arena_printf(a, "%s/report.html", dirs[0]);
+    const char *folder = parent_of(dirs[0], a);
+    for (int i = 1; i < n; i++)
+        if (strcmp(parent_of(dirs[i], a), folder) != 0) folder = ".";
+    return strcmp(folder, ".") == 0 ? "report.html" : arena_printf(a, "%s/report.html", folder);
+}
+
+static bool holds_run(const char *dir, struct arena *a)
+{
+    return file_exists(arena_printf(a, "%s/log.jsonl", dir));
+}
+
+struct words {
+    char **word;
+    int words, capacity;
+};
+
+static void add_word(struct words *w, char *word, struct arena *a)
+{
+    ARENA_GROW(a, w->word, w->words, w->capacity);
+    w->word[w->words++] = word;
+}
+
+/* A folder of runs, as compare makes it, stands for the runs in it, by name. */
+static void add_runs(struct words *w, char *dir, struct arena *a)
+{
+    struct dirent **entry;
+    int before = w->words, n = holds_run(dir, a) ? 0 : scandir(dir, &entry, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        char *inside = arena_printf(a, "%s/%s", dir, entry[i]->d_name);
+        if (entry[i]->d_name[0] != '.' && holds_run(inside, a)) add_word(w, inside, a);
+        free(entry[i]);
+    }
+    if (n > 0) free(entry);
+    if (w->words == before) add_word(w, dir, a); /* a run, or what the reader will refuse */
 }
 
 static enum status report(char *const *dirs, int n, const struct options *o, struct arena *a,
@@ -78,8 +120,10 @@ static enum status report(char *const *dirs, int n, const struct options *o, str
 {
     struct run *runs;
     struct comparison c;
-    TRY(runs_read(dirs, n, a, &runs));
-    compare_runs(runs, n, a, &c);
+    struct words all = {0};
+    for (int i = 0; i < n; i++) add_runs(&all, dirs[i], a);
+    TRY(runs_read(all.word, all.words, a, &runs));
+    compare_runs(runs, all.words, a, &c);
 
     if (o->csv) {
         table_print_csv(&c.table, s);
@@ -95,7 +139,7 @@ static enum status report(char *const *dirs, int n, const struct options *o, str
     fputs(str_text(s), stdout);
     fflush(stdout);
 
-    const char *path = o->html ? o->html : page_path(dirs, n, a);
+    const char *path = o->html ? o->html : page_path(all.word, all.words, a);
     TRY(html_write(&c, path, a));
     if (o->csv) log_info("table: %s", o->csv);
     log_info("page: %s (open it in a browser)", path);
@@ -106,7 +150,8 @@ enum status cmd_report(int argc, char **argv)
 {
     struct options o = {0};
     const struct opt table[] = {
-        {"html", OPT_TEXT, &o.html, "FILE", "write the page here, not to report.html"},
+        {"html", OPT_TEXT, &o.html, "FILE",
+         "write the page here; else RUN/report.html, or beside several runs"},
         {"csv", OPT_TEXT, &o.csv, "FILE", "write the table here as CSV too"},
         {"markdown", OPT_FLAG, &o.markdown, NULL, "print the table as Markdown"},
         {"json", OPT_FLAG, &o.json, NULL, "print the table as JSON"},

@@ -1,11 +1,13 @@
 #include "cli/command.h"
 
+#include "base/file.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "config/config.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* In the order in which people meet them. */
 /* clang-format off */
@@ -77,6 +79,21 @@ enum status command_run(const struct command *c, int argc, char **argv)
     return ST_OK;
 }
 
+/* Where the configuration is: as the word says, else where `make install` puts what comes with the
+ * program, PREFIX/share/strobe beside PREFIX/bin. */
+static const char *find_config(const char *path, struct arena *a)
+{
+    char self[4096];
+    if (file_exists(path)) return path;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (!slash) return path;
+    *slash = '\0';
+    const char *installed = arena_printf(a, "%s/../share/strobe/%s", self, path);
+    return file_exists(installed) ? installed : path;
+}
+
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a)
 {
@@ -89,7 +106,12 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     }
     if (!path && config_needed)
         return fail(ST_USAGE, "which configuration? For example configs/shakespeare_char_cpu.conf");
-    if (path) TRY(config_read(c, path, a));
+    const char *found = path ? find_config(path, a) : NULL;
+    if (found && !file_exists(found))
+        return fail(ST_IO,
+                    "there is no file %s; configs/shakespeare_char_cpu.conf comes with strobe",
+                    path);
+    if (found) TRY(config_read(c, found, a));
     for (int i = 0; i < argc; i++)
         if (argv[i] != path) TRY(config_set(c, argv[i], a));
     return ST_OK;

@@ -172,13 +172,16 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
     return shared;
 }
 
+enum { STEPS_FEW = 20 }; /* with fewer, nothing is said of speed */
+
 /* Two medians whose distance lies inside the spread of the steps are not told apart. */
 static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double ms0 = first->figures.ms_median, ms = r->figures.ms_median;
     double speed = r->figures.tokens_per_s / first->figures.tokens_per_s;
     if (!isfinite(speed) || speed <= 0) return NULL;
-    double spread = fmax(first->figures.ms_std, r->figures.ms_std);
+    if (first->figures.timed < STEPS_FEW || r->figures.timed < STEPS_FEW) return NULL;
+    double spread = fmax(first->figures.ms_spread, r->figures.ms_spread);
     if (first->plan.tokens_per_step == r->plan.tokens_per_step && fabs(ms - ms0) <= spread)
         return arena_printf(a, "as fast as %s within the spread of the steps", first->name);
     double factor = speed > 1 ? speed : 1 / speed;
@@ -236,6 +239,9 @@ static bool differs(const struct difference *list, int n, const char *key)
     return false;
 }
 
+static const double BUSY =
+    0.1; /* a machine that others use more than this is no place to measure */
+
 static void add_notes(struct comparison *c, struct arena *a)
 {
     int capacity = 0;
@@ -247,6 +253,12 @@ static void add_notes(struct comparison *c, struct arena *a)
             note(c, &capacity, a,
                  arena_printf(a, "%s is not finished: it ends at iteration %lld.", run->name,
                               (long long)run->figures.iters));
+        if (run->figures.others_busy > BUSY)
+            note(c, &capacity, a,
+                 arena_printf(a,
+                              "Other programs took %.0f %% of the processors while %s ran: do not "
+                              "trust its times.",
+                              run->figures.others_busy * 100, run->name));
         if (no_number)
             note(c, &capacity, a,
                  arena_printf(a, "The loss of %s is not a number in %d of its %d logged steps.",

@@ -190,6 +190,9 @@ static void derive_figures(struct run *r, struct arena *a)
         .seconds = r->steps ? 0 : none,
         .ms_median = ms.n ? ms.median : none,
         .ms_std = ms.n > 1 ? ms.std : none,
+        .ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : none,
+        .timed = ms.n,
+        .others_busy = none,
         .tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : none,
         .final_train_loss = none,
         .final_val_loss = none,
@@ -226,6 +229,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
     f->memory_peak =
         first_finite(lenient_number(summary, "peak_measured"), lenient_number(summary, "peak_rss"));
+    f->others_busy = lenient_number(summary, "others_busy");
     f->complete = json_is_true(json_object_get(summary, "complete"));
 }
 

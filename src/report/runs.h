@@ -35,6 +35,9 @@ struct run_plan {
 struct run_figures {
     int64_t iters;
     double seconds, ms_median, ms_std, tokens_per_s;
+    double ms_spread;   /* half the distance of the quartiles: outliers do not move it */
+    int timed;          /* steps that were measured, without the first ones */
+    double others_busy; /* share of the processors that other programs took meanwhile */
     double final_train_loss, final_val_loss, best_val_loss;
     double memory_planned, memory_peak;
     bool complete;

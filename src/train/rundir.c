@@ -137,15 +137,15 @@ static json_t *number(double x)
 
 void run_summary_print_json(const struct run_summary *s, struct str *out)
 {
-    json_t *object = json_pack("{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I}",
-                               "v", 1, "iters", (json_int_t)s->iters, "complete", s->complete,
-                               "seconds", number(s->seconds), "ms_median", number(s->ms_median),
-                               "ms_std", number(s->ms_std), "tokens_per_s", number(s->tokens_per_s),
-                               "final_train_loss", number(s->final_train_loss), "final_val_loss",
-                               number(s->final_val_loss), "best_val_loss", number(s->best_val_loss),
-                               "best_iter", (json_int_t)s->best_iter, "peak_measured",
-                               s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured),
-                               "peak_rss", (json_int_t)s->peak_rss);
+    json_t *object = json_pack(
+        "{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I}", "v", 1, "iters",
+        (json_int_t)s->iters, "complete", s->complete, "seconds", number(s->seconds), "ms_median",
+        number(s->ms_median), "ms_std", number(s->ms_std), "tokens_per_s", number(s->tokens_per_s),
+        "final_train_loss", number(s->final_train_loss), "final_val_loss",
+        number(s->final_val_loss), "best_val_loss", number(s->best_val_loss), "best_iter",
+        (json_int_t)s->best_iter, "others_busy", number(s->others_busy), "peak_measured",
+        s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured), "peak_rss",
+        (json_int_t)s->peak_rss);
     BUG_IF(!object, "the summary is no JSON");
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     str_printf(out, "%s\n", text);

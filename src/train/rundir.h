@@ -13,6 +13,7 @@ struct run_summary {
     double ms_median, ms_std, tokens_per_s; /* of a step, without the first ones */
     double final_train_loss, final_val_loss, best_val_loss;
     int64_t best_iter;
+    double others_busy;    /* share of the processors that other programs took; NAN: unknown */
     int64_t peak_measured; /* bytes that the plans' memory took, libraries' own included */
     int64_t peak_rss;      /* bytes of the whole process, its program and libraries included */
     bool complete;         /* max_iters were reached */

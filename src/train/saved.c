@@ -63,6 +63,8 @@ static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
     bool found = best ? checkpoint_find_best(dir, a, &s->checkpoint)
                       : checkpoint_find_last(dir, a, &s->checkpoint);
     if (found) return ST_OK;
+    if (!best && checkpoint_exists(dir))
+        return fail(ST_FORMAT, "no checkpoint in %s/ckpt is whole: train again (--overwrite)", dir);
     return fail(ST_IO, "%s has no %scheckpoint yet: go on with strobe train %s --init_from=resume",
                 dir, best ? "evaluated " : "", dir);
 }

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { WARM_UP = 5 }; /* steps that no median is taken of */
 
@@ -104,6 +105,15 @@ static enum status loop(struct trainer *t)
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
+static double others_busy(const struct trainer *t)
+{
+    struct host_work now = host_work_now();
+    double seconds = clock_ms(t->start_ns, clock_ns()) * 1e-3;
+    if (now.all < 0 || t->start_work.all < 0 || seconds <= 0) return NAN;
+    double others = now.all - t->start_work.all - (now.own - t->start_work.own);
+    return fmax(0, others) / seconds / (double)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static void summarize(struct trainer *t)
 {
     struct run_summary *s = &t->summary;
@@ -115,6 +125,7 @@ static void summarize(struct trainer *t)
     s->ms_median = ms.n ? ms.median : NAN;
     s->ms_std = ms.n > 1 ? ms.std : NAN;
     s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
+    s->others_busy = others_busy(t);
     s->peak_rss = host_peak_bytes();
     s->peak_measured = engine_measured_bytes(&t->learner.engine);
 }
@@ -168,6 +179,7 @@ static enum status write_summary(const struct trainer *t, enum status st)
 enum status trainer_run(struct trainer *t)
 {
     t->start_ns = clock_ns();
+    t->start_work = host_work_now();
     interrupt_catch();
     enum status st = loop(t);
     progress_end(&t->progress);

@@ -6,6 +6,7 @@
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 
+#include "base/host.h"
 #include "base/log.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
@@ -36,6 +37,7 @@ struct trainer {
     const char *config_text;
     double *step_ms; /* of the updates that this program made, up to TRAINER_TIMED */
     int64_t start_ns;
+    struct host_work start_work;
     int64_t saved; /* iteration of the last checkpoint, -1 */
 };
 

@@ -33,6 +33,8 @@ static void test_known_series(void **state)
     assert_float_equal(s.median, 4.5, 1e-12);
     assert_float_equal(s.min, 2, 0);
     assert_float_equal(s.max, 9, 0);
+    assert_float_equal(s.p25, 4, 1e-12);
+    assert_float_equal(s.p75, 5 + 0.25 * 2, 1e-12); /* at 0.75 * 7 = 5.25 between 5 and 7 */
     assert_float_equal(s.p95, 7 + 0.65 * 2, 1e-12); /* at 0.95 * 7 = 6.65 between 7 and 9 */
     assert_float_equal(x[0], 9, 0);                 /* in its old order */
 }

@@ -35,8 +35,8 @@ static enum status cpu_alloc(void *ctx, int64_t size, void **ret_mem)
     void *mem = aligned_alloc(alignment, bytes);
     if (!mem)
         return fail(ST_UNSUPPORTED,
-                    "%.1f MiB of memory are not to be had; try a smaller batch_size or model",
-                    (double)size / (1 << 20));
+                    "%.1f GiB of memory are not to be had; try a smaller batch_size or model",
+                    (double)size / (1 << 30));
 #ifdef MADV_HUGEPAGE
     /* Large pages save translation misses; a kernel without them says no, and nothing is lost. */
     if (alignment == HUGE_PAGE) (void)madvise(mem, bytes, MADV_HUGEPAGE);
