@@ -172,7 +172,7 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
     return shared;
 }
 
-enum { STEPS_FEW = 20 }; /* with fewer, nothing is said of speed */
+enum { STEPS_FEW = 8 }; /* with fewer, nothing is said of speed */
 
 /* Two medians whose distance lies inside the spread of the steps are not told apart. */
 static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)

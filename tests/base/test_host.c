@@ -27,8 +27,20 @@ static void test_anonymous_grows(void **state)
     assert_true(host_peak_bytes() >= before + BYTES); /* a peak stays */
 }
 
+/* What this process does is part of what everybody does; ticks are 10 ms. */
+static void test_work_is_counted(void **state)
+{
+    (void)state;
+    struct host_work before = host_work_now(), now;
+    assert_true(before.all > 0 && before.own >= 0);
+    do now = host_work_now();
+    while (now.own - before.own < 0.2);
+    assert_true(now.all - before.all >= 0.2 - 0.05);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_anonymous_grows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_anonymous_grows),
+                                       cmocka_unit_test(test_work_is_counted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

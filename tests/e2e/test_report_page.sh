@@ -25,6 +25,14 @@ grep -q '"tokens_per_s"' one.json || die "no figures in the JSON"
     die "no Markdown table"
 [ -s elsewhere.html ] || die "--html is not followed"
 
+# A folder of runs stands for them; runs of two folders get their page here, not over another's.
+"$STROBE" report runs --csv=all.csv >/dev/null 2>&1 || die "a folder of runs is refused"
+[ "$(wc -l <all.csv)" -eq 4 ] || die "a folder of three runs gives $(wc -l <all.csv) lines"
+mkdir other && cp -r runs/twin other/twin && rm runs/report.html
+"$STROBE" report runs/slow other/twin >/dev/null 2>&1 || die "runs of two folders are refused"
+[ -s report.html ] && [ ! -e runs/report.html ] || die "the page of two folders is not here"
+"$STROBE" report runs/slow runs/fast >/dev/null 2>&1
+
 # --- what it refuses, each with one sentence
 mkdir -p runs/none runs/empty runs/future
 : >runs/empty/log.jsonl

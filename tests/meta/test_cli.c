@@ -83,7 +83,9 @@ static void test_unknown_words(void **state)
                  "strobe: n_layer takes a whole number, 1 to 1024; 0 is not that\n");
     assert_fails("config a.conf b.conf", 2,
                  "strobe: two configurations, a.conf and b.conf; give one\n");
-    assert_fails("config nowhere.conf", 1, "strobe: nowhere.conf: No such file or directory\n");
+    assert_fails("config nowhere.conf", 1,
+                 "strobe: there is no file nowhere.conf; "
+                 "configs/shakespeare_char_cpu.conf comes with strobe\n");
     assert_fails("config --n_head=7", 2,
                  "strobe: n_embd = 768 is not divisible by n_head = 7; change one of them\n");
     assert_fails("config --device=cuda", 1,

@@ -106,6 +106,28 @@ static void test_noise_is_called_noise(void **state)
                         "validation losses are equal over 2 evaluations.");
 }
 
+/* Times of a machine that others used, and of a handful of steps, are not held against each other. */
+static void test_what_cannot_be_trusted(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 40, 6000, 3.2)};
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.09}");
+    assert_int_equal(compare(f, dirs, 2).notes, 0);
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.5}");
+    struct comparison c = compare(f, dirs, 2);
+    assert_int_equal(c.notes, 1);
+    assert_string_equal(c.note[0], "Other programs took 50 % of the processors while b ran: do not "
+                                   "trust its times.");
+    fixture_write(
+        f, "b/log.jsonl",
+        "{\"v\":1,\"kind\":\"step\",\"iter\":0,\"loss\":4,\"ms\":40,\"tokens_per_s\":9}\n"
+        "{\"v\":1,\"kind\":\"step\",\"iter\":1,\"loss\":4,\"ms\":40,\"tokens_per_s\":9}\n");
+    assert_string_equal(compare(f, dirs, 2).verdict[0], "b runs with the same memory.");
+}
+
 static void test_text_is_aligned(void **state)
 {
     struct fixture *f = *state;
@@ -172,9 +194,13 @@ static void test_forms_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_names_what_differs), WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
-        WITH_FIXTURE(test_headline_figures),   WITH_FIXTURE(test_noise_is_called_noise),
-        WITH_FIXTURE(test_text_is_aligned),    WITH_FIXTURE(test_one_run_has_no_ratios),
+        WITH_FIXTURE(test_names_what_differs),
+        WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
+        WITH_FIXTURE(test_headline_figures),
+        WITH_FIXTURE(test_noise_is_called_noise),
+        WITH_FIXTURE(test_what_cannot_be_trusted),
+        WITH_FIXTURE(test_text_is_aligned),
+        WITH_FIXTURE(test_one_run_has_no_ratios),
         WITH_FIXTURE(test_forms_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
