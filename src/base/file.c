@@ -191,7 +191,11 @@ enum status file_write(const char *path, const void *data, int64_t size)
 {
     struct file_writer w;
     TRY(file_writer_open(&w, path));
-    if (size > 0) fwrite(data, 1, (size_t)size, w.stream); /* commit sees a failure: ferror */
+    if (size > 0 && fwrite(data, 1, (size_t)size, w.stream) != (size_t)size) {
+        int error = errno; /* commit would see that it failed, but not why */
+        file_writer_discard(&w);
+        return fail(ST_IO, "%s: %s", path, strerror(error));
+    }
     return file_writer_commit(&w);
 }
 

@@ -114,7 +114,8 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     TRY(evaluator_init(&t->evaluator, &l->engine, &l->dataset, &l->hooks, t->arena));
     t->facts = facts_of(&l->engine);
     t->tensors = weights_tensors(&l->engine, t->arena);
-    TRY(file_make_dirs(dir));
+    enum status made = file_make_dirs(dir);
+    if (made != ST_OK) return fail_in(made, "no run directory (choose another --out_dir)");
     TRY(rundir_lock(dir, &t->lock));
     if (c->train.init_from == INIT_RESUME) {
         TRY(check_same_tokens(t));
