@@ -11,12 +11,12 @@
 #ifndef ACT_TYPE
 #define ACT_TYPE f32
 #endif
-#define ACT(name)  VEC(VEC_NAME(name, ACT_TYPE))
-#define TYPE_f32   DT_F32
-#define TYPE_bf16  DT_BF16
-#define ACT_DTYPE  VEC_NAME(TYPE, ACT_TYPE)
+#define ACT(name)   VEC(VEC_NAME(name, ACT_TYPE))
+#define TYPE_f32    DT_F32
+#define TYPE_bf16   DT_BF16
+#define ACT_DTYPE   VEC_NAME(TYPE, ACT_TYPE)
 #define NARROW_bf16 1
-#define ACT_NARROW VEC_NAME(NARROW, ACT_TYPE)
+#define ACT_NARROW  VEC_NAME(NARROW, ACT_TYPE)
 
 #if ACT_NARROW
 typedef uint16_t act;

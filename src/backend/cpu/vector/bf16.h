@@ -20,7 +20,8 @@ INLINE vf vf_load_part_bf16(const uint16_t *p, int64_t n)
 }
 INLINE __m256i vf_round_bf16(vf a)
 {
-    __m512i bits = (__m512i)a, odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), (__m512i)((vi){0} + 1));
+    __m512i bits = (__m512i)a,
+            odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), (__m512i)((vi){0} + 1));
     __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, (__m512i)((vi){0} + 0x7fff)));
     /* Rounded up, some that are no numbers would become zeros. */
     __mmask16 none = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
@@ -52,7 +53,8 @@ INLINE vf vf_load_bf16(const uint16_t *p)
 INLINE void vf_store_bf16(uint16_t *p, vf a)
 {
     __m256i bits = (__m256i)vf_round_bf16(a);
-    __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    __m128i half =
+        _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
     _mm_storeu_si128((__m128i *)p, half);
 }
 #elif defined(__SSE2__)

@@ -20,7 +20,7 @@ INLINE void copy(const struct kernel_call *c, int from, int64_t first, int64_t l
 {
     int64_t size = dtype_size(c->out_type[0].dtype);
     memmove((char *)c->out[0] + first * size, (const char *)c->in[from] + first * size,
-           (size_t)((last - first) * size));
+            (size_t)((last - first) * size));
 }
 
 static void cast_same_range(const struct kernel_call *c, int64_t first, int64_t last)
