@@ -52,6 +52,7 @@ struct config_plan {
     enum precision dtype;
     enum fusion fusion;
     bool flash, replay, deterministic;
+    bool pack_weights; /* products read weights in the library's own layout */
     enum recompute recompute;
     bool reuse;      /* values share bytes when their lives do not overlap */
     bool poison;     /* freed bytes become NaN before each run */

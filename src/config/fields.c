@@ -84,6 +84,7 @@ const struct field fields[] = {
     ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products"),
     ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
+    BOOL("pack_weights",   plan.pack_weights,    "true",                      "keep weights once more in the order in which products read them; at fusion=full, where the library packs"),
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
     ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run; on the CPU always so"),

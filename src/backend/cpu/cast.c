@@ -2,7 +2,6 @@
 
 #include "backend/cpu/cpu_kernels.h"
 
-
 static double load(enum dtype dtype, const void *from, int64_t i)
 {
     if (dtype == DT_F32) return (double)((const float *)from)[i];
