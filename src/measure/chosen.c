@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
+#include "graph/graph.h"
 #include "measure/cases.h"
 
 #include <stdlib.h>
@@ -23,7 +24,8 @@ const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype
     for (int i = 0; (c = case_at(i)); i++) {
         struct node node;
         struct kernel_call call = {.attr = &node.attr};
-        if (c->op != op || case_node(c, dtype, &node, call.in_type, call.out_type) != ST_OK) continue;
+        if (c->op != op || case_node(c, dtype, &node, call.in_type, call.out_type) != ST_OK)
+            continue;
         call.n_in = node.n_in;
         call.n_out = node.n_out;
         const struct kernel *k = b->kernel((int)node.op, &call, 0);
@@ -37,7 +39,8 @@ static int most_first(const void *a, const void *b)
     return ((const struct chosen *)b)->operators - ((const struct chosen *)a)->operators;
 }
 
-int chosen_variants(const struct backend *b, enum dtype dtype, struct chosen ret_chosen[CHOSEN_MOST])
+int chosen_variants(const struct backend *b, enum dtype dtype,
+                    struct chosen ret_chosen[CHOSEN_MOST])
 {
     int n = 0;
     for (int op = 0; op < OP_COUNT; op++) {

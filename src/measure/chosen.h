@@ -17,6 +17,7 @@ enum { CHOSEN_MOST = 32 };
  * case. */
 const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype);
 /* The same of all operators, by variant, those with most operators first; returns how many variants. */
-int chosen_variants(const struct backend *b, enum dtype dtype, struct chosen ret_chosen[CHOSEN_MOST]);
+int chosen_variants(const struct backend *b, enum dtype dtype,
+                    struct chosen ret_chosen[CHOSEN_MOST]);
 
 #endif
