@@ -6,6 +6,7 @@
  * on the batches of small ones that attention has, and it allocates its workspace in every call. */
 #include "backend/cpu/onednn.h"
 
+#include "backend/cpu/onednn_isa.h"
 #include "backend/cpu/product.h"
 
 #ifdef HAVE_DNNL
@@ -34,6 +35,7 @@ static enum status check(dnnl_status_t st, const char *what)
 static enum status open_library(void)
 {
     if (stream) return ST_OK;
+    TRY(onednn_limit());
     if (!engine) TRY(check(dnnl_engine_create(&engine, dnnl_cpu, 0), "open the CPU"));
     return check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "open a stream");
 }
