@@ -47,9 +47,10 @@ endif
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 # Kernels in vector types: one text, compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
-ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2,generic)
+ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
+ISA_plain := -DVEC_PLAIN
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
