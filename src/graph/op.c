@@ -13,6 +13,7 @@
 #define INPLACE_1 OP_INPLACE_1
 #define WRITES    OP_WRITES
 #define WRITES_3  OP_WRITES_3
+#define WRITES_4  OP_WRITES_4
 #define GRAD_ALL  OP_GRAD_ALL
 
 const struct op_def op_defs[OP_COUNT] = {
@@ -46,6 +47,17 @@ const char *dtype_name(enum dtype dtype)
 bool dtype_is_float(enum dtype dtype)
 {
     return dtypes[dtype].is_float;
+}
+
+enum dtype dtype_of_statistics(enum dtype activations)
+{
+    return activations == DT_F64 ? DT_F64 : DT_F32;
+}
+
+int64_t packed_elements(int64_t K, int64_t N)
+{
+    enum { BLOCK = 64 };
+    return (K + BLOCK - 1) / BLOCK * BLOCK * ((N + BLOCK - 1) / BLOCK * BLOCK);
 }
 
 struct type type_of(enum dtype dtype, int rank, const int64_t *dim)

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-enum { MAX_RANK = 4, MAX_IN = 8, MAX_OUT = 4 };
+enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 4 };
 
 struct graph;
 struct node;
@@ -40,7 +40,8 @@ enum op_flag {
     OP_INPLACE_1 = 4,
     OP_WRITES = 8,
     OP_WRITES_3 = 16,
-    OP_GRAD_ALL = 32,
+    OP_WRITES_4 = 32,
+    OP_GRAD_ALL = 64,
 };
 
 /* Where a leaf lives. All but inputs are ranges laid out once, in parameter order; the same parameter
@@ -51,6 +52,8 @@ enum storage {
     STORAGE_GRADIENTS, /* their gradients */
     STORAGE_MOMENT1,   /* AdamW's first moment */
     STORAGE_MOMENT2,   /* AdamW's second moment */
+    STORAGE_COPY,      /* the weights once more in bf16, of the same layout */
+    STORAGE_PACKED,    /* weights in the order in which a product wants them */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
     STORAGE_ARENA,     /* everything that the planner places; no leaf lives here */
     STORAGE_COUNT
@@ -83,11 +86,17 @@ union attr {
         int64_t columns; /* COLUMN_MASK: columns from here on become `value` */
     } column_mask;
     struct {
-        bool ta, tb; /* C = op(A) op(B) over the last two dimensions */
+        bool ta, tb;    /* C = op(A) op(B) over the last two dimensions */
+        int64_t packed; /* 0, or N: B is what PACK made of it */
     } matmul;
     struct {
-        bool tb; /* the weight is (N,K) */
+        bool tb;        /* the weight is (N,K) */
+        int64_t packed; /* as matmul's */
     } linear;
+    struct {
+        bool tb;      /* the matrix is (N,K) */
+        int64_t rows; /* M of the products that it is for */
+    } pack;
     struct {
         int heads, parts; /* parts: 3 for packed q, k, v, else 1 */
     } heads;
@@ -154,7 +163,8 @@ static inline const struct op_def *op_def(enum op op)
 /* How many leading outputs are inputs written in place. */
 static inline int op_writes(enum op op)
 {
-    return op_defs[op].flags & OP_WRITES_3 ? 3 : op_defs[op].flags & OP_WRITES ? 1 : 0;
+    unsigned flags = op_defs[op].flags;
+    return flags & OP_WRITES_4 ? 4 : flags & OP_WRITES_3 ? 3 : flags & OP_WRITES ? 1 : 0;
 }
 
 int64_t dtype_size(enum dtype dtype);
@@ -177,6 +187,12 @@ int64_t type_rows(const struct type *t);    /* all others */
 /* "f32 (12,64,128)"; the buffer belongs to the caller (TYPE_TEXT bytes). */
 enum { TYPE_TEXT = 96 };
 const char *type_text(char *buffer, const struct type *t);
+
+/* Activations and gradients of them are bf16 or f32, as the pass `precision` decides; statistics of
+ * rows, losses and gradients of parameters are f32 then, and f64 where everything is. */
+enum dtype dtype_of_statistics(enum dtype activations);
+/* Elements of a packed (K,N) matrix, at most: room for blocks of 64 by 64. */
+int64_t packed_elements(int64_t K, int64_t N);
 
 /* How the second operand of a pointwise operator meets the first. */
 enum broadcast {

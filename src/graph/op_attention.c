@@ -20,7 +20,7 @@ enum status shape_attention(struct node *n, const struct type *in, const struct 
                     (long long)H);
     int64_t B = in[0].dim[0], T = in[0].dim[1], C = in[0].dim[2] / PACKED;
     out[0] = type_3d(in[0].dtype, B, T, C);
-    out[1] = type_3d(in[0].dtype == DT_F64 ? DT_F64 : DT_F32, B, H, T);
+    out[1] = type_3d(dtype_of_statistics(in[0].dtype), B, H, T);
     n->n_out = 2;
     return ST_OK;
 }

@@ -10,7 +10,7 @@
  *              INPLACE   output 0 may take the place of input 0
  *              INPLACE_1 output 0 may take the place of input 1
  *              WRITES    output 0 is input 0, written in place: state; never dead code
- *              WRITES_3  the same for outputs and inputs 0, 1 and 2
+ *              WRITES_3  the same for outputs and inputs 0, 1 and 2; WRITES_4: 3, too
  *              GRAD_ALL  the gradient rule takes the adjoints of all outputs, not only of output 0
  *
  * Shapes, meaning and gradients stand over the rules in op_*.c; docs/OPS.md is this table joined with
@@ -45,6 +45,7 @@ OP(MAX_ROW,          PRIMITIVE, 1, 1, shape_per_row,          NULL,             
 OP(SUM_LEADING,      PRIMITIVE, 1, 1, shape_trailing,         grad_sum_leading,   NULL,                    cost_pointwise, 0)
 /* products */
 OP(MATMUL,           PRIMITIVE, 2, 2, shape_matmul,           grad_matmul,        NULL,                    cost_matmul,   0)
+OP(PACK,             PRIMITIVE, 1, 1, shape_pack,             NULL,               NULL,                    cost_move,     0)
 /* moving */
 OP(SPLIT_HEADS,      PRIMITIVE, 1, 1, shape_split_heads,      grad_split_heads,   NULL,                    cost_move,     GRAD_ALL)
 OP(MERGE_HEADS,      PRIMITIVE, 1, 3, shape_merge_heads,      grad_merge_heads,   NULL,                    cost_move,     0)
@@ -74,9 +75,11 @@ OP(ATTENTION_GRAD,   LAYER,     5, 5, shape_attention_grad,   NULL,             
 OP(ATTENTION_CACHED, PRIMITIVE, 3, 3, shape_attention_cached, NULL,               NULL,                    cost_attention_cached, WRITES)
 /* across operations, by the pass `fuse` */
 OP(EMBED_SUM,        FUSED,     5, 5, shape_embed_sum,        NULL,               expand_embed_sum,        cost_embed,    0)
+OP(GELU_BOTH,        FUSED,     1, 1, shape_gelu_both,        NULL,               expand_gelu_both,        cost_gelu,     0)
 OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,               expand_add_layernorm,    cost_norm,     INPLACE)
 OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
 OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_softmax,  INPLACE)
 OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_softmax, INPLACE)
 OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
+OP(ADAMW_COPY,       FUSED,     9, 9, shape_adamw_copy,       NULL,               expand_adamw_copy,       cost_adamw,    WRITES_4)
 /* clang-format on */

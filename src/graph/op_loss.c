@@ -7,7 +7,7 @@
 static struct type float_like(const struct type *ids, enum dtype dtype)
 {
     struct type t = *ids;
-    t.dtype = dtype == DT_F64 ? DT_F64 : DT_F32;
+    t.dtype = dtype_of_statistics(dtype);
     return t;
 }
 
@@ -40,7 +40,7 @@ enum status shape_cross_entropy_both(struct node *n, const struct type *in,
     (void)given;
     TRY(check_targets(n, in));
     out[0] = in[0];
-    out[1] = type_scalar(in[0].dtype == DT_F64 ? DT_F64 : DT_F32);
+    out[1] = type_scalar(dtype_of_statistics(in[0].dtype));
     n->n_out = 2;
     return ST_OK;
 }

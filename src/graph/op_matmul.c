@@ -2,11 +2,30 @@
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
+/* A times a packed (K,N). */
+static enum status shape_packed(struct node *n, const struct type *in, const struct type *given,
+                                struct type *out)
+{
+    char ta[TYPE_TEXT], tb[TYPE_TEXT];
+    const struct type *a = &in[0], *b = &in[1];
+    int64_t N = n->attr.matmul.packed;
+    bool fine = a->dtype == b->dtype && a->rank >= 2 && b->rank == 1 && !n->attr.matmul.ta &&
+                b->dim[0] == packed_elements(type_columns(a), N);
+    if (!fine)
+        return fail(ST_USAGE, "no product of %s and the packed %s", type_text(ta, a),
+                    type_text(tb, b));
+    out[0] = *a;
+    out[0].dtype = result_dtype(a->dtype, given);
+    out[0].dim[a->rank - 1] = N;
+    n->n_out = 1;
+    return ST_OK;
+}
+
 /* (...,M,K) x (...,K,N) -> (...,M,N); a second operand of rank 2 serves all leading dimensions. */
 enum status shape_matmul(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
-    (void)given;
+    if (n->attr.matmul.packed) return shape_packed(n, in, given, out);
     char ta[TYPE_TEXT], tb[TYPE_TEXT];
     const struct type *a = &in[0], *b = &in[1];
     bool same = a->rank == b->rank, shared = b->rank == 2 && a->rank > 2 && !n->attr.matmul.ta;
@@ -20,8 +39,24 @@ enum status shape_matmul(struct node *n, const struct type *in, const struct typ
         return fail(ST_USAGE, "no product of %s and %s: the inner sizes are %lld and %lld",
                     type_text(ta, a), type_text(tb, b), (long long)K, (long long)Kb);
     out[0] = *a;
+    out[0].dtype = result_dtype(a->dtype, given);
     out[0].dim[a->rank - 2] = M;
     out[0].dim[a->rank - 1] = N;
+    n->n_out = 1;
+    return ST_OK;
+}
+
+/* w (K,N), or (N,K) with tb -> the same numbers in the order in which a product of attr.pack.rows rows
+ * wants them: what that is, only the kernels know. */
+enum status shape_pack(struct node *n, const struct type *in, const struct type *given,
+                       struct type *out)
+{
+    (void)given;
+    char t[TYPE_TEXT];
+    if (in[0].rank != 2 || n->attr.pack.rows < 1)
+        return fail(ST_USAGE, "%s is no matrix to pack", type_text(t, &in[0]));
+    out[0] = type_1d(in[0].dtype,
+                     packed_elements(in[0].dim[n->attr.pack.tb], in[0].dim[!n->attr.pack.tb]));
     n->n_out = 1;
     return ST_OK;
 }
@@ -56,7 +91,9 @@ struct cost cost_matmul(const struct node *n, const struct type *in, const struc
 enum status shape_linear(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
-    struct node product = {.op = OP_MATMUL, .n_in = 2, .attr.matmul.tb = n->attr.linear.tb};
+    struct node product = {.op = OP_MATMUL, .n_in = 2};
+    product.attr.matmul.tb = n->attr.linear.tb;
+    product.attr.matmul.packed = n->attr.linear.packed;
     TRY(shape_matmul(&product, in, given, out));
     if (in[2].rank != 1 || in[2].dim[0] != type_columns(&out[0]))
         return fail(ST_USAGE, "the bias needs %lld elements", (long long)type_columns(&out[0]));

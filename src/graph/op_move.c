@@ -51,7 +51,7 @@ enum status shape_trailing(struct node *n, const struct type *in, const struct t
     if (type_broadcast(&in[0], given) != BROADCAST_TRAILING)
         return fail(ST_USAGE, "%s is not the end of %s", type_text(a, given), type_text(b, &in[0]));
     out[0] = *given;
-    out[0].dtype = in[0].dtype;
+    out[0].dtype = result_dtype(in[0].dtype, given);
     n->n_out = 1;
     return ST_OK;
 }
@@ -108,11 +108,10 @@ void grad_merge_heads(struct graph *g, const struct node *n, const value *dout, 
 enum status shape_embed(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
-    (void)given;
     if (in[0].rank != 2 || in[1].dtype != DT_I32 || in[1].rank == MAX_RANK)
         return fail(ST_USAGE, "a table of two dimensions and integer ids are needed");
     out[0] = in[1];
-    out[0].dtype = in[0].dtype;
+    out[0].dtype = result_dtype(in[0].dtype, given);
     out[0].dim[out[0].rank++] = in[0].dim[1];
     n->n_out = 1;
     return ST_OK;

@@ -2,9 +2,10 @@
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
-static struct type per_row(struct type t)
+static struct type statistic(struct type t)
 {
     t.dim[t.rank - 1] = 1;
+    t.dtype = dtype_of_statistics(t.dtype);
     return t;
 }
 
@@ -18,7 +19,7 @@ enum status shape_layernorm(struct node *n, const struct type *in, const struct 
             return fail(ST_USAGE, "weight and bias need %lld elements",
                         (long long)type_columns(&in[0]));
     out[0] = in[0];
-    out[1] = out[2] = per_row(in[0]);
+    out[1] = out[2] = statistic(in[0]);
     n->n_out = 3;
     return ST_OK;
 }

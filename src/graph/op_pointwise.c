@@ -152,6 +152,23 @@ void expand_gelu(struct graph *g, const struct node *n, const value *in, value *
     out[0] = g_scale(g, g_mul(g, x, g_offset(g, s, 1)), 0.5);
 }
 
+/* x -> gelu(x), gelu'(x): the second is what the backward pass multiplies by. */
+enum status shape_gelu_both(struct node *n, const struct type *in, const struct type *given,
+                            struct type *out)
+{
+    TRY(shape_same(n, in, given, out));
+    out[1] = in[0];
+    n->n_out = 2;
+    return ST_OK;
+}
+
+void expand_gelu_both(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    out[0] = g_gelu(g, in[0], n->attr.gelu.tanh);
+    value one = g_fill(g, *graph_type(g, in[0]), 1);
+    out[1] = g_gelu_grad(g, one, in[0], n->attr.gelu.tanh);
+}
+
 void expand_gelu_grad(struct graph *g, const struct node *n, const value *in, value *out)
 {
     value dy = in[0], x = in[1], slope;

@@ -45,6 +45,8 @@ GRAD(cast);
 GRAD(gelu);
 EXPAND(gelu);
 EXPAND(gelu_grad);
+SHAPE(gelu_both);
+EXPAND(gelu_both);
 COST(gelu);
 GRAD(dropout);
 EXPAND(dropout);
@@ -70,6 +72,7 @@ COST(embed_grad);
 /* op_matmul.c */
 SHAPE(matmul);
 SHAPE(linear);
+SHAPE(pack);
 GRAD(matmul);
 GRAD(linear);
 EXPAND(linear);
@@ -112,10 +115,15 @@ EXPAND(cross_entropy_both);
 /* op_state.c */
 SHAPE(state);
 SHAPE(adamw);
+SHAPE(adamw_copy);
 EXPAND(adamw);
+EXPAND(adamw_copy);
 EXPAND(sum_squares);
 COST(adamw);
 COST(sum_squares);
+
+/* The type of a result that may be bf16 or f32 whatever its input is: `given`'s, if it is given. */
+enum dtype result_dtype(enum dtype in, const struct type *given);
 
 #undef SHAPE
 #undef GRAD

@@ -21,6 +21,12 @@ enum status shape_given(struct node *n, const struct type *in, const struct type
     return ST_OK;
 }
 
+enum dtype result_dtype(enum dtype in, const struct type *given)
+{
+    if (!given || in == DT_F64 || (given->dtype != DT_F32 && given->dtype != DT_BF16)) return in;
+    return given->dtype;
+}
+
 /* (...) -> (...): as input 0. */
 enum status shape_same(struct node *n, const struct type *in, const struct type *given,
                        struct type *out)

@@ -54,6 +54,27 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
     out[2] = g_store(g, in[2], v);
 }
 
+/* w, m, v, copy, g, and the scalars as above -> w, m, v, copy: the new weights once more in bf16 */
+enum status shape_adamw_copy(struct node *n, const struct type *in, const struct type *given,
+                             struct type *out)
+{
+    const struct type plain[] = {in[0], in[1], in[2], in[4], in[5], in[6], in[7], in[8]};
+    if (in[3].dtype != DT_BF16 || !type_same_shape(&in[3], &in[0]))
+        return fail(ST_USAGE, "the copy is to be bf16, of the weights' shape");
+    TRY(shape_adamw(n, plain, given, out));
+    out[3] = in[3];
+    n->n_out = 4;
+    return ST_OK;
+}
+
+void expand_adamw_copy(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value plain[] = {in[0], in[1], in[2], in[4], in[5], in[6], in[7], in[8]};
+    value w = graph_add(g, OP_ADAMW, &n->attr, 8, plain, NULL);
+    for (int i = 0; i < 3; i++) out[i] = graph_out(w, i);
+    out[3] = g_store(g, in[3], g_cast(g, out[0], DT_BF16));
+}
+
 struct cost cost_adamw(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
