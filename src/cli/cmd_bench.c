@@ -61,7 +61,6 @@ static enum status measure(const struct config *c, int64_t warmup, int64_t steps
     struct bench_step b;
     struct progress progress;
     TRY(engine_open(&e, c, VOCAB, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", a));
-    gpt_draw(&e.model, e.storage.base[STORAGE_WEIGHTS]);
     progress_start(&progress, "bench", 0, warmup + steps);
     enum status st = bench_step_run(&e, (int)warmup, (int)steps, show, &progress, &b);
     progress_end(&progress);
