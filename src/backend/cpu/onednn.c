@@ -261,6 +261,7 @@ static enum status run_pack(const struct kernel_call *c)
 /* bf16 needs AVX-512, with or without instructions for it; f32 needs nothing. */
 static bool has_bf16(void)
 {
+    if (onednn_limit() != ST_OK) return false; /* asking binds the library */
     return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
 }
 
