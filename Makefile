@@ -47,11 +47,16 @@ endif
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 # Kernels in vector types: one text, compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
-ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2,generic)
+ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
+ISA_plain := -DVEC_PLAIN
+# Those that work on activations, once more each, for the two types of these.
+ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
+                 blocked embed gelu loss move norm pointwise reduce softmax)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES),$(SOURCES))) \
-           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES)))
+           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
+           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES)))
 LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
@@ -80,13 +85,14 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $<")
 	$(Q)$(CC) $(CFLAGS) $(CFLAGS_$(subst /,_,$*)) -MMD -MP -c -o $@ $<
+# isa_rule ISA,TYPE,ENDING
 define isa_rule
-$(BUILD)/%.$(1).o: %.c $(BUILD)/flags
+$(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	@mkdir -p $$(@D)
-	$$(if $$(Q),@echo "  cc $$< ($(1))")
-	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -MMD -MP -c -o $$@ $$<
+	$$(if $$(Q),@echo "  cc $$< ($(3))")
+	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
+$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version

@@ -1,8 +1,11 @@
 /* strobe graph CONFIG: the graph of a step, whole or as it stands after one of the passes. */
+#include "backend/backend.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "train/copies.h"
+#include "train/learner.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -103,7 +106,9 @@ enum status cmd_graph(int argc, char **argv)
     enum status st = ST_OK;
     struct gpt m;
     gpt_init(&m, &p.config.model, p.vocab, (uint32_t)p.config.train.seed, &p.arena);
-    TRY_OUT(st, engine_graph(kind, &p.config, &m, after, &g, &p.arena));
+    const struct backend *b = backend_find(learner_backend(&p.config));
+    const struct pass_packing *packing = copies_packing(&p.config, &m, b, &p.arena);
+    TRY_OUT(st, engine_graph(kind, &p.config, &m, packing, after, &g, &p.arena));
     if (json) {
         print_json(&g, graph_kind_name(kind), &s);
     } else if (dot) {

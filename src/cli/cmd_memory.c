@@ -37,6 +37,8 @@ static void print_storage(const struct planned *p, const struct facts *f, struct
     print_row(s, "weights", f->weights, f->total, "");
     print_row(s, "gradients", f->gradients, f->total, "");
     print_row(s, "optimizer", f->optimizer, f->total, "two moments of AdamW");
+    if (f->copies)
+        print_row(s, "copies of weights", f->copies, f->total, "what products read: bf16, packed");
     print_row(s, "activations", f->activations, f->total, "one block, in which values come and go");
     if (cache) print_row(s, "cache", cache, f->total, "");
     print_row(s, "total", f->total, f->total, "");
@@ -115,17 +117,13 @@ static void print_json(const struct planned *p, struct str *s)
         json_array_append_new(
             kept, json_pack("{s:s, s:i, s:I}", "op", op_def(foot.kept[i].op)->name, "values",
                             foot.kept[i].values, "bytes", (json_int_t)foot.kept[i].bytes));
-    json_t *memory =
-        json_pack("{s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f.weights, "gradients",
-                  (json_int_t)f.gradients, "optimizer", (json_int_t)f.optimizer, "activations",
-                  (json_int_t)f.activations, "total", (json_int_t)f.total);
     json_t *peak =
         json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "kind", graph_kind_name(kind), "step",
                   foot.step, "op", op_def(most->graph->node[foot.step].op)->name, "scope",
                   most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes, "parts",
                   parts, "kept", kept, "map", map_json(most, foot.step));
     json_t *all = json_pack("{s:i, s:I, s:o, s:o}", "v", 1, "vocabulary", (json_int_t)p->vocab,
-                            "memory", memory, "peak", peak);
+                            "memory", facts_memory(&f), "peak", peak);
     char *text = json_dumps(all, JSON_COMPACT);
     BUG_IF(!text, "the memory map is no JSON");
     str_printf(s, "%s\n", text);

@@ -12,6 +12,7 @@
 /* How often a step runs the plan. */
 static int64_t runs_of(const struct config *c, enum graph_kind kind)
 {
+    if (kind == GRAPH_REFRESH) return 0;
     return kind == GRAPH_MICRO_MORE ? c->train.gradient_accumulation_steps - 1 : 1;
 }
 
@@ -24,7 +25,11 @@ static void print_text(struct planned *p, bool summary, struct str *s)
         if (!p->engine.built[kind]) continue;
         long long runs = runs_of(&p->config, (enum graph_kind)kind);
         str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
-        str_printf(s, runs == 1 ? "once a step\n" : "%lld times a step\n", runs);
+        str_printf(s,
+                   runs == 0   ? "once, when weights were drawn or loaded\n"
+                   : runs == 1 ? "once a step\n"
+                               : "%lld times a step\n",
+                   runs);
         plan_print(&p->engine.plan[kind], s);
     }
 }

@@ -207,9 +207,6 @@ enum status config_check(const struct config *c)
     if (p->dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and this build has no CUDA "
                                     "backend; use dtype=float32");
-    if (p->dtype == PRECISION_BFLOAT16)
-        return fail(ST_UNSUPPORTED,
-                    "dtype=bfloat16 is not served by this build; use dtype=float32");
     if (p->replay)
         return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and this build has no CUDA "
                                     "backend; use replay=false");

@@ -18,6 +18,9 @@
 #define DROP_SCORES   {DROPOUT_ATTENTION, 51, 1337, 6}
 
 static const char INFINITE[] = "the outputs are infinite";
+/* In bf16 two roundings, one after the other: 2^-8 sqrt(2/3) and a little. */
+#define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
+#define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -100,6 +103,9 @@ static const struct op_case cases[] = {
     {OP_SUM_LEADING, "to columns", .in = {{F(3,5,17)}}, .given = TYPE(17)},
     {OP_SUM_LEADING, "to a matrix", .in = {{F(4,5,7)}}, .given = TYPE(5,7)},
     {OP_SUM_LEADING, "large", .in = {{F(257,513)}}, .given = TYPE(513)},
+    {OP_SUM_LEADING, "gradient of a bias", .in = {{F(5,127,65)}}, .given = TYPE(65), .given_wide = true},
+    {OP_SUM_LEADING, "few columns", .in = {{F(67,2)}}, .given = TYPE(2), .given_wide = true},
+    {OP_SUM_LEADING, "few rows", .in = {{F(3,1031)}}, .given = TYPE(1031), .given_wide = true},
 
     {OP_MATMUL, "plain", .in = {{F(5,7)}, {F(7,9)}}},
     {OP_MATMUL, "a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(7,5)}, {F(7,9)}}},
@@ -114,6 +120,8 @@ static const struct op_case cases[] = {
     {OP_MATMUL, "one row", .attr = {.matmul = {.tb = true}}, .in = {{F(1,64)}, {F(65,64)}}},
     {OP_MATMUL, "large", .in = {{F(129,257)}, {F(257,65)}}},
     {OP_MATMUL, "large, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(257,129)}, {F(257,65)}}},
+    {OP_MATMUL, "gradient of a weight", .attr = {.matmul = {.ta = true}}, .in = {{F(257,65)}, {F(257,127)}},
+     .given = TYPE(65,127), .given_wide = true},
     {OP_MATMUL, "large, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(129,257)}, {F(65,257)}}},
     {OP_LINEAR, "plain", .in = {{F(2,5,7)}, {F(7,9)}, {F(9), .wide = true}}},
     {OP_LINEAR, "w transposed", .attr = {.linear = {true}}, .in = {{F(2,5,7)}, {F(9,7)}, {F(9), .wide = true}}},
@@ -129,8 +137,9 @@ static const struct op_case cases[] = {
     {OP_MERGE_HEADS, "large", .attr = {.heads = {4, 3}}, .in = {{F(2,4,65,32)}, {F(2,4,65,32)}, {F(2,4,65,32)}}},
     {OP_EMBED, "small", .in = {{F(11,7)}, IDS(11, 2,5)}},
     {OP_EMBED, "large", .in = {{F(65,129)}, IDS(65, 4,128)}},
-    {OP_EMBED_GRAD, "small", .in = {IDS(7, 2,5), {F(2,5,9)}}, .given = TYPE(11,9)},
-    {OP_EMBED_GRAD, "large", .in = {IDS(65, 4,128), {F(4,128,129)}}, .given = TYPE(65,129)},
+    {OP_EMBED, "of parameters", .in = {{F(65,127), .wide = true}, IDS(65, 4,128)}, .given = TYPE(4,128,127)},
+    {OP_EMBED_GRAD, "small", .in = {IDS(7, 2,5), {F(2,5,9)}}, .given = TYPE(11,9), .given_wide = true},
+    {OP_EMBED_GRAD, "large", .in = {IDS(65, 4,128), {F(4,128,129)}}, .given = TYPE(65,129), .given_wide = true},
     {OP_PICK, "small", .in = {{F(2,5,7)}, IDS(7, 2,5)}},
     {OP_PICK, "large", .in = {{F(513,65)}, IDS(65, 513)}},
     {OP_PICK_GRAD, "small", .in = {IDS(7, 2,5), {F(2,5,1)}}, .given = TYPE(2,5,7)},
@@ -145,11 +154,15 @@ static const struct op_case cases[] = {
     {OP_GELU, "tanh", .attr = {.gelu = {true}}, .in = {{F(3,17)}}},
     {OP_GELU, "erf, wide", .in = {{F(257,513), FILL_WIDE}}},
     {OP_GELU, "tanh, wide", .attr = {.gelu = {true}}, .in = {{F(257,513), FILL_WIDE}}},
+    {OP_GELU, "one element", .in = {{F(1)}}},
     {OP_GELU_GRAD, "erf", .in = {{F(3,17)}, {F(3,17)}}},
     {OP_GELU_GRAD, "tanh", .attr = {.gelu = {true}}, .in = {{F(3,17)}, {F(3,17)}}},
     {OP_GELU_GRAD, "erf, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE}}},
     {OP_GELU_GRAD, "tanh, wide", .attr = {.gelu = {true}}, .in = {{F(257,513)}, {F(257,513), FILL_WIDE}}},
     {OP_LAYERNORM, "with bias", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .in = {{F(2,5,17)}, {F(17), .wide = true}, {F(17), .wide = true}}},
+    {OP_LAYERNORM, "one column", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .in = {{F(5,1)}, {F(1), .wide = true}, {F(1), .wide = true}},
+     .no_differences = "x - mean is zero whatever x is"},
+    {OP_LAYERNORM, "127 columns", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .in = {{F(3,127)}, {F(127), .wide = true}, {F(127), .wide = true}}},
     {OP_LAYERNORM, "without bias", .attr = {.norm = {.eps = 1e-5}}, .in = {{F(3,7)}, {F(7), .wide = true}}},
     {OP_LAYERNORM, "large", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .in = {{F(257,385), FILL_WIDE}, {F(385), .wide = true}, {F(385), .wide = true}}},
     {OP_LAYERNORM, "far from zero", .attr = {.norm = {.eps = 1e-5}}, .in = {{F(5,129), FILL_POSITIVE}, {F(129), .wide = true}}},
@@ -157,10 +170,14 @@ static const struct op_case cases[] = {
 #define RSTD(x, w, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = true, .of = OP_LAYERNORM, .of_out = 2, .of_n_in = 2, .of_in = {x, w}}
     {OP_LAYERNORM_GRAD, "with bias", .attr = {.norm = {.eps = 1e-5, .bias = true}},
      .in = {{F(2,5,17)}, {F(2,5,17)}, {F(17), .wide = true}, MEAN(1, 2, 2,5,1), RSTD(1, 2, 2,5,1)}},
+    {OP_LAYERNORM_GRAD, "65 columns", .attr = {.norm = {.eps = 1e-5, .bias = true}},
+     .in = {{F(33,65)}, {F(33,65)}, {F(65), .wide = true}, MEAN(1, 2, 33,1), RSTD(1, 2, 33,1)}},
     {OP_LAYERNORM_GRAD, "without bias", .attr = {.norm = {.eps = 1e-5}},
      .in = {{F(3,7)}, {F(3,7)}, {F(7), .wide = true}, MEAN(1, 2, 3,1), RSTD(1, 2, 3,1)}},
     {OP_LAYERNORM_GRAD, "large", .attr = {.norm = {.eps = 1e-5, .bias = true}},
      .in = {{F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(1, 2, 257,1), RSTD(1, 2, 257,1)}},
+    {OP_SOFTMAX, "one column", .in = {{F(5,1)}}, .no_differences = "it is 1 whatever x is"},
+    {OP_SOFTMAX, "127 columns", .in = {{F(3,127)}}},
     {OP_SOFTMAX, "small", .in = {{F(2,3,7)}}},
     {OP_SOFTMAX, "masked scores", .in = {{F(5,33), FILL_MASKED}}, .no_differences = INFINITE},
     {OP_SOFTMAX, "wide", .in = {{F(257,385), FILL_WIDE}}},
@@ -218,11 +235,18 @@ static const struct op_case cases[] = {
     {OP_EMBED_SUM, "small", .attr = {.drop = NO_DROPOUT}, .in = {{F(11,7)}, IDS(11, 2,5), {F(9,7)}, IDS(9, 5), STEP}},
     {OP_EMBED_SUM, "dropout", .attr = {.drop = DROP}, .in = {{F(11,17)}, IDS(11, 2,5), {F(9,17)}, IDS(9, 5), STEP}},
     {OP_EMBED_SUM, "large", .attr = {.drop = DROP}, .in = {{F(65,129)}, IDS(65, 4,128), {F(128,129)}, IDS(128, 128), STEP}},
-    {OP_ADD_LAYERNORM, "with bias", .attr = {.norm = {1e-5, true, DROP}},
+    {OP_EMBED_SUM, "of parameters", .attr = {.drop = DROP}, .given = TYPE(4,64,127),
+     .in = {{F(65,127), .wide = true}, IDS(65, 4,64), {F(64,127), .wide = true}, IDS(64, 64), STEP}},
+    {OP_GELU_BOTH, "erf", .in = {{F(3,17)}}},
+    {OP_GELU_BOTH, "tanh", .attr = {.gelu = {true}}, .in = {{F(3,17)}}},
+    {OP_GELU_BOTH, "one element", .in = {{F(1)}}},
+    {OP_GELU_BOTH, "erf, wide", .in = {{F(257,513), FILL_WIDE}}},
+    {OP_GELU_BOTH, "tanh, wide", .attr = {.gelu = {true}}, .in = {{F(257,513), FILL_WIDE}}},
+    {OP_ADD_LAYERNORM, "with bias", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_SUM,
      .in = {{F(2,5,17)}, {F(2,5,17)}, STEP, {F(17), .wide = true}, {F(17), .wide = true}}},
-    {OP_ADD_LAYERNORM, "without bias", .attr = {.norm = {1e-5, false, NO_DROPOUT}},
+    {OP_ADD_LAYERNORM, "without bias", .attr = {.norm = {1e-5, false, NO_DROPOUT}}, OF_ROUNDED_SUM,
      .in = {{F(3,7)}, {F(3,7)}, STEP, {F(7), .wide = true}}},
-    {OP_ADD_LAYERNORM, "large", .attr = {.norm = {1e-5, true, DROP}},
+    {OP_ADD_LAYERNORM, "large", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_SUM,
      .in = {{F(257,385)}, {F(257,385)}, STEP, {F(385), .wide = true}, {F(385), .wide = true}}},
     {OP_LAYERNORM_GRAD_ADD, "with bias", .attr = {.norm = {.eps = 1e-5, .bias = true}},
      .in = {{F(2,5,17)}, {F(2,5,17)}, {F(2,5,17)}, {F(17), .wide = true}, MEAN(2, 3, 2,5,1), RSTD(2, 3, 2,5,1)}},
@@ -232,16 +256,25 @@ static const struct op_case cases[] = {
      .in = {{F(257,385)}, {F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(2, 3, 257,1), RSTD(2, 3, 257,1)}},
     {OP_SCORE_SOFTMAX, "causal", .attr = {.score = {0.35, true, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, STEP}},
     {OP_SCORE_SOFTMAX, "not causal", .attr = {.score = {0.35, false, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, STEP}},
-    {OP_SCORE_SOFTMAX, "dropout", .attr = {.score = {0.35, true, DROP_SCORES}}, .in = {{F(2,3,33,33)}, STEP}},
-    {OP_SCORE_SOFTMAX, "large", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(2,4,129,129), FILL_WIDE}, STEP}},
+    {OP_SCORE_SOFTMAX, "dropout", .attr = {.score = {0.35, true, DROP_SCORES}}, .in = {{F(2,3,33,33)}, STEP}, OF_ROUNDED_P},
+    {OP_SCORE_SOFTMAX, "large", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(2,4,129,129), FILL_WIDE}, STEP}, OF_ROUNDED_P},
 #define SCORE_P(...) {F(__VA_ARGS__), FILL_RESULT, .of = OP_SCORE_SOFTMAX, .of_n_in = 2, .of_in = {1, 2}}
     {OP_SCORE_SOFTMAX_GRAD, "causal", .attr = {.score = {0.35, true, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, SCORE_P(2,3,7,7), STEP}},
     {OP_SCORE_SOFTMAX_GRAD, "not causal", .attr = {.score = {0.35, false, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, SCORE_P(2,3,7,7), STEP}},
     {OP_SCORE_SOFTMAX_GRAD, "dropout", .attr = {.score = {0.35, true, DROP_SCORES}}, .in = {{F(2,3,33,33)}, SCORE_P(2,3,33,33), STEP}},
     {OP_SCORE_SOFTMAX_GRAD, "large", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(2,4,129,129)}, SCORE_P(2,4,129,129), STEP}},
     {OP_CROSS_ENTROPY_BOTH, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5), SCALAR(0.75)}},
+    {OP_CROSS_ENTROPY_BOTH, "one column", .attr = {.loss = {1}}, .in = {{F(3,1)}, IDS(1, 3), SCALAR(0.75)}},
+    {OP_CROSS_ENTROPY_BOTH, "65 of 127", .attr = {.loss = {65}}, .in = {{F(17,127)}, IDS(65, 17), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "large", .attr = {.loss = {501}}, .in = {{F(257,512), FILL_WIDE}, IDS(501, 257), SCALAR(0.75)}},
+#define COPY(n) {.type = {DT_BF16, 1, {n}}}
+    {OP_ADAMW_COPY, "some decay", .attr = {.adamw = {0.9, 0.999, 1e-8, 0.1, 29}},
+     .in = {{F(51), .wide = true}, {F(51), .wide = true}, {F(51), FILL_POSITIVE, .wide = true}, COPY(51), {F(51), .wide = true}, ADAMW_SCALARS}},
+    {OP_ADAMW_COPY, "no decay", .attr = {.adamw = {0.9, 0.95, 1e-3, 0.1, 0}},
+     .in = {{F(1), .wide = true}, {F(1), .wide = true}, {F(1), FILL_POSITIVE, .wide = true}, COPY(1), {F(1), .wide = true}, ADAMW_SCALARS}},
+    {OP_ADAMW_COPY, "large", .attr = {.adamw = {0.9, 0.95, 1e-8, 0.1, 100003}},
+     .in = {{F(131841), .wide = true}, {F(131841), .wide = true}, {F(131841), FILL_POSITIVE, .wide = true}, COPY(131841), {F(131841), .wide = true}, ADAMW_SCALARS}},
 };
 /* clang-format on */
 

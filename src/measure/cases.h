@@ -36,10 +36,12 @@ struct op_case {
     struct case_input in[MAX_IN]; /* up to the first of rank 0 */
     struct type given;            /* rank 0: the inputs decide */
     bool given_exact;             /* its dtype is meant as it stands */
+    bool given_wide;              /* it stays f32 where the type under test is bf16 */
     int loss_outputs;             /* outputs through which a gradient flows; 0: only the first */
     /* NULL, or why differences of the outputs say nothing about the gradient here. */
     const char *no_differences;
-    /* Relative error by norm, where the default of the type is not enough, and why. */
+    /* Relative error by norm of all outputs where this type is under test, where the defaults of
+     * check.c are not enough, and why. */
     double tolerance[DT_COUNT];
     const char *reason;
 };
@@ -60,6 +62,9 @@ struct type case_type(const struct op_case *c, int i, enum dtype dtype);
 struct type case_given(const struct op_case *c, enum dtype dtype);
 /* Fills the inputs of case number i, the same at every call. */
 enum status case_fill(int i, enum dtype dtype, struct arena *a, struct case_data *ret_data);
+/* Input i in its type: the bytes that a kernel reads. */
+enum status case_copy(const struct case_data *data, int i, enum dtype dtype, struct arena *a,
+                      void **ret_bytes);
 /* The node of the case and its output types; words why if the types do not go together. */
 enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                       struct type *ret_in, struct type *ret_out);

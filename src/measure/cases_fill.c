@@ -26,8 +26,18 @@ struct type case_type(const struct op_case *c, int i, enum dtype dtype)
 struct type case_given(const struct op_case *c, enum dtype dtype)
 {
     struct type t = c->given;
-    if (t.dtype == DT_F32 && !c->given_exact) t.dtype = dtype;
+    bool wide = c->given_wide && dtype == DT_BF16;
+    if (t.dtype == DT_F32 && !c->given_exact && !wide) t.dtype = dtype;
     return t;
+}
+
+enum status case_copy(const struct case_data *data, int i, enum dtype dtype, struct arena *a,
+                      void **ret_bytes)
+{
+    const struct type type = case_type(data->c, i, dtype);
+    enum dtype from = type.dtype == DT_I32 ? DT_I32 : DT_F64;
+    *ret_bytes = arena_alloc(a, type_bytes(&type));
+    return reference_convert(*ret_bytes, type.dtype, data->in[i], from, type_elements(&type));
 }
 
 enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,

@@ -5,6 +5,7 @@
 #include "graph/build.h"
 #include "measure/cases.h"
 #include "measure/check.h"
+#include "measure/reference.h"
 #include "plan/plan.h"
 
 #include <math.h>
@@ -66,16 +67,19 @@ static enum status bench_plan(struct bench *w)
     return plan_bind(&w->plan, &w->storage);
 }
 
-static void feed(struct bench *w, value v, const void *data)
+/* Doubles, or integers, as what the value is. */
+static enum status feed(struct bench *w, value v, const void *data)
 {
-    memcpy(plan_address(&w->plan, v), data, (size_t)type_bytes(graph_type(&w->graph, v)));
+    const struct type *t = graph_type(&w->graph, v);
+    enum dtype from = t->dtype == DT_I32 ? DT_I32 : DT_F64;
+    return reference_convert(plan_address(&w->plan, v), t->dtype, data, from, type_elements(t));
 }
 
 /* All inputs are fed before each run: their bytes are used again after they were read. */
 static enum status bench_run(struct bench *w)
 {
-    for (int k = 0; k < case_inputs(w->data.c); k++) feed(w, w->in[k], w->data.in[k]);
-    for (int i = 0; i < w->weights; i++) feed(w, w->weight[i], w->weight_data[i]);
+    for (int k = 0; k < case_inputs(w->data.c); k++) TRY(feed(w, w->in[k], w->data.in[k]));
+    for (int i = 0; i < w->weights; i++) TRY(feed(w, w->weight[i], w->weight_data[i]));
     return plan_run(&w->plan, NULL);
 }
 
@@ -230,6 +234,16 @@ static enum status run_form(struct bench *w, bool expanded)
     return bench_run(w);
 }
 
+/* Output k of what was run, as doubles. */
+static enum status output_of(struct bench *w, int k, double **ret_x)
+{
+    value v = w->graph.output[k].v;
+    const struct type *t = graph_type(&w->graph, v);
+    int64_t n = type_elements(t);
+    *ret_x = ARENA_NEW(&w->arena, double, n);
+    return reference_convert(*ret_x, DT_F64, plan_address(&w->plan, v), t->dtype, n);
+}
+
 enum status check_expansion(int i, double *ret_error)
 {
     struct bench whole, parts;
@@ -239,10 +253,11 @@ enum status check_expansion(int i, double *ret_error)
     if (st == ST_OK) st = run_form(&whole, false);
     if (st == ST_OK) st = run_form(&parts, true);
     for (int k = 0; st == ST_OK && k < whole.graph.outputs; k++) {
-        const double *x = plan_address(&parts.plan, parts.graph.output[k].v);
-        const double *y = plan_address(&whole.plan, whole.graph.output[k].v);
+        double *x, *y;
+        st = output_of(&parts, k, &x);
+        if (st == ST_OK) st = output_of(&whole, k, &y);
         const struct type *t = graph_type(&whole.graph, whole.graph.output[k].v);
-        worst = fmax(worst, check_distance(x, y, type_elements(t)));
+        if (st == ST_OK) worst = fmax(worst, check_distance(x, y, type_elements(t)));
     }
     bench_release(&whole);
     bench_release(&parts);

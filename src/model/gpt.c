@@ -145,6 +145,7 @@ static struct parameter *parameter(struct table *t, const char *name, struct typ
     ARENA_GROW(t->a, m->parameter, m->parameters, t->capacity);
     struct parameter *p = &m->parameter[m->parameters++];
     *p = (struct parameter){.name = name, .type = type, .decay = type.rank >= 2};
+    p->product = p->decay;
     p->mean = mean;
     p->std = std;
     p->rows = type.dim[0];
@@ -182,7 +183,8 @@ void gpt_init(struct gpt *m, const struct config_model *config, int64_t vocab, u
     struct table t = {m, a, 0};
     double residual = INIT_STD / sqrt(2.0 * (double)L);
     parameter(&t, "wte.weight", type_2d(DT_F32, m->padded_vocab, C), 0, INIT_STD)->rows = vocab;
-    parameter(&t, "wpe.weight", type_2d(DT_F32, config->block_size, C), 0, INIT_STD);
+    parameter(&t, "wpe.weight", type_2d(DT_F32, config->block_size, C), 0, INIT_STD)->product =
+        false;
     for (int l = 0; l < L; l++) {
         layer(&t, arena_printf(a, "h.%d.ln_1", l), type_1d(DT_F32, C), 0);
         layer(&t, arena_printf(a, "h.%d.attn.c_attn", l), type_2d(DT_F32, C, 3 * C), INIT_STD);

@@ -13,6 +13,7 @@ struct parameter {
     struct type type;
     int64_t offset;   /* elements, the same in weights, gradients and moments */
     bool decay;       /* weight decay acts on it: it has two dimensions */
+    bool product;     /* matrix products read it, the forward pass one and the backward pass one */
     double mean, std; /* of its initial values */
     int64_t rows;     /* rows that are drawn; those behind are padding and zero */
 };

@@ -181,14 +181,41 @@ static bool embed_sum(struct fuse *f, int id)
     if (graph_type(f->in, position->in[1])->rank != 1) return false;
     value in[] = {moved(f, token->in[0]), moved(f, token->in[1]), moved(f, position->in[0]),
                   moved(f, position->in[1]), f->step};
-    replace(f, last, 0, graph_add(f->out, OP_EMBED_SUM, &attr, 5, in, NULL));
+    const struct type *given = graph_type(f->in, last->out[0]);
+    replace(f, last, 0, graph_add(f->out, OP_EMBED_SUM, &attr, 5, in, given));
+    return true;
+}
+
+/* gelu(x), whose gradient is asked for later -> gelu_both: one exponential for both */
+static bool gelu_both(struct fuse *f, int id)
+{
+    const struct node *gelu = &f->in->node[id];
+    if (gelu->op != OP_GELU) return false;
+    for (int later = id + 1; later < f->in->nodes; later++) {
+        const struct node *grad = &f->in->node[later];
+        if (grad->op != OP_GELU_GRAD || grad->in[1].i != gelu->in[0].i) continue;
+        if (grad->attr.gelu.tanh != gelu->attr.gelu.tanh) continue;
+        value x = moved(f, gelu->in[0]);
+        value first = graph_add(f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL);
+        replace(f, gelu, 0, first);
+        f->slope[gelu->in[0].i] = graph_out(first, 1);
+        return true;
+    }
+    return false;
+}
+
+static bool gelu_grad(struct fuse *f, int id)
+{
+    const struct node *grad = &f->in->node[id];
+    if (grad->op != OP_GELU_GRAD || !f->slope[grad->in[1].i].i) return false;
+    replace(f, grad, 0, g_mul(f->out, moved(f, grad->in[0]), f->slope[grad->in[1].i]));
     return true;
 }
 
 /* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
     add_layernorm, layernorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
-    embed_sum, fuse_sum_squares, fuse_adamw,
+    embed_sum, gelu_both, gelu_grad, fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
 };
 /* clang-format on */
 
@@ -211,6 +238,7 @@ enum status pass_fuse(const struct graph *in, struct graph *out, const struct pa
     }
     struct fuse f = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     f.uses = ARENA_NEW(out->arena, int, in->values);
+    f.slope = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++)
         for (int i = 0; i < in->node[id].n_in; i++) f.uses[in->node[id].in[i].i]++;
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");

@@ -9,11 +9,15 @@ struct fuse {
     struct graph *out;
     value *map; /* of each old value */
     int *uses;  /* of each old value: how many inputs it is */
+    value
+        *slope; /* of each old value x: the derivative of gelu(x) in `out`, if GELU_BOTH made it */
     value step; /* the input `step` in `out`, once it was met */
 };
 
 /* fuse_update.c: the operators of the update graph act on whole ranges. */
 bool fuse_sum_squares(struct fuse *f, int id);
 bool fuse_adamw(struct fuse *f, int id);
+/* Swallows the store of a parameter's bf16 copy that the one AdamW writes on its way. */
+bool fuse_adamw_copy(struct fuse *f, int id);
 
 #endif

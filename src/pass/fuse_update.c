@@ -104,7 +104,36 @@ static bool adamw_fits(const struct fuse *f, struct range *all, int64_t *ret_dec
     return first && range_is_whole(all) && decay_end <= free_start;
 }
 
-/* adamw for each parameter -> one adamw over the range */
+/* The store of the bf16 copy of the weights that AdamW node `n` makes; NULL if there is none. */
+static const struct node *copy_store(const struct graph *g, const struct node *n)
+{
+    for (int id = (int)(n - g->node) + 1; id < g->nodes; id++) {
+        const struct node *store = &g->node[id];
+        if (store->op != OP_STORE) continue;
+        const struct node *to = graph_producer(g, store->in[0]);
+        const struct node *cast = graph_producer(g, store->in[1]);
+        if (to->attr.leaf.storage == STORAGE_COPY && cast->op == OP_CAST &&
+            cast->in[0].i == n->out[0].i)
+            return store;
+    }
+    return NULL;
+}
+
+/* Every parameter's copy is stored, each at its own place. */
+static bool all_copied(const struct graph *g)
+{
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id], *store;
+        if (n->op != OP_ADAMW) continue;
+        if (!(store = copy_store(g, n))) return false;
+        if (graph_producer(g, store->in[0])->attr.leaf.offset !=
+            graph_producer(g, n->in[0])->attr.leaf.offset)
+            return false;
+    }
+    return true;
+}
+
+/* adamw for each parameter -> one adamw over the range, which writes the bf16 copy if one is kept */
 bool fuse_adamw(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
@@ -113,14 +142,36 @@ bool fuse_adamw(struct fuse *f, int id)
     int last;
     if (n->op != OP_ADAMW || !adamw_fits(f, &all, &decayed, &last)) return false;
     if (id != last) return true; /* the last one stands for all */
+    static const enum storage storages[] = {STORAGE_WEIGHTS, STORAGE_MOMENT1, STORAGE_MOMENT2,
+                                            STORAGE_COPY, STORAGE_GRADIENTS};
     enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
+    bool copy = all_copied(f->in);
     union attr attr = n->attr;
     attr.adamw.decay_elements = decayed;
-    value in[8] = {
-        range_leaf(f, STORAGE_WEIGHTS, &all, dtype), range_leaf(f, STORAGE_MOMENT1, &all, dtype),
-        range_leaf(f, STORAGE_MOMENT2, &all, dtype), range_leaf(f, STORAGE_GRADIENTS, &all, dtype)};
-    for (int i = 4; i < 8; i++) in[i] = f->map[n->in[i].i];
+    value in[MAX_IN];
+    int n_in = 0;
+    for (int i = 0; i < COUNT_OF(storages); i++) {
+        bool is_copy = storages[i] == STORAGE_COPY;
+        if (is_copy && !copy) continue;
+        in[n_in++] = range_leaf(f, storages[i], &all, is_copy ? DT_BF16 : dtype);
+    }
+    for (int i = 4; i < 8; i++) in[n_in++] = f->map[n->in[i].i];
     f->out->scope = "optimizer";
-    graph_add(f->out, OP_ADAMW, &attr, 8, in, NULL);
+    graph_add(f->out, copy ? OP_ADAMW_COPY : OP_ADAMW, &attr, n_in, in, NULL);
     return true;
+}
+
+/* adamw, cast, store: the last two are part of the one adamw */
+bool fuse_adamw_copy(struct fuse *f, int id)
+{
+    const struct node *n = &f->in->node[id], *adamw;
+    struct range all = {0};
+    int64_t decayed;
+    int last;
+    if (n->op != OP_CAST && n->op != OP_STORE) return false;
+    const struct node *cast = n->op == OP_CAST ? n : graph_producer(f->in, n->in[1]);
+    if (cast->op != OP_CAST) return false;
+    adamw = graph_producer(f->in, cast->in[0]);
+    if (adamw->op != OP_ADAMW || !copy_store(f->in, adamw)) return false;
+    return adamw_fits(f, &all, &decayed, &last) && all_copied(f->in);
 }

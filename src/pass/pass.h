@@ -12,8 +12,21 @@ enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
 
 struct pass_options {
     enum pass_rung rung;
-    bool flash;         /* keep attention whole; else its expansion, with T x T matrices */
-    enum dtype compute; /* DT_F32 is what training runs; DT_F64 is what gradients are checked in */
+    bool flash; /* keep attention whole; else its expansion, with T x T matrices */
+    enum dtype
+        compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
+    const struct pass_packing *packing; /* NULL: weights are read as they lie */
+};
+
+/* Weights that are kept once more in the order in which products of `rows` rows want them: the parameter
+ * at `weight` (elements, in its range) lies at at[tb] of STORAGE_PACKED, for products with and without
+ * a transposed B. */
+struct pass_packing {
+    int64_t rows;
+    int n;
+    const struct packed_weight {
+        int64_t weight, at[2];
+    } * weight;
 };
 
 enum pass_time { BEFORE_GRADIENT, AFTER_GRADIENT };
@@ -45,6 +58,7 @@ void pass_mark(struct graph *out, const struct node *n);
 
 enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_pack(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
 

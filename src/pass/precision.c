@@ -1,25 +1,195 @@
-/* The types that arithmetic runs in. Weights, norms, softmax statistics, the loss and all sums are
- * fp32 at every rung. In double precision every float value becomes a double: what gradients are
- * checked against finite differences in. */
+/* The types that arithmetic runs in.
+ *
+ * In double precision every float value becomes a double: what gradients are checked against finite
+ * differences in. In mixed precision (Micikevicius et al., arXiv 1710.03740) products, attention and
+ * what passes between them are bf16; weights and their gradients, statistics of rows, the loss, the
+ * optimizer and all sums are f32. Below the rung `full` an operator that needs more than bf16 has its
+ * inputs widened and whoever needs bf16 narrows them again, each by a CAST of its own, as an eager
+ * framework's autocast does; at `full` such operators take and give bf16, f32 inside, and the optimizer
+ * keeps a bf16 copy of the weights. */
+#include "graph/build.h"
 #include "pass/pass.h"
 
-enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o)
+struct precision {
+    const struct graph *in;
+    struct graph *out;
+    bool full;
+    value *map;            /* of each old value, in the type that it was made in */
+    value *cast[DT_COUNT]; /* the same in that type, once somebody needed it */
+};
+
+enum policy {
+    WIDE,   /* f32 in and out */
+    NARROW, /* bf16 in and out, but for the inputs that `wide` names */
+    FOLLOW, /* everything is of the type of the first input */
+    MEET,   /* of two operands the wider type wins, but for a vector or number that is repeated */
+    ROWS,   /* NARROW at `full`, below it WIDE: statistics of rows */
+};
+
+static const struct {
+    enum policy policy;
+    unsigned wide; /* inputs that are f32 at every rung: parameters, statistics, scalars */
+} policies[OP_COUNT] = {
+    [OP_CAST] = {FOLLOW, 0},
+    [OP_PACK] = {FOLLOW, 0},
+    [OP_STORE] = {FOLLOW, 0},
+    [OP_ACCUMULATE] = {FOLLOW, 0},
+    [OP_RESHAPE] = {FOLLOW, 0},
+    [OP_DETACH] = {FOLLOW, 0},
+    [OP_SCALE] = {FOLLOW, 0},
+    [OP_OFFSET] = {FOLLOW, 0},
+    [OP_AT_MOST] = {FOLLOW, 0},
+    [OP_CAUSAL_MASK] = {FOLLOW, 0},
+    [OP_COLUMN_MASK] = {FOLLOW, 0},
+    [OP_SPLIT_HEADS] = {FOLLOW, 0},
+    [OP_MERGE_HEADS] = {FOLLOW, 0},
+    [OP_DROPOUT] = {FOLLOW, 0},
+    [OP_EMBED_GRAD] = {FOLLOW, 0},
+    [OP_ADD] = {MEET, 0},
+    [OP_SUB] = {MEET, 0},
+    [OP_MUL] = {MEET, 0},
+    [OP_MATMUL] = {NARROW, 0},
+    [OP_LINEAR] = {NARROW, 1 << 2},
+    [OP_ATTENTION] = {NARROW, 0},
+    [OP_ATTENTION_GRAD] = {NARROW, 1 << 3},
+    [OP_EMBED] = {NARROW, 1 << 0},
+    [OP_GELU] = {NARROW, 0},
+    [OP_GELU_GRAD] = {NARROW, 0},
+    [OP_SUM_LEADING] = {ROWS, 0},
+    [OP_LAYERNORM] = {ROWS, 1 << 1 | 1 << 2},
+    [OP_LAYERNORM_GRAD] = {ROWS, 1 << 2 | 1 << 3 | 1 << 4},
+    [OP_SOFTMAX] = {ROWS, 0},
+    [OP_SOFTMAX_GRAD] = {ROWS, 0},
+    [OP_CROSS_ENTROPY] = {ROWS, 0},
+    [OP_CROSS_ENTROPY_GRAD] = {ROWS, 1 << 2 | 1 << 3},
+};
+
+static enum dtype dtype_at(const struct precision *p, value old)
+{
+    return graph_type(p->out, p->map[old.i])->dtype;
+}
+
+/* The bf16 copy that the optimizer keeps, if `old` is a whole parameter. */
+static value copy_of(const struct precision *p, value old)
+{
+    const struct node *leaf = graph_producer(p->in, old);
+    if (!p->full || leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_WEIGHTS)
+        return (value){0};
+    struct type t = *graph_type(p->in, old);
+    t.dtype = DT_BF16;
+    struct graph_scope here = {p->out->scope, p->out->layer};
+    p->out->scope = "";
+    value v = g_leaf(p->out, STORAGE_COPY, leaf->scope, t, leaf->attr.leaf.offset);
+    graph_leave(p->out, here);
+    return v;
+}
+
+/* `old` in that type; whole numbers stay what they are. */
+static value in_type(struct precision *p, value old, enum dtype dtype)
+{
+    enum dtype now = dtype_at(p, old);
+    if (now == dtype || !dtype_is_float(now)) return p->map[old.i];
+    value *known = &p->cast[dtype][old.i];
+    if (!known->i && dtype == DT_BF16) *known = copy_of(p, old);
+    if (!known->i) *known = g_cast(p->out, p->map[old.i], dtype);
+    return *known;
+}
+
+static enum dtype meet(const struct precision *p, const struct node *n)
+{
+    enum dtype a = dtype_at(p, n->in[0]), b = dtype_at(p, n->in[1]);
+    enum broadcast how = type_broadcast(graph_type(p->in, n->in[0]), graph_type(p->in, n->in[1]));
+    bool repeated = how == BROADCAST_TRAILING || how == BROADCAST_SCALAR;
+    return repeated || a == b ? a : DT_F32;
+}
+
+/* What the float inputs become that are not named in `wide`. */
+static enum dtype work_type(const struct precision *p, const struct node *n)
+{
+    switch (policies[n->op].policy) {
+    case WIDE:
+        return DT_F32;
+    case NARROW:
+        return DT_BF16;
+    case FOLLOW: /* ids come first in a gradient of an embedding */
+        return n->op == OP_EMBED_GRAD ? dtype_at(p, n->in[1]) : dtype_at(p, n->in[0]);
+    case MEET:
+        return meet(p, n);
+    case ROWS:
+        return p->full ? DT_BF16 : DT_F32;
+    }
+    return DT_F32;
+}
+
+/* Gradients of parameters are sums over rows: products of two transposed-together activations, sums
+ * over leading dimensions, rows added into a table. They leave the sum in f32. */
+static bool is_parameter_gradient(const struct graph *g, const struct node *n)
+{
+    if (n->op == OP_MATMUL) return n->attr.matmul.ta && graph_type(g, n->out[0])->rank == 2;
+    return n->op == OP_SUM_LEADING || n->op == OP_EMBED_GRAD;
+}
+
+static void mixed(struct precision *p, int id)
+{
+    const struct node *n = &p->in->node[id];
+    enum dtype work = work_type(p, n);
+    struct type given = *graph_type(p->in, n->out[0]);
+    value from[MAX_IN];
+    pass_mark(p->out, n);
+    for (int i = 0; i < n->n_in; i++) {
+        bool wide = policies[n->op].wide >> i & 1;
+        from[i] = in_type(p, n->in[i], wide ? DT_F32 : work);
+    }
+    if (n->n_in && dtype_is_float(given.dtype))
+        given.dtype = is_parameter_gradient(p->in, n) ? DT_F32 : work;
+    if (n->op == OP_DROPOUT_MASK || n->op == OP_CAST) given = *graph_type(p->in, n->out[0]);
+    value first = graph_add(p->out, n->op, &n->attr, n->n_in, from, &given);
+    for (int i = 0; i < n->n_out; i++) p->map[n->out[i].i] = graph_out(first, i);
+}
+
+static enum status mix(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    struct precision p = {.in = in, .out = out, .full = o->rung == RUNG_FULL};
+    p.map = ARENA_NEW(out->arena, value, in->values);
+    for (int i = 0; i < DT_COUNT; i++) p.cast[i] = ARENA_NEW(out->arena, value, in->values);
+    for (int id = 0; id < in->nodes; id++) {
+        if (graph_status(out) != ST_OK) break;
+        if (in->node[id].op == OP_LEAF || in->node[id].op == OP_FILL)
+            pass_keep(in, id, out, p.map);
+        else
+            mixed(&p, id);
+    }
+    TRY(graph_status(out));
+    for (int i = 0; i < in->outputs; i++) /* whoever reads them reads what the model promised */
+        p.map[in->output[i].v.i] =
+            in_type(&p, in->output[i].v, graph_type(in, in->output[i].v)->dtype);
+    pass_finish(in, out, p.map);
+    return graph_status(out);
+}
+
+static enum status widen(const struct graph *in, struct graph *out)
 {
     value *map = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
-        if (o->compute == DT_F32) {
-            pass_keep(in, id, out, map);
-            continue;
-        }
         struct type given = in->info[n->out[0].i].type;
-        if (given.dtype == DT_F32) given.dtype = o->compute;
+        if (given.dtype == DT_F32) given.dtype = DT_F64;
         value from[MAX_IN];
         for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
         pass_mark(out, n);
         value first = graph_add(out, n->op, &n->attr, n->n_in, from, &given);
         for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = graph_out(first, i);
     }
+    pass_finish(in, out, map);
+    return graph_status(out);
+}
+
+enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    if (o->compute == DT_F64) return widen(in, out);
+    if (o->compute == DT_BF16) return mix(in, out, o);
+    value *map = ARENA_NEW(out->arena, value, in->values);
+    for (int id = 0; id < in->nodes; id++) pass_keep(in, id, out, map);
     pass_finish(in, out, map);
     return graph_status(out);
 }

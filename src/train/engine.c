@@ -4,11 +4,12 @@
 #include "base/host.h"
 #include "base/str.h"
 #include "graph/build.h"
+#include "train/copies.h"
 #include "train/optim.h"
 
 #include <string.h>
 
-static const char *const kind_names[GRAPH_COUNT] = {"micro", "micro_more", "update",
+static const char *const kind_names[GRAPH_COUNT] = {"micro", "micro_more", "update", "refresh",
                                                     "eval",  "logits",     "decode"};
 
 const char *graph_kind_name(enum graph_kind kind)
@@ -16,11 +17,12 @@ const char *graph_kind_name(enum graph_kind kind)
     return kind_names[kind];
 }
 
-static struct pass_options options_of(const struct config *c)
+static struct pass_options options_of(const struct config *c, const struct pass_packing *packing)
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
-    return (struct pass_options){rungs[c->plan.fusion], c->plan.flash, DT_F32};
+    enum dtype compute = c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
+    return (struct pass_options){rungs[c->plan.fusion], c->plan.flash, compute, packing};
 }
 
 /* Every parameter's gradient goes to its place in the range of gradients. */
@@ -51,7 +53,8 @@ static enum status differentiate(struct graph *g, const struct config *c, const 
 }
 
 static enum status forward_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                                 struct graph *g, value *ret_loss)
+                                 const struct pass_packing *packing, struct graph *g,
+                                 value *ret_loss)
 {
     int64_t B = c->data.batch_size, T = m->config.block_size;
     switch (kind) {
@@ -68,7 +71,11 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c, c
         graph_output(g, "logits", gpt_logits(m, g, 1, 1, GPT_CACHED));
         break;
     case GRAPH_UPDATE:
-        optim_update(g, m, &c->train);
+        optim_update(g, m, c);
+        copies_pack(g, c, m, packing);
+        break;
+    case GRAPH_REFRESH:
+        copies_refresh(g, c, m, packing);
         break;
     case GRAPH_COUNT:
         break;
@@ -87,13 +94,14 @@ static enum status fail_unknown_pass(const char *name)
 }
 
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const char *last, struct graph *ret_g, struct arena *a)
+                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
+                         struct arena *a)
 {
-    struct pass_options o = options_of(c);
+    struct pass_options o = options_of(c, packing);
     struct graph g;
     value loss = {0};
     graph_init(&g, a);
-    TRY(forward_graph(kind, c, m, &g, &loss));
+    TRY(forward_graph(kind, c, m, packing, &g, &loss));
     TRY(graph_verify(&g));
     const struct pass *stop = last ? pass_find(last) : NULL;
     if (last && !stop && strcmp(last, "model") != 0) return fail_unknown_pass(last);
@@ -117,7 +125,7 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
 {
     const struct config_plan *p = &e->config->plan;
     struct plan_options o = {.no_reuse = !p->reuse, .poison = p->poison};
-    TRY(engine_graph(kind, e->config, &e->model, NULL, &e->graph[kind], a));
+    TRY(engine_graph(kind, e->config, &e->model, e->packing, NULL, &e->graph[kind], a));
     TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
     e->built[kind] = true;
     storage_reserve(&e->storage, &e->plan[kind]);
@@ -127,9 +135,11 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
 /* Whoever writes a whole range writes the zeros behind its last parameter, too. */
 static void reserve_ranges(struct engine *e)
 {
-    int64_t whole = e->model.elements * dtype_size(DT_F32);
-    for (int i = STORAGE_WEIGHTS; i <= STORAGE_MOMENT2; i++)
+    for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
+        enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
+        int64_t whole = e->model.elements * dtype_size(dtype);
         if (e->storage.bytes[i] && e->storage.bytes[i] < whole) e->storage.bytes[i] = whole;
+    }
 }
 
 enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
@@ -137,9 +147,12 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
 {
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
     BUG_IF(!e->backend, "backend %s", backend);
+    TRY(isa_limit(c->plan.isa));
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
     TRY(e->backend->open(0, &e->context));
     e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
+    e->packing = copies_packing(c, &e->model, e->backend, a);
+    if (copies_exist(c, e->packing)) kinds |= 1u << GRAPH_REFRESH;
     enum status st = ST_OK;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
@@ -173,6 +186,11 @@ void engine_close(struct engine *e)
     storage_free(&e->storage);
     e->backend->close(e->context);
     e->backend = NULL;
+}
+
+enum status engine_refresh(struct engine *e)
+{
+    return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
 }
 
 enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,

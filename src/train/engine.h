@@ -15,15 +15,17 @@ enum graph_kind {
     GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
     GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
     GRAPH_UPDATE,     /* gradient norm, clipping, AdamW */
-    GRAPH_EVAL,       /* the loss alone */
-    GRAPH_LOGITS,     /* logits of one window of block_size tokens */
-    GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
+    GRAPH_REFRESH, /* copies of the weights made anew (copies.h), after weights were drawn or loaded */
+    GRAPH_EVAL,    /* the loss alone */
+    GRAPH_LOGITS, /* logits of one window of block_size tokens */
+    GRAPH_DECODE, /* logits of one more token, with a cache of keys and values */
     GRAPH_COUNT
 };
 
 struct engine {
     const struct config *config;
     struct gpt model;
+    const struct pass_packing *packing; /* NULL: no weight is packed */
     const struct backend *backend;
     void *context;
     bool built[GRAPH_COUNT];
@@ -33,20 +35,25 @@ struct engine {
     int64_t anonymous_before; /* bytes of the process before storage was allocated */
 };
 
-/* "micro", "micro_more", "update", "eval", "logits", "decode" */
+/* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
 const char *graph_kind_name(enum graph_kind kind);
-/* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any). */
+/* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any).
+ * `packing` is what copies_packing says of a backend, NULL: no weight is packed. */
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const char *last, struct graph *ret_g, struct arena *a);
+                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
+                         struct arena *a);
 
 /* Opens the backend of that name and builds the plans of `kinds` (a mask, 1 << kind). Weights are zero
- * until they are drawn or loaded. The configuration must outlive the engine. */
+ * until they are drawn or loaded; whoever writes them calls engine_refresh. GRAPH_REFRESH is built
+ * wherever it is needed. The configuration must outlive the engine. */
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
 /* The first half of it: plans and the sizes of their storage, but no memory. Nothing can be run. */
 enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
 void engine_close(struct engine *e);
+/* Brings what is derived from the weights up to date with them. */
+enum status engine_refresh(struct engine *e);
 
 /* Host side of one plan's run: copies into an input (skips one that the plan does not have), copies an
  * output out. Inputs give their bytes away once they are read, so all are fed before every run. */

@@ -18,6 +18,7 @@ struct facts facts_of(const struct engine *e)
         .weights = s->bytes[STORAGE_WEIGHTS],
         .gradients = s->bytes[STORAGE_GRADIENTS],
         .optimizer = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2],
+        .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED],
         .activations = s->bytes[STORAGE_ARENA],
         .total = engine_bytes(e),
     };
@@ -35,30 +36,36 @@ struct facts facts_of(const struct engine *e)
 
 void facts_print(const struct facts *f, struct str *s)
 {
-    char a[32], b[32], c[32], d[32], e[32];
+    char a[32], b[32], c[32];
     str_printf(s, "parameters   %s (%s with positions)\n", str_thousands(a, f->parameters),
                str_thousands(b, f->parameters_all));
     str_printf(s, "a step       %s tokens, %s kernels, %.4g GFLOP, %s read and written\n",
                str_thousands(a, f->tokens), str_thousands(b, f->kernels), f->flops * 1e-9,
                str_bytes(c, f->bytes));
-    str_printf(s, "memory       weights %s, gradients %s, optimizer %s, activations %s: %s\n",
+    str_printf(s, "memory       weights %s, gradients %s, optimizer %s",
                str_bytes(a, (double)f->weights), str_bytes(b, (double)f->gradients),
-               str_bytes(c, (double)f->optimizer), str_bytes(d, (double)f->activations),
-               str_bytes(e, (double)f->total));
+               str_bytes(c, (double)f->optimizer));
+    if (f->copies) str_printf(s, ", copies of weights %s", str_bytes(a, (double)f->copies));
+    str_printf(s, ", activations %s: %s\n", str_bytes(a, (double)f->activations),
+               str_bytes(b, (double)f->total));
+}
+
+json_t *facts_memory(const struct facts *f)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f->weights,
+                     "gradients", (json_int_t)f->gradients, "optimizer", (json_int_t)f->optimizer,
+                     "copies", (json_int_t)f->copies, "activations", (json_int_t)f->activations,
+                     "total", (json_int_t)f->total);
 }
 
 void facts_print_json(const struct facts *f, struct str *s)
 {
-    json_t *memory =
-        json_pack("{s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f->weights, "gradients",
-                  (json_int_t)f->gradients, "optimizer", (json_int_t)f->optimizer, "activations",
-                  (json_int_t)f->activations, "total", (json_int_t)f->total);
-    json_t *object =
-        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "v", 1, "parameters",
-                  (json_int_t)f->parameters, "parameters_all", (json_int_t)f->parameters_all,
-                  "sequences_per_step", (json_int_t)f->sequences, "tokens_per_step",
-                  (json_int_t)f->tokens, "kernels_per_step", (json_int_t)f->kernels,
-                  "flops_per_step", f->flops, "bytes_per_step", f->bytes, "memory", memory);
+    json_t *object = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "v", 1,
+                               "parameters", (json_int_t)f->parameters, "parameters_all",
+                               (json_int_t)f->parameters_all, "sequences_per_step",
+                               (json_int_t)f->sequences, "tokens_per_step", (json_int_t)f->tokens,
+                               "kernels_per_step", (json_int_t)f->kernels, "flops_per_step",
+                               f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
     BUG_IF(!object, "the facts are no JSON");
     char *text = json_dumps(object, JSON_INDENT(2));
     str_printf(s, "%s\n", text);

@@ -4,6 +4,8 @@
 
 #include "train/engine.h"
 
+#include <jansson.h>
+
 struct str;
 
 struct facts {
@@ -12,13 +14,16 @@ struct facts {
     int64_t sequences, tokens; /* of a step, all micro-steps together */
     int64_t kernels;           /* of a step */
     double flops, bytes;       /* of a step */
-    int64_t weights, gradients, optimizer, activations, total; /* bytes of memory */
+    /* bytes of memory; copies: of the weights, in bf16 and packed */
+    int64_t weights, gradients, optimizer, copies, activations, total;
 };
 
 /* Of an engine with the plans of training. */
 struct facts facts_of(const struct engine *e);
 /* A few lines for people. */
 void facts_print(const struct facts *f, struct str *s);
+/* The last of them as an object, named alike. */
+json_t *facts_memory(const struct facts *f);
 /* plan.json; docs/FORMATS.md has it field by field. */
 void facts_print_json(const struct facts *f, struct str *s);
 

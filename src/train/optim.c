@@ -1,6 +1,7 @@
 #include "train/optim.h"
 
 #include "graph/build.h"
+#include "train/copies.h"
 
 static const double ADAM_EPS = 1e-8;
 static const double CLIP_EPS = 1e-6;
@@ -36,8 +37,9 @@ static value clip_coefficient(struct graph *g, value norm, double clip)
     return g_at_most(g, ratio, 1);
 }
 
-void optim_update(struct graph *g, const struct gpt *m, const struct config_train *c)
+void optim_update(struct graph *g, const struct gpt *m, const struct config *config)
 {
+    const struct config_train *c = &config->train;
     g->phase = PHASE_UPDATE;
     struct type scalar = type_scalar(DT_F32);
     value lr = g_input(g, "lr", scalar);
@@ -60,7 +62,8 @@ void optim_update(struct graph *g, const struct gpt *m, const struct config_trai
                       bias2,
                       clip};
         g->scope = p->name;
-        graph_add(g, OP_ADAMW, &attr, 8, in, NULL);
+        value w = graph_add(g, OP_ADAMW, &attr, 8, in, NULL);
+        if (copies_bf16(config)) copies_store(g, p, w);
         graph_leave(g, top);
     }
 }

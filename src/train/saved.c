@@ -104,6 +104,7 @@ enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *r
     TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, learner_backend(c), a));
     const struct checkpoint_tensor *tensors = weights_tensors(ret_engine, a);
     enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->model.parameters);
+    if (st == ST_OK) st = engine_refresh(ret_engine);
     if (st != ST_OK) engine_close(ret_engine);
     return st;
 }

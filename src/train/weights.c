@@ -17,6 +17,7 @@ enum status weights_draw(struct engine *e)
     gpt_draw(&e->model, weights);
     TRY_OUT(st, e->backend->upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                    e->storage.bytes[STORAGE_WEIGHTS]));
+    TRY_OUT(st, engine_refresh(e));
 out:
     arena_release(&scratch);
     return st;

@@ -116,7 +116,8 @@ static void test_graph_refuses(void **state)
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
     assert_string_equal(
-        failed, "strobe: there is no pass fuze; there are model, expand, precision, fuse, dead\n");
+        failed,
+        "strobe: there is no pass fuze; there are model, expand, precision, fuse, pack, dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
     assert_non_null(strstr(failed, "there is no graph whole"));
     assert_int_equal(strobe("graph", "--eval --update"), 2);
@@ -160,7 +161,7 @@ static void test_plan_json(void **state)
     (void)state;
     json_t *all = json_of("plan", "--gradient_accumulation_steps=3");
     const json_t *plans = json_object_get(all, "plans");
-    assert_int_equal(json_array_size(plans), 3);
+    assert_int_equal(json_array_size(plans), 4); /* micro, micro_more, update, refresh */
     int64_t kernels = 0;
     double flops = 0;
     for (size_t i = 0; i < json_array_size(plans); i++) {

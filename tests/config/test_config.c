@@ -217,7 +217,7 @@ static void test_check(void **state)
         {{"data_dir="}, ST_USAGE, {"data_dir is empty"}},
         {{"device=cuda"}, ST_UNSUPPORTED, {"device=cuda", "device=cpu"}},
         {{"dtype=tfloat32"}, ST_UNSUPPORTED, {"dtype=tfloat32", "dtype=float32"}},
-        {{"dtype=bfloat16"}, ST_UNSUPPORTED, {"dtype=bfloat16", "dtype=float32"}},
+        {{"dtype=bfloat16"}, ST_OK, {0}},
         {{"replay=true"}, ST_UNSUPPORTED, {"replay=true", "replay=false"}},
         {{"recompute=gelu"}, ST_UNSUPPORTED, {"recompute=gelu", "recompute=none"}},
         {{"recompute=block"}, ST_UNSUPPORTED, {"recompute=block", "recompute=none"}},

@@ -1,30 +1,6 @@
+#include "backend/cpu/cast.h"
+
 #include "backend/cpu/cpu_kernels.h"
-
-#include <math.h>
-#include <string.h>
-
-static double bf16_load(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return (double)x;
-}
-
-/* The nearest of the bfloat16 numbers, the even one of two. A double is first rounded to odd in
- * float's width: rounded to nearest twice, it could land on the wrong side of a tie. */
-static uint16_t bf16_store(double x)
-{
-    if (isnan(x)) return 0x7fc0;
-    float narrow = (float)x;
-    uint32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    if (!isinf(narrow) && (double)narrow != x) {
-        if (fabs((double)narrow) > fabs(x)) bits--; /* towards zero, then odd: "more follows" */
-        bits |= 1;
-    }
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static double load(enum dtype dtype, const void *from, int64_t i)
 {

@@ -38,17 +38,37 @@ static enum status open_library(void)
     return check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "open a stream");
 }
 
+static dnnl_data_type_t data_type(enum dtype dtype)
+{
+    return dtype == DT_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
 /* rows x columns with those strides; one matrix has no batch dimension. */
-static enum status describe_matrix(const struct product *p, int64_t rows, int64_t columns,
-                                   int64_t row_stride, int64_t column_stride,
+static enum status describe_matrix(const struct product *p, enum dtype dtype, int64_t rows,
+                                   int64_t columns, int64_t row_stride, int64_t column_stride,
                                    dnnl_memory_desc_t *ret_desc)
 {
     dnnl_dims_t dims = {p->batch, rows, columns};
     dnnl_dims_t strides = {rows * columns, row_stride, column_stride};
     int skip = p->batch == 1;
-    dnnl_status_t st =
-        dnnl_memory_desc_init_by_strides(ret_desc, 3 - skip, dims + skip, dnnl_f32, strides + skip);
+    dnnl_status_t st = dnnl_memory_desc_init_by_strides(ret_desc, 3 - skip, dims + skip,
+                                                        data_type(dtype), strides + skip);
     return check(st, "describe a matrix");
+}
+
+/* B as the graph has it. */
+static enum status describe_plain(const struct product *p, dnnl_memory_desc_t *ret_desc)
+{
+    return describe_matrix(p, p->type, p->K, p->N, p->b_row, p->b_column, ret_desc);
+}
+
+/* B in whatever order the library likes best. */
+static enum status describe_any(const struct product *p, dnnl_memory_desc_t *ret_desc)
+{
+    dnnl_dims_t dims = {p->K, p->N};
+    return check(
+        dnnl_memory_desc_init_by_tag(ret_desc, 2, dims, data_type(p->type), dnnl_format_tag_any),
+        "describe a packed matrix");
 }
 
 /* What the primitive is to be; released by the caller. */
@@ -56,10 +76,10 @@ static enum status describe(const struct product *p, dnnl_primitive_desc_t *ret_
 {
     TRY(open_library());
     dnnl_memory_desc_t a, b, bias, c;
-    TRY(describe_matrix(p, p->M, p->K, p->a_row, p->a_column, &a));
-    TRY(describe_matrix(p, p->K, p->N, p->b_row, p->b_column, &b));
-    TRY(describe_matrix(p, 1, p->N, p->N, 1, &bias));
-    TRY(describe_matrix(p, p->M, p->N, p->N, 1, &c));
+    TRY(describe_matrix(p, p->type, p->M, p->K, p->a_row, p->a_column, &a));
+    TRY(p->packed ? describe_any(p, &b) : describe_plain(p, &b));
+    TRY(describe_matrix(p, DT_F32, 1, p->N, p->N, 1, &bias));
+    TRY(describe_matrix(p, p->result, p->M, p->N, p->N, 1, &c));
     dnnl_matmul_desc_t matmul;
     TRY(check(dnnl_matmul_desc_init(&matmul, &a, &b, p->bias ? &bias : NULL, &c),
               "describe a product"));
@@ -71,13 +91,37 @@ static enum status describe(const struct product *p, dnnl_primitive_desc_t *ret_
     return check(st, "multiply such matrices");
 }
 
+/* The layout that a primitive wants B in, checked against what PACK makes for such a product: a
+ * function of its type and shape alone, or the two would not meet. */
+static enum status check_layout(const struct product *p, const_dnnl_primitive_desc_t desc)
+{
+    struct product bare = *p;
+    bare.bias = false;
+    bare.result = p->type;
+    dnnl_primitive_desc_t other;
+    TRY(describe(&bare, &other));
+    const dnnl_memory_desc_t *mine = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    const dnnl_memory_desc_t *its = dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0);
+    bool same = dnnl_memory_desc_equal(mine, its) != 0;
+    int64_t size = (int64_t)dnnl_memory_desc_get_size(mine);
+    dnnl_primitive_desc_destroy(other);
+    if (same && size <= packed_elements(p->K, p->N) * dtype_size(p->type)) return ST_OK;
+    return fail(ST_UNSUPPORTED, "oneDNN packs this weight in an unforeseen way; add "
+                                "--pack_weights=false");
+}
+
+static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
+{
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
+}
+
 static int64_t scratch_bytes(const struct kernel_call *c)
 {
     struct product p = product_of(c);
     dnnl_primitive_desc_t desc;
     if (describe(&p, &desc) != ST_OK) return 0; /* prepare fails alike and says why */
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    int64_t size = md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
+    int64_t size = scratch_of(desc);
     dnnl_primitive_desc_destroy(desc);
     return size;
 }
@@ -104,6 +148,7 @@ static enum status add_argument(struct state *s, const_dnnl_primitive_desc_t des
 static enum status make_state(struct state *s, const struct product *p,
                               const_dnnl_primitive_desc_t desc)
 {
+    if (p->packed) TRY(check_layout(p, desc));
     TRY(check(dnnl_primitive_create(&s->primitive, desc), "make a product"));
     TRY(add_argument(s, desc, dnnl_query_src_md, 0, DNNL_ARG_SRC));
     TRY(add_argument(s, desc, dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS));
@@ -135,21 +180,111 @@ static void release(struct kernel_call *c)
     c->state = NULL;
 }
 
-static enum status run(const struct kernel_call *c)
+/* --- PACK: a reorder from the graph's layout into the product's --- */
+
+static enum status describe_pack(const struct product *p, dnnl_primitive_desc_t *ret_desc)
 {
-    struct state *s = c->state;
-    void *at[ARGS] = {c->in[0], c->in[1], c->out[0], c->scratch, c->in[2]};
+    dnnl_primitive_desc_t product;
+    dnnl_memory_desc_t plain;
+    dnnl_primitive_attr_t attr;
+    TRY(describe(p, &product));
+    const dnnl_memory_desc_t *packed =
+        dnnl_primitive_desc_query_md(product, dnnl_query_weights_md, 0);
+    enum status st = describe_plain(p, &plain);
+    if (st == ST_OK) st = check(dnnl_primitive_attr_create(&attr), "make attributes");
+    if (st == ST_OK) {
+        dnnl_status_t made =
+            dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+        if (made == dnnl_success)
+            made =
+                dnnl_reorder_primitive_desc_create(ret_desc, &plain, engine, packed, engine, attr);
+        dnnl_primitive_attr_destroy(attr);
+        st = check(made, "pack such a matrix");
+    }
+    dnnl_primitive_desc_destroy(product);
+    return st;
+}
+
+static int64_t pack_scratch(const struct kernel_call *c)
+{
+    struct product p = product_of_pack(c);
+    dnnl_primitive_desc_t desc;
+    if (describe_pack(&p, &desc) != ST_OK) return 0; /* as above */
+    int64_t size = scratch_of(desc);
+    dnnl_primitive_desc_destroy(desc);
+    return size;
+}
+
+static enum status make_pack(struct state *s, const_dnnl_primitive_desc_t desc)
+{
+    TRY(check(dnnl_primitive_create(&s->primitive, desc), "make a packing"));
+    TRY(add_argument(s, desc, dnnl_query_src_md, 0, DNNL_ARG_FROM));
+    TRY(add_argument(s, desc, dnnl_query_dst_md, 0, DNNL_ARG_TO));
+    return add_argument(s, desc, dnnl_query_scratchpad_md, 0, DNNL_ARG_SCRATCHPAD);
+}
+
+static enum status prepare_pack(struct kernel_call *c)
+{
+    struct product p = product_of_pack(c);
+    dnnl_primitive_desc_t desc;
+    TRY(describe_pack(&p, &desc));
+    struct state *s = calloc(1, sizeof *s);
+    BUG_IF(!s, "no memory for a packing");
+    enum status st = make_pack(s, desc);
+    dnnl_primitive_desc_destroy(desc);
+    if (st == ST_OK)
+        c->state = s;
+    else
+        release_state(s);
+    return st;
+}
+
+static enum status execute(const struct state *s, void *const *at)
+{
     for (int i = 0; i < s->n; i++)
         TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "take an address"));
-    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "multiply");
+    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run");
+}
+
+static enum status run(const struct kernel_call *c)
+{
+    return execute(c->state, (void *[ARGS]){c->in[0], c->in[1], c->out[0], c->scratch, c->in[2]});
+}
+
+static enum status run_pack(const struct kernel_call *c)
+{
+    return execute(c->state, (void *[ARGS]){c->in[0], c->out[0], c->scratch});
+}
+
+/* bf16 needs AVX-512, with or without instructions for it; f32 needs nothing. */
+static bool has_bf16(void)
+{
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    enum dtype type = c->in_type[0].dtype, result = c->out_type[0].dtype;
+    if (c->in_type[1].dtype != type) return false;
+    if (c->n_in > 2 && c->in_type[2].dtype != DT_F32) return false;
+    if (type == DT_F32) return result == DT_F32;
+    return type == DT_BF16 && (result == DT_F32 || result == DT_BF16) && has_bf16();
+}
+
+static bool fits_pack(const struct kernel_call *c)
+{
+    enum dtype type = c->in_type[0].dtype;
+    return type == DT_F32 || (type == DT_BF16 && has_bf16());
 }
 
 /* clang-format off */
 const struct kernel onednn_rows[] = {
-    {.op = OP_MATMUL, .variant = "onednn", .fits = product_is_f32, .scratch_bytes = scratch_bytes,
+    {.op = OP_MATMUL, .variant = "onednn", .fits = fits, .scratch_bytes = scratch_bytes,
      .prepare = prepare, .release = release, .run = run},
-    {.op = OP_LINEAR, .variant = "onednn", .fits = product_is_f32, .scratch_bytes = scratch_bytes,
+    {.op = OP_LINEAR, .variant = "onednn", .fits = fits, .scratch_bytes = scratch_bytes,
      .prepare = prepare, .release = release, .run = run},
+    {.op = OP_PACK, .variant = "onednn", .fits = fits_pack, .scratch_bytes = pack_scratch,
+     .prepare = prepare_pack, .release = release, .run = run_pack},
     {0},
 };
 /* clang-format on */

@@ -5,29 +5,55 @@ struct product product_of(const struct kernel_call *c)
     bool linear = c->n_in > 2;
     bool ta = !linear && c->attr->matmul.ta, tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     const struct type *a = &c->in_type[0], *b = &c->in_type[1];
-    int64_t a_columns = type_columns(a), b_columns = type_columns(b);
+    int64_t a_columns = type_columns(a), N = type_columns(&c->out_type[0]);
+    bool packed = (linear ? c->attr->linear.packed : c->attr->matmul.packed) != 0;
     struct product p = {
         .batch = 1,
         .M = type_rows(a),
-        .N = type_columns(&c->out_type[0]),
+        .N = N,
         .K = a_columns,
         .a_row = ta ? 1 : a_columns,
         .a_column = ta ? a_columns : 1,
-        .b_row = tb ? 1 : b_columns,
-        .b_column = tb ? b_columns : 1,
+        .b_row = tb ? 1 : N,
+        .b_column = tb ? a_columns : 1,
         .bias = linear,
+        .packed = packed,
+        .type = a->dtype,
+        .result = c->out_type[0].dtype,
     };
     if (ta || b->rank > 2) { /* matrix by matrix */
         p.K = a->dim[a->rank - (ta ? 2 : 1)];
         p.M = a->dim[a->rank - (ta ? 1 : 2)];
         p.batch = type_elements(a) / (p.M * p.K);
+        p.b_row = tb ? 1 : N;
+        p.b_column = tb ? p.K : 1;
     }
     return p;
+}
+
+struct product product_of_pack(const struct kernel_call *c)
+{
+    bool tb = c->attr->pack.tb;
+    const struct type *b = &c->in_type[0];
+    int64_t K = b->dim[tb], N = b->dim[!tb];
+    return (struct product){
+        .batch = 1,
+        .M = c->attr->pack.rows,
+        .N = N,
+        .K = K,
+        .a_row = K,
+        .a_column = 1,
+        .b_row = tb ? 1 : N,
+        .b_column = tb ? K : 1,
+        .packed = true,
+        .type = b->dtype,
+        .result = b->dtype,
+    };
 }
 
 bool product_is_f32(const struct kernel_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
         if (c->in_type[i].dtype != DT_F32) return false;
-    return c->out_type[0].dtype == DT_F32;
+    return c->out_type[0].dtype == DT_F32 && !product_of(c).packed;
 }

@@ -11,10 +11,14 @@ struct product {
     int64_t a_row, a_column; /* strides in elements: A(m,k) is a[m * a_row + k * a_column] */
     int64_t b_row, b_column; /* B(k,n) is b[k * b_row + n * b_column] */
     bool bias;
+    bool packed;             /* B is what PACK made of it; its strides mean nothing */
+    enum dtype type, result; /* of A and B; of C. The bias is f32. */
 };
 
 struct product product_of(const struct kernel_call *c);
-/* All inputs and outputs are fp32. */
+/* The product that PACK call `c` is for. */
+struct product product_of_pack(const struct kernel_call *c);
+/* All inputs and outputs are fp32 and lie as the graph has them. */
 bool product_is_f32(const struct kernel_call *c);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef BACKEND_CPU_REF_STATE_H
 #define BACKEND_CPU_REF_STATE_H
 
+#include "backend/cpu/cast.h"
 #include "backend/cpu/ref/ref.h"
 
 static enum status run_store(const struct kernel_call *c)
@@ -20,12 +21,12 @@ static enum status run_accumulate(const struct kernel_call *c)
 }
 
 /* w, m, v in place; g of the same type; lr, bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, clip (1) */
-static enum status run_adamw(const struct kernel_call *c)
+static void adamw(const struct kernel_call *c, void *const *in)
 {
     real *w = c->out[0], *m = c->out[1], *v = c->out[2];
-    const real *g = c->in[3];
-    double lr = (double)*(const real *)c->in[4], clip = (double)*(const real *)c->in[7];
-    double bias1 = (double)*(const real *)c->in[5], bias2 = (double)*(const real *)c->in[6];
+    const real *g = in[0];
+    double lr = (double)*(const real *)in[1], clip = (double)*(const real *)in[4];
+    double bias1 = (double)*(const real *)in[2], bias2 = (double)*(const real *)in[3];
     double beta1 = c->attr->adamw.beta1, beta2 = c->attr->adamw.beta2;
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) {
         double gi = (double)g[i] * clip, wi = (double)w[i];
@@ -37,6 +38,28 @@ static enum status run_adamw(const struct kernel_call *c)
         m[i] = (real)mi;
         v[i] = (real)vi;
     }
+}
+
+static enum status run_adamw(const struct kernel_call *c)
+{
+    adamw(c, c->in + 3);
+    return ST_OK;
+}
+
+static bool fits_copy(const struct kernel_call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in_type[i].dtype != (i == 3 ? DT_BF16 : REAL_DTYPE)) return false;
+    return true;
+}
+
+/* The same, then the new weights in bf16: w, m, v, copy; g and the scalars. */
+static enum status run_adamw_copy(const struct kernel_call *c)
+{
+    adamw(c, c->in + 4);
+    const real *w = c->out[0];
+    uint16_t *copy = c->out[3];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) copy[i] = bf16_store((double)w[i]);
     return ST_OK;
 }
 
@@ -44,6 +67,7 @@ const struct kernel REF(ref_state)[] = {
     {.op = OP_STORE, .variant = "ref", .fits = fits_real, .run = run_store},
     {.op = OP_ACCUMULATE, .variant = "ref", .fits = fits_real, .run = run_accumulate},
     {.op = OP_ADAMW, .variant = "ref", .fits = fits_real, .run = run_adamw},
+    {.op = OP_ADAMW_COPY, .variant = "ref", .fits = fits_copy, .run = run_adamw_copy},
     {.run = NULL},
 };
 

@@ -1,9 +1,9 @@
 /* Matrix products without a library: what runs where oneDNN is not to be had, and what it is compared
  * with. A tile of C is one work item; its parts of A and B are copied, DEPTH at a time, into the order
- * in which the inner loop reads them, so transposes and odd edges cost only in the copy. The inner
- * loop keeps TALL x 2W numbers of C in registers. */
+ * in which the inner loop reads them, so transposes and odd edges cost only in the copy, and bf16
+ * becomes fp32 there. The inner loop keeps TALL x 2W numbers of C in registers. */
 #include "backend/cpu/product.h"
-#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/act.h"
 
 #if defined(__AVX512F__)
 enum { TALL = 12 }; /* 24 of 32 registers hold C */
@@ -13,26 +13,29 @@ enum { TALL = 6 }; /* 12 of 16 */
 enum { WIDE = 2 * W, TILE_M = 8 * 12, TILE_N = 128, DEPTH = 192 };
 
 struct tile {
-    int64_t m, n; /* numbers of C: at most TILE_M x TILE_N */
-    const float *a, *b, *bias;
-    float *c;
+    int64_t m, n;      /* numbers of C: at most TILE_M x TILE_N */
+    const float *bias; /* NULL: none */
+    float *c;          /* its sums: C itself, or a buffer where that is bf16 */
+    int64_t ldc;
 };
 
 /* n items x depth, in strips of `width` items: strip, depth, item. Missing items are zero. */
-INLINE void pack(const float *x, int64_t item_stride, int64_t depth_stride, int64_t n,
-                 int64_t depth, const int width, float *to)
+INLINE void pack(const act *x, int64_t item_stride, int64_t depth_stride, int64_t n, int64_t depth,
+                 const int width, float *to)
 {
     for (int64_t at = 0; at < n; at += width, x += width * item_stride, to += width * depth) {
         int64_t items = at_most(width, n - at);
         if (items < width) memset(to, 0, (size_t)(width * depth) * sizeof *to);
         if (item_stride == 1 && items == width) {
             for (int64_t k = 0; k < depth; k++)
-                memcpy(to + k * width, x + k * depth_stride, (size_t)width * sizeof *to);
+                for (int i = 0; i < width; i += W)
+                    put(to + k * width + i, take_act(x + k * depth_stride + i, width - i),
+                        width - i);
             continue;
         }
         for (int64_t i = 0; i < items; i++)
             for (int64_t k = 0; k < depth; k++)
-                to[k * width + i] = x[i * item_stride + k * depth_stride];
+                to[k * width + i] = act_at(x, i * item_stride + k * depth_stride);
     }
 }
 
@@ -51,7 +54,7 @@ INLINE void multiply(const float *a, const float *b, int64_t depth, vf (*sum)[2]
 
 /* A column of strips of a tile: one strip of B with all those of A. */
 static void strips(const struct tile *t, const float *a, const float *b, int64_t n, int64_t depth,
-                   int64_t ldc, bool begin)
+                   bool begin)
 {
     float *c = t->c + n;
     int64_t left = t->n - n;
@@ -60,7 +63,7 @@ static void strips(const struct tile *t, const float *a, const float *b, int64_t
         multiply(a, b, depth, sum);
         for (int64_t i = 0; i < at_most(TALL, t->m - m); i++)
             for (int half = 0; half < 2 && left > half * W; half++) {
-                float *to = c + (m + i) * ldc + half * W;
+                float *to = c + (m + i) * t->ldc + half * W;
                 int64_t room = left - half * W;
                 vf old = {0};
                 if (!begin) old = take(to, room);
@@ -75,29 +78,47 @@ static int64_t tiles_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
+/* All of K, DEPTH at a time; a and b are those of the tile's first row and column. */
+static void sum_tile(const struct product *p, const struct tile *t, const act *a, const act *b)
+{
+    _Alignas(64) float packed_a[TILE_M * DEPTH], packed_b[TILE_N * DEPTH];
+    for (int64_t k = 0; k < p->K; k += DEPTH) {
+        int64_t depth = at_most(DEPTH, p->K - k);
+        pack(a + k * p->a_column, p->a_row, p->a_column, t->m, depth, TALL, packed_a);
+        pack(b + k * p->b_row, p->b_column, p->b_row, t->n, depth, WIDE, packed_b);
+        for (int64_t at = 0; at < t->n; at += WIDE)
+            strips(t, packed_a, packed_b + at * depth, at, depth, k == 0);
+    }
+}
+
+/* Sums become C; they are left alone where they are C. */
+static void write_tile(const struct tile *t, act *c, int64_t ldc)
+{
+    for (int64_t m = 0; m < t->m; m++)
+        for (int64_t n = 0; n < t->n; n += W)
+            put_act(c + m * ldc + n, take(t->c + m * t->ldc + n, t->n - n), t->n - n);
+}
+
 static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const struct product p = product_of(c);
+    const bool narrow = c->out_type[0].dtype != DT_F32;
     int64_t down = tiles_of(p.M, TILE_M), across = tiles_of(p.N, TILE_N);
-    _Alignas(64) float a[TILE_M * DEPTH], b[TILE_N * DEPTH];
+    _Alignas(64) float sums[TILE_M * TILE_N];
     for (int64_t item = first; item < last; item++) {
         int64_t batch = item / (down * across);
         int64_t m = item / across % down * TILE_M, n = item % across * TILE_N;
+        int64_t corner = batch * p.M * p.N + m * p.N + n;
         struct tile t = {
             .m = at_most(TILE_M, p.M - m),
             .n = at_most(TILE_N, p.N - n),
-            .a = (const float *)c->in[0] + batch * p.M * p.K + m * p.a_row,
-            .b = (const float *)c->in[1] + batch * p.K * p.N + n * p.b_column,
             .bias = p.bias ? (const float *)c->in[2] + n : NULL,
-            .c = (float *)c->out[0] + batch * p.M * p.N + m * p.N + n,
+            .c = narrow ? sums : (float *)c->out[0] + corner,
+            .ldc = narrow ? TILE_N : p.N,
         };
-        for (int64_t k = 0; k < p.K; k += DEPTH) {
-            int64_t depth = at_most(DEPTH, p.K - k);
-            pack(t.a + k * p.a_column, p.a_row, p.a_column, t.m, depth, TALL, a);
-            pack(t.b + k * p.b_row, p.b_column, p.b_row, t.n, depth, WIDE, b);
-            for (int64_t at = 0; at < t.n; at += WIDE)
-                strips(&t, a, b + at * depth, at, depth, p.N, k == 0);
-        }
+        sum_tile(&p, &t, (const act *)c->in[0] + batch * p.M * p.K + m * p.a_row,
+                 (const act *)c->in[1] + batch * p.K * p.N + n * p.b_column);
+        if (narrow) write_tile(&t, (act *)c->out[0] + corner, p.N);
     }
 }
 
@@ -109,9 +130,16 @@ static enum status run(const struct kernel_call *c)
     return ST_OK;
 }
 
+static bool fits(const struct kernel_call *c)
+{
+    bool packed = c->n_in > 2 ? c->attr->linear.packed : c->attr->matmul.packed;
+    return !packed &&
+           (VEC(types_are)(c, ACT_DTYPE, "aaf", "a") || VEC(types_are)(c, ACT_DTYPE, "aaf", "f"));
+}
+
 #define BLOCKED VEC_TEXT(VEC(blocked))
-const struct kernel VEC(blocked_rows)[] = {
-    {.op = OP_MATMUL, .variant = BLOCKED, .fits = product_is_f32, .run = run},
-    {.op = OP_LINEAR, .variant = BLOCKED, .fits = product_is_f32, .run = run},
+const struct kernel ACT(blocked_rows)[] = {
+    {.op = OP_MATMUL, .variant = BLOCKED, .fits = fits, .run = run},
+    {.op = OP_LINEAR, .variant = BLOCKED, .fits = fits, .run = run},
     {0},
 };

@@ -6,8 +6,11 @@
 #include "backend/cpu/vector/tables.h"
 #include "backend/cpu/vector/vector.h"
 
-/* Every input and output is fp32, but for ids and the step counter (int32): `fits` of most rows. */
+/* Every input and output is fp32, but for ids and the step counter (int32). */
 bool VEC(all_f32)(const struct kernel_call *c);
+/* The types are those of a letter for each: a is `act`, f fp32, i int32. Letters that are left over are
+ * inputs and outputs that an operator may do without. */
+bool VEC(types_are)(const struct kernel_call *c, enum dtype act, const char *in, const char *out);
 /* Row by row over the first input: fn gets ranges of rows. */
 enum status VEC(over_rows)(const struct kernel_call *c, int64_t weight, range_fn fn);
 

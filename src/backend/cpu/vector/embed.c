@@ -1,5 +1,5 @@
 /* Tables read and written by ids. */
-#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
 INLINE int64_t id_at(const void *ids, int64_t i, int64_t n)
@@ -9,12 +9,32 @@ INLINE int64_t id_at(const void *ids, int64_t i, int64_t n)
     return id;
 }
 
+/* A table of parameters, fp32 or of the type of activations. */
+struct table {
+    const void *at;
+    int64_t rows, columns;
+    bool wide; /* fp32 */
+};
+
+INLINE struct table table_of(const struct kernel_call *c, int i)
+{
+    const struct type *t = &c->in_type[i];
+    return (struct table){c->in[i], type_rows(t), type_columns(t), t->dtype == DT_F32};
+}
+
+INLINE vf take_table(const struct table *t, int64_t i, int64_t left)
+{
+    return t->wide ? take((const float *)t->at + i, left) : take_act((const act *)t->at + i, left);
+}
+
 static void embed_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    int64_t C = type_columns(&c->in_type[0]), V = type_rows(&c->in_type[0]);
-    for (int64_t i = first; i < last; i++) {
-        const float *row = (const float *)c->in[0] + id_at(c->in[1], i, V) * C;
-        memcpy((float *)c->out[0] + i * C, row, (size_t)C * sizeof *row);
+    const struct table t = table_of(c, 0);
+    int64_t C = t.columns;
+    for (int64_t r = first; r < last; r++) {
+        int64_t row = id_at(c->in[1], r, t.rows) * C;
+        act *y = (act *)c->out[0] + r * C;
+        for (int64_t i = 0; i < C; i += W) put_act(y + i, take_table(&t, row + i, C - i), C - i);
     }
 }
 
@@ -25,29 +45,27 @@ static enum status run_embed(const struct kernel_call *c)
     return ST_OK;
 }
 
-INLINE void embed_run(const float *a, const float *b, const float *factor, float *y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += W) {
-        vf sum = take(a + i, n - i) + take(b + i, n - i);
-        put(y + i, factor ? sum * take(factor + i, n - i) : sum, n - i);
-    }
-}
-
 /* Tokens (B,T): a row of each table, added, then dropout by element of the (B,T,C) output. */
 static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    int64_t C = type_columns(&c->in_type[0]), T = type_elements(&c->in_type[3]);
-    int64_t V = type_rows(&c->in_type[0]), positions = type_rows(&c->in_type[2]);
+    const struct table t = table_of(c, 0), p = table_of(c, 2);
+    int64_t C = t.columns, T = type_elements(&c->in_type[3]);
     const struct dropout *d = &c->attr->drop;
     struct dropout_run run = {.first = -1};
-    for (int64_t i = first; i < last; i++) {
-        const float *a = (const float *)c->in[0] + id_at(c->in[1], i, V) * C;
-        const float *b = (const float *)c->in[2] + id_at(c->in[3], i % T, positions) * C;
-        float *y = (float *)c->out[0] + i * C;
-        if (d->threshold == 0) embed_run(a, b, NULL, y, C);
-        for (int64_t at = 0, n; d->threshold > 0 && at < C; at += n) {
-            const float *factor = VEC(dropout_at)(&run, d, step_of(c->in[4]), i * C + at, &n);
-            embed_run(a + at, b + at, factor, y + at, at_most(n, C - at));
+    for (int64_t r = first; r < last; r++) {
+        int64_t token = id_at(c->in[1], r, t.rows) * C;
+        int64_t position = id_at(c->in[3], r % T, p.rows) * C;
+        act *y = (act *)c->out[0] + r * C;
+        const float *factor = NULL;
+        for (int64_t at = 0, n = C; at < C; at += n) {
+            if (d->threshold > 0)
+                factor = VEC(dropout_at)(&run, d, step_of(c->in[4]), r * C + at, &n);
+            n = at_most(n, C - at);
+            for (int64_t i = 0; i < n; i += W) {
+                vf sum = take_table(&t, token + at + i, n - i) +
+                         take_table(&p, position + at + i, n - i);
+                put_act(y + at + i, factor ? sum * take(factor + i, n - i) : sum, n - i);
+            }
         }
     }
 }
@@ -68,10 +86,10 @@ static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64
     float *table = (float *)c->out[0] + first;
     for (int64_t v = 0; v < V; v++) memset(table + v * C, 0, (size_t)n * sizeof *table);
     for (int64_t r = 0; r < rows; r++) {
-        const float *dy = (const float *)c->in[1] + r * C + first;
+        const act *dy = (const act *)c->in[1] + r * C + first;
         float *sum = table + id_at(c->in[0], r, V) * C;
         for (int64_t i = 0; i < n; i += W)
-            put(sum + i, take(sum + i, n - i) + take(dy + i, n - i), n - i);
+            put(sum + i, take(sum + i, n - i) + take_act(dy + i, n - i), n - i);
     }
 }
 
@@ -87,7 +105,7 @@ static void pick_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t V = type_columns(&c->in_type[0]);
     for (int64_t r = first; r < last; r++)
-        ((float *)c->out[0])[r] = ((const float *)c->in[0])[r * V + id_at(c->in[1], r, V)];
+        ((act *)c->out[0])[r] = ((const act *)c->in[0])[r * V + id_at(c->in[1], r, V)];
 }
 
 static enum status run_pick(const struct kernel_call *c)
@@ -100,9 +118,9 @@ static void pick_grad_range(const struct kernel_call *c, int64_t first, int64_t 
 {
     int64_t V = type_columns(&c->out_type[0]);
     for (int64_t r = first; r < last; r++) {
-        float *y = (float *)c->out[0] + r * V;
+        act *y = (act *)c->out[0] + r * V;
         memset(y, 0, (size_t)V * sizeof *y);
-        y[id_at(c->in[0], r, V)] = ((const float *)c->in[1])[r];
+        y[id_at(c->in[0], r, V)] = ((const act *)c->in[1])[r];
     }
 }
 
@@ -113,11 +131,32 @@ static enum status run_pick_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-const struct kernel VEC(embed_rows)[] = {
-    {.op = OP_EMBED, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_embed},
-    {.op = OP_EMBED_SUM, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_embed_sum},
-    {.op = OP_EMBED_GRAD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_embed_grad},
-    {.op = OP_PICK, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_pick},
-    {.op = OP_PICK_GRAD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_pick_grad},
+static bool fits_embed(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "fi", "a") || VEC(types_are)(c, ACT_DTYPE, "ai", "a");
+}
+static bool fits_embed_sum(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "fifii", "a") || VEC(types_are)(c, ACT_DTYPE, "aiaii", "a");
+}
+static bool fits_embed_grad(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "ia", "f");
+}
+static bool fits_pick(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "ai", "a");
+}
+static bool fits_pick_grad(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "ia", "a");
+}
+
+const struct kernel ACT(embed_rows)[] = {
+    {.op = OP_EMBED, .variant = ISA_NAME, .fits = fits_embed, .run = run_embed},
+    {.op = OP_EMBED_SUM, .variant = ISA_NAME, .fits = fits_embed_sum, .run = run_embed_sum},
+    {.op = OP_EMBED_GRAD, .variant = ISA_NAME, .fits = fits_embed_grad, .run = run_embed_grad},
+    {.op = OP_PICK, .variant = ISA_NAME, .fits = fits_pick, .run = run_pick},
+    {.op = OP_PICK_GRAD, .variant = ISA_NAME, .fits = fits_pick_grad, .run = run_pick_grad},
     {0},
 };

@@ -4,7 +4,7 @@
  * P(x) for negative x is e^(-x^2/2) times a slow function of x, the same for x and -x, and the
  * gradient needs the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a
  * polynomial do both, in less than half the time of libmvec's erf, and small P keep their digits. */
-#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/act.h"
 
 struct point {
     vf p, slope; /* P and P' */
@@ -38,60 +38,72 @@ INLINE struct point logistic(vf x)
     return (struct point){p, p * (1.0f - p) * (0.214064449f * square + 1.59576912f)};
 }
 
+INLINE struct point point_of(vf x, bool tanh)
+{
+    return tanh ? logistic(x) : normal(x);
+}
+
 INLINE void gelu(const struct kernel_call *c, int64_t first, int64_t last, bool tanh)
 {
-    const float *x = c->in[0];
-    float *y = c->out[0];
+    const act *x = c->in[0];
+    act *y = c->out[0];
     for (int64_t i = first; i < last; i += W) {
-        vf a = take(x + i, last - i);
-        put(y + i, a * (tanh ? logistic(a).p : normal(a).p), last - i);
+        vf a = take_act(x + i, last - i);
+        put_act(y + i, a * point_of(a, tanh).p, last - i);
+    }
+}
+
+INLINE void gelu_both(const struct kernel_call *c, int64_t first, int64_t last, bool tanh)
+{
+    const act *x = c->in[0];
+    act *y = c->out[0], *slope = c->out[1];
+    for (int64_t i = first; i < last; i += W) {
+        vf a = take_act(x + i, last - i);
+        struct point at = point_of(a, tanh);
+        put_act(y + i, a * at.p, last - i);
+        put_act(slope + i, at.p + a * at.slope, last - i);
     }
 }
 
 INLINE void gelu_grad(const struct kernel_call *c, int64_t first, int64_t last, bool tanh)
 {
-    const float *dy = c->in[0], *x = c->in[1];
-    float *dx = c->out[0];
+    const act *dy = c->in[0], *x = c->in[1];
+    act *dx = c->out[0];
     for (int64_t i = first; i < last; i += W) {
-        vf a = take(x + i, last - i);
-        struct point at = tanh ? logistic(a) : normal(a);
-        put(dx + i, take(dy + i, last - i) * (at.p + a * at.slope), last - i);
+        vf a = take_act(x + i, last - i);
+        struct point at = point_of(a, tanh);
+        put_act(dx + i, take_act(dy + i, last - i) * (at.p + a * at.slope), last - i);
     }
 }
 
-static void gelu_erf_range(const struct kernel_call *c, int64_t first, int64_t last)
+/* Each with both kinds of P. */
+#define RANGES(name)                                                                        \
+    static void name##_erf_range(const struct kernel_call *c, int64_t first, int64_t last)  \
+    {                                                                                       \
+        name(c, first, last, false);                                                        \
+    }                                                                                       \
+    static void name##_tanh_range(const struct kernel_call *c, int64_t first, int64_t last) \
+    {                                                                                       \
+        name(c, first, last, true);                                                         \
+    }                                                                                       \
+    static enum status run_##name(const struct kernel_call *c)                              \
+    {                                                                                       \
+        range_fn fn = c->attr->gelu.tanh ? name##_tanh_range : name##_erf_range;            \
+        parallel_ranges(c, type_elements(&c->in_type[0]), 256, 4, fn);                      \
+        return ST_OK;                                                                       \
+    }
+RANGES(gelu)
+RANGES(gelu_both)
+RANGES(gelu_grad)
+
+static bool fits(const struct kernel_call *c)
 {
-    gelu(c, first, last, false);
-}
-static void gelu_tanh_range(const struct kernel_call *c, int64_t first, int64_t last)
-{
-    gelu(c, first, last, true);
-}
-static void gelu_grad_erf_range(const struct kernel_call *c, int64_t first, int64_t last)
-{
-    gelu_grad(c, first, last, false);
-}
-static void gelu_grad_tanh_range(const struct kernel_call *c, int64_t first, int64_t last)
-{
-    gelu_grad(c, first, last, true);
+    return VEC(types_are)(c, ACT_DTYPE, "aa", "aa");
 }
 
-static enum status run_gelu(const struct kernel_call *c)
-{
-    range_fn fn = c->attr->gelu.tanh ? gelu_tanh_range : gelu_erf_range;
-    parallel_ranges(c, type_elements(&c->in_type[0]), 256, 4, fn);
-    return ST_OK;
-}
-
-static enum status run_gelu_grad(const struct kernel_call *c)
-{
-    range_fn fn = c->attr->gelu.tanh ? gelu_grad_tanh_range : gelu_grad_erf_range;
-    parallel_ranges(c, type_elements(&c->in_type[0]), 256, 4, fn);
-    return ST_OK;
-}
-
-const struct kernel VEC(gelu_rows)[] = {
-    {.op = OP_GELU, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_gelu},
-    {.op = OP_GELU_GRAD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_gelu_grad},
+const struct kernel ACT(gelu_rows)[] = {
+    {.op = OP_GELU, .variant = ISA_NAME, .fits = fits, .run = run_gelu},
+    {.op = OP_GELU_BOTH, .variant = ISA_NAME, .fits = fits, .run = run_gelu_both},
+    {.op = OP_GELU_GRAD, .variant = ISA_NAME, .fits = fits, .run = run_gelu_grad},
     {0},
 };

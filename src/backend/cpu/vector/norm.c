@@ -2,29 +2,29 @@
  *
  * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw the sum
  * of dy h over the rows, db that of dy. The sums over rows are taken in parts that the shape fixes. */
-#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
 /* One row; b may be NULL. */
-INLINE void norm_row(const float *x, const float *w, const float *b, float *y, float *mean,
-                     float *rstd, int64_t n, float eps)
+INLINE void norm_row(const act *x, const float *w, const float *b, act *y, float *mean, float *rstd,
+                     int64_t n, float eps)
 {
     vf sum = {0}, squares = {0};
-    for (int64_t i = 0; i < n; i += W) sum += take(x + i, n - i);
+    for (int64_t i = 0; i < n; i += W) sum += take_act(x + i, n - i);
     float m = vf_sum(sum) / (float)n;
     int64_t i = 0;
     for (; i + W <= n; i += W) {
-        vf a = vf_load(x + i) - m;
+        vf a = load_act(x + i) - m;
         squares += a * a;
     }
     if (i < n) {
-        vf a = vf_select(vf_lanes(n - i), take(x + i, n - i) - m, (vf){0});
+        vf a = vf_select(vf_lanes(n - i), take_act(x + i, n - i) - m, (vf){0});
         squares += a * a;
     }
     float r = 1.0f / sqrtf(vf_sum(squares) / (float)n + eps);
     for (i = 0; i < n; i += W) {
-        vf a = (take(x + i, n - i) - m) * r * take(w + i, n - i);
-        put(y + i, b ? a + take(b + i, n - i) : a, n - i);
+        vf a = (take_act(x + i, n - i) - m) * r * take(w + i, n - i);
+        put_act(y + i, b ? a + take(b + i, n - i) : a, n - i);
     }
     *mean = m;
     *rstd = r;
@@ -33,8 +33,10 @@ INLINE void norm_row(const float *x, const float *w, const float *b, float *y, f
 static void layernorm_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    const float *x = c->in[0], *w = c->in[1], *b = c->n_in > 2 ? c->in[2] : NULL;
-    float *y = c->out[0], *mean = c->out[1], *rstd = c->out[2], eps = (float)c->attr->norm.eps;
+    const act *x = c->in[0];
+    const float *w = c->in[1], *b = c->n_in > 2 ? c->in[2] : NULL;
+    act *y = c->out[0];
+    float *mean = c->out[1], *rstd = c->out[2], eps = (float)c->attr->norm.eps;
     for (int64_t r = first; r < last; r++)
         norm_row(x + r * n, w, b, y + r * n, mean + r, rstd + r, n, eps);
 }
@@ -44,17 +46,17 @@ static enum status run_layernorm(const struct kernel_call *c)
     return VEC(over_rows)(c, 3, layernorm_range);
 }
 
-INLINE void add_run(const float *a, const float *b, const float *factor, float *s, int64_t n)
+INLINE void add_run(const act *a, const act *b, const float *factor, act *s, int64_t n)
 {
     for (int64_t i = 0; i < n; i += W) {
-        vf branch = take(b + i, n - i);
+        vf branch = take_act(b + i, n - i);
         if (factor) branch *= take(factor + i, n - i);
-        put(s + i, take(a + i, n - i) + branch, n - i);
+        put_act(s + i, take_act(a + i, n - i) + branch, n - i);
     }
 }
 
 /* s = a + b, where b is dropped out if the threshold is not 0; `first` is the element of column 0. */
-INLINE void add_row(const float *a, const float *b, float *s, int64_t n, const struct dropout *d,
+INLINE void add_row(const act *a, const act *b, act *s, int64_t n, const struct dropout *d,
                     uint32_t step, struct dropout_run *run, int64_t first)
 {
     if (d->threshold == 0) add_run(a, b, NULL, s, n);
@@ -67,9 +69,10 @@ INLINE void add_row(const float *a, const float *b, float *s, int64_t n, const s
 static void add_layernorm_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    const float *a = c->in[0], *branch = c->in[1], *w = c->in[3];
-    const float *bias = c->n_in > 4 ? c->in[4] : NULL;
-    float *s = c->out[0], *y = c->out[1], *mean = c->out[2], *rstd = c->out[3];
+    const act *a = c->in[0], *branch = c->in[1];
+    const float *w = c->in[3], *bias = c->n_in > 4 ? c->in[4] : NULL;
+    act *s = c->out[0], *y = c->out[1];
+    float *mean = c->out[2], *rstd = c->out[3];
     float eps = (float)c->attr->norm.eps;
     uint32_t step = step_of(c->in[2]);
     struct dropout_run run = {.first = -1};
@@ -89,7 +92,8 @@ static enum status run_add_layernorm(const struct kernel_call *c)
 /* The inputs of LAYERNORM_GRAD; those of LAYERNORM_GRAD_ADD are one later, after the gradient that
  * is added. */
 struct grad_in {
-    const float *add, *dy, *x, *w, *mean, *rstd;
+    const act *add, *dy, *x;
+    const float *w, *mean, *rstd;
 };
 
 INLINE struct grad_in grad_in(const struct kernel_call *c)
@@ -100,14 +104,14 @@ INLINE struct grad_in grad_in(const struct kernel_call *c)
 }
 
 /* One row, n columns; adds to the sums dw and db. */
-INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, float *dx, float *dw,
+INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, float *dw,
                      float *db)
 {
-    const float *dy = in->dy + row * n, *x = in->x + row * n;
+    const act *dy = in->dy + row * n, *x = in->x + row * n;
     const float m = in->mean[row], r = in->rstd[row];
     vf sum = {0}, products = {0};
     for (int64_t i = 0; i < n; i += W) {
-        vf d = take(dy + i, n - i), h = (take(x + i, n - i) - m) * r,
+        vf d = take_act(dy + i, n - i), h = (take_act(x + i, n - i) - m) * r,
            g = d * take(in->w + i, n - i);
         sum += g;
         products += g * h;
@@ -116,10 +120,11 @@ INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, float *dx
     }
     float mean_g = vf_sum(sum) / (float)n, mean_gh = vf_sum(products) / (float)n;
     for (int64_t i = 0; i < n; i += W) {
-        vf h = (take(x + i, n - i) - m) * r, g = take(dy + i, n - i) * take(in->w + i, n - i);
+        vf h = (take_act(x + i, n - i) - m) * r,
+           g = take_act(dy + i, n - i) * take(in->w + i, n - i);
         vf a = r * (g - mean_g - h * mean_gh);
-        if (in->add) a += take(in->add + row * n + i, n - i);
-        put(dx + row * n + i, a, n - i);
+        if (in->add) a += take_act(in->add + row * n + i, n - i);
+        put_act(dx + row * n + i, a, n - i);
     }
 }
 
@@ -169,13 +174,26 @@ static enum status run_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
+static bool fits_layernorm(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "aff", "aff");
+}
+static bool fits_add_layernorm(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "aaiff", "aaff");
+}
+static bool fits_grad(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, c->n_in == 5 ? "aafff" : "aaafff", "aff");
+}
+
 /* clang-format off */
-const struct kernel VEC(norm_rows)[] = {
-    {.op = OP_LAYERNORM,          .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_layernorm},
-    {.op = OP_ADD_LAYERNORM,      .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_add_layernorm},
-    {.op = OP_LAYERNORM_GRAD,     .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_grad,
+const struct kernel ACT(norm_rows)[] = {
+    {.op = OP_LAYERNORM,          .variant = ISA_NAME, .fits = fits_layernorm, .run = run_layernorm},
+    {.op = OP_ADD_LAYERNORM,      .variant = ISA_NAME, .fits = fits_add_layernorm, .run = run_add_layernorm},
+    {.op = OP_LAYERNORM_GRAD,     .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
      .scratch_bytes = grad_scratch},
-    {.op = OP_LAYERNORM_GRAD_ADD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_grad,
+    {.op = OP_LAYERNORM_GRAD_ADD, .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
      .scratch_bytes = grad_scratch},
     {0},
 };

@@ -1,17 +1,19 @@
-/* AdamW over the whole range of parameters. It is bound by memory: 16 bytes read and 12 written for
- * each parameter, 15 operations. */
+/* What an update does to whole ranges of fp32: all of it is bound by memory. AdamW reads 16 bytes and
+ * writes 12 for each parameter, 14 with the bf16 copy, and does 15 operations. */
+#include "backend/cpu/vector/bf16.h"
 #include "backend/cpu/vector/common.h"
 
 struct update {
     float clip, shrink, beta1, rest1, beta2, rest2, step, inverse_root, eps;
 };
 
-INLINE struct update update_of(const struct kernel_call *c)
+/* `in`: the gradient, then the learning rate, bias1, bias2, clip. */
+INLINE struct update update_of(const struct kernel_call *c, void *const *in)
 {
-    const float lr = *(const float *)c->in[4], bias1 = *(const float *)c->in[5];
-    const float bias2 = *(const float *)c->in[6];
+    const float lr = *(const float *)in[1], bias1 = *(const float *)in[2];
+    const float bias2 = *(const float *)in[3];
     return (struct update){
-        .clip = *(const float *)c->in[7],
+        .clip = *(const float *)in[4],
         .shrink = 1.0f - lr * (float)c->attr->adamw.weight_decay,
         .beta1 = (float)c->attr->adamw.beta1,
         .rest1 = (float)(1.0 - c->attr->adamw.beta1), /* in fp32 0.999 would spoil it */
@@ -23,38 +25,138 @@ INLINE struct update update_of(const struct kernel_call *c)
     };
 }
 
-INLINE void adamw_run(const struct kernel_call *c, int64_t first, int64_t last, struct update u)
+/* `copy` may be NULL. */
+INLINE void adamw_run(const struct kernel_call *c, const float *gradient, uint16_t *copy,
+                      int64_t first, int64_t last, struct update u)
 {
     float *w = c->in[0], *m = c->in[1], *v = c->in[2];
-    const float *gradient = c->in[3];
     for (int64_t i = first; i < last; i += W) {
         int64_t left = last - i;
         vf g = take(gradient + i, left) * u.clip;
         vf m1 = u.beta1 * take(m + i, left) + u.rest1 * g;
         vf v1 = u.beta2 * take(v + i, left) + u.rest2 * (g * g);
         vf below = vf_sqrt(v1) * u.inverse_root + u.eps;
+        vf w1 = take(w + i, left) * u.shrink - u.step * (m1 / below);
         put(m + i, m1, left);
         put(v + i, v1, left);
-        put(w + i, take(w + i, left) * u.shrink - u.step * (m1 / below), left);
+        put(w + i, w1, left);
+        if (copy) put_bf16(copy + i, w1, left);
     }
 }
 
-static void adamw_range(const struct kernel_call *c, int64_t first, int64_t last)
+/* The first decay_elements decay. */
+INLINE void adamw_range(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
 {
-    struct update u = update_of(c);
+    void *const *in = c->in + (copies ? 4 : 3);
+    uint16_t *copy = copies ? c->in[3] : NULL;
+    struct update u = update_of(c, in);
     int64_t decayed = at_most(c->attr->adamw.decay_elements, last);
-    if (first < decayed) adamw_run(c, first, decayed, u);
+    if (first < decayed) adamw_run(c, in[0], copy, first, decayed, u);
     u.shrink = 1.0f;
-    adamw_run(c, first < decayed ? decayed : first, last, u);
+    adamw_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
+}
+
+static void adamw_plain_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    adamw_range(c, first, last, false);
+}
+static void adamw_copy_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    adamw_range(c, first, last, true);
 }
 
 static enum status run_adamw(const struct kernel_call *c)
 {
-    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 4, adamw_range);
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 4, adamw_plain_range);
     return ST_OK;
 }
 
+static enum status run_adamw_copy(const struct kernel_call *c)
+{
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 4, adamw_copy_range);
+    return ST_OK;
+}
+
+/* --- the sum of squares: fp32 lanes over at most RUN numbers, then fp64 --- */
+
+enum { RUN = 4096 };
+
+INLINE float squares_run(const float *x, int64_t n)
+{
+    vf sum[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 * W <= n; i += 4 * W)
+        for (int k = 0; k < 4; k++) {
+            vf a = vf_load(x + i + k * W);
+            sum[k] += a * a;
+        }
+    for (; i < n; i += W) {
+        vf a = take(x + i, n - i);
+        sum[0] += a * a;
+    }
+    return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+static int64_t sum_squares_scratch(const struct kernel_call *c)
+{
+    return part_count(type_elements(&c->in_type[0]), RUN) * (int64_t)sizeof(double);
+}
+
+static void sum_squares_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t n = type_elements(&c->in_type[0]), parts = part_count(n, RUN);
+    for (int64_t k = first; k < last; k++) {
+        double sum = 0;
+        int64_t end = part_begin(n, parts, k + 1);
+        for (int64_t i = part_begin(n, parts, k); i < end; i += RUN)
+            sum += (double)squares_run((const float *)c->in[0] + i, at_most(RUN, end - i));
+        ((double *)c->scratch)[k] = sum;
+    }
+}
+
+static enum status run_sum_squares(const struct kernel_call *c)
+{
+    int64_t n = type_elements(&c->in_type[0]), parts = part_count(n, RUN);
+    parallel_ranges(c, parts, 1, n / parts, sum_squares_range);
+    double sum = 0;
+    for (int64_t k = 0; k < parts; k++) sum += ((const double *)c->scratch)[k];
+    *(float *)c->out[0] = (float)sum;
+    return ST_OK;
+}
+
+/* --- gradients of one micro-batch after another --- */
+
+static void accumulate_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    float *sum = c->in[0];
+    const float *x = c->in[1];
+    for (int64_t i = first; i < last; i += W)
+        put(sum + i, take(sum + i, last - i) + take(x + i, last - i), last - i);
+}
+
+static enum status run_accumulate(const struct kernel_call *c)
+{
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 1, accumulate_range);
+    return ST_OK;
+}
+
+static bool fits_adamw(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, DT_F32, "ffffffff", "fff");
+}
+static bool fits_adamw_copy(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, DT_BF16, "fffafffff", "fffa");
+}
+
 const struct kernel VEC(optimizer_rows)[] = {
-    {.op = OP_ADAMW, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_adamw},
+    {.op = OP_ADAMW, .variant = ISA_NAME, .fits = fits_adamw, .run = run_adamw},
+    {.op = OP_ADAMW_COPY, .variant = ISA_NAME, .fits = fits_adamw_copy, .run = run_adamw_copy},
+    {.op = OP_SUM_SQUARES,
+     .variant = ISA_NAME,
+     .fits = VEC(all_f32),
+     .run = run_sum_squares,
+     .scratch_bytes = sum_squares_scratch},
+    {.op = OP_ACCUMULATE, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_accumulate},
     {0},
 };

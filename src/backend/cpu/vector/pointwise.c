@@ -1,4 +1,4 @@
-#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 #include "base/rng.h"
 
@@ -13,25 +13,25 @@ static enum status over_elements(const struct kernel_call *c, int64_t weight, ra
 
 INLINE void unary(const struct kernel_call *c, int64_t first, int64_t last, unary_fn f)
 {
-    const float *x = c->in[0];
-    float *y = c->out[0];
+    const act *x = c->in[0];
+    act *y = c->out[0];
     const vf constant = vf_all((float)c->attr->constant.value);
     for (int64_t i = first; i < last; i += W)
-        put(y + i, f(take(x + i, last - i), constant), last - i);
+        put_act(y + i, f(take_act(x + i, last - i), constant), last - i);
 }
 
 /* n elements; the second operand advances with the first, or stays one number. */
-INLINE void pairs(const float *a, const float *b, float *y, int64_t n, bool one, binary_fn f)
+INLINE void pairs(const act *a, const act *b, act *y, int64_t n, bool one, binary_fn f)
 {
-    vf fixed = vf_all(one ? *b : 0.0f);
+    vf fixed = vf_all(one ? act_at(b, 0) : 0.0f);
     for (int64_t i = 0; i < n; i += W)
-        put(y + i, f(take(a + i, n - i), one ? fixed : take(b + i, n - i)), n - i);
+        put_act(y + i, f(take_act(a + i, n - i), one ? fixed : take_act(b + i, n - i)), n - i);
 }
 
 INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, binary_fn f)
 {
-    const float *a = c->in[0], *b = c->in[1];
-    float *y = c->out[0];
+    const act *a = c->in[0], *b = c->in[1];
+    act *y = c->out[0];
     enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
     if (how == BROADCAST_NONE || how == BROADCAST_SCALAR) {
         bool one = how == BROADCAST_SCALAR;
@@ -97,25 +97,14 @@ UNARY(erf, 5, vf_erf(x))
 
 static void fill_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    float *y = c->out[0];
+    act *y = c->out[0];
     vf constant = vf_all((float)c->attr->constant.value);
-    for (int64_t i = first; i < last; i += W) put(y + i, constant, last - i);
+    for (int64_t i = first; i < last; i += W) put_act(y + i, constant, last - i);
 }
 
 static enum status run_fill(const struct kernel_call *c)
 {
     return over_elements(c, 1, fill_range);
-}
-
-static void accumulate_range(const struct kernel_call *c, int64_t first, int64_t last)
-{
-    float *sum = c->in[0];
-    pairs(sum + first, (const float *)c->in[1] + first, sum + first, last - first, false, add_of);
-}
-
-static enum status run_accumulate(const struct kernel_call *c)
-{
-    return over_elements(c, 1, accumulate_range);
 }
 
 /* Rows of the square matrices (..., T, T). */
@@ -124,11 +113,11 @@ static void causal_mask_range(const struct kernel_call *c, int64_t first, int64_
     int64_t T = type_columns(&c->in_type[0]);
     vf masked = vf_all((float)c->attr->constant.value);
     for (int64_t row = first; row < last; row++) {
-        const float *x = (const float *)c->in[0] + row * T;
-        float *y = (float *)c->out[0] + row * T;
+        const act *x = (const act *)c->in[0] + row * T;
+        act *y = (act *)c->out[0] + row * T;
         int64_t open = row % T + 1;
         if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
-        for (int64_t k = open; k < T; k += W) put(y + k, masked, T - k);
+        for (int64_t k = open; k < T; k += W) put_act(y + k, masked, T - k);
     }
 }
 
@@ -143,10 +132,10 @@ static void column_mask_range(const struct kernel_call *c, int64_t first, int64_
     int64_t n = type_columns(&c->in_type[0]), open = at_most(c->attr->column_mask.columns, n);
     vf masked = vf_all((float)c->attr->column_mask.value);
     for (int64_t row = first; row < last; row++) {
-        const float *x = (const float *)c->in[0] + row * n;
-        float *y = (float *)c->out[0] + row * n;
+        const act *x = (const act *)c->in[0] + row * n;
+        act *y = (act *)c->out[0] + row * n;
         if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
-        for (int64_t i = open; i < n; i += W) put(y + i, masked, n - i);
+        for (int64_t i = open; i < n; i += W) put_act(y + i, masked, n - i);
     }
 }
 
@@ -157,18 +146,18 @@ static enum status run_column_mask(const struct kernel_call *c)
 
 /* --- dropout; a mask is dropout of ones --- */
 
-INLINE void drop_run(const float *x, float *y, const float *factor, int64_t n)
+INLINE void drop_run(const act *x, act *y, const float *factor, int64_t n)
 {
     for (int64_t i = 0; i < n; i += W) {
         vf f = take(factor + i, n - i);
-        put(y + i, x ? take(x + i, n - i) * f : f, n - i);
+        put_act(y + i, x ? take_act(x + i, n - i) * f : f, n - i);
     }
 }
 
-INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t last, const float *x,
+INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
                           const void *step)
 {
-    float *y = c->out[0];
+    act *y = c->out[0];
     struct dropout_run run = {.first = -1};
     for (int64_t i = first, n; i < last; i += n) {
         const float *factor = VEC(dropout_at)(&run, &c->attr->drop, step_of(step), i, &n);
@@ -177,11 +166,12 @@ INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t la
 }
 
 /* Strips of 16 rows of the matrices (B,H,T,T), each head padded to whole strips. */
-INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t last, const float *x,
+INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
                            const void *step)
 {
     int64_t T = type_columns(&c->out_type[0]), strips = (T + 15) / 16;
-    float *y = c->out[0], factor[16 * 16];
+    act *y = c->out[0];
+    float factor[16 * 16];
     for (int64_t s = first; s < last; s++) {
         int64_t bh = s / strips, q16 = s % strips, rows = at_most(16, T - q16 * 16);
         int64_t origin = (bh * T + q16 * 16) * T;
@@ -230,30 +220,42 @@ static enum status run_dropout(const struct kernel_call *c)
     return dropped(c, dropout_elements, dropout_of_strips);
 }
 
-#define ROW(op_name, function)                                                         \
-    {                                                                                  \
-        .op = OP_##op_name, .variant = ISA_NAME, .fits = VEC(all_f32), .run = function \
+static bool fits(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "aa", "a");
+}
+static bool fits_dropout(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "ai", "a");
+}
+static bool fits_dropout_mask(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "i", "a");
+}
+
+#define ROW(op_name, fits_fn, function)                                           \
+    {                                                                             \
+        .op = OP_##op_name, .variant = ISA_NAME, .fits = fits_fn, .run = function \
     }
 
-const struct kernel VEC(pointwise_rows)[] = {
-    ROW(ADD, run_add),
-    ROW(SUB, run_sub),
-    ROW(MUL, run_mul),
-    ROW(DIV, run_div),
-    ROW(SCALE, run_scale),
-    ROW(OFFSET, run_offset),
-    ROW(AT_MOST, run_at_most_of),
-    ROW(EXP, run_exp),
-    ROW(LOG, run_log),
-    ROW(SQRT, run_sqrt),
-    ROW(RSQRT, run_rsqrt),
-    ROW(TANH, run_tanh),
-    ROW(ERF, run_erf),
-    ROW(FILL, run_fill),
-    ROW(ACCUMULATE, run_accumulate),
-    ROW(CAUSAL_MASK, run_causal_mask),
-    ROW(COLUMN_MASK, run_column_mask),
-    ROW(DROPOUT_MASK, run_dropout_mask),
-    ROW(DROPOUT, run_dropout),
+const struct kernel ACT(pointwise_rows)[] = {
+    ROW(ADD, fits, run_add),
+    ROW(SUB, fits, run_sub),
+    ROW(MUL, fits, run_mul),
+    ROW(DIV, fits, run_div),
+    ROW(SCALE, fits, run_scale),
+    ROW(OFFSET, fits, run_offset),
+    ROW(AT_MOST, fits, run_at_most_of),
+    ROW(EXP, fits, run_exp),
+    ROW(LOG, fits, run_log),
+    ROW(SQRT, fits, run_sqrt),
+    ROW(RSQRT, fits, run_rsqrt),
+    ROW(TANH, fits, run_tanh),
+    ROW(ERF, fits, run_erf),
+    ROW(FILL, fits, run_fill),
+    ROW(CAUSAL_MASK, fits, run_causal_mask),
+    ROW(COLUMN_MASK, fits, run_column_mask),
+    ROW(DROPOUT_MASK, fits_dropout_mask, run_dropout_mask),
+    ROW(DROPOUT, fits_dropout, run_dropout),
     {0},
 };

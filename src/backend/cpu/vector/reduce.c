@@ -1,39 +1,28 @@
-/* Sums and maxima. Partial sums are fp32 lanes over at most RUN numbers, then fp64; the parts are
- * fixed by the shape alone, so the number of threads does not show in the result. */
-#include "backend/cpu/vector/common.h"
+/* Sums and maxima. Partial sums are fp32 lanes over at most RUN numbers, then fp64; parts are fixed by
+ * the shape alone, so the number of threads does not show in the result. */
+#include "backend/cpu/vector/act.h"
 
 enum { RUN = 4096, STRIPE = 256 };
 
-INLINE float sum_run(const float *x, int64_t n, bool squares)
+INLINE float sum_run(const act *x, int64_t n)
 {
     vf sum[4] = {0};
     int64_t i = 0;
     for (; i + 4 * W <= n; i += 4 * W)
-        for (int k = 0; k < 4; k++) {
-            vf a = vf_load(x + i + k * W);
-            sum[k] += squares ? a * a : a;
-        }
-    for (; i < n; i += W) {
-        vf a = take(x + i, n - i);
-        sum[0] += squares ? a * a : a;
-    }
+        for (int k = 0; k < 4; k++) sum[k] += load_act(x + i + k * W);
+    for (; i < n; i += W) sum[0] += take_act(x + i, n - i);
     return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-}
-
-INLINE double sum_of(const float *x, int64_t n, bool squares)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += RUN)
-        sum += (double)sum_run(x + i, at_most(RUN, n - i), squares);
-    return sum;
 }
 
 static void sum_row_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    const float *x = c->in[0];
-    float *y = c->out[0];
-    for (int64_t row = first; row < last; row++) y[row] = (float)sum_of(x + row * n, n, false);
+    for (int64_t row = first; row < last; row++) {
+        const act *x = (const act *)c->in[0] + row * n;
+        double sum = 0;
+        for (int64_t i = 0; i < n; i += RUN) sum += (double)sum_run(x + i, at_most(RUN, n - i));
+        put_act((act *)c->out[0] + row, vf_all((float)sum), 1);
+    }
 }
 
 static enum status run_sum_row(const struct kernel_call *c)
@@ -45,19 +34,22 @@ static void max_row_range(const struct kernel_call *c, int64_t first, int64_t la
 {
     int64_t n = type_columns(&c->in_type[0]);
     for (int64_t row = first; row < last; row++) {
-        const float *x = (const float *)c->in[0] + row * n;
-        vf top = vf_all(x[0]);
+        const act *x = (const act *)c->in[0] + row * n;
+        vf top = vf_all(act_at(x, 0));
         vi odd = {0}; /* no numbers, which vf_max forgets */
         int64_t i = 0;
         for (; i + W <= n; i += W) {
-            vf a = vf_load(x + i);
+            vf a = load_act(x + i);
             top = vf_max(top, a);
             odd |= a != a;
         }
         float most = vf_largest(top);
-        for (; i < n; i++) most = x[i] > most || x[i] != x[i] ? x[i] : most;
+        for (; i < n; i++) {
+            float a = act_at(x, i);
+            most = a > most || a != a ? a : most;
+        }
         bool none = vf_sum(__builtin_convertvector(odd, vf)) != 0.0f;
-        ((float *)c->out[0])[row] = none ? NAN : most;
+        put_act((act *)c->out[0] + row, vf_all(none ? NAN : most), 1);
     }
 }
 
@@ -92,13 +84,13 @@ static void sum_leading_range(const struct kernel_call *c, int64_t first, int64_
         int64_t part = item / s.stripes, left = item % s.stripes * STRIPE;
         int64_t n = at_most(STRIPE, s.n - left);
         float *sum = (float *)(s.parts == 1 ? c->out[0] : c->scratch) + part * s.n + left;
-        const float *x = (const float *)c->in[0] + left;
+        const act *x = (const act *)c->in[0] + left;
         int64_t row = part_begin(s.rows, s.parts, part),
                 end = part_begin(s.rows, s.parts, part + 1);
-        memcpy(sum, x + row * s.n, (size_t)n * sizeof *sum);
-        for (row++; row < end; row++)
+        memset(sum, 0, (size_t)n * sizeof *sum);
+        for (; row < end; row++)
             for (int64_t i = 0; i < n; i += W)
-                put(sum + i, take(sum + i, n - i) + take(x + row * s.n + i, n - i), n - i);
+                put(sum + i, take(sum + i, n - i) + take_act(x + row * s.n + i, n - i), n - i);
     }
 }
 
@@ -123,40 +115,21 @@ static enum status run_sum_leading(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* --- the sum of squares of everything --- */
-
-static int64_t sum_squares_scratch(const struct kernel_call *c)
+static bool fits_row(const struct kernel_call *c)
 {
-    return part_count(type_elements(&c->in_type[0]), RUN) * (int64_t)sizeof(double);
+    return VEC(types_are)(c, ACT_DTYPE, "a", "a");
 }
-
-static void sum_squares_range(const struct kernel_call *c, int64_t first, int64_t last)
+static bool fits_sum_leading(const struct kernel_call *c)
 {
-    int64_t n = type_elements(&c->in_type[0]), parts = part_count(n, RUN);
-    for (int64_t k = first; k < last; k++) {
-        int64_t begin = part_begin(n, parts, k), end = part_begin(n, parts, k + 1);
-        ((double *)c->scratch)[k] = sum_of((const float *)c->in[0] + begin, end - begin, true);
-    }
-}
-
-static enum status run_sum_squares(const struct kernel_call *c)
-{
-    int64_t n = type_elements(&c->in_type[0]), parts = part_count(n, RUN);
-    parallel_ranges(c, parts, 1, n / parts, sum_squares_range);
-    double sum = 0;
-    for (int64_t k = 0; k < parts; k++) sum += ((const double *)c->scratch)[k];
-    *(float *)c->out[0] = (float)sum;
-    return ST_OK;
+    return VEC(types_are)(c, ACT_DTYPE, "a", "f");
 }
 
 /* clang-format off */
-const struct kernel VEC(reduce_rows)[] = {
-    {.op = OP_SUM_ROW,     .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_sum_row},
-    {.op = OP_MAX_ROW,     .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_max_row},
-    {.op = OP_SUM_LEADING, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_sum_leading,
+const struct kernel ACT(reduce_rows)[] = {
+    {.op = OP_SUM_ROW,     .variant = ISA_NAME, .fits = fits_row, .run = run_sum_row},
+    {.op = OP_MAX_ROW,     .variant = ISA_NAME, .fits = fits_row, .run = run_max_row},
+    {.op = OP_SUM_LEADING, .variant = ISA_NAME, .fits = fits_sum_leading, .run = run_sum_leading,
      .scratch_bytes = sum_leading_scratch},
-    {.op = OP_SUM_SQUARES, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_sum_squares,
-     .scratch_bytes = sum_squares_scratch},
     {0},
 };
 /* clang-format on */

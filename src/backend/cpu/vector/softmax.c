@@ -1,45 +1,47 @@
-#include "backend/cpu/vector/common.h"
+#include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
+#include "base/rng.h"
 
-/* y = softmax(scale * x) of the first n columns. In place is right: each is read before it is written. */
-INLINE void softmax_row(const float *x, float *y, int64_t n, float scale)
+/* y = softmax(scale * x) of the first n columns. In place is right: each is read before it is written.
+ * The exponential is taken twice: kept in y in between, it would be rounded to the type of y. */
+INLINE void softmax_row(const act *x, act *y, int64_t n, float scale)
 {
     vf top = vf_all(-INFINITY), sum = {0};
     int64_t i = 0;
-    for (; i + W <= n; i += W) top = vf_max(top, vf_load(x + i) * scale);
-    if (i < n)
-        top = vf_max(
-            top, vf_select(vf_lanes(n - i), vf_load_part(x + i, n - i) * scale, vf_all(-INFINITY)));
-    float most = vf_largest(top);
-    for (i = 0; i + W <= n; i += W) {
-        vf e = vf_exp(vf_load(x + i) * scale - most);
-        sum += e;
-        vf_store(y + i, e);
-    }
+    for (; i + W <= n; i += W) top = vf_max(top, load_act(x + i) * scale);
     if (i < n) {
-        vf e = vf_exp(vf_load_part(x + i, n - i) * scale - most);
+        vf last = take_act(x + i, n - i) * scale;
+        top = vf_max(top, vf_select(vf_lanes(n - i), last, vf_all(-INFINITY)));
+    }
+    float most = vf_largest(top);
+    for (i = 0; i + W <= n; i += W) sum += vf_exp(load_act(x + i) * scale - most);
+    if (i < n) {
+        vf e = vf_exp(take_act(x + i, n - i) * scale - most);
         sum += vf_select(vf_lanes(n - i), e, (vf){0});
-        vf_store_part(y + i, e, n - i);
     }
     float inverse = 1.0f / vf_sum(sum);
-    for (i = 0; i < n; i += W) put(y + i, take(y + i, n - i) * inverse, n - i);
+    for (i = 0; i < n; i += W)
+        put_act(y + i, vf_exp(take_act(x + i, n - i) * scale - most) * inverse, n - i);
 }
 
-/* scale * y * (dy - sum(dy * y)) of the first n columns. */
-INLINE void softmax_grad_row(const float *dy, const float *y, float *dx, int64_t n, float scale)
+/* scale * y * (d - sum(d * y)) of the first n columns, d = dy * dscale. */
+INLINE void softmax_grad_row(const act *dy, const act *y, act *dx, int64_t n, float scale,
+                             float dscale)
 {
     vf sum = {0};
-    for (int64_t i = 0; i < n; i += W) sum += take(dy + i, n - i) * take(y + i, n - i);
-    float dot = vf_sum(sum);
-    for (int64_t i = 0; i < n; i += W)
-        put(dx + i, scale * take(y + i, n - i) * (take(dy + i, n - i) - dot), n - i);
+    for (int64_t i = 0; i < n; i += W) sum += take_act(dy + i, n - i) * take_act(y + i, n - i);
+    float dot = vf_sum(sum) * dscale;
+    for (int64_t i = 0; i < n; i += W) {
+        vf d = take_act(dy + i, n - i) * dscale - dot;
+        put_act(dx + i, scale * take_act(y + i, n - i) * d, n - i);
+    }
 }
 
 static void softmax_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    const float *x = c->in[0];
-    float *y = c->out[0];
+    const act *x = c->in[0];
+    act *y = c->out[0];
     for (int64_t r = first; r < last; r++) softmax_row(x + r * n, y + r * n, n, 1.0f);
 }
 
@@ -51,10 +53,10 @@ static enum status run_softmax(const struct kernel_call *c)
 static void softmax_grad_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    const float *dy = c->in[0], *y = c->in[1];
-    float *dx = c->out[0];
+    const act *dy = c->in[0], *y = c->in[1];
+    act *dx = c->out[0];
     for (int64_t r = first; r < last; r++)
-        softmax_grad_row(dy + r * n, y + r * n, dx + r * n, n, 1.0f);
+        softmax_grad_row(dy + r * n, y + r * n, dx + r * n, n, 1.0f, 1.0f);
 }
 
 static enum status run_softmax_grad(const struct kernel_call *c)
@@ -81,9 +83,10 @@ INLINE int64_t open_columns(const struct kernel_call *c, const struct strip *s, 
     return c->attr->score.causal ? s->q16 * 16 + q + 1 : s->T;
 }
 
-/* y = dropout(x), zero behind the mask. */
-static void drop_strip(const struct kernel_call *c, const struct strip *s, uint32_t step,
-                       const float *x, float *y)
+/* y = dropout(x), or without the scale: then a number stays what it is or becomes zero, which no type
+ * of y rounds. */
+INLINE void drop_strip(const struct kernel_call *c, const struct strip *s, uint32_t step,
+                       const act *x, act *y, bool scaled)
 {
     float factor[16 * 16];
     int64_t open = at_most(open_columns(c, s, s->rows - 1), s->T);
@@ -92,14 +95,17 @@ static void drop_strip(const struct kernel_call *c, const struct strip *s, uint3
         for (int64_t q = 0; q < s->rows; q++) {
             int64_t n = at_most(16, open_columns(c, s, q) - k), at = q * s->T + k;
             n = at_most(n, s->T - k);
-            for (int64_t i = 0; i < n; i += W)
-                put(y + at + i, take(x + at + i, n - i) * vf_load(factor + q * 16 + i), n - i);
+            for (int64_t i = 0; i < n; i += W) {
+                vf f = vf_load(factor + q * 16 + i);
+                if (!scaled) f = vf_select(f > 0.0f, vf_all(1.0f), (vf){0});
+                put_act(y + at + i, take_act(x + at + i, n - i) * f, n - i);
+            }
         }
     }
 }
 
 /* Behind the mask everything is zero. */
-static void clear_masked(const struct kernel_call *c, const struct strip *s, float *y)
+static void clear_masked(const struct kernel_call *c, const struct strip *s, act *y)
 {
     for (int64_t q = 0; q < s->rows; q++) {
         int64_t open = open_columns(c, s, q);
@@ -111,15 +117,15 @@ static void score_softmax_strips(const struct kernel_call *c, int64_t first, int
 {
     for (int64_t item = first; item < last; item++) {
         struct strip s = strip_of(c, item);
-        const float *x = (const float *)c->in[0] + s.origin;
-        float *p = (float *)c->out[0] + s.origin;
+        const act *x = (const act *)c->in[0] + s.origin;
+        act *p = (act *)c->out[0] + s.origin;
         for (int64_t q = 0; q < s.rows; q++)
             softmax_row(x + q * s.T, p + q * s.T, open_columns(c, &s, q),
                         (float)c->attr->score.scale);
         clear_masked(c, &s, p);
         if (c->n_out < 2) continue;
-        float *dropped = (float *)c->out[1] + s.origin;
-        drop_strip(c, &s, step_of(c->in[1]), p, dropped);
+        act *dropped = (act *)c->out[1] + s.origin;
+        drop_strip(c, &s, step_of(c->in[1]), p, dropped, true);
         clear_masked(c, &s, dropped);
     }
 }
@@ -140,16 +146,17 @@ static void score_softmax_grad_strips(const struct kernel_call *c, int64_t first
 {
     for (int64_t item = first; item < last; item++) {
         struct strip s = strip_of(c, item);
-        const float *dp = (const float *)c->in[0] + s.origin,
-                    *p = (const float *)c->in[1] + s.origin;
-        float *dx = (float *)c->out[0] + s.origin;
-        if (c->attr->score.drop.threshold > 0) {
-            drop_strip(c, &s, step_of(c->in[2]), dp, dx);
+        const act *dp = (const act *)c->in[0] + s.origin, *p = (const act *)c->in[1] + s.origin;
+        act *dx = (act *)c->out[0] + s.origin;
+        const struct dropout *drop = &c->attr->score.drop;
+        if (drop->threshold > 0) {
+            drop_strip(c, &s, step_of(c->in[2]), dp, dx, false);
             dp = dx;
         }
+        float dscale = drop->threshold > 0 ? dropout_scale(drop->threshold) : 1.0f;
         for (int64_t q = 0; q < s.rows; q++)
             softmax_grad_row(dp + q * s.T, p + q * s.T, dx + q * s.T, open_columns(c, &s, q),
-                             (float)c->attr->score.scale);
+                             (float)c->attr->score.scale, dscale);
         clear_masked(c, &s, dx);
     }
 }
@@ -159,12 +166,25 @@ static enum status run_score_softmax_grad(const struct kernel_call *c)
     return over_strips(c, score_softmax_grad_strips);
 }
 
+static bool fits_softmax(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "aa", "a");
+}
+static bool fits_score_softmax(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "ai", "aa");
+}
+static bool fits_score_softmax_grad(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "aai", "a");
+}
+
 /* clang-format off */
-const struct kernel VEC(softmax_rows)[] = {
-    {.op = OP_SOFTMAX,            .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_softmax},
-    {.op = OP_SOFTMAX_GRAD,       .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_softmax_grad},
-    {.op = OP_SCORE_SOFTMAX,      .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_score_softmax},
-    {.op = OP_SCORE_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_score_softmax_grad},
+const struct kernel ACT(softmax_rows)[] = {
+    {.op = OP_SOFTMAX,            .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax},
+    {.op = OP_SOFTMAX_GRAD,       .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax_grad},
+    {.op = OP_SCORE_SOFTMAX,      .variant = ISA_NAME, .fits = fits_score_softmax, .run = run_score_softmax},
+    {.op = OP_SCORE_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = fits_score_softmax_grad, .run = run_score_softmax_grad},
     {0},
 };
 /* clang-format on */

@@ -3,12 +3,22 @@
 #include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
 
+#define BOTH(rows) VEC(rows##_f32), VEC(rows##_bf16)
+
 const struct kernel *const VEC(vector_tables)[] = {
-    VEC(pointwise_rows),      VEC(gelu_rows),
-    VEC(reduce_rows),         VEC(norm_rows),
-    VEC(softmax_rows),        VEC(loss_rows),
-    VEC(move_rows),           VEC(embed_rows),
-    VEC(optimizer_rows),      VEC(attention_rows),
-    VEC(attention_grad_rows), VEC(attention_cached_rows),
-    VEC(blocked_rows),        NULL,
+    BOTH(pointwise_rows),
+    BOTH(gelu_rows),
+    BOTH(reduce_rows),
+    BOTH(norm_rows),
+    BOTH(softmax_rows),
+    BOTH(loss_rows),
+    BOTH(move_rows),
+    BOTH(embed_rows),
+    VEC(cast_rows),
+    VEC(optimizer_rows),
+    VEC(attention_rows),
+    VEC(attention_grad_rows),
+    VEC(attention_cached_rows),
+    BOTH(blocked_rows),
+    NULL,
 };

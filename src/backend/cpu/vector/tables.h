@@ -5,25 +5,28 @@
 #include "backend/kernel.h"
 
 /* vector_tables lists the others and ends with NULL. Each table ends with run == NULL. */
+#define ACT_TABLES(act_isa)                                \
+    extern const struct kernel pointwise_rows_##act_isa[]; \
+    extern const struct kernel gelu_rows_##act_isa[];      \
+    extern const struct kernel reduce_rows_##act_isa[];    \
+    extern const struct kernel norm_rows_##act_isa[];      \
+    extern const struct kernel softmax_rows_##act_isa[];   \
+    extern const struct kernel loss_rows_##act_isa[];      \
+    extern const struct kernel move_rows_##act_isa[];      \
+    extern const struct kernel embed_rows_##act_isa[];     \
+    extern const struct kernel blocked_rows_##act_isa[];
 #define VECTOR_TABLES(isa)                                   \
     extern const struct kernel *const vector_tables_##isa[]; \
-    extern const struct kernel pointwise_rows_##isa[];       \
-    extern const struct kernel gelu_rows_##isa[];            \
-    extern const struct kernel reduce_rows_##isa[];          \
-    extern const struct kernel norm_rows_##isa[];            \
-    extern const struct kernel softmax_rows_##isa[];         \
-    extern const struct kernel loss_rows_##isa[];            \
-    extern const struct kernel move_rows_##isa[];            \
-    extern const struct kernel embed_rows_##isa[];           \
+    extern const struct kernel cast_rows_##isa[];            \
     extern const struct kernel optimizer_rows_##isa[];       \
-    extern const struct kernel blocked_rows_##isa[];
+    ACT_TABLES(f32_##isa)                                    \
+    ACT_TABLES(bf16_##isa)
 
 #if defined(__x86_64__)
 VECTOR_TABLES(avx512)
 VECTOR_TABLES(avx2)
 VECTOR_TABLES(sse2)
-#else
-VECTOR_TABLES(generic)
 #endif
+VECTOR_TABLES(plain)
 
 #endif

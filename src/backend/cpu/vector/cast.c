@@ -1,0 +1,69 @@
+/* Numbers of one type written as another or the same: casts and stores. */
+#include "backend/cpu/vector/bf16.h"
+#include "backend/cpu/vector/common.h"
+
+static void narrow_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const float *x = c->in[0];
+    uint16_t *y = c->out[0];
+    for (int64_t i = first; i < last; i += W) put_bf16(y + i, take(x + i, last - i), last - i);
+}
+
+static void widen_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const uint16_t *x = c->in[0];
+    float *y = c->out[0];
+    for (int64_t i = first; i < last; i += W) put(y + i, take_bf16(x + i, last - i), last - i);
+}
+
+INLINE void copy(const struct kernel_call *c, int from, int64_t first, int64_t last)
+{
+    int64_t size = dtype_size(c->out_type[0].dtype);
+    memmove((char *)c->out[0] + first * size, (const char *)c->in[from] + first * size,
+            (size_t)((last - first) * size));
+}
+
+static void cast_same_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    copy(c, 0, first, last);
+}
+
+static void store_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    copy(c, 1, first, last);
+}
+
+static bool narrow_float(enum dtype dtype)
+{
+    return dtype == DT_F32 || dtype == DT_BF16;
+}
+
+static bool fits_cast(const struct kernel_call *c)
+{
+    return narrow_float(c->in_type[0].dtype) && narrow_float(c->out_type[0].dtype);
+}
+
+static enum status run_cast(const struct kernel_call *c)
+{
+    enum dtype from = c->in_type[0].dtype, to = c->out_type[0].dtype;
+    range_fn fn = from == to ? cast_same_range : to == DT_BF16 ? narrow_range : widen_range;
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 1, fn);
+    return ST_OK;
+}
+
+static bool fits_store(const struct kernel_call *c)
+{
+    return narrow_float(c->in_type[0].dtype) && c->in_type[0].dtype == c->in_type[1].dtype;
+}
+
+static enum status run_store(const struct kernel_call *c)
+{
+    parallel_ranges(c, type_elements(&c->in_type[1]), 1024, 1, store_range);
+    return ST_OK;
+}
+
+const struct kernel VEC(cast_rows)[] = {
+    {.op = OP_CAST, .variant = ISA_NAME, .fits = fits_cast, .run = run_cast},
+    {.op = OP_STORE, .variant = ISA_NAME, .fits = fits_store, .run = run_store},
+    {0},
+};
