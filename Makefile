@@ -4,6 +4,7 @@
 #   make demo         install, build, train twice, compare, report; FROM=FILE: on a text of your own
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make compare-pytorch  Strobe beside PyTorch (PYTHON) and llm.c (LLMC, a clone of it); ARGS="--threads=2 CONFIG"
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
 #   MODE=release|debug|asan        V=1 show commands        lasting choices: config.mk (ignored by git)
@@ -11,6 +12,7 @@
 
 MODE ?= release
 PREFIX ?= /usr/local
+PYTHON ?= python3
 V ?= 0
 T ?=
 Q := $(if $(filter 0,$(V)),@)
@@ -61,7 +63,7 @@ LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test check demo deps docs install clean format FORCE need
+.PHONY: all test check demo compare-pytorch deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS)
 
@@ -113,6 +115,8 @@ check:
 	$(Q)tools/check.sh
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
+compare-pytorch: all
+	$(Q)$(PYTHON) reference/compare_cpu.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

@@ -12,6 +12,12 @@ struct noise {
     float loss;      /* of the last micro-step */
 };
 
+/* Opens an engine with the plans of training on the CPU. What needs more memory than is free is
+ * ST_UNSUPPORTED and says how much, before any of it is asked for. */
+enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);
+/* The bytes that it will take. */
+enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes);
+
 /* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
 /* Feeds the inputs of one plan; what is drawn depends on `iteration` alone. Plans share the memory of

@@ -51,9 +51,9 @@ static enum status warm_up(struct timing *t, struct contender *c)
         if (one > SLOW_MS) break;
     }
     if (!c->one_by_one) c->calls = within(SAMPLE_MS / (one > 1e-6 ? one : 1e-6), 1, CALLS_MOST);
-    double sample_ms = one * c->calls;
-    c->samples =
-        within(c->budget_ms / (sample_ms > 1e-6 ? sample_ms : 1e-6), t->r->least, t->r->most);
+    double sample_ms = one * c->calls > 1e-6 ? one * c->calls : 1e-6;
+    int least = sample_ms > c->budget_ms ? 1 : t->r->least;
+    c->samples = within(c->budget_ms / sample_ms, least, t->r->most);
     t->expected_ms += sample_ms * c->samples;
     return ST_OK;
 }

@@ -16,9 +16,11 @@ typedef enum status (*sample_fn)(void *user, int calls, double *ret_ms);
 struct contender {
     sample_fn sample;
     void *user;
-    int parts;        /* 1 ... ROUNDS_PARTS */
-    bool one_by_one;  /* a sample is always one call */
-    double budget_ms; /* of all samples: what would take longer gives fewer, `least` in any case */
+    int parts;       /* 1 ... ROUNDS_PARTS */
+    bool one_by_one; /* a sample is always one call */
+    double
+        budget_ms; /* of all samples: what would take longer gives fewer, but `least` of them; what
+                       * takes longer by a single one gives that one */
     /* results */
     struct stats part[ROUNDS_PARTS];
     struct stats whole; /* of the sums of the parts */
