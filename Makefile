@@ -50,6 +50,11 @@ VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
 ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2,generic)
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
+# Kernels that multiply bfloat16: the same, for those that can.
+BF16_SOURCES := $(wildcard src/backend/cpu/bf16/*.c)
+BF16_ISAS := $(if $(filter x86_64,$(shell uname -m)),amx avx512_bf16)
+ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
+ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
