@@ -1,98 +1,150 @@
 #!/usr/bin/python3
-"""Times the training step of the same GPT in PyTorch, so that anyone can repeat a comparison.
+"""Times whole training steps of a configuration of Strobe's in PyTorch: forward, backward, clipping, AdamW.
 
-usage: bench_torch.py [--threads=2] [--attention=explicit|sdpa] [--compile] [--n_layer=4 ...]
-Defaults are nanoGPT's run for a laptop. Prints one JSON object: milliseconds of forward, backward,
-update (clipping and AdamW) and of the whole step, measured in runs of their own.
+usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow] [--compile] ...
+CONFIG is a configuration file of Strobe's (configs/shakespeare_char_cpu.conf); --key=value changes one of
+its keys, as in --batch_size=8. Prints one JSON object: milliseconds of a step, with spread, and of
+forward, backward and update in runs of their own. With --serve it answers each line N of its input with the
+milliseconds of N steps; compare_cpu.py drives it so.
 """
 import argparse
 import json
+import os
 import statistics
+import sys
 import time
 
 import torch
 
+import gpt_nn
 import gpt_torch
+import strobe_config
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAPTOP = os.path.join(HERE, "..", "configs", "shakespeare_char_cpu.conf")
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="time a GPT training step in PyTorch")
-    for name, value in dict(n_layer=4, n_head=4, n_embd=128, block_size=64, vocab_size=65,
-                            batch_size=12, threads=0, warmup=10, steps=50, seed=1337).items():
-        a.add_argument("--" + name, type=int, default=value)
-    a.add_argument("--dropout", type=float, default=0.0)
-    a.add_argument("--bias", action="store_true")
-    a.add_argument("--gelu", choices=["erf", "tanh"], default="erf")
-    a.add_argument("--attention", choices=["explicit", "sdpa"], default="explicit")
-    a.add_argument("--compile", action="store_true", help="torch.compile the loss (torch 2 or later)")
+    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch", allow_abbrev=False)
+    a.add_argument("config", nargs="?", default=LAPTOP)
+    a.add_argument("--vocab_size", type=int, default=65, help="random tokens stand for the text")
+    a.add_argument("--threads", type=int, default=0, help="0: as PyTorch chooses")
+    a.add_argument("--warmup", type=int, default=5, help="steps that are not counted")
+    a.add_argument("--steps", type=int, default=20, help="steps that are")
+    a.add_argument("--attention", choices=["slow", "flash"], default="flash",
+                   help="through the T x T matrix, or scaled_dot_product_attention (torch 2)")
     a.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
                    help="bfloat16: autocast")
+    a.add_argument("--compile", action="store_true", help="torch.compile (torch 2)")
     a.add_argument("--device", default="cpu")
-    return a.parse_args()
+    a.add_argument("--serve", action="store_true", help="time N steps for each line N of the input")
+    a, rest = a.parse_known_args()
+    try:
+        a.keys = strobe_config.read(a.config, rest)
+    except (OSError, ValueError) as e:
+        raise SystemExit(f"bench_torch.py: {e}") from e
+    if a.attention == "flash" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: --attention=slow")
+    if a.compile and not hasattr(torch, "compile"):
+        raise SystemExit(f"torch {torch.__version__} has no torch.compile")
+    return a
+
+
+def adamw(parameters, keys):
+    """AdamW with weight decay on matrices only; one fused kernel where this torch has it."""
+    p = dict(enumerate(parameters))
+    options = dict(lr=keys["learning_rate"], betas=(keys["beta1"], keys["beta2"]),
+                   weight_decay=keys["weight_decay"])
+    try:
+        return gpt_torch.optimizer(p, **options, fused=True), True
+    except (RuntimeError, TypeError):  # torch < 2.4 has it on GPUs only, torch < 2 not at all
+        return gpt_torch.optimizer(p, **options), False
+
+
+class Training:
+    """One model, one batch of random tokens, and steps on it."""
+
+    def __init__(self, a):
+        k = a.keys
+        multiple = k["pad_vocab"] or 1
+        s = gpt_torch.Shape(k["n_layer"], k["n_head"], k["n_embd"], k["block_size"],
+                            -(-a.vocab_size // multiple) * multiple, k["bias"], k["gelu"],
+                            k["dropout"])
+        generator = torch.Generator().manual_seed(k["seed"])
+        model = gpt_nn.GPT(s, a.attention == "flash")
+        model.load(gpt_torch.draw_parameters(s, generator))
+        model.to(a.device)
+        self.parameters = list(model.parameters())
+        self.opt, self.fused = adamw(self.parameters, k)
+        ids = torch.randint(a.vocab_size, (k["batch_size"], s.block_size + 1), generator=generator)
+        self.batch = ids[:, :-1].contiguous().to(a.device), ids[:, 1:].contiguous().to(a.device)
+        self.model = torch.compile(model) if a.compile else model
+        self.device, self.clip = torch.device(a.device).type, k["grad_clip"]
+        self.bf16 = a.dtype == "bfloat16"
+
+    def forward(self):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
+            return self.model(*self.batch)
+
+    def update(self):
+        if self.clip > 0:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self.opt.step()
+        self.opt.zero_grad(set_to_none=True)
+
+    def now(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def step(self):
+        """One training step; its milliseconds."""
+        t0 = self.now()
+        self.forward().backward()
+        self.update()
+        return 1e3 * (self.now() - t0)
+
+    def phases(self):
+        """The same, with the clock read between forward, backward and update."""
+        t0 = self.now()
+        loss = self.forward()
+        t1 = self.now()
+        loss.backward()
+        t2 = self.now()
+        self.update()
+        return [1e3 * d for d in (t1 - t0, t2 - t1, self.now() - t2)]
 
 
 def summary(ms):
-    return dict(median=statistics.median(ms), min=min(ms), mean=statistics.fmean(ms),
-                stdev=statistics.stdev(ms) if len(ms) > 1 else 0.0)
+    return dict(n=len(ms), median=statistics.median(ms), mean=statistics.fmean(ms),
+                std=statistics.stdev(ms) if len(ms) > 1 else 0.0, min=min(ms))
+
+
+def serve(training):
+    """Says that it is ready, then answers until its input ends."""
+    print(json.dumps(dict(torch=torch.__version__, fused_adamw=training.fused,
+                          threads=torch.get_num_threads())), flush=True)
+    for line in sys.stdin:
+        print(json.dumps([training.step() for _ in range(int(line))]), flush=True)
 
 
 def main():
     a = arguments()
-    if a.attention == "sdpa" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: take torch 2")
-    if a.compile and not hasattr(torch, "compile"):
-        raise SystemExit(f"torch {torch.__version__} has no torch.compile: take torch 2")
     if a.threads:
         torch.set_num_threads(a.threads)
-    s = gpt_torch.Shape(a.n_layer, a.n_head, a.n_embd, a.block_size, a.vocab_size, a.bias, a.gelu,
-                        a.dropout)
-    generator = torch.Generator().manual_seed(a.seed)
-    weights = gpt_torch.draw_parameters(s, generator)
-    p = {k: x.to(a.device).requires_grad_() for k, x in weights.items()}
-    opt = gpt_torch.optimizer(p, 1e-3, (0.9, 0.99), 0.1)
-    ids = torch.randint(s.vocab_size, (a.batch_size, s.block_size + 1), generator=generator)
-    inputs, targets = ids[:, :-1].to(a.device), ids[:, 1:].to(a.device)
-
-    def loss():
-        with torch.autocast(torch.device(a.device).type, torch.bfloat16,
-                            enabled=a.dtype == "bfloat16"):
-            return gpt_torch.loss(s, p, inputs, targets, a.attention == "sdpa")
-
-    forward = torch.compile(loss) if a.compile else loss
-
-    def now():
-        if a.device.startswith("cuda"):
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    def update():
-        torch.nn.utils.clip_grad_norm_(p.values(), 1.0)
-        opt.step()
-        opt.zero_grad(set_to_none=True)
-
-    def by_phase():
-        t0 = now()
-        x = forward()
-        t1 = now()
-        x.backward()
-        t2 = now()
-        update()
-        return [1e3 * d for d in (t1 - t0, t2 - t1, now() - t2)]
-
-    def whole():
-        t0 = now()
-        forward().backward()
-        update()
-        return 1e3 * (now() - t0)
-
+    training = Training(a)
+    first = training.step()  # compilation, if any, is in it
+    if a.serve:
+        return serve(training)
     for _ in range(a.warmup):
-        whole()
-    step = [whole() for _ in range(a.steps)]
-    phases = list(zip(*[by_phase() for _ in range(a.steps)]))
+        training.step()
+    step = [training.step() for _ in range(a.steps)]
+    phases = list(zip(*[training.phases() for _ in range(a.steps)]))
     print(json.dumps(dict(
-        torch=torch.__version__, threads=torch.get_num_threads(), arguments=vars(a),
-        parameters=sum(x.numel() for x in p.values()), step_ms=summary(step),
-        forward_ms=summary(phases[0]), backward_ms=summary(phases[1]),
+        torch=torch.__version__, threads=torch.get_num_threads(), dtype=a.dtype,
+        attention=a.attention, compiled=a.compile, fused_adamw=training.fused, config=a.config,
+        keys=a.keys, parameters=sum(x.numel() for x in training.parameters), first_ms=first,
+        step_ms=summary(step), forward_ms=summary(phases[0]), backward_ms=summary(phases[1]),
         update_ms=summary(phases[2])), indent=1))
 
 

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "measure/bench_step.h"
 #include "train/engine.h"
+#include "train/weights.h"
 
 #include <stdio.h>
 
@@ -61,9 +62,9 @@ static enum status measure(const struct config *c, int64_t warmup, int64_t steps
     struct bench_step b;
     struct progress progress;
     TRY(engine_open(&e, c, VOCAB, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", a));
-    gpt_draw(&e.model, e.storage.base[STORAGE_WEIGHTS]);
+    enum status st = weights_draw(&e);
     progress_start(&progress, "bench", 0, warmup + steps);
-    enum status st = bench_step_run(&e, (int)warmup, (int)steps, show, &progress, &b);
+    if (st == ST_OK) st = bench_step_run(&e, (int)warmup, (int)steps, show, &progress, &b);
     progress_end(&progress);
     if (st == ST_OK && json)
         print_json(&b);

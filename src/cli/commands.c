@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, whole or after one of the passes"},
     {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},
     {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
+    {"machine", cmd_machine, "[--quick]",                      "measure what this machine can do at most: products and copies"},
     {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},

@@ -8,6 +8,7 @@
 #define CONFIG_CONFIG_H
 
 #include "base/arena.h"
+#include "base/isa.h"
 
 struct str;
 
@@ -15,6 +16,7 @@ enum gelu { GELU_ERF, GELU_TANH };
 enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
+enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum init_from { INIT_SCRATCH, INIT_RESUME };
 
@@ -51,11 +53,12 @@ struct config_plan {
     enum precision dtype;
     enum fusion fusion;
     bool flash, replay, deterministic;
-    bool pack_weights; /* products read weights in the library's own layout */
+    enum packing pack_weights; /* products read weights in the library's own layout */
     enum recompute recompute;
     bool reuse;      /* values share bytes when their lives do not overlap */
     bool poison;     /* freed bytes become NaN before each run */
     int64_t threads; /* 0: as many as this process may use */
+    enum isa isa;    /* the widest instruction set of the CPU that may be used */
 };
 
 struct config_sample {

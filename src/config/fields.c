@@ -10,6 +10,7 @@ static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", NULL};
+static const char *const packings[] = {"auto", "false", "true", NULL};
 static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"0", "64", "128", NULL};
 
@@ -84,13 +85,14 @@ const struct field fields[] = {
     ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products"),
     ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
-    BOOL("pack_weights",   plan.pack_weights,    "true",                      "keep weights once more in the order in which products read them; at fusion=full, where the library packs"),
+    ENUM("pack_weights",   plan.pack_weights,    "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
     ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run; on the CPU always so"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),
-    INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: as many as this process may use"),
+    INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: one for each core that this process may use"),
+    ENUM("isa",            plan.isa,             "auto",     enum isa, isa_words, "widest instruction set of the CPU that may be used; plain: C alone, no library"),
 
     TEXT("start",          sample.start,         "\n",                       "the prompt"),
     INT ("num_samples",    sample.num_samples,   "10",       1, MOST,         "texts to generate"),

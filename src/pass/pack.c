@@ -6,8 +6,8 @@
 
 static bool is_weight(const struct node *n)
 {
-    return n->op == OP_LEAF && (n->attr.leaf.storage == STORAGE_WEIGHTS ||
-                                n->attr.leaf.storage == STORAGE_COPY);
+    return n->op == OP_LEAF &&
+           (n->attr.leaf.storage == STORAGE_WEIGHTS || n->attr.leaf.storage == STORAGE_COPY);
 }
 
 static const struct packed_weight *find(const struct pass_packing *p, const struct node *leaf)
@@ -34,8 +34,8 @@ static void pack(const struct graph *in, const struct node *n, const struct pack
     const struct node *leaf = graph_producer(in, n->in[1]);
     const struct type *a = graph_type(in, n->in[0]), *c = graph_type(in, n->out[0]);
     bool tb = n->op == OP_LINEAR ? n->attr.linear.tb : n->attr.matmul.tb;
-    struct type t = type_1d(graph_type(in, n->in[1])->dtype,
-                            packed_elements(type_columns(a), type_columns(c)));
+    struct type t =
+        type_1d(graph_type(in, n->in[1])->dtype, packed_elements(type_columns(a), type_columns(c)));
     union attr attr = n->attr;
     if (n->op == OP_LINEAR)
         attr.linear.packed = type_columns(c);

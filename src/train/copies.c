@@ -30,10 +30,19 @@ static bool backend_packs(const struct config *c, const struct parameter *p,
     return b->kernel(OP_PACK, &call, 0) != NULL;
 }
 
+/* Packing costs once an update what it saves with each product: measured, docs/MEASURING.md. */
+static bool packing_pays(const struct config *c)
+{
+    enum { LEAST_TOKENS = 2048 };
+    int64_t micro = c->data.batch_size * c->model.block_size;
+    if (c->plan.pack_weights != PACKING_AUTO) return c->plan.pack_weights == PACKING_TRUE;
+    return micro * c->train.gradient_accumulation_steps >= LEAST_TOKENS;
+}
+
 const struct pass_packing *copies_packing(const struct config *c, const struct gpt *m,
                                           const struct backend *b, struct arena *a)
 {
-    if (c->plan.fusion != FUSION_FULL || !c->plan.pack_weights) return NULL;
+    if (c->plan.fusion != FUSION_FULL || !packing_pays(c)) return NULL;
     struct pass_packing *packing = ARENA_NEW(a, struct pass_packing, 1);
     struct packed_weight *w = ARENA_NEW(a, struct packed_weight, m->parameters);
     packing->rows = c->data.batch_size * c->model.block_size;
@@ -76,8 +85,8 @@ void copies_store(struct graph *g, const struct parameter *p, value w)
     g_store(g, leaf(g, STORAGE_COPY, p->name, t, p->offset), narrow);
 }
 
-static void pack_one(struct graph *g, const struct config *c, const struct parameter *p,
-                     value from, int64_t rows, const int64_t *at)
+static void pack_one(struct graph *g, const struct config *c, const struct parameter *p, value from,
+                     int64_t rows, const int64_t *at)
 {
     for (int tb = 0; tb < 2; tb++) {
         union attr attr = {.pack = {tb, rows}};

@@ -2,7 +2,7 @@
  * in which a product's inner loop reads them.
  *
  * Both exist where fusion is full: the copy where dtype is bfloat16, packed weights where the backend
- * packs and pack_weights is not switched off. They are state that follows the weights: the update
+ * packs and pack_weights says so. They are state that follows the weights: the update
  * writes them behind AdamW, GRAPH_REFRESH makes them anew from weights that were drawn or loaded. */
 #ifndef TRAIN_COPIES_H
 #define TRAIN_COPIES_H

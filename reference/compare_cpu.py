@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+"""Runs Strobe, PyTorch and llm.c in turn on the same cores and prints their times and ratios.
+
+usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE] [CONFIG ...]
+       [--key=value ...]
+Each round gives every contestant a turn of some whole training steps, in alternating order; a ratio is taken within
+a round, and its median over the rounds is printed with the least and the most. So the clock of the machine, and
+what else runs there, meet all alike. What refuses to run is named with its reason.
+"""
+import argparse
+import contextlib
+import datetime
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import peers
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CONFIGS = [os.path.join(HERE, "..", "configs", name + ".conf")
+           for name in ("shakespeare_char_cpu", "shakespeare_char")]
+ROWS = ("strobe:float32:flash,strobe:bfloat16:flash,torch:float32:slow,torch:float32:flash,"
+        "torch:bfloat16:slow,torch:bfloat16:flash")
+LEAST_STEPS = 20  # of a contestant, over all rounds
+
+
+def arguments():
+    a = argparse.ArgumentParser(description="Strobe beside PyTorch and llm.c on the CPU",
+                                allow_abbrev=False)
+    a.add_argument("configs", nargs="*", metavar="CONFIG", default=CONFIGS)
+    a.add_argument("--threads", type=int, default=2)
+    a.add_argument("--cores", help="0,1 and so on; else the first of different physical cores")
+    a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
+    a.add_argument("--torch", default=sys.executable, help="the Python that has PyTorch")
+    a.add_argument("--llmc", metavar="CLONE", help="a clone of llm.c: its trainer takes part")
+    a.add_argument("--rows", default=ROWS, help="WHO:DTYPE:ATTENTION[:compile],... (%(default)s)")
+    a.add_argument("--rounds", type=int, default=5)
+    a.add_argument("--turn", type=float, default=1.0,
+                   help="seconds of a turn, where the least number of steps takes less")
+    a.add_argument("--least", type=int, default=LEAST_STEPS,
+                   help="steps of a contestant, over all rounds, at least (%(default)s)")
+    a.add_argument("--budget", type=float, default=0,
+                   help="seconds for each configuration: fewer rounds then, never less than one")
+    a.add_argument("--json", metavar="FILE", help="write all there, anew after each round")
+    a, a.overrides = a.parse_known_args()
+    a.configs = [os.path.abspath(c) for c in a.configs]
+    if a.rounds < 1 or a.least < 1:
+        raise SystemExit("compare_cpu.py: --rounds and --least are 1 or more")
+    return a
+
+
+def read(path):
+    try:
+        with open(path, encoding="ascii", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def pin(a):
+    """Takes this process, and so its children, to as many cores as threads; one of each physical
+    core first. Returns the cores."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if a.cores:
+        cores = [int(c) for c in a.cores.split(",")]
+    else:
+        siblings = {}
+        for c in allowed:
+            topology = f"/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list"
+            siblings.setdefault(read(topology).strip() or c, []).append(c)
+        turns = max(len(group) for group in siblings.values())
+        cores = [g[i] for i in range(turns) for g in siblings.values() if i < len(g)][:a.threads]
+    if len(cores) < a.threads or not set(cores) <= set(allowed):
+        raise SystemExit(f"compare_cpu.py: {a.threads} threads do not fit on the cores {allowed}")
+    os.sched_setaffinity(0, cores)
+    return cores
+
+
+def machine(cores):
+    lines = read("/proc/cpuinfo").splitlines()
+    model = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")), "unknown")
+    flags = next((s.split() for s in lines if s.startswith("flags")), [])
+    known = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+    return dict(cpu=model, isa=[f for f in known if f in flags], cores=cores, cores_of_machine=os.cpu_count(),
+                load_at_start=os.getloadavg()[0], kernel=os.uname().release,
+                date=datetime.date.today().isoformat())
+
+
+def start(a, config, stack):
+    """The contestants of one configuration, started and warm; those that refuse keep the reason."""
+    rows = [peers.make(spec, a, config) for spec in a.rows.split(",")]
+    if a.llmc:
+        rows.append(peers.make("llmc:float32:slow", a, config))
+    for row in rows:
+        stack.callback(row.stop)
+        say(f"starting {row.name}")
+        row.start()
+        if row.refused:
+            say(f"{row.name}: {row.refused}")
+    return rows
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def steps_of(a, row):
+    """Steps of a turn: as many as fit in it, and enough over all rounds."""
+    fit = int(1e3 * a.turn / row.estimate_ms)
+    return max(min(fit, 200), -(-a.least // a.rounds))
+
+
+def run_rounds(a, rows, deadline, each):
+    """Round by round, forth and back in turn; `each` is called after every round."""
+    running = [r for r in rows if not r.refused]
+    longest = 0.0
+    for i in range(a.rounds):
+        t0 = time.monotonic()
+        if i and deadline and t0 + longest > deadline:
+            say(f"the time is up after {i} rounds")
+            break
+        for row in running if i % 2 == 0 else running[::-1]:
+            row.turns.append(row.turn(steps_of(a, row)))
+        longest = max(longest, time.monotonic() - t0)
+        say(f"round {i + 1} of {a.rounds}: {longest:.0f} s")
+        each()
+
+
+def pooled(turns):
+    """All turns of a contestant: the median of their medians, the spread within a turn."""
+    n = sum(t["n"] for t in turns)
+    variance = sum(t["n"] * t["std"] ** 2 for t in turns) / n
+    return dict(n=n, median=statistics.median(t["median"] for t in turns), std=math.sqrt(variance),
+                min=min(t["min"] for t in turns))
+
+
+def ratio(row, other):
+    """row / other, a ratio of medians in each round."""
+    each = [x["median"] / y["median"] for x, y in zip(row.turns, other.turns)]
+    return dict(median=statistics.median(each), min=min(each), max=max(each), rounds=len(each))
+
+
+def result_of(config, keys, rows):
+    """What is known of a configuration so far, for JSON and for the tables. After a round that was cut
+    short, rounds are compared as far as both took part."""
+    ran = [r for r in rows if r.turns]
+    tokens = keys["batch_size"] * keys["block_size"]
+    out = dict(config=os.path.basename(config), keys=keys, rows=[], ratios=[])
+    for r in rows:
+        line = dict(name=r.name, who=r.who, dtype=r.dtype, attention=r.attention, compiled=r.compiled,
+                    refused=r.refused, about=r.about)
+        if r.turns:
+            ms = pooled(r.turns)
+            line.update(step_ms=ms, tokens_per_second=1e3 * tokens / ms["median"], turns=r.turns)
+        out["rows"].append(line)
+    for r in ran:
+        out["ratios"] += [dict(of=r.name, over=o.name, **ratio(r, o))
+                          for o in ran if r.who == "strobe" and o is not r]
+    return out
+
+
+def print_times(result):
+    print("| | median ms | std | min | steps | tokens/s |\n|---|---|---|---|---|---|")
+    for r in result["rows"]:
+        if r["refused"] or "step_ms" not in r:
+            print(f"| {r['name']} | {r['refused'] or 'did not run'} | | | | |")
+            continue
+        ms = r["step_ms"]
+        print(f"| {r['name']} | {ms['median']:.2f} | {ms['std']:.2f} | {ms['min']:.2f} | {ms['n']} "
+              f"| {r['tokens_per_second']:.0f} |")
+
+
+def print_ratios(result):
+    """Strobe's time over the others'."""
+    own = list(dict.fromkeys(q["of"] for q in result["ratios"]))
+    if not own:
+        return
+    print("\n| time of / over | " + " | ".join(own) + " |\n|---" + "|---" * len(own) + "|")
+    cell = {(q["of"], q["over"]): f"{q['median']:.3f} ({q['min']:.3f} to {q['max']:.3f})"
+            for q in result["ratios"]}
+    for r in result["rows"]:
+        if any((x, r["name"]) in cell for x in own):
+            print(f"| {r['name']} | " + " | ".join(cell.get((x, r["name"]), "") for x in own) + " |")
+
+
+def print_result(result, threads):
+    k = result["keys"]
+    print(f"\n### {result['config']}: {k['n_layer']}/{k['n_head']}/{k['n_embd']}, context "
+          f"{k['block_size']}, batch {k['batch_size']}, dropout {k['dropout']:g}, {threads} threads\n")
+    print_times(result)
+    print_ratios(result)
+    sys.stdout.flush()
+
+
+def write_json(path, report):
+    if path:
+        with open(path + ".part", "w", encoding="utf-8") as f:
+            json.dump(report, f, indent=1)
+            f.write("\n")
+        os.replace(path + ".part", path)
+
+
+def compare(a, config, report):
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        a.folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="compare_cpu."))
+        rows = start(a, config, stack)
+        keys = peers.keys_of(a, config)
+        report["configs"].append(result_of(config, keys, rows))
+
+        def each():
+            report["configs"][-1] = result_of(config, keys, rows)
+            write_json(a.json, report)
+
+        run_rounds(a, rows, started + a.budget if a.budget else 0, each)
+    print_result(report["configs"][-1], a.threads)
+
+
+def main():
+    a = arguments()
+    cores = pin(a)
+    os.environ["OMP_NUM_THREADS"] = str(a.threads)
+    report = dict(v=1, threads=a.threads, rounds=a.rounds, machine=machine(cores), configs=[])
+    m = report["machine"]
+    print(f"{m['cpu']} ({', '.join(m['isa'])}), cores {','.join(map(str, cores))} of {m['cores_of_machine']}, "
+          f"{a.threads} threads, load before: {m['load_at_start']:.2f}", flush=True)
+    for config in a.configs:
+        compare(a, config, report)
+    write_json(a.json, report)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError, subprocess.SubprocessError) as e:
+        raise SystemExit(f"compare_cpu.py: {e}") from e

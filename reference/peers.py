@@ -1,0 +1,173 @@
+"""The contestants of compare_cpu.py: each starts, runs turns of whole training steps, and stops.
+
+A contestant that cannot run keeps the reason in `refused` and is left out of the rounds.
+"""
+import json
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+
+import llmc_model
+import strobe_config
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WARM_MS = 300  # of steps that are not counted, before a turn that begins with a new process
+
+
+def keys_of(a, config):
+    known = [x for x in a.overrides if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
+    return strobe_config.read(config, known)
+
+
+def summary(ms):
+    return dict(n=len(ms), median=statistics.median(ms), mean=statistics.fmean(ms),
+                std=statistics.stdev(ms) if len(ms) > 1 else 0.0, min=min(ms))
+
+
+class Contestant:
+    def __init__(self, a, config, who, dtype, attention, compiled):
+        self.a, self.config = a, config
+        self.who, self.dtype, self.attention, self.compiled = who, dtype, attention, compiled
+        short = {"float32": "fp32", "bfloat16": "bf16"}[dtype]
+        self.name = f"{who} {short} {attention}" + (" compiled" if compiled else "")
+        self.refused, self.about = None, {}
+        self.turns = []  # what turn() gave, one for each round
+        self.estimate_ms = 1.0
+
+    def start(self):
+        """Makes ready and sets `estimate_ms`, or `refused`."""
+        try:
+            self.begin()
+        except (OSError, ValueError, subprocess.SubprocessError) as e:
+            self.refused = str(e).strip() or type(e).__name__
+
+    def warm(self):
+        """Steps that are not counted in a turn of a new process, after its first."""
+        return min(20, int(WARM_MS / self.estimate_ms))
+
+    def begin(self):
+        raise NotImplementedError
+
+    def turn(self, steps):
+        """Milliseconds of that many steps: n, median, mean, std, min."""
+        raise NotImplementedError
+
+    def stop(self):
+        pass
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no reason given"
+
+
+class Strobe(Contestant):
+    """A process for each turn: it starts in a moment. `strobe bench` runs the step's matrix products between
+    the steps, so a step does not find in cache what the one before it left there."""
+
+    def run(self, steps, warmup):
+        command = [self.a.strobe, "bench", self.config, "--json", f"--steps={steps}",
+                   f"--warmup={warmup}", f"--threads={self.a.threads}", f"--dtype={self.dtype}",
+                   f"--flash={'true' if self.attention == 'flash' else 'false'}", *self.a.overrides]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(last_line(done.stderr))
+        return json.loads(done.stdout)
+
+    def begin(self):
+        if self.compiled:
+            raise ValueError("compile is for torch")
+        self.estimate_ms = self.run(1, 0)["step_ms"]["median"]
+
+    def turn(self, steps):
+        found = self.run(steps, self.warm())
+        self.about.setdefault("bench", []).append(found)
+        return found["step_ms"]
+
+
+class Torch(Contestant):
+    """One process for all turns, warm from the first to the last; it sleeps while the others run."""
+
+    process = None
+
+    def begin(self):
+        keys = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
+        command = [self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config, "--serve",
+                   f"--threads={self.a.threads}", f"--dtype={self.dtype}",
+                   f"--attention={self.attention}", *["--compile"] * self.compiled, *keys]
+        self.said = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.said, text=True)
+        self.about = self.answer()
+        self.estimate_ms = self.turn(2)["min"]
+        self.turn(max(1, self.warm()))
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.said.seek(0)
+            raise ValueError(last_line(self.said.read()))
+        return json.loads(line)
+
+    def turn(self, steps):
+        """A few steps first, not counted, as in a turn of a new process: others had the caches."""
+        warm = min(self.warm(), 3)
+        self.process.stdin.write(f"{warm + steps}\n")
+        self.process.stdin.flush()
+        return summary(self.answer()[warm:])
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+
+class LlmC(Contestant):
+    """llm.c's train_gpt2, a process for each turn, stopped once it has printed enough steps. It draws no
+    dropout and does not clip, so it has less to do than the others."""
+
+    MOST = 20  # before its 20th step it writes a sample, which takes long and is no training
+
+    def begin(self):
+        keys = keys_of(self.a, self.config)
+        if keys["dropout"] > 0:
+            raise ValueError("llm.c has no dropout")
+        self.folder = os.path.join(self.a.folder, "llm.c")
+        llmc_model.prepare(self.a.llmc, self.folder, keys)
+        self.estimate_ms = min(self.run(2))
+
+    def run(self, steps):
+        line_buffered = ["stdbuf", "-oL", "./train_gpt2"]
+        process = subprocess.Popen(line_buffered, cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        found = []
+        try:
+            for line in process.stdout:
+                match = re.match(r"step \d+: .*\(took ([0-9.]+) ms\)", line)
+                if match:
+                    found.append(float(match[1]))
+                if len(found) == steps:
+                    return found
+        finally:
+            process.kill()
+            process.wait()
+        raise ValueError(f"llm.c stopped after {len(found)} steps")
+
+    def turn(self, steps):
+        warm = min(1 + self.warm(), 3)
+        return summary(self.run(min(steps + warm, self.MOST))[warm:])
+
+
+KINDS = {"strobe": Strobe, "torch": Torch, "llmc": LlmC}
+
+
+def make(spec, a, config):
+    """WHO:DTYPE:ATTENTION[:compile]"""
+    who, dtype, attention, *more = spec.split(":")
+    if who not in KINDS or dtype not in ("float32", "bfloat16") or attention not in ("slow", "flash") \
+            or more not in ([], ["compile"]):
+        raise ValueError(f"{spec}: expected strobe, torch or llmc:float32 or bfloat16:slow or flash[:compile]")
+    return KINDS[who](a, config, who, dtype, attention, bool(more))
