@@ -258,11 +258,13 @@ static enum status run_pack(const struct kernel_call *c)
     return execute(c->state, (void *[ARGS]){c->in[0], c->out[0], c->scratch});
 }
 
-/* bf16 needs AVX-512, with or without instructions for it; f32 needs nothing. */
+/* The library takes bf16 from AVX-512 on, but where the processor has no instruction for it, it is four times
+ * slower than our own loops, which widen to fp32 (docs/MEASURING.md). */
 static bool has_bf16(void)
 {
     if (onednn_limit() != ST_OK) return false; /* asking binds the library */
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+           dnnl_cpu_isa_avx512_core_bf16;
 }
 
 static bool fits(const struct kernel_call *c)
