@@ -13,10 +13,15 @@ struct tile_config {
     uint8_t lines[16];
 };
 
+/* A constant: gcc does not know that the instruction reads more than its first bytes. */
+static const struct tile_config config = {
+    .palette = 1,
+    .line_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+    .lines = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE},
+};
+
 void VEC(tile_begin)(void)
 {
-    struct tile_config config = {.palette = 1};
-    for (int i = 0; i < 8; i++) config.line_bytes[i] = 64, config.lines[i] = SIDE;
     _tile_loadconfig(&config);
 }
 
