@@ -180,12 +180,67 @@ static void test_bench_refuses(void **state)
     refuses("bench kernels --n_layer=4 --n_embd=65536 --n_head=64 --vocab=65", 1, "of memory, and");
 }
 
+/* --- bench attention ----------------------------------------------------------------------------- */
+
+static void test_bench_attention(void **state)
+{
+    (void)state;
+    const char *svg = workdir_path("attention.svg");
+    const char *words =
+        arena_printf(&arena,
+                     "bench attention --T=16,32 --tokens=32 --heads=2 --head_size=8 "
+                     "--samples=2 --dtype=float32 --threads=1 --svg=%s",
+                     svg);
+    json_t *all = json_of(arena_printf(&arena, "%s --json", words));
+    const json_t *rows = json_object_get(all, "rows");
+    assert_int_equal(json_array_size(rows), 2 * 4);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *r = json_array_get(rows, i), *slow = json_array_get(rows, i / 4 * 4 + 1);
+        assert_string_equal(text(slow, "attention"), "slow op");
+        double ms = number(r, "forward_ms") + number(r, "backward_ms");
+        double slow_ms = number(slow, "forward_ms") + number(slow, "backward_ms");
+        assert_true(ms > 0 && number(r, "bytes") > 0 && number(r, "times_slow_op") > 0);
+        assert_true(number(r, "samples") == 2); /* two medians do not add up to that of the sum */
+        assert_true(number(r, "times_slow_op") > 0.5 * slow_ms / ms);
+        assert_true(number(r, "times_slow_op") < 2 * slow_ms / ms);
+    }
+    json_decref(all);
+    const char *picture = program_text(svg);
+    assert_memory_equal(picture, "<svg ", 5);
+    assert_non_null(strstr(picture, "flash, f32, 32: "));
+    assert_non_null(strstr(failed, arena_printf(&arena, "picture: %s\n", svg)));
+    assert_int_equal(strobe(words), 0);
+    assert_non_null(strstr(said, "slow primitive"));
+    assert_non_null(strstr(said, "2.5 times that backward"));
+}
+
+static void test_bench_attention_refuses(void **state)
+{
+    (void)state;
+    refuses("bench attention --T=64,x", 2,
+            "--T takes up to 24 lengths, as in 64,128,256; not 64,x");
+    refuses("bench attention --T=", 2, "--T takes up to");
+    refuses("bench attention --T=64,32", 2, "--T takes lengths that rise; 32 follows 64");
+    refuses("bench attention --T=100", 2, "8192 tokens are no whole number of sequences of 100");
+    refuses("bench attention --dtype=float16", 2, "--dtype takes float32, bfloat16 or both");
+    refuses("bench attention --dtype=float32,float32", 2,
+            "--dtype takes float32, bfloat16 or both");
+    refuses("bench attention --heads=0", 2, "--heads and --head_size are 1 to 1024");
+    refuses("bench attention --tokens=0", 2, "--tokens is 1 to");
+    refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes options only");
+    refuses("bench attention --isa=mmx", 2, "mmx");
+}
+
 static void test_help_of_the_parts(void **state)
 {
     (void)state;
     assert_int_equal(strobe("bench kernels --help"), 0);
     assert_memory_equal(said, "usage: strobe bench kernels [CONFIG]", 36);
     assert_non_null(strstr(said, "\n  --op=NAME "));
+    assert_int_equal(strobe("bench attention -h"), 0);
+    assert_memory_equal(said, "usage: strobe bench attention [--T=", 35);
+    assert_int_equal(strobe("help bench"), 0);
+    assert_memory_equal(said, "usage: strobe bench CONFIG|kernels|attention ", 45);
 }
 
 int main(void)
@@ -195,6 +250,8 @@ int main(void)
         cmocka_unit_test(test_bench_kernels),
         cmocka_unit_test(test_forms_of_bench_kernels),
         cmocka_unit_test(test_bench_refuses),
+        cmocka_unit_test(test_bench_attention),
+        cmocka_unit_test(test_bench_attention_refuses),
         cmocka_unit_test(test_help_of_the_parts),
         cmocka_unit_test(test_the_record_is_used_or_made_anew),
     };
