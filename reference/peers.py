@@ -3,6 +3,7 @@
 A contestant that cannot run keeps the reason in `refused` and is left out of the rounds.
 """
 import json
+import math
 import os
 import re
 import statistics
@@ -27,6 +28,8 @@ def summary(ms):
 
 
 class Contestant:
+    cost = 1  # steps' worth of time that a step of a turn takes
+
     def __init__(self, a, config, who, dtype, attention, compiled):
         self.a, self.config = a, config
         self.who, self.dtype, self.attention, self.compiled = who, dtype, attention, compiled
@@ -34,7 +37,7 @@ class Contestant:
         self.name = f"{who} {short} {attention}" + (" compiled" if compiled else "")
         self.refused, self.about = None, {}
         self.turns = []  # what turn() gave, one for each round
-        self.estimate_ms = 1.0
+        self.estimate_ms = math.inf  # of a step, once it is known
 
     def start(self):
         """Makes ready and sets `estimate_ms`, or `refused`."""
@@ -66,6 +69,8 @@ def last_line(text):
 class Strobe(Contestant):
     """A process for each turn: it starts in a moment. `strobe bench` runs the step's matrix products between
     the steps, so a step does not find in cache what the one before it left there."""
+
+    cost = 2
 
     def run(self, steps, warmup):
         command = [self.a.strobe, "bench", self.config, "--json", f"--steps={steps}",
@@ -101,8 +106,9 @@ class Torch(Contestant):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.said, text=True)
         self.about = self.answer()
-        self.estimate_ms = self.turn(2)["min"]
-        self.turn(max(1, self.warm()))
+        self.estimate_ms = self.turn(1)["min"]
+        if self.warm():
+            self.estimate_ms = self.turn(self.warm())["median"]
 
     def answer(self):
         line = self.process.stdout.readline()
