@@ -61,9 +61,11 @@ class Contestant:
         pass
 
 
-def last_line(text):
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "no reason given"
+def reason(text):
+    """What a failed program wants to say: the last line that names an error, else the last of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines)[-1]
 
 
 class Strobe(Contestant):
@@ -78,7 +80,7 @@ class Strobe(Contestant):
                    f"--flash={'true' if self.attention == 'flash' else 'false'}", *self.a.overrides]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ValueError(last_line(done.stderr))
+            raise ValueError(reason(done.stderr))
         return json.loads(done.stdout)
 
     def begin(self):
@@ -115,7 +117,7 @@ class Torch(Contestant):
         if not line:
             self.process.wait()
             self.said.seek(0)
-            raise ValueError(last_line(self.said.read()))
+            raise ValueError(reason(self.said.read()))
         return json.loads(line)
 
     def turn(self, steps):
