@@ -49,15 +49,22 @@ endif
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 # Kernels in vector types: one text, compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
-ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2,generic)
+ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
+ISA_plain := -DVEC_PLAIN
+# Kernels that multiply bfloat16: the same, for those that can.
+BF16_SOURCES := $(wildcard src/backend/cpu/bf16/*.c)
+BF16_ISAS := $(if $(filter x86_64,$(shell uname -m)),amx avx512_bf16)
+ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
+ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
-OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES),$(SOURCES))) \
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
-           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES)))
+           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
@@ -94,6 +101,7 @@ $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
+$(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version

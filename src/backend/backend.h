@@ -13,6 +13,9 @@ struct backend {
     const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
+    /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
+     * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
+    const char *(*library_isa)(void);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
     /* Memory is 64-byte aligned and zeroed. */

@@ -4,6 +4,149 @@
 #include "base/str.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* --- what there is ------------------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+/* What -march=x86-64-v3 and -march=x86-64-v4 may use; the builtin asks the operating system, too. */
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
+}
+
+static bool has_avx512_bf16(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return has_avx512() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && eax >> 5 & 1;
+}
+
+/* Tiles are large: Linux gives their registers to a process only when asked (kernel 5.16 on), and may
+ * refuse. Intel, Architecture Instruction Set Extensions, chapter 3; Linux, Documentation/arch/x86/xstate. */
+static bool has_amx(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, AMX_BF16 = 22, AMX_TILE = 24 };
+    unsigned eax, ebx, ecx, edx;
+    return has_avx512_bf16() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
+           edx >> AMX_BF16 & 1 && edx >> AMX_TILE & 1 &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+}
+
+static bool has_sse2(void)
+{
+    return true;
+}
+#else
+static bool has_avx2(void)
+{
+    return false;
+}
+#define has_avx512      has_avx2
+#define has_avx512_bf16 has_avx2
+#define has_amx         has_avx2
+#define has_sse2        has_avx2
+#endif
+
+static bool has_plain(void)
+{
+    return true;
+}
+
+const char *const isa_words[] = {"auto",
+#define ISA_WORD(name, word) #word,
+                                 ISA_LIST(ISA_WORD)
+#undef ISA_WORD
+                                     NULL};
+
+static bool (*const has[])(void) = {NULL,
+#define ISA_HAS(name, word) has_##word,
+                                    ISA_LIST(ISA_HAS)
+#undef ISA_HAS
+};
+
+enum isa isa_widest(void)
+{
+    static enum isa widest; /* ISA_AUTO: not yet asked */
+    if (widest == ISA_AUTO)
+        for (widest = ISA_AUTO + 1; !has[widest]();) widest++;
+    return widest;
+}
+
+/* --- what may be used --------------------------------------------------------------------------- */
+
+static enum isa limit = ISA_AUTO;
+
+enum status isa_check(enum isa wanted, enum isa widest)
+{
+    if (wanted == ISA_AUTO || wanted >= widest) return ST_OK;
+    struct str there = {0};
+    for (enum isa i = widest; i < ISA_COUNT; i++)
+        str_printf(&there, "%s%s", i > widest ? ", " : "", isa_words[i]);
+    enum status st = fail(ST_UNSUPPORTED, "isa=%s: this processor has no more than %s",
+                          isa_words[wanted], str_text(&there));
+    str_release(&there);
+    return st;
+}
+
+enum status isa_limit(enum isa wanted)
+{
+    TRY(isa_check(wanted, isa_widest()));
+    limit = wanted;
+    return ST_OK;
+}
+
+enum status isa_limit_word(const char *word)
+{
+    for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
+        if (!strcmp(word, isa_words[i])) return isa_limit(i);
+    struct str words = {0};
+    for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
+        str_printf(&words, "%s%s", i ? ", " : "", isa_words[i]);
+    enum status st =
+        fail(ST_USAGE, "isa takes %s; %s is not that", str_text(&words), *word ? word : "nothing");
+    str_release(&words);
+    return st;
+}
+
+enum isa isa_limited(void)
+{
+    return limit;
+}
+
+enum isa isa_used(void)
+{
+    enum isa widest = isa_widest();
+    return limit > widest ? limit : widest;
+}
+
+bool isa_bf16_is_fast(void)
+{
+#if defined(__x86_64__)
+    bool twice = isa_allows(ISA_AVX512_BF16) && __builtin_cpu_is("amd");
+#else
+    bool twice = false;
+#endif
+    return twice || isa_allows(ISA_AMX);
+}
+
+bool isa_allows(enum isa isa)
+{
+    return isa >= isa_used();
+}
+
+/* --- what it is called -------------------------------------------------------------------------- */
 
 static const char *const known[] = {
     "avx2",     "fma",      "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",

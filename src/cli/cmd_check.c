@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
+#include "base/isa.h"
 #include "base/opt.h"
 #include "cli/command.h"
 #include "measure/cases.h"
@@ -156,11 +157,12 @@ static enum status check_all(struct table *t, const struct backend *b, enum op o
 
 enum status cmd_check(int argc, char **argv)
 {
-    const char *name = NULL, *backend = "cpu";
+    const char *name = NULL, *backend = "cpu", *isa = "auto";
     bool json = false;
     const struct opt options[] = {
         {"op", OPT_TEXT, &name, "NAME", "only this operator"},
         {"backend", OPT_TEXT, &backend, "NAME", "whose kernels (cpu)"},
+        {"isa", OPT_TEXT, &isa, "SET", "only kernels that need no wider instruction set (auto)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {0},
     };
@@ -171,6 +173,7 @@ enum status cmd_check(int argc, char **argv)
     if (argc > 0)
         return fail(ST_USAGE, "%s: check takes options only; see strobe check --help", argv[0]);
     TRY(find_op(name, &op));
+    TRY(isa_limit_word(isa));
     const struct backend *b = backend_find(backend);
     if (!b) return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
     if (!strcmp(b->name, "null"))

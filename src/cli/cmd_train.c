@@ -1,5 +1,7 @@
 /* strobe train: a training from its beginning, or from where it was left. */
+#include "backend/backend.h"
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -43,7 +45,7 @@ static void print_before(const struct trainer *t)
                d->name, str_thousands(train, d->count[SPLIT_TRAIN]),
                str_thousands(val, d->count[SPLIT_VAL]), d->vocabulary.size);
     facts_print(&t->facts, &s);
-    str_printf(&s, "threads      %lld", (long long)threads_count());
+    str_printf(&s, "threads      %lld, isa %s", (long long)threads_count(), isa_words[isa_used()]);
     log_info("%s\n", str_text(&s));
     str_release(&s);
 }
@@ -89,13 +91,16 @@ static void write_page(const char *dir, struct arena *a)
         log_warning("no page was written: %s", fail_message());
 }
 
-static void gather(struct environment *e, struct arena *a)
+static void gather(struct environment *e, const struct config *c, struct arena *a)
 {
     environment_gather(e, a);
     e->version = version_number;
     e->commit = version_commit;
     e->mode = version_mode;
     e->threads = (int)threads_count();
+    e->isa = isa_words[isa_used()];
+    const struct backend *b = backend_find(learner_backend(c));
+    e->isa_library = b->library_isa ? b->library_isa() : NULL;
 }
 
 static enum status say_finished(const struct config *c, bool json, struct arena *a)
@@ -117,7 +122,8 @@ static enum status train(const struct config *c, bool overwrite, bool json, stru
     struct environment environment;
     struct trainer t;
     threads_set(c->plan.threads);
-    gather(&environment, a);
+    TRY(isa_limit(c->plan.isa));
+    gather(&environment, c, a);
     struct trainer_options o = {overwrite, &environment};
     TRY(trainer_open(&t, c, &o, a));
     if (t.finished) {

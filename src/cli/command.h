@@ -39,6 +39,7 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
                                 struct arena *a);
 
 enum status cmd_bench(int argc, char **argv);
+enum status cmd_bench_kernels(int argc, char **argv); /* parts of bench, rows of its own table */
 enum status cmd_check(int argc, char **argv);
 enum status cmd_compare(int argc, char **argv);
 enum status cmd_config(int argc, char **argv);
@@ -47,6 +48,7 @@ enum status cmd_eval(int argc, char **argv);
 enum status cmd_graph(int argc, char **argv);
 enum status cmd_help(int argc, char **argv);
 enum status cmd_info(int argc, char **argv);
+enum status cmd_machine(int argc, char **argv);
 enum status cmd_memory(int argc, char **argv);
 enum status cmd_plan(int argc, char **argv);
 enum status cmd_report(int argc, char **argv);

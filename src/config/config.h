@@ -8,6 +8,7 @@
 #define CONFIG_CONFIG_H
 
 #include "base/arena.h"
+#include "base/isa.h"
 
 struct str;
 
@@ -57,6 +58,7 @@ struct config_plan {
     bool reuse;      /* values share bytes when their lives do not overlap */
     bool poison;     /* freed bytes become NaN before each run */
     int64_t threads; /* 0: as many as this process may use */
+    enum isa isa;    /* the widest instruction set of the CPU that may be used */
 };
 
 struct config_sample {

@@ -91,7 +91,8 @@ const struct field fields[] = {
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run; on the CPU always so"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),
-    INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: as many as this process may use"),
+    INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: one for each core that this process may use"),
+    ENUM("isa",            plan.isa,             "auto",     enum isa, isa_words, "widest instruction set of the CPU that may be used; plain: C alone, no library"),
 
     TEXT("start",          sample.start,         "\n",                       "the prompt"),
     INT ("num_samples",    sample.num_samples,   "10",       1, MOST,         "texts to generate"),

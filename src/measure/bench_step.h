@@ -5,18 +5,25 @@
 #include "base/stats.h"
 
 struct engine;
+struct plan;
 
 struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
-    struct stats products; /* ms: the same plan's MATMUL and LINEAR kernels, nothing else */
+    struct stats products; /* ms: the same plans' MATMUL and LINEAR kernels, nothing else */
     struct stats ratio;    /* step / products, pair by pair */
     double product_flops;  /* of one step */
     double first_ms;       /* the first step of all, before the warm-up */
 };
 
+/* Runs the MATMUL and LINEAR kernels of a plan, nothing else, on whatever its memory holds. */
+struct products {
+    int kernels;
+    double flops;
+};
+enum status products_run(struct plan *p, struct products *ret);
+
 /* Runs `warmup` and then `steps` pairs, step and products in turn, on random tokens. The engine holds
- * the plans GRAPH_MICRO and GRAPH_UPDATE and drawn weights; they are trained on noise and must not be
- * used afterwards. `each` is called after every pair (progress); may be NULL. */
+ * the plans of training, of one micro-step; its weights are drawn, trained on noise and must not be used afterwards. `each` is called after every pair (progress); may be NULL. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);
 

@@ -147,6 +147,7 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
 {
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
     BUG_IF(!e->backend, "backend %s", backend);
+    TRY(isa_limit(c->plan.isa));
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
     TRY(e->backend->open(0, &e->context));
     e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};

@@ -91,14 +91,14 @@ enum status environment_write(const struct environment *e, const char *path)
     json_t *libraries = json_object();
     for (int i = 0; i < e->libraries; i++)
         json_object_set_new(libraries, e->library[i].name, json_string(e->library[i].version));
-    json_t *root =
-        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:s?, s:s?, s:s, s:s, s:s, "
-                  "s:o}",
-                  "v", ENVIRONMENT_VERSION, "version", e->version, "commit", e->commit, "mode",
-                  e->mode, "compiler", e->compiler, "cpu", e->cpu, "cores", e->cores,
-                  "cores_usable", e->cores_usable, "threads", e->threads, "memory_bytes",
-                  (json_int_t)e->memory_bytes, "device", e->device, "driver", e->driver, "os",
-                  e->os, "kernel", e->kernel, "date", e->date, "libraries", libraries);
+    json_t *root = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:s?, s:s?, s:s?, s:s?, "
+        "s:s, s:s, s:s, s:o}",
+        "v", ENVIRONMENT_VERSION, "version", e->version, "commit", e->commit, "mode", e->mode,
+        "compiler", e->compiler, "cpu", e->cpu, "cores", e->cores, "cores_usable", e->cores_usable,
+        "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes, "isa", e->isa,
+        "isa_library", e->isa_library, "device", e->device, "driver", e->driver, "os", e->os,
+        "kernel", e->kernel, "date", e->date, "libraries", libraries);
     if (!root) return fail(ST_FORMAT, "%s: the system's names are no UTF-8", path);
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);

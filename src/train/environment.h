@@ -19,6 +19,9 @@ struct environment {
         const char *name, *version;
     } library[ENVIRONMENT_LIBRARIES_MAX];
     int libraries;
+    const char *isa; /* the widest instruction set in use: given by the caller */
+    const char
+        *isa_library;   /* what the library of products uses: given by the caller; NULL: none */
     const char *device; /* "NVIDIA H200": given by the caller; NULL: the CPU alone */
     const char *driver; /* of the device; NULL: none */
     char date[32];      /* "2026-11-21T08:22:13Z" */

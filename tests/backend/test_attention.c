@@ -34,9 +34,8 @@ static const struct isa isas[] = {
     ISA_ROWS(avx512),
     ISA_ROWS(avx2),
     ISA_ROWS(sse2),
-#else
-    ISA_ROWS(generic),
 #endif
+    ISA_ROWS(plain),
 };
 
 static bool available(const struct isa *isa)

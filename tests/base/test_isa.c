@@ -32,10 +32,60 @@ static void test_this_machine(void **state)
     const char *names = isa_names(&a);
     assert_int_equal(strstr(names, "avx2") != NULL, __builtin_cpu_supports("avx2") != 0);
     assert_int_equal(strstr(names, "avx512f") != NULL, __builtin_cpu_supports("avx512f") != 0);
+    bool bf16 = strstr(names, "avx512_bf16"), amx = strstr(names, "amx_bf16");
+    if (isa_widest() <= ISA_AVX512) assert_int_equal(isa_widest() <= ISA_AVX512_BF16, bf16);
+    assert_true(amx || isa_widest() != ISA_AMX); /* the system may refuse it, too */
     arena_release(&a);
 #else
     skip();
 #endif
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    assert_string_equal(isa_words[ISA_AUTO], "auto");
+    assert_string_equal(isa_words[ISA_AVX512_BF16], "avx512_bf16");
+    assert_string_equal(isa_words[ISA_PLAIN], "plain");
+    assert_null(isa_words[ISA_COUNT]);
+    assert_int_equal(isa_limit_word("plain"), ST_OK);
+    assert_int_equal(isa_limited(), ISA_PLAIN);
+    assert_int_equal(isa_limit_word("avx"), ST_USAGE);
+    assert_string_equal(fail_message(), "isa takes auto, amx, avx512_bf16, avx512, avx2, sse2, "
+                                        "plain; avx is not that");
+    assert_int_equal(isa_limited(), ISA_PLAIN);
+    assert_int_equal(isa_limit_word("auto"), ST_OK);
+}
+
+/* What is refused names what there is. */
+static void test_a_set_that_is_missing(void **state)
+{
+    (void)state;
+    assert_int_equal(isa_check(ISA_AMX, ISA_AVX2), ST_UNSUPPORTED);
+    assert_string_equal(fail_message(),
+                        "isa=amx: this processor has no more than avx2, sse2, plain");
+    assert_int_equal(isa_check(ISA_SSE2, ISA_PLAIN), ST_UNSUPPORTED);
+    assert_string_equal(fail_message(), "isa=sse2: this processor has no more than plain");
+    assert_int_equal(isa_check(ISA_AVX2, ISA_AVX2), ST_OK);
+    assert_int_equal(isa_check(ISA_PLAIN, ISA_AMX), ST_OK);
+    assert_int_equal(isa_check(ISA_AUTO, ISA_PLAIN), ST_OK);
+}
+
+static void test_a_limit_leaves_out_what_is_wider(void **state)
+{
+    (void)state;
+    enum isa widest = isa_widest();
+    assert_int_equal(isa_used(), widest);
+    for (enum isa limit = ISA_AUTO; limit < ISA_COUNT; limit++) {
+        bool is_there = limit == ISA_AUTO || limit >= widest;
+        assert_int_equal(isa_limit(limit) == ST_OK, is_there);
+        if (!is_there) continue;
+        enum isa used = limit == ISA_AUTO ? widest : limit;
+        assert_int_equal(isa_used(), used);
+        for (enum isa i = ISA_AUTO + 1; i < ISA_COUNT; i++)
+            assert_int_equal(isa_allows(i), i >= used);
+    }
+    assert_int_equal(isa_limit(ISA_AUTO), ST_OK);
 }
 
 int main(void)
@@ -43,6 +93,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_texts),
         cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_a_set_that_is_missing),
+        cmocka_unit_test(test_a_limit_leaves_out_what_is_wider),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

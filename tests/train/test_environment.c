@@ -21,6 +21,7 @@ static void test_every_field_is_there(void **state)
     assert_int_equal(strlen(e.date), strlen("2026-11-21T08:22:13Z"));
     e.version = "1.2.3";
     e.threads = 7;
+    e.isa = "avx2";
     environment_add_library(&e, "cuBLASLt", "13.0");
     assert_int_equal(environment_write(&e, workdir_path("env.json")), ST_OK);
     json_t *o = json_load_file(workdir_path("env.json"), 0, NULL);
@@ -31,6 +32,8 @@ static void test_every_field_is_there(void **state)
     assert_string_equal(json_string_value(json_object_get(o, "version")), "1.2.3");
     assert_int_equal(json_integer_value(json_object_get(o, "threads")), 7);
     assert_true(json_is_null(json_object_get(o, "device")));
+    assert_string_equal(json_string_value(json_object_get(o, "isa")), "avx2");
+    assert_true(json_is_null(json_object_get(o, "isa_library")));
     json_t *libraries = json_object_get(o, "libraries");
     assert_string_equal(json_string_value(json_object_get(libraries, "cuBLASLt")), "13.0");
     assert_string_equal(json_string_value(json_object_get(libraries, "jansson")),

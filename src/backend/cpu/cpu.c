@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/onednn_isa.h"
 #include "base/clock.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static enum status cpu_open(int device, void **ret_ctx)
     if (device != 0)
         return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together",
                     device);
+    TRY(onednn_limit());
     *ret_ctx = calloc(1, sizeof(struct cpu_context));
     BUG_IF(!*ret_ctx, "no host memory");
     return ST_OK;
@@ -52,6 +54,11 @@ static void cpu_free(void *ctx, void *mem)
     free(mem);
 }
 
+static const char *cpu_library_isa(void)
+{
+    return onednn_limit() == ST_OK ? onednn_isa() : NULL;
+}
+
 static enum status cpu_copy(void *ctx, void *dst, const void *src, int64_t size)
 {
     (void)ctx;
@@ -85,6 +92,7 @@ const struct backend cpu_backend = {
     .name = "cpu",
     .kernel = cpu_kernel,
     .row = cpu_row,
+    .library_isa = cpu_library_isa,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

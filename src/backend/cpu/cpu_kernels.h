@@ -6,10 +6,11 @@
 #define BACKEND_CPU_CPU_KERNELS_H
 
 #include "backend/kernel.h"
+#include "base/isa.h"
 
 struct kernel_group {
     const struct kernel *const *tables;
-    bool (*available)(void); /* NULL: every CPU runs it */
+    enum isa isa; /* that it needs; ISA_AUTO: a library, which minds the limit itself */
 };
 
 extern const struct kernel cast_kernels[];

@@ -57,7 +57,7 @@ INLINE void vf_store_bf16(uint16_t *p, vf a)
         _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
     _mm_storeu_si128((__m128i *)p, half);
 }
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(VEC_PLAIN)
 INLINE vf vf_load_bf16(const uint16_t *p)
 {
     return (vf)_mm_unpacklo_epi16((__m128i){0}, _mm_loadl_epi64((const __m128i *)p));

@@ -26,8 +26,7 @@
 VECTOR_TABLES(avx512)
 VECTOR_TABLES(avx2)
 VECTOR_TABLES(sse2)
-#else
-VECTOR_TABLES(generic)
 #endif
+VECTOR_TABLES(plain)
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Sources in this folder are compiled once for each instruction set: with ISA defined to its name,
  * which VEC() puts behind every symbol that leaves a file, and -march to match. They are written
- * with GCC's vector types, whose operators work lane by lane; this header has what those lack.
+ * with GCC's vector types, whose operators work lane by lane; this header has what those lack. With
+ * VEC_PLAIN it takes nothing but C: what a processor gets for which nobody wrote anything better.
  *
  * Not a number stays not a number through everything here. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H
@@ -128,7 +129,7 @@ INLINE vi vi_bytes(const uint8_t *p)
 {
     return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(VEC_PLAIN)
 #define VEC_MATH(name, arg) _ZGVbN4v_##name(arg)
 vf _ZGVbN4v_logf(vf);
 vf _ZGVbN4v_tanhf(vf);

@@ -1,0 +1,98 @@
+#include "base/room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_text(const char *path, char *text, int size)
+{
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    size_t n = fread(text, 1, (size_t)size - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    return true;
+}
+
+int64_t room_in_meminfo(const char *meminfo)
+{
+    const char *line = strstr(meminfo, "MemAvailable:");
+    long long kib;
+    return line && sscanf(line, "MemAvailable: %lld kB", &kib) == 1 ? kib * 1024 : -1;
+}
+
+/* Where control groups keep what, in their two versions. */
+static const struct files {
+    const char *limit, *used, *idle_key;
+} files[] = {
+    {"memory.max", "memory.current", "\ninactive_file "},
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file "},
+};
+
+/* What one group leaves; -1: it has no limit. */
+static int64_t room_at(const char *directory, const struct files *f)
+{
+    char path[2400], text[8192];
+    snprintf(path, sizeof path, "%s/%s", directory, f->limit);
+    if (!read_text(path, text, sizeof text)) return -1;
+    char *end;
+    int64_t limit = strtoll(text, &end, 10);
+    if (end == text) return -1; /* "max" */
+    snprintf(path, sizeof path, "%s/%s", directory, f->used);
+    if (!read_text(path, text, sizeof text)) return -1;
+    int64_t used = strtoll(text, NULL, 10), idle = 0;
+    snprintf(path, sizeof path, "%s/memory.stat", directory);
+    const char *line = read_text(path, text, sizeof text) ? strstr(text, f->idle_key) : NULL;
+    if (line) idle = strtoll(line + strlen(f->idle_key), NULL, 10);
+    int64_t room = limit - used + idle;
+    return room > 0 ? room : 0;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* The least room of a group and of those that it is in. In a container the path may be the host's and
+ * not exist under the mount: going up ends at the mount itself, which is the container's own. */
+static int64_t room_upwards(const char *mount, const char *group, const struct files *f)
+{
+    char directory[2200];
+    snprintf(directory, sizeof directory, "%s%s", mount, group);
+    for (int64_t room = -1;;) {
+        room = least(room, room_at(directory, f));
+        if (strlen(directory) <= strlen(mount)) return room;
+        *strrchr(directory, '/') = '\0';
+    }
+}
+
+/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). */
+int64_t room_in_groups(const char *groups, const char *root)
+{
+    int64_t room = -1;
+    while (*groups) {
+        char line[1024], mount[1100];
+        int length = (int)strcspn(groups, "\n");
+        snprintf(line, sizeof line, "%.*s", length, groups);
+        groups += length + (groups[length] == '\n');
+        const char *controllers = strchr(line, ':');
+        const char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        bool second = group == controllers + 1, first = strstr(line, ":memory:") != NULL;
+        if (!second && !first) continue;
+        group += strcmp(group, ":/") ? 1 : 2;
+        snprintf(mount, sizeof mount, "%s%s", root, first ? "/memory" : "");
+        room = least(room, room_upwards(mount, group, &files[first]));
+    }
+    return room;
+}
+
+int64_t room_bytes(void)
+{
+    char text[8192];
+    int64_t room = -1;
+    if (read_text("/proc/meminfo", text, sizeof text)) room = room_in_meminfo(text);
+    if (read_text("/proc/self/cgroup", text, sizeof text))
+        room = least(room, room_in_groups(text, "/sys/fs/cgroup"));
+    return room;
+}

@@ -1,0 +1,78 @@
+#include "cli/ceilings.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+enum { PERMILLE = 1000 };
+
+/* NULL where the user has no such folder. A relative XDG_CACHE_HOME counts for nothing, as its
+ * specification says. */
+static const char *record_path(struct arena *a)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/') return arena_printf(a, "%s/strobe/machine.json", cache);
+    if (home && *home == '/') return arena_printf(a, "%s/.cache/strobe/machine.json", home);
+    return NULL;
+}
+
+static void show(void *user, double done, const char *what)
+{
+    progress_show(user, (int64_t)(done * PERMILLE), what);
+}
+
+enum status ceilings_measure(struct machine *m, bool quick, const char **ret_path, struct arena *a)
+{
+    struct progress progress;
+    const char *path = record_path(a);
+    progress_start(&progress, "machine", 0, PERMILLE);
+    enum status st = machine_measure(m, quick, show, &progress, a);
+    progress_end(&progress);
+    TRY(st);
+    if (!path) log_warning("neither XDG_CACHE_HOME nor HOME is set: the peaks are not kept");
+    if (path && machine_write(m, path) != ST_OK) {
+        log_warning("the peaks are not kept: %s", fail_message());
+        path = NULL;
+    }
+    *ret_path = path;
+    return ST_OK;
+}
+
+enum status ceilings_get(struct machine *m, struct arena *a)
+{
+    const char *path = record_path(a);
+    machine_identify(m, a);
+    if (path && machine_read(m, path, a)) return ST_OK;
+    log_info("the peaks of this machine with %d thread%s are not known yet; measuring them once, "
+             "quickly (`strobe machine` does it thoroughly)",
+             m->threads, m->threads == 1 ? "" : "s");
+    return ceilings_measure(m, true, &path, a);
+}
+
+const char *ceilings_flops(double per_second, struct arena *a)
+{
+    if (per_second >= 1e12) return arena_printf(a, "%.3g TFLOP/s", per_second * 1e-12);
+    return arena_printf(a, "%.3g GFLOP/s", per_second * 1e-9);
+}
+
+const char *ceilings_bytes(double per_second, struct arena *a)
+{
+    return arena_printf(a, "%.3g GB/s", per_second * 1e-9);
+}
+
+const char *ceilings_words(const struct machine *m, struct arena *a)
+{
+    const char *peaks = "", *quickly = m->quick ? " quickly" : "",
+               *many = m->threads == 1 ? "" : "s";
+    const char *beside = machine_was_disturbed(m) ? ", beside other busy programs" : "";
+    for (int i = 0; i < m->peaks; i++)
+        peaks = arena_printf(a, "%s%s %s, ", peaks, dtype_name(m->peak[i].dtype),
+                             ceilings_flops(m->peak[i].flops, a));
+    return arena_printf(a,
+                        "peaks: %scopy %s in L2, %s past the caches; measured%s %.10s, %s, %d "
+                        "thread%s%s; `strobe machine` measures anew",
+                        peaks, ceilings_bytes(machine_copy_in_cache(m)->moved, a),
+                        ceilings_bytes(machine_copy_large(m)->moved, a), quickly, m->date, m->cpu,
+                        m->threads, many, beside);
+}

@@ -1,0 +1,107 @@
+#include "measure/machine.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/isa.h"
+#include "base/threads.h"
+#include "measure/machine_parts.h"
+#include "train/environment.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the products come from: the library that brings the kernels of the best row. */
+static const char *product_library(const struct environment *e, struct arena *a)
+{
+    for (int i = 0; i < e->libraries; i++)
+        if (!strcmp(e->library[i].name, "oneDNN"))
+            return arena_printf(a, "oneDNN %s", e->library[i].version);
+    return "none";
+}
+
+void machine_identify(struct machine *m, struct arena *a)
+{
+    struct environment e;
+    environment_gather(&e, a);
+    *m = (struct machine){.cpu = e.cpu, .isa = isa_names(a), .date = arena_strdup(a, e.date)};
+    m->library = product_library(&e, a);
+    m->threads = (int)threads_count();
+    long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    m->cache_bytes = cache > 0 ? cache : 0;
+}
+
+bool machine_same(const struct machine *m, const struct machine *other)
+{
+    return m->threads == other->threads && !strcmp(m->cpu, other->cpu) &&
+           !strcmp(m->isa, other->isa) && !strcmp(m->library, other->library);
+}
+
+enum status machine_measure(struct machine *m, bool quick,
+                            void (*each)(void *user, double done, const char *what), void *user,
+                            struct arena *a)
+{
+    struct machine_work w = {m, quick, each, user, 0};
+    int64_t threads = threads_count(), start = clock_ns();
+    struct host_work before = host_work_now();
+    struct environment now;
+    environment_gather(&now, a);
+    m->date = arena_strdup(a, now.date);
+    m->quick = quick;
+    enum status st = machine_measure_products(&w);
+    if (st == ST_OK) st = machine_measure_copies(&w);
+    threads_set(threads);
+    struct host_work after = host_work_now();
+    double others = (after.all - before.all) - (after.own - before.own);
+    if (before.all >= 0 && others > 0) m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
+    return st;
+}
+
+/* A tenth of a processor is what a desktop does by itself. */
+bool machine_was_disturbed(const struct machine *m)
+{
+    return m->others > 0.1;
+}
+
+void machine_work_done(struct machine_work *w, double share, const char *next)
+{
+    w->done += share;
+    if (w->each) w->each(w->user, w->done, next);
+}
+
+const struct machine_peak *machine_peak(const struct machine *m, enum dtype dtype)
+{
+    for (int i = 0; i < m->peaks; i++)
+        if (m->peak[i].dtype == dtype) return &m->peak[i];
+    return NULL;
+}
+
+/* Linear in the logarithm of the size between the two that were measured. */
+double machine_copy_rate(const struct machine *m, double bytes)
+{
+    double share = bytes / m->threads;
+    const struct machine_copy *c = m->copy;
+    if (!m->copies) return 0;
+    if (share <= (double)c[0].bytes) return c[0].moved;
+    for (int i = 1; i < m->copies; i++) {
+        double below = (double)c[i - 1].bytes, above = (double)c[i].bytes;
+        if (share > above) continue;
+        double at = log(share / below) / log(above / below);
+        return c[i - 1].moved + at * (c[i].moved - c[i - 1].moved);
+    }
+    return c[m->copies - 1].moved;
+}
+
+const struct machine_copy *machine_copy_in_cache(const struct machine *m)
+{
+    const struct machine_copy *best = NULL;
+    for (int i = 0; i < m->copies; i++)
+        if (m->copy[i].bytes <= m->cache_bytes / 2) best = &m->copy[i];
+    return best ? best : m->copies ? &m->copy[0] : NULL;
+}
+
+const struct machine_copy *machine_copy_large(const struct machine *m)
+{
+    return m->copies ? &m->copy[m->copies - 1] : NULL;
+}

@@ -1,0 +1,73 @@
+/* machine.h - what this machine can do at most: matrix products of each type, and copies of each size.
+ *
+ * Products go through the same kernel rows that training uses, on random numbers; the fastest of several
+ * large shapes counts. A copy of n bytes reads n and writes n, so it moves 2n bytes. Peaks are the best
+ * that was seen: they are ceilings to hold other times against, not averages. */
+#ifndef MEASURE_MACHINE_H
+#define MEASURE_MACHINE_H
+
+#include "graph/op.h"
+
+struct arena;
+
+enum { MACHINE_PEAKS = 2, MACHINE_COPIES = 24 };
+
+/* The fastest product of one type. */
+struct machine_peak {
+    enum dtype dtype;
+    double flops, flops_one; /* per second; with all threads, with one */
+    int64_t M, N, K;         /* the shape that was the fastest with all threads */
+    const char *kernel;      /* "onednn" */
+};
+
+/* A copy, over and over again, in which every thread moves its share. */
+struct machine_copy {
+    int64_t bytes;           /* source and destination together, of one thread */
+    double moved, moved_one; /* bytes per second, read and written; with all threads, with one */
+};
+
+struct machine {
+    /* Who this is: machine_identify. What was measured counts where all of these are the same. */
+    const char *cpu, *isa, *library; /* "Intel(R) Xeon(R) ...", "avx2 fma ...", "oneDNN 2.6.3" */
+    int threads;
+    /* machine_measure */
+    const char *date; /* "2026-11-21T08:22:13Z" */
+    bool quick;       /* in a few seconds, by another command */
+    double others; /* processors that other programs kept busy meanwhile; 0: nobody, or unknown */
+    struct machine_peak peak[MACHINE_PEAKS];
+    int peaks;
+    struct machine_copy copy[MACHINE_COPIES]; /* by size, smallest first */
+    int copies;
+    int64_t cache_bytes; /* L2 of one thread, as the system says; 0: it does not */
+};
+
+/* The processor, its instructions, the libraries, and the threads that are set (base/threads.h). */
+void machine_identify(struct machine *m, struct arena *a);
+bool machine_same(const struct machine *m, const struct machine *other);
+
+/* Fills the rest. `each` is told how much is done, between 0 and 1, and what comes next; may be NULL. */
+enum status machine_measure(struct machine *m, bool quick,
+                            void (*each)(void *user, double done, const char *what), void *user,
+                            struct arena *a);
+
+/* True if others were so busy meanwhile that the peaks are likely too low. */
+bool machine_was_disturbed(const struct machine *m);
+/* The product of that type; NULL: this machine has no kernel for it. */
+const struct machine_peak *machine_peak(const struct machine *m, enum dtype dtype);
+/* Bytes per second that a copy moves when source and destination together are so many bytes, shared by
+ * all threads; 0 if no copy was measured. */
+double machine_copy_rate(const struct machine *m, double bytes);
+/* The largest copy that stays in L2, and the one that no cache holds. */
+const struct machine_copy *machine_copy_in_cache(const struct machine *m);
+const struct machine_copy *machine_copy_large(const struct machine *m);
+
+/* The file of records (docs/FORMATS.md): fills in the rest of the machine that `m` was identified as.
+ * False, and nothing is changed, where there is no file, no such record, or none that makes sense. */
+bool machine_read(struct machine *m, const char *path, struct arena *a);
+/* Puts the record in the place of the older one of the same machine; others stay, up to a limit. Makes
+ * the folder; the file is replaced as a whole. */
+enum status machine_write(const struct machine *m, const char *path);
+/* One record as the file has it, for `--json`; the caller releases it with json_decref. */
+struct json_t *machine_json(const struct machine *m);
+
+#endif

@@ -1,0 +1,31 @@
+/* noise.h - training steps on random tokens, for whoever wants to time one and not to learn.
+ *
+ * The weights are trained on noise and must not be used afterwards. */
+#ifndef MEASURE_NOISE_H
+#define MEASURE_NOISE_H
+
+#include "train/engine.h"
+
+struct noise {
+    struct engine *engine;
+    int32_t *tokens; /* (B,T) */
+    float loss;      /* of the last micro-step */
+};
+
+/* Opens an engine with the plans of training on the CPU. What needs more memory than is free is
+ * ST_UNSUPPORTED and says how much, before any of it is asked for. */
+enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);
+/* The bytes that it will take. */
+enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes);
+
+/* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
+enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
+/* Feeds the inputs of one plan; what is drawn depends on `iteration` alone. Plans share the memory of
+ * their inputs, so each is fed right before it runs. */
+enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration);
+/* One whole step: all micro-steps and the update. `hooks` may be NULL; ret_ms may be NULL: the time of
+ * what runs, without the drawing of tokens. */
+enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
+                       double *ret_ms);
+
+#endif

@@ -1,0 +1,100 @@
+#include "measure/rounds.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+
+/* The clock and the calls around it cost well below a microsecond: a hundredth of this. */
+static const double SAMPLE_MS = 0.1;
+enum { CALLS_MOST = 1000 };
+static const double SLOW_MS = 500; /* one warm-up is enough */
+
+struct timing {
+    const struct rounds *r;
+    struct arena *a;
+    double **ms; /* of each contender: samples x ROUNDS_PARTS */
+    double done_ms, expected_ms;
+};
+
+static enum status sample(struct timing *t, struct contender *c, double *ret_ms)
+{
+    double ms[ROUNDS_PARTS] = {0};
+    TRY(c->sample(c->user, c->calls, ms));
+    for (int p = 0; p < c->parts; p++) {
+        ret_ms[p] = ms[p];
+        t->done_ms += ms[p] * c->calls;
+    }
+    if (t->r->each) t->r->each(t->r->user, t->done_ms, t->expected_ms);
+    return ST_OK;
+}
+
+static double sum(const double *ms, int parts)
+{
+    double all = 0;
+    for (int p = 0; p < parts; p++) all += ms[p];
+    return all;
+}
+
+static int within(double x, int least, int most)
+{
+    return x > most ? most : x < least ? least : (int)x;
+}
+
+/* Leaves calls, samples and first_ms; the last warm run says what the others will take. */
+static enum status warm_up(struct timing *t, struct contender *c)
+{
+    double ms[ROUNDS_PARTS], one = 0;
+    c->calls = 1;
+    for (int i = 0; i <= t->r->warmup; i++) {
+        TRY(sample(t, c, ms));
+        one = sum(ms, c->parts);
+        if (i == 0) c->first_ms = one;
+        if (one > SLOW_MS) break;
+    }
+    if (!c->one_by_one) c->calls = within(SAMPLE_MS / (one > 1e-6 ? one : 1e-6), 1, CALLS_MOST);
+    double sample_ms = one * c->calls > 1e-6 ? one * c->calls : 1e-6;
+    int least = sample_ms > c->budget_ms ? 1 : t->r->least;
+    c->samples = within(c->budget_ms / sample_ms, least, t->r->most);
+    t->expected_ms += sample_ms * c->samples;
+    return ST_OK;
+}
+
+static void conclude(struct contender *c, const double *ms, struct arena *a)
+{
+    double *x = ARENA_NEW(a, double, c->samples), *whole = ARENA_NEW(a, double, c->samples);
+    for (int p = 0; p < c->parts; p++) {
+        for (int i = 0; i < c->samples; i++) {
+            x[i] = ms[i * ROUNDS_PARTS + p];
+            whole[i] += x[i];
+        }
+        c->part[p] = stats_of(x, c->samples);
+    }
+    c->whole = stats_of(whole, c->samples);
+}
+
+static enum status run(struct timing *t, struct contender *c, int n)
+{
+    int rounds = 0;
+    for (int i = 0; i < n; i++) {
+        TRY(warm_up(t, &c[i]));
+        if (c[i].samples > rounds) rounds = c[i].samples;
+        t->ms[i] = ARENA_NEW(t->a, double, c[i].samples *ROUNDS_PARTS);
+    }
+    t->expected_ms += t->done_ms;
+    for (int64_t round = 0; round < rounds; round++)
+        for (int i = 0; i < n; i++) {
+            int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
+            if (at < next) TRY(sample(t, &c[i], &t->ms[i][at * ROUNDS_PARTS]));
+        }
+    for (int i = 0; i < n; i++) conclude(&c[i], t->ms[i], t->a);
+    return ST_OK;
+}
+
+enum status rounds_run(const struct rounds *r, struct contender *c, int n)
+{
+    struct arena a = {0};
+    struct timing t = {.r = r, .a = &a, .ms = ARENA_NEW(&a, double *, n)};
+    BUG_IF(r->least < 1 || r->most < r->least, "%d to %d samples", r->least, r->most);
+    enum status st = run(&t, c, n);
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,144 @@
+/* Interleaved timing: who runs when, how often, and what comes out. */
+#include "measure/rounds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+enum { LOG_MOST = 4096 };
+
+/* What was sampled, in order: a pretended thing that takes ms for each call. */
+static struct {
+    int who[LOG_MOST], calls[LOG_MOST], n;
+} seen;
+
+struct thing {
+    int number;
+    double ms[ROUNDS_PARTS];
+    int taken, fails_at; /* 0: never */
+};
+
+static enum status sample(void *user, int calls, double *ret_ms)
+{
+    struct thing *t = user;
+    seen.who[seen.n] = t->number;
+    seen.calls[seen.n++] = calls;
+    t->taken++;
+    if (t->taken == t->fails_at) return (fail)(ST_NUMERIC, "number %d fails", t->number);
+    ret_ms[0] = t->ms[0];
+    ret_ms[1] = t->ms[1];
+    return ST_OK;
+}
+
+static struct contender contender(struct thing *t, int parts, double budget_ms)
+{
+    return (struct contender){.sample = sample, .user = t, .parts = parts, .budget_ms = budget_ms};
+}
+
+static void test_slow_things_give_fewer_samples_all_over_the_rounds(void **state)
+{
+    (void)state;
+    struct thing fast = {0, {1}, 0, 0}, slow = {1, {20}, 0, 0}, slowest = {2, {1000}, 0, 0},
+                 slower = {3, {60}, 0, 0};
+    struct contender c[] = {contender(&fast, 1, 100), contender(&slow, 1, 100),
+                            contender(&slowest, 1, 100), contender(&slower, 1, 100)};
+    struct rounds r = {.most = 20, .least = 2, .warmup = 3};
+    seen.n = 0;
+    assert_int_equal(rounds_run(&r, c, 4), ST_OK);
+    assert_int_equal(c[0].samples, 20);
+    assert_int_equal(c[1].samples, 5);
+    assert_int_equal(c[2].samples, 1); /* a single one is more than its time */
+    assert_int_equal(c[3].samples, 2); /* the least */
+    /* the slowest is warmed up by its first call alone */
+    assert_int_equal(fast.taken, 4 + 20);
+    assert_int_equal(slow.taken, 4 + 5);
+    assert_int_equal(slowest.taken, 1 + 1);
+    /* between two samples of the slow one lie four of the fast one */
+    int at[5], n = 0;
+    for (int i = 13; i < seen.n; i++)
+        if (seen.who[i] == 1) at[n++] = i;
+    assert_int_equal(n, 5);
+    for (int i = 1; i < n; i++) {
+        int between = 0;
+        for (int k = at[i - 1]; k < at[i]; k++) between += seen.who[k] == 0;
+        assert_int_equal(between, 4);
+    }
+    assert_int_equal(c[0].whole.n, 20);
+    assert_true(c[1].whole.median == 20 && c[1].whole.std == 0 && c[1].first_ms == 20);
+}
+
+static void test_short_things_run_several_times_a_sample(void **state)
+{
+    (void)state;
+    struct thing shortest = {0, {0.01}, 0, 0}, alone = {1, {0.01}, 0, 0};
+    struct contender c[] = {contender(&shortest, 1, 1000), contender(&alone, 1, 1000)};
+    struct rounds r = {.most = 7, .least = 7, .warmup = 1};
+    c[1].one_by_one = true;
+    seen.n = 0;
+    assert_int_equal(rounds_run(&r, c, 2), ST_OK);
+    assert_int_equal(c[0].calls, 10);
+    assert_int_equal(c[1].calls, 1);
+    assert_int_equal(seen.calls[seen.n - 2], 10);
+    assert_int_equal(seen.calls[seen.n - 1], 1);
+    assert_true(fabs(c[0].whole.median - 0.01) < 1e-12); /* of one call */
+}
+
+static void test_parts_and_their_sum(void **state)
+{
+    (void)state;
+    struct thing both = {0, {3, 5}, 0, 0};
+    struct contender c = contender(&both, 2, 1000);
+    struct rounds r = {.most = 3, .least = 1, .warmup = 0};
+    seen.n = 0;
+    assert_int_equal(rounds_run(&r, &c, 1), ST_OK);
+    assert_true(c.part[0].median == 3 && c.part[1].median == 5 && c.whole.median == 8);
+    assert_int_equal(c.whole.n, 3);
+}
+
+static void note(void *user, double done_ms, double expected_ms)
+{
+    double *last = user;
+    if (done_ms < last[0] || (last[1] > 0 && expected_ms < done_ms - 1e-9)) last[2] = 1;
+    last[0] = done_ms;
+    last[1] = expected_ms;
+}
+
+static void test_progress_ends_where_it_was_expected(void **state)
+{
+    (void)state;
+    struct thing a = {0, {2}, 0, 0}, b = {1, {4}, 0, 0};
+    struct contender c[] = {contender(&a, 1, 1000), contender(&b, 1, 1000)};
+    double last[3] = {0};
+    struct rounds r = {.most = 5, .least = 5, .warmup = 0, .each = note, .user = last};
+    seen.n = 0;
+    assert_int_equal(rounds_run(&r, c, 2), ST_OK);
+    assert_true(last[0] == 36 && last[1] == 36 && last[2] == 0);
+}
+
+static void test_a_failure_ends_it(void **state)
+{
+    (void)state;
+    struct thing good = {0, {1}, 0, 0}, bad = {1, {1}, 0, 4};
+    struct contender c[] = {contender(&good, 1, 1000), contender(&bad, 1, 1000)};
+    struct rounds r = {.most = 50, .least = 1, .warmup = 0};
+    seen.n = 0;
+    assert_int_equal(rounds_run(&r, c, 2), ST_NUMERIC);
+    assert_string_equal(fail_message(), "number 1 fails");
+    assert_int_equal(bad.taken, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slow_things_give_fewer_samples_all_over_the_rounds),
+        cmocka_unit_test(test_short_things_run_several_times_a_sample),
+        cmocka_unit_test(test_parts_and_their_sum),
+        cmocka_unit_test(test_progress_ends_where_it_was_expected),
+        cmocka_unit_test(test_a_failure_ends_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
