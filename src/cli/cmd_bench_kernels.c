@@ -54,7 +54,7 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_GBYTES] = {"gb_per_s", "GB/s", "every input and output once, as the plan counts", true},
     [COLUMN_SHARE] = {"share_percent", "% of it", "how near it comes to the ceiling that is nearer",
                       true},
-    [COLUMN_BOUND] = {"ceiling", "of",
+    [COLUMN_BOUND] = {"ceiling", "ceiling",
                       "product: the peak of products; copy: what a copy of that size moves", false},
     [COLUMN_NOTE] = {"note", "note", "why there is no time", false},
 };
@@ -222,6 +222,8 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     TRY(read_config(&c, argc, argv, a));
     TRY(planned_vocabulary(&c, vocab, &vocab, a));
     threads_set(c.plan.threads);
+    TRY(isa_limit(c.plan.isa));
+    TRY(noise_check(&c, vocab));
     TRY(ceilings_get(&m, a));
     o->machine = &m;
     TRY(measure(&c, vocab, o, &k, a));

@@ -62,12 +62,14 @@ static const char *product_shape(const struct kernel_call *c, enum op op, double
     return batch == 1 ? text : arena_printf(a, "%lld of %s", (long long)batch, text);
 }
 
-/* The largest tensor that the call touches. */
+/* The largest tensor that the call touches, inputs before outputs. */
 static const char *tensor_shape(const struct kernel_call *c, struct arena *a)
 {
-    const struct type *largest = &c->out_type[0];
-    for (int i = 0; i < c->n_in; i++)
+    const struct type *largest = c->n_in ? &c->in_type[0] : &c->out_type[0];
+    for (int i = 1; i < c->n_in; i++)
         if (type_bytes(&c->in_type[i]) > type_bytes(largest)) largest = &c->in_type[i];
+    for (int i = 0; i < c->n_out; i++)
+        if (type_bytes(&c->out_type[i]) > type_bytes(largest)) largest = &c->out_type[i];
     char text[TYPE_TEXT];
     return arena_strdup(a, type_text(text, largest));
 }

@@ -38,7 +38,7 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
     return st;
 }
 
-enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
+enum status noise_check(const struct config *c, int64_t vocab)
 {
     int64_t bytes, room = room_bytes();
     char needed[32], there[32];
@@ -46,6 +46,12 @@ enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, 
     if (room >= 0 && bytes > room)
         return fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free",
                     str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+    return ST_OK;
+}
+
+enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
+{
+    TRY(noise_check(c, vocab));
     return engine_open(e, c, vocab, kinds(c), "cpu", a);
 }
 

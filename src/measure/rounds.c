@@ -13,6 +13,7 @@ struct timing {
     struct arena *a;
     double **ms; /* of each contender: samples x ROUNDS_PARTS */
     double done_ms, expected_ms;
+    bool known; /* all are warm, so what is expected is known */
 };
 
 static enum status sample(struct timing *t, struct contender *c, double *ret_ms)
@@ -23,7 +24,7 @@ static enum status sample(struct timing *t, struct contender *c, double *ret_ms)
         ret_ms[p] = ms[p];
         t->done_ms += ms[p] * c->calls;
     }
-    if (t->r->each) t->r->each(t->r->user, t->done_ms, t->expected_ms);
+    if (t->r->each) t->r->each(t->r->user, t->done_ms, t->known ? t->expected_ms : 0);
     return ST_OK;
 }
 
@@ -80,6 +81,7 @@ static enum status run(struct timing *t, struct contender *c, int n)
         t->ms[i] = ARENA_NEW(t->a, double, c[i].samples *ROUNDS_PARTS);
     }
     t->expected_ms += t->done_ms;
+    t->known = true;
     for (int64_t round = 0; round < rounds; round++)
         for (int i = 0; i < n; i++) {
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;

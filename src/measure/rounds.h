@@ -31,7 +31,8 @@ struct contender {
 struct rounds {
     int most, least; /* samples of a contender */
     int warmup;      /* calls before; slow things get one */
-    /* Progress: after each call of sample, and the milliseconds that all are expected to take. NULL: none. */
+    /* Progress: after each call of sample, and the milliseconds that all are expected to take, 0 as long as
+     * some are not warm. NULL: none. */
     void (*each)(void *user, double done_ms, double expected_ms);
     void *user;
 };

@@ -102,7 +102,8 @@ static void test_parts_and_their_sum(void **state)
 static void note(void *user, double done_ms, double expected_ms)
 {
     double *last = user;
-    if (done_ms < last[0] || (last[1] > 0 && expected_ms < done_ms - 1e-9)) last[2] = 1;
+    if (done_ms < last[0] || (last[1] > 0 && expected_ms != last[1])) last[2] = 1;
+    if (done_ms <= 6 && expected_ms != 0) last[2] = 1; /* of the warm-up */
     last[0] = done_ms;
     last[1] = expected_ms;
 }
