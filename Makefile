@@ -51,12 +51,17 @@ ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
 ISA_plain := -DVEC_PLAIN
+# A processor that rounds to bf16 by itself gets the kernels of bf16 activations once more.
+BF16_ISAS := $(filter avx512_bf16,$(addsuffix _bf16,$(ISAS)))
+ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
+BF16_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
-           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES)))
+           $(foreach i,$(ISAS) $(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
@@ -92,7 +97,7 @@ $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	$$(if $$(Q),@echo "  cc $$< ($(3))")
 	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
+$(foreach i,$(ISAS) $(BF16_ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
