@@ -4,6 +4,7 @@
 #   make demo         install, build, train twice, compare, report; FROM=FILE: on a text of your own
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make compare-pytorch  Strobe beside PyTorch (PYTHON) and llm.c (LLMC, a clone of it); ARGS="--threads=2 CONFIG"
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
 #   MODE=release|debug|asan        V=1 show commands        lasting choices: config.mk (ignored by git)
@@ -11,6 +12,7 @@
 
 MODE ?= release
 PREFIX ?= /usr/local
+PYTHON ?= python3
 V ?= 0
 T ?=
 Q := $(if $(filter 0,$(V)),@)
@@ -51,22 +53,27 @@ ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
 ISA_plain := -DVEC_PLAIN
-# A processor that rounds to bf16 by itself gets the kernels of bf16 activations once more.
-BF16_ISAS := $(filter avx512_bf16,$(addsuffix _bf16,$(ISAS)))
+# Kernels that multiply bfloat16: the same, for those that can.
+BF16_SOURCES := $(wildcard src/backend/cpu/bf16/*.c)
+BF16_ISAS := $(if $(filter x86_64,$(shell uname -m)),amx avx512_bf16)
 ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
-BF16_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
+ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
-OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES),$(SOURCES))) \
+# Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.
+ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
+ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
-           $(foreach i,$(ISAS) $(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(ISAS) $(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(ROUNDING_SOURCES))) \
            $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test check demo deps docs install clean format FORCE need
+.PHONY: all test check demo compare-pytorch deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS)
 
@@ -97,7 +104,8 @@ $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	$$(if $$(Q),@echo "  cc $$< ($(3))")
 	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach i,$(ISAS) $(BF16_ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
+$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
+$(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
@@ -118,6 +126,8 @@ check:
 	$(Q)tools/check.sh
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
+compare-pytorch: all
+	$(Q)$(PYTHON) reference/compare_cpu.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

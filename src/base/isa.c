@@ -131,6 +131,16 @@ enum isa isa_used(void)
     return limit > widest ? limit : widest;
 }
 
+bool isa_bf16_is_fast(void)
+{
+#if defined(__x86_64__)
+    bool twice = isa_allows(ISA_AVX512_BF16) && __builtin_cpu_is("amd");
+#else
+    bool twice = false;
+#endif
+    return twice || isa_allows(ISA_AMX);
+}
+
 bool isa_allows(enum isa isa)
 {
     return isa >= isa_used();

@@ -1,18 +1,22 @@
-/* strobe bench CONFIG: a training step beside its own matrix products, interleaved, with spread. */
-#include "backend/backend.h"
+/* strobe bench CONFIG: a training step beside its own matrix products, interleaved, with spread.
+ * strobe bench PART: what parts of a step take alone. */
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/threads.h"
 #include "cli/command.h"
-#include "config/config.h"
+#include "cli/planned.h"
 #include "measure/bench_step.h"
-#include "train/engine.h"
-#include "train/weights.h"
+#include "measure/noise.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const int64_t VOCAB =
-    65; /* random tokens stand for the text; the characters of tiny Shakespeare */
+/* clang-format off */
+static const struct command parts[] = {
+    {"bench kernels", cmd_bench_kernels, "[CONFIG] [--key=value ...]", "time every kernel that fits a call of a training step, winners beside losers"},
+    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time attention alone, slow at each rung and flash, over lengths of sequences"},
+};
+/* clang-format on */
 
 enum { PAIRS_MOST = 1000000 };
 
@@ -55,16 +59,15 @@ static void print_json(const struct bench_step *b)
     printf("\"product_flops\":%.9g,\"first_ms\":%.6g}\n", b->product_flops, b->first_ms);
 }
 
-static enum status measure(const struct config *c, int64_t warmup, int64_t steps, bool json,
-                           struct arena *a)
+static enum status measure(const struct config *c, int64_t vocab, int64_t warmup, int64_t steps,
+                           bool json, struct arena *a)
 {
     struct engine e;
     struct bench_step b;
     struct progress progress;
-    TRY(engine_open(&e, c, VOCAB, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", a));
-    enum status st = weights_draw(&e);
+    TRY(noise_open(&e, c, vocab, a));
     progress_start(&progress, "bench", 0, warmup + steps);
-    if (st == ST_OK) st = bench_step_run(&e, (int)warmup, (int)steps, show, &progress, &b);
+    enum status st = bench_step_run(&e, (int)warmup, (int)steps, show, &progress, &b);
     progress_end(&progress);
     if (st == ST_OK && json)
         print_json(&b);
@@ -76,11 +79,15 @@ static enum status measure(const struct config *c, int64_t warmup, int64_t steps
 
 enum status cmd_bench(int argc, char **argv)
 {
-    int64_t warmup = 5, steps = 50;
+    for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
+        if (!strcmp(argv[0], parts[i].name + strlen("bench ")))
+            return command_run(&parts[i], argc - 1, argv + 1);
+    int64_t warmup = 5, steps = 50, vocab = 0;
     bool json = false;
     const struct opt options[] = {
         {"warmup", OPT_INT, &warmup, "N", "pairs that are not counted (5)"},
         {"steps", OPT_INT, &steps, "N", "pairs that are (50)"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {0},
     };
@@ -96,7 +103,8 @@ enum status cmd_bench(int argc, char **argv)
         TRY_OUT(st, fail(ST_USAGE, "bench times steps of one micro-step: add "
                                    "--gradient_accumulation_steps=1"));
     threads_set(c.plan.threads);
-    TRY_OUT(st, measure(&c, warmup, steps, json, &a));
+    TRY_OUT(st, planned_vocabulary(&c, vocab, &vocab, &a));
+    TRY_OUT(st, measure(&c, vocab, warmup, steps, json, &a));
 out:
     arena_release(&a);
     return st;

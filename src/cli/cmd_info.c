@@ -6,6 +6,8 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/version.h"
+#include "config/config.h"
+#include "measure/chosen.h"
 #include "measure/ops_doc.h"
 #include "train/environment.h"
 
@@ -22,13 +24,63 @@ static const struct {
     {"libcurl", "`strobe data` cannot download"},
 };
 
+/* What a processor that lacks a set, or is kept from using it, loses by that: docs/MEASURING.md has the
+ * measurements. */
+static const char *const without[ISA_COUNT] = {
+    [ISA_AMX] = "products in bfloat16 take 4 to 7 times as long",
+    [ISA_AVX512_BF16] = "bfloat16 is widened before it is multiplied: it saves memory, no time",
+    [ISA_AVX512] = "a step in float32 takes 1.5 times as long",
+    [ISA_AVX2] = "a step in float32 takes 2.5 times as long again",
+    [ISA_SSE2] = "products run on the program's own loops, compiled for any processor",
+};
+
+/* Under the words of the key dtype. */
+static const struct {
+    const char *name;
+    enum dtype dtype;
+} dtypes[] = {{"float32", DT_F32}, {"bfloat16", DT_BF16}};
+
 static const char gpu[] = "no CUDA backend in this build";
+
+static const char *dtype_word(enum dtype dtype)
+{
+    for (int d = 0; d < COUNT_OF(dtypes); d++)
+        if (dtypes[d].dtype == dtype) return dtypes[d].name;
+    BUG_IF(true, "float type %d", (int)dtype);
+}
 
 static bool has_library(const struct environment *e, const char *name)
 {
     bool found = false;
     for (int i = 0; i < e->libraries; i++) found |= !strcmp(e->library[i].name, name);
     return found;
+}
+
+/* What kernels are taken, by float type, and by what the products are multiplied. */
+static void print_kernels(void)
+{
+    const struct backend *cpu = backend_find("cpu");
+    const char *library = cpu->library_isa();
+    for (int d = 0; d < COUNT_OF(dtypes); d++) {
+        struct chosen c[CHOSEN_MOST];
+        int n = chosen_variants(cpu, dtypes[d].dtype, c);
+        printf("%-10s %-10s", d ? "" : "kernels", dtypes[d].name);
+        for (int i = 0; i < n; i++) printf("%s%d %s", i ? ", " : " ", c[i].operators, c[i].variant);
+        printf(n ? " (operators)\n" : " none\n");
+    }
+    printf("%-10s %s%s\n", "products", library ? "oneDNN, on " : "own loops",
+           library ? library : "");
+    printf("%-10s %s\n", "fastest", dtype_word(chosen_fastest(cpu)));
+}
+
+static void print_isa(const char *names)
+{
+    printf("isa        %s; the processor says %s\n", isa_words[isa_used()],
+           *names ? names : "nothing that matters");
+    for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
+        if (without[i])
+            printf("%-10s %-11s %s: %s\n", "", isa_words[i],
+                   i < isa_widest() ? "missing" : "not used", without[i]);
 }
 
 static void print_text(const struct environment *e, const char *isa)
@@ -38,8 +90,11 @@ static void print_text(const struct environment *e, const char *isa)
     printf("compiler   %s\n", e->compiler);
     printf("machine    %s, %s, %s\n", e->host, e->os, e->kernel);
     printf("cpu        %s\n", e->cpu);
-    printf("isa        %s\n", *isa ? isa : "nothing beyond the plain one");
-    printf("cores      %d, of which this process may use %d\n", e->cores, e->threads);
+    print_isa(isa);
+    print_kernels();
+    printf("threads    %d, one for each core that this process may use; the machine has %d "
+           "processors\n",
+           e->threads, e->cores);
     printf("memory     %s\n", str_bytes(memory, (double)e->memory_bytes));
     for (int i = 0; i < e->libraries; i++)
         printf("%-10s %-10s %s\n", i ? "" : "libraries", e->library[i].name, e->library[i].version);
@@ -52,6 +107,32 @@ static void print_text(const struct environment *e, const char *isa)
     printf("\ngpu        %s\n", gpu);
 }
 
+static json_t *kernels_json(void)
+{
+    json_t *all = json_object();
+    for (int d = 0; d < COUNT_OF(dtypes); d++) {
+        struct chosen c[CHOSEN_MOST];
+        json_t *of = json_object();
+        int n = chosen_variants(backend_find("cpu"), dtypes[d].dtype, c);
+        for (int i = 0; i < n; i++)
+            json_object_set_new(of, c[i].variant, json_integer(c[i].operators));
+        json_object_set_new(all, dtypes[d].name, of);
+    }
+    return all;
+}
+
+/* What is used, what there is besides, and what the processor lacks. */
+static json_t *isa_json(void)
+{
+    json_t *there = json_array(), *missing = json_object();
+    for (enum isa i = isa_widest(); i < ISA_COUNT; i++)
+        json_array_append_new(there, json_string(isa_words[i]));
+    for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
+        if (without[i]) json_object_set_new(missing, isa_words[i], json_string(without[i]));
+    return json_pack("{s:s, s:o, s:o, s:s?}", "used", isa_words[isa_used()], "available", there,
+                     "without", missing, "onednn", backend_find("cpu")->library_isa());
+}
+
 static void print_json(const struct environment *e, const char *isa)
 {
     json_t *libraries = json_object(), *backends = json_array();
@@ -59,13 +140,14 @@ static void print_json(const struct environment *e, const char *isa)
         json_object_set_new(libraries, e->library[i].name, json_string(e->library[i].version));
     for (int i = 0; backend_at(i); i++)
         json_array_append_new(backends, json_string(backend_at(i)->name));
-    json_t *j = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:o, "
-                          "s:o, s:s}",
-                          "v", 1, "version", e->version, "commit", e->commit, "mode", e->mode,
-                          "compiler", e->compiler, "host", e->host, "os", e->os, "kernel",
-                          e->kernel, "cpu", e->cpu, "isa", isa, "cores", e->cores, "threads",
-                          e->threads, "memory_bytes", (json_int_t)e->memory_bytes, "libraries",
-                          libraries, "backends", backends, "gpu", gpu);
+    json_t *j = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:o, "
+        "s:o, s:s, s:o, s:o, s:s}",
+        "v", 1, "version", e->version, "commit", e->commit, "mode", e->mode, "compiler",
+        e->compiler, "host", e->host, "os", e->os, "kernel", e->kernel, "cpu", e->cpu, "isa", isa,
+        "cores", e->cores, "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes,
+        "libraries", libraries, "backends", backends, "gpu", gpu, "isa_sets", isa_json(), "kernels",
+        kernels_json(), "fastest_dtype", dtype_word(chosen_fastest(backend_find("cpu"))));
     char *text = json_dumps(j, JSON_INDENT(2));
     BUG_IF(!text, "facts about this machine that are no JSON");
     printf("%s\n", text);
@@ -84,8 +166,11 @@ static void print_ops(void)
 enum status cmd_info(int argc, char **argv)
 {
     bool json = false, ops = false;
+    const char *isa = "auto";
     const struct opt options[] = {
         {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
+        {"isa", OPT_TEXT, &isa, "SET",
+         "as if nothing wider than this instruction set were there (auto)"},
         {"ops", OPT_FLAG, &ops, NULL, "the operators and their kernels instead, as Markdown"},
         {0},
     };
@@ -95,6 +180,7 @@ enum status cmd_info(int argc, char **argv)
         print_ops();
         return ST_OK;
     }
+    TRY(isa_limit_word(isa));
     struct arena a = {0};
     struct environment e;
     environment_gather(&e, &a);

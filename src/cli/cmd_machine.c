@@ -1,4 +1,5 @@
 /* strobe machine: what this machine can do at most, measured; kept for the commands that show shares of it. */
+#include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -15,7 +16,7 @@ enum { THREADS_MOST = 4096 };
 static void print_head(const struct machine *m, struct str *s)
 {
     str_printf(s, "cpu        %s\n", m->cpu);
-    str_printf(s, "isa        %s\n", *m->isa ? m->isa : "nothing beyond the plain one");
+    str_printf(s, "isa        %s\n", m->isa);
     str_printf(s, "library    %s\n", m->library);
     str_printf(s, "measured   %s%s\n", m->date, m->quick ? ", quickly" : "");
 }
@@ -73,9 +74,12 @@ enum status cmd_machine(int argc, char **argv)
 {
     bool quick = false, json = false;
     int64_t threads = 0;
+    const char *isa = NULL;
     const struct opt options[] = {
         {"quick", OPT_FLAG, &quick, NULL, "in a few seconds: fewer shapes, fewer repeats"},
         {"threads", OPT_INT, &threads, "N", "as many as this process may use, unless given"},
+        {"isa", OPT_TEXT, &isa, "SET",
+         "nothing wider than amx, avx512_bf16, avx512, avx2, sse2 or plain"},
         {"json", OPT_FLAG, &json, NULL, "as one JSON object, with copies of every size"},
         {0},
     };
@@ -83,6 +87,7 @@ enum status cmd_machine(int argc, char **argv)
     if (argc) return fail(ST_USAGE, "machine takes no words; found %s", argv[0]);
     if (threads < 0 || threads > THREADS_MOST)
         return fail(ST_USAGE, "--threads is 0 to %d", THREADS_MOST);
+    if (isa) TRY(isa_limit_word(isa));
     struct arena a = {0};
     struct str s = {0};
     struct machine m;

@@ -39,6 +39,8 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
                                 struct arena *a);
 
 enum status cmd_bench(int argc, char **argv);
+enum status cmd_bench_attention(int argc, char **argv); /* parts of bench: rows of its own table */
+enum status cmd_bench_kernels(int argc, char **argv);
 enum status cmd_check(int argc, char **argv);
 enum status cmd_compare(int argc, char **argv);
 enum status cmd_config(int argc, char **argv);

@@ -23,7 +23,7 @@ static const struct command commands[] = {
     {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},
     {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
     {"machine", cmd_machine, "[--quick]",                      "measure what this machine can do at most: products and copies"},
-    {"bench",   cmd_bench,   "CONFIG [--key=value ...]",       "time training steps beside their own matrix products"},
+    {"bench",   cmd_bench,   "CONFIG|kernels|attention [--key=value ...]", "time training steps beside their own products; or kernels, or attention, alone"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
     {"version", cmd_version, "",                               "show the version"},

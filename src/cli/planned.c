@@ -13,33 +13,33 @@
 /* Tiny Shakespeare's characters; GPT-2's pairs of bytes. */
 enum { CHARACTERS = 65, BYTE_PAIRS = 50257 };
 
-static enum status find_vocabulary(struct planned *p, int64_t given)
+enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret, struct arena *a)
 {
-    const struct config_data *d = &p->config.data;
-    const char *path = arena_printf(&p->arena, "%s/%s/meta.json", d->data_dir, d->dataset);
-    p->vocab = given;
+    const struct config_data *d = &c->data;
+    const char *path = arena_printf(a, "%s/%s/meta.json", d->data_dir, d->dataset);
+    if (given < 0 || given > META_VOCABULARY_MAX)
+        return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
+    *ret = given;
     if (given) return ST_OK;
     if (file_exists(path)) {
         struct meta meta;
-        TRY(meta_read(&meta, path, &p->arena));
-        p->vocab = meta.vocabulary.size;
+        TRY(meta_read(&meta, path, a));
+        *ret = meta.vocabulary.size;
         return ST_OK;
     }
-    p->vocab = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
+    *ret = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
     log_info("the data set %s is not there; a vocabulary of %lld is taken (--vocab=N for another)",
-             d->dataset, (long long)p->vocab);
+             d->dataset, (long long)*ret);
     return ST_OK;
 }
 
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab)
 {
     *p = (struct planned){0};
-    if (vocab < 0 || vocab > META_VOCABULARY_MAX)
-        return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
     enum status st = ST_OK;
     TRY_OUT(st, command_read_config(&p->config, argc, argv, true, &p->arena));
     TRY_OUT(st, config_check(&p->config));
-    TRY_OUT(st, find_vocabulary(p, vocab));
+    TRY_OUT(st, planned_vocabulary(&p->config, vocab, &p->vocab, &p->arena));
     threads_set(p->config.plan.threads);
 out:
     if (st != ST_OK) planned_release(p);

@@ -12,9 +12,11 @@ struct planned {
     struct engine engine; /* plans without memory, after planned_train */
 };
 
-/* Reads and checks what is left of the words: CONFIG and overrides. `vocab` is the user's word for the
- * size of the vocabulary; 0: that of the data set, or, where it was not made yet, the size that such a
- * data set has as a rule, which is then said. */
+/* The size of the vocabulary: the user's word for it (`given`); 0: that of the data set, or, where it was
+ * not made yet, the size that such a data set has as a rule, which is then said. */
+enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret,
+                               struct arena *a);
+/* Reads and checks what is left of the words: CONFIG and overrides. `vocab` as above. */
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
 /* What training needs: GRAPH_MICRO, GRAPH_UPDATE, GRAPH_MICRO_MORE if gradients are accumulated. */
 unsigned planned_kinds(const struct config *c);

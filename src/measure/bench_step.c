@@ -9,27 +9,18 @@ static bool is_product(enum op op)
     return op == OP_MATMUL || op == OP_LINEAR;
 }
 
-enum status products_run(struct plan *p, struct products *sum)
+enum status products_run(struct plan *p, struct products *ret)
 {
+    struct products sum = {0};
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
         if (!s->kernel || !is_product(p->graph->node[id].op)) continue;
         TRY(s->kernel->run(&s->call));
-        sum->flops += s->cost.flops;
-        sum->kernels++;
+        sum.flops += s->cost.flops;
+        sum.kernels++;
     }
-    return ST_OK;
-}
-
-enum status products_of_step(struct engine *e, struct products *ret)
-{
-    int64_t more = e->config->train.gradient_accumulation_steps - 1;
-    struct products sum = {0};
-    TRY(products_run(&e->plan[GRAPH_MICRO], &sum));
-    for (int64_t i = 0; i < more; i++) TRY(products_run(&e->plan[GRAPH_MICRO_MORE], &sum));
-    TRY(e->backend->sync(e->context));
     *ret = sum;
-    return ST_OK;
+    return p->backend->sync(p->context);
 }
 
 enum status bench_step_run(struct engine *e, int warmup, int steps,
@@ -37,7 +28,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
 {
     struct arena a = {0};
     struct noise noise;
-    struct products sum;
+    struct products sum = {0};
     double *step = ARENA_NEW(&a, double, steps), *products = ARENA_NEW(&a, double, steps);
     double *ratio = ARENA_NEW(&a, double, steps), step_ms;
     enum status st = ST_OK;
@@ -45,7 +36,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     for (int i = -warmup; i < steps; i++) {
         TRY_OUT(st, noise_step(&noise, i + warmup, NULL, &step_ms));
         int64_t start = clock_ns();
-        TRY_OUT(st, products_of_step(e, &sum));
+        TRY_OUT(st, products_run(&e->plan[GRAPH_MICRO], &sum));
         double products_ms = clock_ms(start, clock_ns());
         if (i == -warmup) ret->first_ms = step_ms;
         if (each) each(user, i + warmup + 1);

@@ -15,18 +15,16 @@ struct bench_step {
     double first_ms;       /* the first step of all, before the warm-up */
 };
 
-/* Runs the MATMUL and LINEAR kernels of a plan, nothing else, on whatever its memory holds; adds up
- * their number and FLOPs. */
+/* Runs the MATMUL and LINEAR kernels of a plan, nothing else, on whatever its memory holds. */
 struct products {
     int kernels;
     double flops;
 };
-enum status products_run(struct plan *p, struct products *sum);
-/* Those of a whole step: of the engine's plans of training, each as often as a step runs it. */
-enum status products_of_step(struct engine *e, struct products *ret);
+enum status products_run(struct plan *p, struct products *ret);
 
 /* Runs `warmup` and then `steps` pairs, step and products in turn, on random tokens. The engine holds
- * the plans of training; its weights are drawn, trained on noise and must not be used afterwards. `each` is called after every pair (progress); may be NULL. */
+ * the plans of training, of one micro-step; its weights are drawn, trained on noise and must not be used
+ * afterwards. `each` is called after every pair (progress); may be NULL. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);
 

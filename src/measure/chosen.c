@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
+#include "base/isa.h"
 #include "graph/graph.h"
 #include "measure/cases.h"
 
@@ -54,4 +55,11 @@ int chosen_variants(const struct backend *b, enum dtype dtype,
     }
     qsort(ret_chosen, (size_t)n, sizeof *ret_chosen, most_first);
     return n;
+}
+
+enum dtype chosen_fastest(const struct backend *b)
+{
+    const char *products = chosen_variant(b, OP_LINEAR, DT_BF16);
+    bool library = products && !strcmp(products, "onednn");
+    return library && isa_bf16_is_fast() ? DT_BF16 : DT_F32;
 }

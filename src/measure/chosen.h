@@ -20,4 +20,8 @@ const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype
 int chosen_variants(const struct backend *b, enum dtype dtype,
                     struct chosen ret_chosen[CHOSEN_MOST]);
 
+/* The float type in which training is fastest: DT_BF16 where the processor multiplies it faster than fp32 and the
+ * library that does so is there; else DT_F32. */
+enum dtype chosen_fastest(const struct backend *b);
+
 #endif

@@ -25,7 +25,8 @@ void machine_identify(struct machine *m, struct arena *a)
 {
     struct environment e;
     environment_gather(&e, a);
-    *m = (struct machine){.cpu = e.cpu, .isa = isa_names(a), .date = arena_strdup(a, e.date)};
+    *m = (struct machine){.cpu = e.cpu, .date = arena_strdup(a, e.date)};
+    m->isa = arena_printf(a, "%s of %s", isa_words[isa_used()], isa_names(a));
     m->library = product_library(&e, a);
     m->threads = (int)threads_count();
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);

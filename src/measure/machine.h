@@ -28,7 +28,8 @@ struct machine_copy {
 
 struct machine {
     /* Who this is: machine_identify. What was measured counts where all of these are the same. */
-    const char *cpu, *isa, *library; /* "Intel(R) Xeon(R) ...", "avx2 fma ...", "oneDNN 2.6.3" */
+    const char *cpu, *library; /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3" */
+    const char *isa;           /* what is used of what there is: "amx of avx2 fma avx512f ..." */
     int threads;
     /* machine_measure */
     const char *date; /* "2026-11-21T08:22:13Z" */
@@ -41,7 +42,8 @@ struct machine {
     int64_t cache_bytes; /* L2 of one thread, as the system says; 0: it does not */
 };
 
-/* The processor, its instructions, the libraries, and the threads that are set (base/threads.h). */
+/* The processor, its instructions within the limit that is set (base/isa.h), the library of products, and
+ * the threads that are set (base/threads.h). */
 void machine_identify(struct machine *m, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 

@@ -15,12 +15,14 @@ static const int64_t shapes[][3] = {
     {4096, 1024, 4096}, {8192, 2048, 2048}, {4096, 4096, 4096},
 };
 
-/* Of one shape: so long, or so often at least; a shape that one run of takes longer is passed over. */
+/* The first shapes of the list; each so long, or so often at least; one that takes longer for a single run
+ * is passed over. */
 struct patience {
+    int shapes;
     double spend_ms, run_ms_most;
     int least;
 };
-static const struct patience thorough = {700, 2500, 3}, hasty = {120, 200, 2};
+static const struct patience thorough = {COUNT_OF(shapes), 700, 2500, 3}, hasty = {3, 60, 150, 2};
 
 /* A product (M,K) x (K,N) with memory of its own; `packed`: B is what PACK makes of it first. */
 struct trial {
@@ -172,11 +174,11 @@ static enum status search_type(struct search *s, struct machine_work *w, enum dt
              (long long)threads_count(), threads_count() == 1 ? "" : "s");
     s->rate = 0;
     *best = (struct machine_peak){.dtype = dtype};
-    for (int i = 0; i < COUNT_OF(shapes); i++) {
+    for (int i = 0; i < s->patience->shapes; i++) {
         machine_work_done(w, 0, what);
         for (int packed = 0; packed < 2; packed++)
             TRY(try_shape(s, dtype, shapes[i], packed, best));
-        machine_work_done(w, share / COUNT_OF(shapes), what);
+        machine_work_done(w, share / s->patience->shapes, what);
     }
     return ST_OK;
 }

@@ -3,6 +3,8 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/room.h"
+#include "base/str.h"
 #include "train/weights.h"
 
 static const int64_t ID = sizeof(int32_t);
@@ -15,6 +17,42 @@ static int64_t positions(const struct noise *n)
 static int64_t count(const struct noise *n)
 {
     return n->engine->config->data.batch_size * positions(n);
+}
+
+static unsigned kinds(const struct config *c)
+{
+    unsigned training = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
+    return c->train.gradient_accumulation_steps > 1 ? training | 1u << GRAPH_MICRO_MORE : training;
+}
+
+enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes)
+{
+    struct arena a = {0};
+    struct engine e;
+    enum status st = engine_plan(&e, c, vocab, kinds(c), "cpu", &a);
+    if (st == ST_OK) {
+        *ret_bytes = engine_bytes(&e);
+        engine_close(&e);
+    }
+    arena_release(&a);
+    return st;
+}
+
+enum status noise_check(const struct config *c, int64_t vocab)
+{
+    int64_t bytes, room = room_bytes();
+    char needed[32], there[32];
+    TRY(noise_bytes(c, vocab, &bytes));
+    if (room >= 0 && bytes > room)
+        return fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free",
+                    str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+    return ST_OK;
+}
+
+enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
+{
+    TRY(noise_check(c, vocab));
+    return engine_open(e, c, vocab, kinds(c), "cpu", a);
 }
 
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a)

@@ -12,6 +12,13 @@ struct noise {
     float loss;      /* of the last micro-step */
 };
 
+/* The bytes that training takes. */
+enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes);
+/* What needs more memory than is free is ST_UNSUPPORTED and says how much, before any is asked for. */
+enum status noise_check(const struct config *c, int64_t vocab);
+/* Checks, and opens an engine with the plans of training on the CPU. */
+enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);
+
 /* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
 /* Feeds the inputs of one plan; what is drawn depends on `iteration` alone. Plans share the memory of

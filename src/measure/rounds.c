@@ -13,6 +13,7 @@ struct timing {
     struct arena *a;
     double **ms; /* of each contender: samples x ROUNDS_PARTS */
     double done_ms, expected_ms;
+    bool known; /* all are warm, so what is expected is known */
 };
 
 static enum status sample(struct timing *t, struct contender *c, double *ret_ms)
@@ -23,7 +24,7 @@ static enum status sample(struct timing *t, struct contender *c, double *ret_ms)
         ret_ms[p] = ms[p];
         t->done_ms += ms[p] * c->calls;
     }
-    if (t->r->each) t->r->each(t->r->user, t->done_ms, t->expected_ms);
+    if (t->r->each) t->r->each(t->r->user, t->done_ms, t->known ? t->expected_ms : 0);
     return ST_OK;
 }
 
@@ -51,9 +52,9 @@ static enum status warm_up(struct timing *t, struct contender *c)
         if (one > SLOW_MS) break;
     }
     if (!c->one_by_one) c->calls = within(SAMPLE_MS / (one > 1e-6 ? one : 1e-6), 1, CALLS_MOST);
-    double sample_ms = one * c->calls;
-    c->samples =
-        within(c->budget_ms / (sample_ms > 1e-6 ? sample_ms : 1e-6), t->r->least, t->r->most);
+    double sample_ms = one * c->calls > 1e-6 ? one * c->calls : 1e-6;
+    int least = sample_ms > c->budget_ms ? 1 : t->r->least;
+    c->samples = within(c->budget_ms / sample_ms, least, t->r->most);
     t->expected_ms += sample_ms * c->samples;
     return ST_OK;
 }
@@ -80,6 +81,7 @@ static enum status run(struct timing *t, struct contender *c, int n)
         t->ms[i] = ARENA_NEW(t->a, double, c[i].samples *ROUNDS_PARTS);
     }
     t->expected_ms += t->done_ms;
+    t->known = true;
     for (int64_t round = 0; round < rounds; round++)
         for (int i = 0; i < n; i++) {
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;

@@ -16,9 +16,11 @@ typedef enum status (*sample_fn)(void *user, int calls, double *ret_ms);
 struct contender {
     sample_fn sample;
     void *user;
-    int parts;        /* 1 ... ROUNDS_PARTS */
-    bool one_by_one;  /* a sample is always one call */
-    double budget_ms; /* of all samples: what would take longer gives fewer, `least` in any case */
+    int parts;       /* 1 ... ROUNDS_PARTS */
+    bool one_by_one; /* a sample is always one call */
+    double
+        budget_ms; /* of all samples: what would take longer gives fewer, but `least` of them; what
+                       * takes longer by a single one gives that one */
     /* results */
     struct stats part[ROUNDS_PARTS];
     struct stats whole; /* of the sums of the parts */
@@ -29,7 +31,8 @@ struct contender {
 struct rounds {
     int most, least; /* samples of a contender */
     int warmup;      /* calls before; slow things get one */
-    /* Progress: after each call of sample, and the milliseconds that all are expected to take. NULL: none. */
+    /* Progress: after each call of sample, and the milliseconds that all are expected to take, 0 as long as
+     * some are not warm. NULL: none. */
     void (*each)(void *user, double done_ms, double expected_ms);
     void *user;
 };

@@ -4,6 +4,7 @@
 #include "../support/program.h"
 #include "../support/workdir.h"
 #include "base/file.h"
+#include "base/isa.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,7 +126,35 @@ static void test_info(void **state)
     assert_true(json_integer_value(json_object_get(j, "memory_bytes")) > 1 << 20);
     assert_string_equal(json_string_value(json_array_get(json_object_get(j, "backends"), 0)),
                         "cpu");
+    const char *dtype = json_string_value(json_object_get(j, "fastest_dtype"));
+    assert_true(!strcmp(dtype, "float32") || !strcmp(dtype, "bfloat16"));
     json_decref(j);
+}
+
+/* Every set that the machine has can be used alone with all that are less; the rest is said to be missing. */
+static void test_info_on_instruction_sets(void **state)
+{
+    (void)state;
+    for (enum isa i = isa_widest(); i < ISA_COUNT; i++) {
+        assert_int_equal(strobe(arena_printf(&arena, "info --json --isa=%s", isa_words[i])), 0);
+        json_t *j = json_loads(said, 0, NULL), *sets = json_object_get(j, "isa_sets");
+        json_t *fp32 = json_object_get(json_object_get(j, "kernels"), "float32");
+        assert_string_equal(json_string_value(json_object_get(sets, "used")), isa_words[i]);
+        bool library = json_is_string(json_object_get(sets, "onednn"));
+        assert_int_equal(library, json_object_get(fp32, "onednn") != NULL);
+        json_t *missing = json_object_get(sets, "without");
+        for (enum isa k = ISA_AUTO + 1; k < ISA_COUNT; k++)
+            assert_int_equal(json_object_get(missing, isa_words[k]) != NULL, k < i);
+        if (i >= ISA_AVX512) /* its own kernels are those that are taken */
+            assert_true(json_integer_value(json_object_get(fp32, isa_words[i])) > 40);
+        if (i == ISA_PLAIN) assert_false(library);
+        if (i > ISA_AVX512_BF16)
+            assert_string_equal(json_string_value(json_object_get(j, "fastest_dtype")), "float32");
+        json_decref(j);
+    }
+    assert_int_equal(strobe("info --isa=plain"), 0);
+    assert_non_null(strstr(said, "\nproducts   own loops\n"));
+    assert_int_equal(strobe("info --isa=avx"), 2);
 }
 
 static void test_config_round_trip(void **state)
@@ -187,6 +216,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_log_level, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_version, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_info, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_info_on_instruction_sets, program_setup,
+                                        program_teardown),
         cmocka_unit_test_setup_teardown(test_config_round_trip, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_reference_has_every_key, program_setup,
                                         program_teardown),

@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu_kernels.h"
 
+#include "backend/cpu/bf16/tables.h"
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/vector/tables.h"
 
@@ -11,6 +12,8 @@ static const struct kernel *const cast_tables[] = {cast_kernels, NULL};
 static const struct kernel_group groups[] = {
     {onednn_tables, ISA_AUTO},
 #if defined(__x86_64__)
+    {bf16_tables_amx, ISA_AMX},
+    {bf16_tables_avx512_bf16, ISA_AVX512_BF16},
     {vector_tables_avx512_bf16, ISA_AVX512_BF16},
     {vector_tables_avx512, ISA_AVX512},
     {vector_tables_avx2, ISA_AVX2},

@@ -6,6 +6,7 @@
  * on the batches of small ones that attention has, and it allocates its workspace in every call. */
 #include "backend/cpu/onednn.h"
 
+#include "backend/cpu/onednn_isa.h"
 #include "backend/cpu/product.h"
 
 #ifdef HAVE_DNNL
@@ -34,6 +35,7 @@ static enum status check(dnnl_status_t st, const char *what)
 static enum status open_library(void)
 {
     if (stream) return ST_OK;
+    TRY(onednn_limit());
     if (!engine) TRY(check(dnnl_engine_create(&engine, dnnl_cpu, 0), "open the CPU"));
     return check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "open a stream");
 }
@@ -256,10 +258,13 @@ static enum status run_pack(const struct kernel_call *c)
     return execute(c->state, (void *[ARGS]){c->in[0], c->out[0], c->scratch});
 }
 
-/* bf16 needs AVX-512, with or without instructions for it; f32 needs nothing. */
+/* The library takes bf16 from AVX-512 on, but where the processor has no instruction for it, it is four times
+ * slower than our own loops, which widen to fp32 (docs/MEASURING.md). */
 static bool has_bf16(void)
 {
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+    if (onednn_limit() != ST_OK) return false; /* asking binds the library */
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+           dnnl_cpu_isa_avx512_core_bf16;
 }
 
 static bool fits(const struct kernel_call *c)

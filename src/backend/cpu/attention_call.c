@@ -1,0 +1,32 @@
+#include "backend/cpu/attention_call.h"
+
+#include <math.h>
+#include <omp.h>
+
+struct heads heads_of(const struct type *qkv, const union attr *attr)
+{
+    int64_t C = qkv->dim[2] / 3, H = attr->attention.heads, D = C / H;
+    return (struct heads){
+        .B = qkv->dim[0],
+        .T = qkv->dim[1],
+        .C = C,
+        .H = H,
+        .D = D,
+        .scale = 1.0f / sqrtf((float)D),
+        .causal = attr->attention.causal,
+        .drop = attr->attention.drop,
+    };
+}
+
+enum status attention_prepare(struct kernel_call *c)
+{
+    c->state = (void *)(intptr_t)omp_get_max_threads();
+    return ST_OK;
+}
+
+int attention_threads(const struct kernel_call *c)
+{
+    int planned = (int)(intptr_t)c->state, now = omp_get_max_threads();
+    if (planned < 1) return 1;
+    return planned < now ? planned : now;
+}

@@ -1,0 +1,34 @@
+/* attention_call.h - what every attention kernel of the CPU reads off its call: shapes, where a head
+ * lies, and for how many threads there is scratch. */
+#ifndef BACKEND_CPU_ATTENTION_CALL_H
+#define BACKEND_CPU_ATTENTION_CALL_H
+
+#include "backend/kernel.h"
+
+/* Shapes of a call, from the type of packed q, k, v (B,T,3C), C = H D. */
+struct heads {
+    int64_t B, T, C, H, D;
+    float scale; /* of the scores: 1/sqrt(D) */
+    bool causal;
+    struct dropout drop;
+};
+struct heads heads_of(const struct type *qkv, const union attr *attr);
+
+/* Element of packed q, k, v at which row `row` of part 0, 1, 2 (q, k, v) of head bh = b*H+h begins; rows
+ * are 3C apart. */
+static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
+{
+    return (bh / s->H * s->T + row) * 3 * s->C + part * s->C + bh % s->H * s->D;
+}
+/* The same of y or dy, (B,T,C), whose rows are C apart. */
+static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t row)
+{
+    return (bh / s->H * s->T + row) * s->C + bh % s->H * s->D;
+}
+
+/* `prepare` of such kernels: keeps the number of threads that a call was planned for, because its scratch
+ * is one part for each. A later run takes no more than that. */
+enum status attention_prepare(struct kernel_call *c);
+int attention_threads(const struct kernel_call *c);
+
+#endif

@@ -1,0 +1,324 @@
+/* Flash attention in bf16, forward: products of bf16, everything else in fp32.
+ *
+ * Strips of 32 queries go along the keys, 256 at a time. The probabilities of a strip are rounded to bf16
+ * and multiply v; their sums are of what they were before (Dao, arXiv 2307.08691). A strip lies with a query
+ * in each line, so that q is taken as it lies, and one packing of k and v serves all strips of an item.
+ *
+ * Exponentials are of s - top, where top is near the largest score so far: as long as the true maximum is
+ * less than 2^8 above it, nothing need be scaled again, and the result is the same up to rounding. */
+#include "backend/cpu/attention_call.h"
+#include "backend/cpu/bf16/kept.h"
+#include "backend/cpu/bf16/pack.h"
+#include "backend/cpu/bf16/softmax.h"
+#include "backend/cpu/bf16/tables.h"
+#include "base/rng.h"
+
+#include <omp.h>
+
+enum { QUERIES = 32, KEYS = 256, MOST_STRIPS = 8, SLACK = 8 };
+
+/* What a strip keeps from keys to keys. */
+struct strip {
+    float *top, *sum; /* (32), to the base 2; (32,16), lane by lane */
+    float *y;         /* tiles of (32,D) */
+    void *q;          /* tiles of (32,D) */
+};
+
+/* One thread's memory. */
+struct work {
+    void *k, *v;    /* tiles of up to 256 keys */
+    float *s;       /* tiles of scores, then in the same place of probabilities */
+    uint16_t *kept; /* (32,16): a bit for each key */
+    struct strip strip[MOST_STRIPS];
+};
+
+struct call {
+    struct heads s;
+    const bf16 *qkv;
+    bf16 *y;
+    float *lse;
+    uint32_t step;
+    int64_t rows; /* queries of an item */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t work_init(struct work *w, struct room room, int64_t D)
+{
+    int64_t across = tiles_of(D);
+    w->k = take_room(&room, KEYS / DEEP * across * TILE_BYTES);
+    w->v = take_room(&room, KEYS / DEEP * across * TILE_BYTES);
+    w->s = take_room(&room, QUERIES * KEYS * 4);
+    w->kept = take_room(&room, QUERIES * KEYS / 8);
+    for (int i = 0; i < MOST_STRIPS; i++) {
+        w->strip[i].top = take_room(&room, QUERIES * 4);
+        w->strip[i].sum = take_room(&room, QUERIES * SIDE * 4);
+        w->strip[i].y = take_room(&room, 2 * across * TILE_BYTES);
+        w->strip[i].q = take_room(&room, across * TILE_BYTES);
+    }
+    return room.taken;
+}
+
+/* Where a strip stands: queries q0 ... q0+31 against `tiles` * 16 keys from k0 on. */
+struct place {
+    int64_t bh, q0, k0, tiles;
+};
+
+/* Of the keys from k0 on, how many query q sees; less than 1: none. */
+INLINE int64_t visible(const struct heads *s, const struct place *at, int64_t q)
+{
+    return (s->causal && q + 1 < s->T ? q + 1 : s->T) - at->k0;
+}
+
+/* The largest scores of 16 queries from q on, whose line of tiles is s. */
+INLINE vf largest_scores(const struct heads *h, const struct place *at, const float *s, int64_t q)
+{
+    vf most[SIDE];
+    for (int r = 0; r < SIDE; r++) most[r] = vf_all(-INFINITY);
+    int64_t whole = smaller(at->tiles, larger(0, visible(h, at, q)) / SIDE);
+    int64_t j = 0;
+    for (; j < whole; j++)
+#pragma GCC unroll 16
+        for (int r = 0; r < SIDE; r++)
+            most[r] = vf_max(most[r], vf_load(s + j * C_TILE + r * SIDE));
+    for (; j < at->tiles; j++)
+#pragma GCC unroll 16
+        for (int r = 0; r < SIDE; r++) {
+            __mmask16 seen = (__mmask16)first_words(visible(h, at, q + r) - j * SIDE);
+            most[r] =
+                _mm512_mask_max_ps(most[r], seen, most[r], vf_load(s + j * C_TILE + r * SIDE));
+        }
+    return over_lanes(most, true);
+}
+
+/* Raises the top of 16 queries where their scores outgrow it, and lowers what was summed under the old. */
+static void raise_top(struct strip *t, int64_t row, vf most, int64_t across)
+{
+    vf old = vf_load(t->top + row), top = vf_max(old, most);
+    if (!_mm512_cmp_ps_mask(most, old + (float)SLACK, _CMP_GT_OQ)) return;
+    float factor[SIDE];
+    vf_store(factor, power_of_2(old - top));
+    vf_store(t->top + row, top);
+    for (int r = 0; r < SIDE; r++) {
+        float *sum = t->sum + (row + r) * SIDE;
+        vf_store(sum, vf_load(sum) * factor[r]);
+        for (int64_t j = 0; j < across; j++) {
+            float *y = t->y + (row / SIDE * across + j) * C_TILE + r * SIDE;
+            vf_store(y, vf_load(y) * factor[r]);
+        }
+    }
+}
+
+/* Scores of one query become probabilities in the place of the first of them. */
+INLINE void probabilities(float *s, int64_t pairs, int64_t seen, float scale, float top, float *sum,
+                          const uint16_t *kept)
+{
+    vf all = vf_load(sum), low = vf_all(top);
+    char *p = (char *)s;
+    int64_t j = 0, whole = smaller(pairs, larger(0, seen) / DEEP);
+    for (; j < whole; j++, p += TILE_BYTES) {
+        vf a = power_of_2(vf_load(s + 2 * j * C_TILE) * scale - low);
+        vf b = power_of_2(vf_load(s + (2 * j + 1) * C_TILE) * scale - low);
+        all += a + b;
+        uint32_t bits = ~0u;
+        if (kept) memcpy(&bits, kept + 2 * j, sizeof bits);
+        _mm512_store_si512(p, kept ? narrow_kept(bits, a, b) : narrow(a, b));
+    }
+    for (; j < pairs; j++, p += TILE_BYTES) {
+        __mmask32 bits = first_words(seen - j * DEEP);
+        vf a = power_of_2(vf_load(s + 2 * j * C_TILE) * scale - low);
+        vf b = power_of_2(vf_load(s + (2 * j + 1) * C_TILE) * scale - low);
+        all += _mm512_maskz_mov_ps((__mmask16)bits, a) +
+               _mm512_maskz_mov_ps((__mmask16)(bits >> 16), b);
+        uint32_t left = ~0u;
+        if (kept) memcpy(&left, kept + 2 * j, sizeof left);
+        _mm512_store_si512(p, narrow_kept(bits & left, a, b));
+    }
+    vf_store(sum, all);
+}
+
+static void softmax(const struct call *c, struct work *w, struct strip *t, const struct place *at)
+{
+    const struct heads *h = &c->s;
+    float scale = h->scale * LOG2_E;
+    for (int64_t row = 0; row < QUERIES; row += SIDE) {
+        float *s = w->s + row / SIDE * at->tiles * C_TILE;
+        vf most = largest_scores(h, at, s, at->q0 + row) * scale;
+        if (at->k0 == 0)
+            vf_store(t->top + row, most);
+        else
+            raise_top(t, row, most, tiles_of(h->D));
+        for (int64_t r = 0; r < SIDE; r++) {
+            int64_t seen = visible(h, at, at->q0 + row + r);
+            float *sum = t->sum + (row + r) * SIDE;
+            if (h->drop.threshold)
+                probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum,
+                              w->kept + (row + r) * (KEYS / SIDE));
+            else
+                probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum, NULL);
+        }
+    }
+}
+
+static void draw(const struct call *c, struct work *w, const struct place *at)
+{
+    enum { WORDS = KEYS / SIDE };
+    for (int64_t row = 0; row < QUERIES; row += SIDE)
+        for (int64_t j = 0; j < at->tiles; j++) {
+            if (visible(&c->s, at, at->q0 + row + SIDE - 1) <= j * SIDE) break;
+            VEC(kept_bits)
+            (w->kept + row * WORDS + j, WORDS, &c->s.drop, c->step, at->bh, (at->q0 + row) / SIDE,
+             at->k0 / SIDE + j, false);
+        }
+}
+
+/* One strip against the keys that lie packed. */
+static void one_strip(const struct call *c, struct work *w, struct strip *t, const struct place *at)
+{
+    int64_t across = tiles_of(c->s.D), deep = across / 2;
+    struct tile_product scores = {
+        .rows = QUERIES / SIDE,
+        .columns = at->tiles,
+        .depth = deep,
+        .a = t->q,
+        .a_down = deep,
+        .a_deep = 1,
+        .b = w->k,
+        .b_across = deep,
+        .b_deep = 1,
+        .c = w->s,
+        .c_down = at->tiles,
+        .c_across = 1,
+    };
+    VEC(tile_multiply)(&scores);
+    if (c->s.drop.threshold) draw(c, w, at);
+    softmax(c, w, t, at);
+    struct tile_product weighted = {
+        .rows = QUERIES / SIDE,
+        .columns = across,
+        .depth = at->tiles / 2,
+        .a = w->s,
+        .a_down = at->tiles,
+        .a_deep = 1,
+        .b = w->v,
+        .b_across = 1,
+        .b_deep = across,
+        .c = t->y,
+        .c_down = across,
+        .c_across = 1,
+        .add = at->k0 > 0,
+    };
+    VEC(tile_multiply)(&weighted);
+}
+
+static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0)
+{
+    const struct heads *s = &c->s;
+    float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f;
+    float lse[QUERIES], factor[QUERIES];
+    for (int row = 0; row < QUERIES; row += SIDE) {
+        vf lines[SIDE];
+#pragma GCC unroll 16
+        for (int r = 0; r < SIDE; r++) lines[r] = vf_load(t->sum + (row + r) * SIDE);
+        vf sum = over_lanes(lines, false);
+        vf_store(factor + row, keep / sum);
+        vf_store(lse + row, (vf_load(t->top + row) + vf_log(sum) * LOG2_E) * LN_2);
+    }
+    struct pack_target y = {c->y + heads_row_at(s, bh, q0), s->C, smaller(QUERIES, s->T - q0),
+                            s->D};
+    memcpy(c->lse + bh * s->T + q0, lse, (size_t)y.rows * sizeof(float));
+    VEC(unpack_lines)(&y, t->y, factor);
+}
+
+static struct pack_source part(const struct call *c, int which, int64_t bh, int64_t row, int64_t n)
+{
+    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), 3 * c->s.C,
+                                smaller(n, c->s.T - row), c->s.D};
+}
+
+/* Queries q0 ... q0+rows-1 of one head. */
+static void one_item(const struct call *c, struct work *w, int64_t bh, int64_t first)
+{
+    const struct heads *s = &c->s;
+    int64_t last = smaller(first + c->rows, s->T), end = s->causal ? last : s->T;
+    for (int64_t q = first; q < last; q += QUERIES) {
+        struct strip *t = &w->strip[(q - first) / QUERIES];
+        struct pack_source lines = part(c, 0, bh, q, QUERIES);
+        VEC(pack_lines)(t->q, &lines);
+        memset(t->sum, 0, QUERIES * SIDE * sizeof(float));
+    }
+    for (int64_t k0 = 0; k0 < end; k0 += KEYS) {
+        struct pack_source k = part(c, 1, bh, k0, smaller(KEYS, end - k0));
+        struct pack_source v = part(c, 2, bh, k0, smaller(KEYS, end - k0));
+        VEC(pack_turned)(w->k, &k);
+        VEC(pack_paired)(w->v, &v);
+        for (int64_t q = first; q < last; q += QUERIES) {
+            int64_t keys = smaller(KEYS, (s->causal ? smaller(q + QUERIES, s->T) : s->T) - k0);
+            struct place at = {bh, q, k0, keys > 0 ? tiles_of(keys) : 0};
+            if (at.tiles) one_strip(c, w, &w->strip[(q - first) / QUERIES], &at);
+        }
+    }
+    for (int64_t q = first; q < last; q += QUERIES)
+        finish(c, &w->strip[(q - first) / QUERIES], bh, q);
+}
+
+/* Queries of an item: as many as share one packing of the keys, but fewer where there are few heads, so that
+ * each thread gets several. */
+static int64_t rows_of_item(const struct heads *s, int threads)
+{
+    enum { SHARES = 4 };
+    int64_t rows = MOST_STRIPS * QUERIES, heads = s->B * s->H;
+    while (rows > 2 * QUERIES && heads * ((s->T + rows - 1) / rows) < SHARES * threads) rows /= 2;
+    return rows;
+}
+
+static enum status run_attention(const struct kernel_call *k)
+{
+    int threads = attention_threads(k);
+    struct call c = {
+        .s = heads_of(&k->in_type[0], k->attr),
+        .qkv = k->in[0],
+        .y = k->out[0],
+        .lse = k->out[1],
+        .step = (uint32_t) * (const int32_t *)k->in[1],
+    };
+    c.rows = rows_of_item(&c.s, threads);
+    int64_t parts = (c.s.T + c.rows - 1) / c.rows, items = c.s.B * c.s.H * parts;
+#pragma omp parallel num_threads(threads)
+    {
+        struct work w;
+        int64_t bytes = work_init(&w, (struct room){0}, c.s.D);
+        work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), c.s.D);
+        VEC(tile_begin)();
+        /* Under a causal mask the last queries of a head have most to do: they come first. */
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < items; i++)
+            one_item(&c, &w, i / parts, (parts - 1 - i % parts) * c.rows);
+        VEC(tile_end)();
+    }
+    return ST_OK;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    return c->in_type[0].dtype == DT_BF16 && c->out_type[1].dtype == DT_F32;
+}
+
+static int64_t scratch_bytes(const struct kernel_call *k)
+{
+    struct work w;
+    return omp_get_max_threads() *
+           work_init(&w, (struct room){0}, heads_of(&k->in_type[0], k->attr).D);
+}
+
+const struct kernel VEC(attention_rows)[] = {
+    {OP_ATTENTION, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention},
+    {.run = NULL},
+};

@@ -1,0 +1,445 @@
+/* Flash attention in bf16, backward: probabilities are computed again from the log-sum-exp.
+ *
+ * dv = p' dy, dp = dy v, ds = p (dp' - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691, algorithm 2),
+ * where dropout makes p' of p and dp' of dp, and delta = rowsum(dy y). p' and ds are rounded to bf16 for
+ * their products; all else is fp32. The scale of the scores and that of dropout are applied to sums.
+ *
+ * Blocks of keys and queries lie turned, a key in each line: so p' and ds are what the products for dv and
+ * dk want, and pairs of lines of ds, woven, what the product for dq wants, which comes out turned.
+ *
+ * Where there are heads enough, each thread takes whole heads: every block is computed once, 5 products.
+ * Otherwise dk, dv are done by tiles of keys and dq by rows of queries, 7 products. Each sum is made in the
+ * same order either way, so the bits do not tell them apart. */
+#include "backend/cpu/attention_call.h"
+#include "backend/cpu/bf16/kept.h"
+#include "backend/cpu/bf16/pack.h"
+#include "backend/cpu/bf16/softmax.h"
+#include "backend/cpu/bf16/tables.h"
+#include "base/rng.h"
+
+#include <omp.h>
+
+/* A block has up to so many keys and queries. */
+enum { KEYS = 64, QUERIES = 128 };
+
+/* One thread's memory. */
+struct work {
+    /* For queries of the part, by tiles. */
+    void *q_turned, *q_paired, *dy_turned, *dy_paired;
+    float *lse, *delta; /* lse to the base 2 */
+    float *dq;          /* turned */
+    /* For the keys of a block. */
+    void *k_lines, *v_lines, *k_turned;
+    float *dk, *dv;
+    /* Of a block, tiles of (keys, queries). */
+    float *s, *dp; /* of 32 keys */
+    void *p, *ds, *ds_woven;
+    uint16_t *kept; /* (32,QUERIES/16): a bit for each query */
+};
+
+struct call {
+    struct heads s;
+    const bf16 *dy, *qkv, *y;
+    const float *lse;
+    bf16 *dqkv;
+    uint32_t step;
+};
+
+/* What one item computes: these queries and keys, and which of the gradients. */
+struct part {
+    int64_t bh, q_first, q_last, k_first, k_last; /* first: multiples of 32 */
+    bool keys, queries;
+};
+
+/* A block: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1, multiples of 32. */
+struct block {
+    int64_t k0, keys, q0, queries;
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t work_init(struct work *w, struct room room, const struct heads *s)
+{
+    int64_t across = tiles_of(s->D), rows = tiles_of(s->T) * SIDE;
+    int64_t q_bytes = rows / DEEP * across * TILE_BYTES,
+            k_bytes = KEYS / DEEP * across * TILE_BYTES;
+    void **of_queries[] = {&w->q_turned, &w->q_paired, &w->dy_turned, &w->dy_paired};
+    for (int i = 0; i < COUNT_OF(of_queries); i++) *of_queries[i] = take_room(&room, q_bytes);
+    w->lse = take_room(&room, rows * 4);
+    w->delta = take_room(&room, rows * 4);
+    w->dq = take_room(&room, 2 * q_bytes);
+    void **of_keys[] = {&w->k_lines, &w->v_lines, &w->k_turned};
+    for (int i = 0; i < COUNT_OF(of_keys); i++) *of_keys[i] = take_room(&room, k_bytes);
+    w->dk = take_room(&room, 2 * k_bytes);
+    w->dv = take_room(&room, 2 * k_bytes);
+    w->s = take_room(&room, DEEP * QUERIES * 4);
+    w->dp = take_room(&room, DEEP * QUERIES * 4);
+    w->p = take_room(&room, KEYS * QUERIES * 2);
+    w->ds = take_room(&room, KEYS * QUERIES * 2);
+    w->ds_woven = take_room(&room, KEYS * QUERIES * 2);
+    w->kept = take_room(&room, DEEP * QUERIES / 8);
+    return room.taken;
+}
+
+/* rowsum(dy y) of 16 rows, 0 behind the last. */
+static vf products_of_rows(const struct pack_source *a, const struct pack_source *b, int64_t row)
+{
+    vf sum[SIDE];
+    for (int r = 0; r < SIDE; r++) {
+        vf all = {0};
+        const bf16 *x = a->at + (row + r) * a->stride, *y = b->at + (row + r) * b->stride;
+        for (int64_t i = 0; row + r < a->rows && i < a->columns; i += DEEP) {
+            __mmask32 there = first_words(a->columns - i);
+            all = _mm512_dpbf16_ps(all, (__m512bh)_mm512_maskz_loadu_epi16(there, x + i),
+                                   (__m512bh)_mm512_maskz_loadu_epi16(there, y + i));
+        }
+        sum[r] = all;
+    }
+    return over_lanes(sum, false);
+}
+
+static struct pack_source part_of(const struct call *c, int which, int64_t bh, int64_t row,
+                                  int64_t last)
+{
+    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), 3 * c->s.C,
+                                smaller(last, c->s.T) - row, c->s.D};
+}
+
+static void load_queries(const struct call *c, struct work *w, const struct part *part)
+{
+    const struct heads *s = &c->s;
+    int64_t bh = part->bh, first = part->q_first;
+    struct pack_source q = part_of(c, 0, bh, first, part->q_last), dy = q, y;
+    dy.at = c->dy + heads_row_at(s, bh, first);
+    dy.stride = s->C;
+    y = dy;
+    y.at = c->y + heads_row_at(s, bh, first);
+    VEC(pack_turned)(w->q_turned, &q);
+    VEC(pack_turned)(w->dy_turned, &dy);
+    if (part->keys) {
+        VEC(pack_paired)(w->q_paired, &q);
+        VEC(pack_paired)(w->dy_paired, &dy);
+    }
+    for (int64_t row = 0; row < tiles_of(q.rows) * SIDE; row += SIDE) {
+        __mmask16 there = (__mmask16)first_words(q.rows - row);
+        vf lse = _mm512_maskz_loadu_ps(there, c->lse + bh * s->T + first + row);
+        vf_store(w->lse + row, lse * LOG2_E);
+        vf_store(w->delta + row, products_of_rows(&dy, &y, row));
+    }
+}
+
+static void load_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0)
+{
+    struct pack_source k = part_of(c, 1, part->bh, k0, k0 + KEYS);
+    struct pack_source v = part_of(c, 2, part->bh, k0, k0 + KEYS);
+    VEC(pack_lines)(w->k_lines, &k);
+    VEC(pack_lines)(w->v_lines, &v);
+    if (part->queries) VEC(pack_paired_turned)(w->k_turned, &k);
+}
+
+/* Two vectors of queries against one key. */
+struct line {
+    vf p[2], ds[2];
+};
+
+/* s and dp point at the key's line in the first of two tiles. */
+INLINE struct line one_line(const float *s, const float *dp, vf scale, const vf lse[2],
+                            const vf delta[2], const bool dropout, __mmask32 kept, float keep)
+{
+    struct line l;
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        vf d = -delta[i], x = vf_load(dp + i * C_TILE);
+        l.p[i] = power_of_2(vf_load(s + i * C_TILE) * scale - lse[i]);
+        if (dropout)
+            d = _mm512_mask3_fmadd_ps(x, vf_all(keep), d, (__mmask16)(kept >> 16 * i));
+        else
+            d += x;
+        l.ds[i] = l.p[i] * d;
+    }
+    return l;
+}
+
+/* Where the results of 32 keys and 32 queries go: lines of tiles, the first of two where there are two. */
+struct results {
+    char *p, *ds; /* two tiles, `down` bytes apart: 16 keys each */
+    int64_t down;
+    char *woven; /* two tiles, beside each other: 16 queries each */
+};
+
+/* Scores and dp of 32 keys and 32 queries become p' and ds. `seen` says whether only some keys are: query
+ * q sees key k if k <= q + shift and k < keys. */
+INLINE void score_gradients(const struct results *to, const float *s, const float *dp, int64_t down,
+                            float scale, const float *lse, const float *delta, const bool edge,
+                            bool diagonal, int64_t keys, const bool dropout, const uint16_t *kept,
+                            float keep)
+{
+    const vf lse_of[2] = {vf_load(lse), vf_load(lse + SIDE)};
+    const vf delta_of[2] = {vf_load(delta), vf_load(delta + SIDE)};
+    for (int k = 0; k < DEEP; k += 2) {
+        __m512i ds[2];
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            int64_t at = (k + i) / SIDE * down * C_TILE + (k + i) % SIDE * SIDE;
+            uint32_t left = ~0u, seen = ~0u;
+            if (dropout) memcpy(&left, kept + (k + i) * (QUERIES / SIDE), sizeof left);
+            struct line l =
+                one_line(s + at, dp + at, vf_all(scale), lse_of, delta_of, dropout, left, keep);
+            if (edge) seen = k + i >= keys ? 0 : diagonal ? ~0u << (k + i) : ~0u;
+            ds[i] = edge ? narrow_kept(seen, l.ds[0], l.ds[1]) : narrow(l.ds[0], l.ds[1]);
+            __m512i p =
+                edge || dropout ? narrow_kept(seen & left, l.p[0], l.p[1]) : narrow(l.p[0], l.p[1]);
+            int64_t line = (k + i) / SIDE * to->down + (k + i) % SIDE * 64;
+            _mm512_store_si512(to->p + line, p);
+            _mm512_store_si512(to->ds + line, ds[i]);
+        }
+        _mm512_store_si512(to->woven + k / 2 * 64, _mm512_unpacklo_epi16(ds[0], ds[1]));
+        _mm512_store_si512(to->woven + TILE_BYTES + k / 2 * 64,
+                           _mm512_unpackhi_epi16(ds[0], ds[1]));
+    }
+}
+
+/* 32 keys from k0 + row on against the queries of the block that see them. */
+static void one_group(const struct call *c, struct work *w, const struct part *part,
+                      const struct block *b, int64_t row)
+{
+    const struct heads *h = &c->s;
+    int64_t deep = tiles_of(h->D) / 2, q_tiles = b->queries / SIDE;
+    int64_t skipped = h->causal ? larger(0, b->k0 + row - b->q0) / SIDE : 0;
+    int64_t q_at = (b->q0 - part->q_first) / SIDE + skipped; /* tile of the part's queries */
+    struct tile_product scores = {
+        .rows = 2,
+        .columns = q_tiles - skipped,
+        .depth = deep,
+        .a = tile_at(w->k_lines, row / SIDE * deep),
+        .a_down = deep,
+        .a_deep = 1,
+        .b = tile_at(w->q_turned, q_at * deep),
+        .b_across = deep,
+        .b_deep = 1,
+        .c = w->s,
+        .c_down = q_tiles,
+        .c_across = 1,
+    };
+    if (scores.columns <= 0) return;
+    VEC(tile_multiply)(&scores);
+    scores.a = tile_at(w->v_lines, row / SIDE * deep);
+    scores.b = tile_at(w->dy_turned, q_at * deep);
+    scores.c = w->dp;
+    VEC(tile_multiply)(&scores);
+
+    int threshold = h->drop.threshold;
+    if (threshold)
+        for (int i = 0; i < 2; i++)
+            for (int64_t j = 0; j < scores.columns; j++) VEC(kept_bits)
+    (w->kept + i * QUERIES + j, QUERIES / SIDE, &h->drop, c->step, part->bh,
+     b->q0 / SIDE + skipped + j, (b->k0 + row) / SIDE + i, true);
+    float scale = h->scale * LOG2_E, keep = threshold ? dropout_scale(threshold) : 1.0f;
+    int64_t keys = h->T - b->k0 - row;
+    for (int64_t j = 0; j < scores.columns; j += 2) {
+        int64_t tile = skipped + j, p_tile = row / SIDE * (q_tiles / 2) + tile / 2;
+        struct results to = {
+            .p = tile_at(w->p, p_tile),
+            .ds = tile_at(w->ds, p_tile),
+            .down = q_tiles / 2 * TILE_BYTES,
+            .woven = tile_at(w->ds_woven, row / DEEP * q_tiles + tile),
+        };
+        const float *s = w->s + j * C_TILE, *dp = w->dp + j * C_TILE;
+        const float *lse = w->lse + (q_at + j) * SIDE, *delta = w->delta + (q_at + j) * SIDE;
+        const uint16_t *kept = w->kept + j;
+        bool diagonal = h->causal && b->q0 + tile * SIDE == b->k0 + row;
+        bool edge = diagonal || keys < DEEP;
+        if (threshold && edge)
+            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, true, diagonal, keys, true,
+                            kept, keep);
+        else if (threshold)
+            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, false, false, DEEP, true, kept,
+                            keep);
+        else if (edge)
+            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, true, diagonal, keys, false,
+                            NULL, keep);
+        else
+            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, false, false, DEEP, false, NULL,
+                            keep);
+    }
+}
+
+/* dv and dk of 32 keys. */
+static void add_to_keys(const struct call *c, struct work *w, const struct part *part,
+                        const struct block *b, int64_t row)
+{
+    int64_t across = tiles_of(c->s.D), q_deep = b->queries / DEEP;
+    int64_t skipped = c->s.causal ? larger(0, b->k0 + row - b->q0) / DEEP : 0;
+    int64_t first = c->s.causal ? larger(part->q_first, b->k0 + row) : part->q_first;
+    int64_t q_at = (b->q0 - part->q_first) / DEEP + skipped;
+    struct tile_product sum = {
+        .rows = 2,
+        .columns = across,
+        .depth = q_deep - skipped,
+        .a = tile_at(w->p, row / SIDE * q_deep + skipped),
+        .a_down = q_deep,
+        .a_deep = 1,
+        .b = tile_at(w->dy_paired, q_at * across),
+        .b_across = 1,
+        .b_deep = across,
+        .c = w->dv + row / SIDE * across * C_TILE,
+        .c_down = across,
+        .c_across = 1,
+        .add = b->q0 + skipped * DEEP > first,
+    };
+    if (sum.depth <= 0) return;
+    VEC(tile_multiply)(&sum);
+    sum.a = tile_at(w->ds, row / SIDE * q_deep + skipped);
+    sum.b = tile_at(w->q_paired, q_at * across);
+    sum.c = w->dk + row / SIDE * across * C_TILE;
+    VEC(tile_multiply)(&sum);
+}
+
+/* dq of all queries of the block; those on the diagonal see fewer keys. */
+static void add_to_queries(const struct call *c, struct work *w, const struct part *part,
+                           const struct block *b)
+{
+    int64_t across = tiles_of(c->s.D), q_tiles = b->queries / SIDE, tiles;
+    int64_t all = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
+    for (int64_t tile = 0; tile < q_tiles; tile += tiles) {
+        int64_t seen = b->keys, past = b->q0 + tile * SIDE - b->k0;
+        tiles = q_tiles - tile;
+        if (c->s.causal && past + DEEP < b->keys) {
+            seen = past + DEEP;
+            tiles = 2;
+        }
+        int64_t q_at = (b->q0 - part->q_first) / SIDE + tile;
+        struct tile_product sum = {
+            .rows = across,
+            .columns = tiles,
+            .depth = seen / DEEP,
+            .a = w->k_turned,
+            .a_down = 1,
+            .a_deep = across,
+            .b = tile_at(w->ds_woven, tile),
+            .b_across = 1,
+            .b_deep = q_tiles,
+            .c = w->dq + q_at * C_TILE,
+            .c_down = all,
+            .c_across = 1,
+            .add = b->k0 > 0,
+        };
+        VEC(tile_multiply)(&sum);
+    }
+}
+
+static struct pack_target gradient_of(const struct call *c, int which, int64_t bh, int64_t row,
+                                      int64_t last)
+{
+    return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), 3 * c->s.C,
+                                smaller(last, c->s.T) - row, c->s.D};
+}
+
+static void write_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0)
+{
+    const struct heads *s = &c->s;
+    float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f, factor[KEYS];
+    struct pack_target dk = gradient_of(c, 1, part->bh, k0, k0 + KEYS);
+    struct pack_target dv = gradient_of(c, 2, part->bh, k0, k0 + KEYS);
+    for (int i = 0; i < KEYS; i++) factor[i] = s->scale;
+    VEC(unpack_lines)(&dk, w->dk, factor);
+    for (int i = 0; i < KEYS; i++) factor[i] = keep;
+    VEC(unpack_lines)(&dv, w->dv, factor);
+}
+
+static void run_part(const struct call *c, struct work *w, const struct part *part)
+{
+    const struct heads *s = &c->s;
+    int64_t q_end = (smaller(part->q_last, s->T) + DEEP - 1) / DEEP * DEEP;
+    int64_t k_end = (smaller(part->k_last, s->T) + DEEP - 1) / DEEP * DEEP;
+    if (s->causal) k_end = smaller(k_end, q_end);
+    load_queries(c, w, part);
+    for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS) {
+        load_keys(c, w, part, k0);
+        struct block b = {.k0 = k0, .keys = smaller(KEYS, k_end - k0)};
+        b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
+        for (; b.q0 < q_end; b.q0 += QUERIES) {
+            b.queries = smaller(QUERIES, q_end - b.q0);
+            for (int64_t row = 0; row < b.keys; row += DEEP) one_group(c, w, part, &b, row);
+            for (int64_t row = 0; part->keys && row < b.keys; row += DEEP)
+                add_to_keys(c, w, part, &b, row);
+            if (part->queries) add_to_queries(c, w, part, &b);
+        }
+        if (part->keys) write_keys(c, w, part, k0);
+    }
+    if (!part->queries) return;
+    struct pack_target dq = gradient_of(c, 0, part->bh, part->q_first, part->q_last);
+    VEC(unpack_turned)(&dq, w->dq, tiles_of(dq.rows), s->scale);
+}
+
+/* Rounds of whole heads, 5 products each, against shares of 7 products. */
+static bool whole_heads(int64_t heads, int64_t threads)
+{
+    return (heads + threads - 1) / threads * threads * 5 <= heads * 7;
+}
+
+/* Item i of shares: tiles of 64 keys, and as many queries, those first that have most to do. */
+static struct part share(const struct heads *s, int64_t i)
+{
+    int64_t heads = s->B * s->H, tiles = (s->T + KEYS - 1) / KEYS, tile = i / heads / 2;
+    int64_t first = tile * KEYS, back = (tiles - 1 - tile) * KEYS;
+    struct part keys = {i % heads, s->causal ? first : 0, s->T, first, first + KEYS, true, false};
+    struct part queries = {i % heads, back, back + KEYS, 0, s->T, false, true};
+    return i / heads % 2 ? queries : keys;
+}
+
+static enum status run_attention_grad(const struct kernel_call *k)
+{
+    int threads = attention_threads(k);
+    struct call c = {
+        .s = heads_of(&k->in_type[1], k->attr),
+        .dy = k->in[0],
+        .qkv = k->in[1],
+        .y = k->in[2],
+        .lse = k->in[3],
+        .dqkv = k->out[0],
+        .step = (uint32_t) * (const int32_t *)k->in[4],
+    };
+    int64_t heads = c.s.B * c.s.H, tiles = (c.s.T + KEYS - 1) / KEYS;
+    bool whole = tiles == 1 || whole_heads(heads, threads);
+    int64_t items = whole ? heads : 2 * heads * tiles;
+#pragma omp parallel num_threads(threads)
+    {
+        struct work w;
+        int64_t bytes = work_init(&w, (struct room){0}, &c.s);
+        work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), &c.s);
+        VEC(tile_begin)();
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < items; i++) {
+            struct part part = {i, 0, c.s.T, 0, c.s.T, true, true};
+            if (!whole) part = share(&c.s, i);
+            run_part(&c, &w, &part);
+        }
+        VEC(tile_end)();
+    }
+    return ST_OK;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    return c->in_type[1].dtype == DT_BF16 && c->in_type[3].dtype == DT_F32;
+}
+
+static int64_t scratch_bytes(const struct kernel_call *k)
+{
+    struct work w;
+    struct heads s = heads_of(&k->in_type[1], k->attr);
+    return omp_get_max_threads() * work_init(&w, (struct room){0}, &s);
+}
+
+const struct kernel VEC(attention_grad_rows)[] = {
+    {OP_ATTENTION_GRAD, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention_grad},
+    {.run = NULL},
+};

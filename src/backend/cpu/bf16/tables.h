@@ -1,0 +1,18 @@
+/* tables.h - the tables of kernels that multiply bfloat16, one set for each instruction set that can. */
+#ifndef BACKEND_CPU_BF16_TABLES_H
+#define BACKEND_CPU_BF16_TABLES_H
+
+#include "backend/kernel.h"
+
+/* bf16_tables lists the others and ends with NULL. Each table ends with run == NULL. */
+#define BF16_TABLES(isa)                                   \
+    extern const struct kernel *const bf16_tables_##isa[]; \
+    extern const struct kernel attention_rows_##isa[];     \
+    extern const struct kernel attention_grad_rows_##isa[];
+
+#if defined(__x86_64__)
+BF16_TABLES(amx)
+BF16_TABLES(avx512_bf16)
+#endif
+
+#endif

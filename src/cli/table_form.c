@@ -1,0 +1,50 @@
+#include "cli/table_form.h"
+
+#include "base/arena.h"
+#include "base/str.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum status table_form_check(const struct table_form *f)
+{
+    if (f->json + f->csv + f->markdown <= 1) return ST_OK;
+    return fail(ST_USAGE, "--json, --csv and --markdown exclude each other: keep one");
+}
+
+void table_form_print(const struct table_form *f, const struct table *t, struct str *s)
+{
+    if (f->csv)
+        table_print_csv(t, s);
+    else if (f->markdown)
+        table_print_markdown(t, s);
+    else
+        table_print_text(t, s);
+}
+
+void table_form_note(const struct table_form *f, const char *text, struct str *s)
+{
+    if (!f->json && !f->csv) str_printf(s, "\n%s\n", text);
+}
+
+void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a)
+{
+    int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
+    int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
+    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
+}
+
+void table_set_text(struct table *t, int row, int column, const char *text)
+{
+    *table_at(t, row, column) = (struct table_cell){text, 0};
+}
+
+void json_print(struct json_t *j, struct str *s)
+{
+    char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(8));
+    BUG_IF(!text, "what was measured is no JSON");
+    str_printf(s, "%s\n", text);
+    free(text);
+    json_decref(j);
+}

@@ -1,0 +1,37 @@
+/* table_form.h - the ways in which the measuring commands print their tables. */
+#ifndef CLI_TABLE_FORM_H
+#define CLI_TABLE_FORM_H
+
+#include "base/opt.h"
+#include "report/table.h"
+
+struct arena;
+struct str;
+
+struct table_form {
+    bool json, csv, markdown;
+};
+
+/* Rows for a command's table of options. */
+#define TABLE_FORM_OPTIONS(form)                                            \
+    {"json", OPT_FLAG, &(form)->json, NULL, "as one JSON object"},          \
+        {"csv", OPT_FLAG, &(form)->csv, NULL, "the table alone, as CSV"},   \
+    {                                                                       \
+        "markdown", OPT_FLAG, &(form)->markdown, NULL, "tables as Markdown" \
+    }
+
+/* More than one of them is ST_USAGE. */
+enum status table_form_check(const struct table_form *f);
+/* The table as text, Markdown or CSV. JSON is the caller's. */
+void table_form_print(const struct table_form *f, const struct table *t, struct str *s);
+/* A line for people; nothing where programs read. */
+void table_form_note(const struct table_form *f, const char *text, struct str *s);
+
+/* A number, shown with so many significant digits, never with an exponent; whole numbers in full. */
+void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a);
+void table_set_text(struct table *t, int row, int column, const char *text);
+
+/* Prints the object and releases it. */
+void json_print(struct json_t *j, struct str *s);
+
+#endif

@@ -1,0 +1,309 @@
+#include "measure/bench_attention.h"
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "graph/build.h"
+#include "measure/reference.h"
+#include "measure/rounds.h"
+#include "pass/pass.h"
+#include "plan/plan.h"
+
+enum { LEAST = 3, WARMUP = 2 };
+
+static const struct {
+    const char *name;
+    enum pass_rung rung;
+    bool flash;
+} ways[ATTENTION_WAYS] = {
+    [SLOW_PRIMITIVE] = {"slow primitive", RUNG_PRIMITIVE, false},
+    [SLOW_OP] = {"slow op", RUNG_OP, false},
+    [SLOW_FULL] = {"slow full", RUNG_FULL, false},
+    [FLASH] = {"flash", RUNG_FULL, true},
+};
+
+const char *attention_way_name(enum attention_way way)
+{
+    return ways[way].name;
+}
+
+/* One way at one length: its graph and plan; the memory is shared, as the ways run one after the other. */
+struct trial {
+    struct attention_cell *cell;
+    struct graph graph;
+    struct plan plan;
+    bool planned;
+    int64_t turned_ns; /* when the first kernel of the backward pass began */
+    struct length *length;
+};
+
+/* What is fed, on the host. It is the same at every length, as B x T is. */
+struct stock {
+    void *qkv, *dy;
+    int64_t qkv_bytes, dy_bytes;
+};
+
+/* All ways of one length and type. */
+struct length {
+    const struct attention_options *o;
+    const struct stock *stock;
+    const struct backend *backend;
+    void *context;
+    struct storage_blocks storage;
+    struct trial trial[ATTENTION_WAYS];
+    struct arena arena;
+};
+
+static enum status build(struct trial *t, const struct attention_options *o, struct arena *a)
+{
+    const struct attention_cell *c = t->cell;
+    struct pass_options p = {.rung = ways[c->way].rung, .flash = ways[c->way].flash};
+    struct graph *g = &t->graph;
+    int64_t C = o->heads * o->head_size;
+    p.compute = c->dtype;
+    graph_init(g, a);
+    value qkv = g_input(g, "qkv", type_3d(c->dtype, c->B, c->T, 3 * C));
+    value step = g_input(g, "step", type_scalar(DT_I32));
+    struct graph_scope top = graph_enter(g, "attention", -1);
+    value y = g_attention(g, qkv, step, (int)o->heads, true, (struct dropout){0});
+    graph_leave(g, top);
+    graph_output(g, "y", y);
+    TRY(graph_verify(g));
+    TRY(passes_run(BEFORE_GRADIENT, g, &p, NULL));
+
+    value dqkv = {0};
+    y = graph_find_output(g, "y");
+    qkv = graph_find_leaf(g, STORAGE_INPUT, "qkv");
+    g->phase = PHASE_BACKWARD;
+    value dy = g_input(g, "dy", *graph_type(g, y));
+    TRY(graph_differentiate(g, y, dy, 1, &qkv, &dqkv));
+    graph_output(g, "dqkv", dqkv);
+    return passes_run(AFTER_GRADIENT, g, &p, NULL);
+}
+
+static enum status make_plan(struct length *l, struct trial *t)
+{
+    TRY(build(t, l->o, &l->arena));
+    TRY(plan_build(&t->plan, &t->graph, l->backend, l->context, NULL, &l->arena));
+    t->planned = true;
+    t->cell->bytes = t->plan.arena_bytes;
+    t->cell->kernels = plan_kernels(&t->plan);
+    return ST_OK;
+}
+
+static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **ret_x,
+                        int64_t *ret_bytes, struct arena *a)
+{
+    struct arena scratch = {0};
+    float *wide = ARENA_NEW(&scratch, float, n);
+    for (int64_t i = 0; i < n; i++) wide[i] = rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
+    *ret_bytes = n * dtype_size(dtype);
+    *ret_x = arena_alloc(a, *ret_bytes);
+    enum status st = reference_convert(*ret_x, dtype, wide, DT_F32, n);
+    arena_release(&scratch);
+    return st;
+}
+
+static enum status draw_stock(const struct attention_options *o, enum dtype dtype, struct stock *s,
+                              struct arena *a)
+{
+    int64_t n = o->tokens * o->heads * o->head_size;
+    TRY(draw(dtype, 3 * n, 0, &s->qkv, &s->qkv_bytes, a));
+    return draw(dtype, n, 1, &s->dy, &s->dy_bytes, a);
+}
+
+/* Inputs give their bytes away once they are read, so all are fed before every run. */
+static enum status feed(struct trial *t)
+{
+    const struct length *l = t->length;
+    int32_t step = 0;
+    void *at = plan_input(&t->plan, "step");
+    const struct stock *s = l->stock;
+    TRY(l->backend->upload(l->context, plan_input(&t->plan, "qkv"), s->qkv, s->qkv_bytes));
+    TRY(l->backend->upload(l->context, plan_input(&t->plan, "dy"), s->dy, s->dy_bytes));
+    return at ? l->backend->upload(l->context, at, &step, sizeof step) : ST_OK;
+}
+
+static void note_turn(void *user, const struct plan *p, int step)
+{
+    struct trial *t = user;
+    if (!t->turned_ns && p->graph->node[step].phase == PHASE_BACKWARD) t->turned_ns = clock_ns();
+}
+
+static enum status sample(void *user, int calls, double *ret_ms)
+{
+    struct trial *t = user;
+    struct plan_hooks hooks = {.user = t, .before = note_turn};
+    BUG_IF(calls != 1, "%d calls", calls);
+    TRY(feed(t));
+    t->turned_ns = 0;
+    int64_t start = clock_ns();
+    TRY(plan_run(&t->plan, &hooks));
+    TRY(t->length->backend->sync(t->length->context));
+    int64_t end = clock_ns();
+    ret_ms[0] = clock_ms(start, t->turned_ns);
+    ret_ms[1] = clock_ms(t->turned_ns, end);
+    return ST_OK;
+}
+
+static const char *reason_of_room(int64_t bytes, int64_t room, struct arena *a)
+{
+    char needed[32], free[32];
+    if (room < 0 || bytes <= room) return NULL;
+    return arena_printf(a, "needs %s, %s are free", str_bytes(needed, (double)bytes),
+                        str_bytes(free, (double)room));
+}
+
+static const char *reason_of_time(double ms, double budget_ms, struct arena *a)
+{
+    if (ms == 0 || ms * 2 <= budget_ms) return NULL; /* one to warm up, one that counts */
+    return arena_printf(a, "would take about %.2g s a run, too long for --limit", ms * 1e-3);
+}
+
+static void conclude(const struct attention_options *o, struct trial *t, const struct contender *c)
+{
+    struct attention_cell *cell = t->cell;
+    double T = (double)cell->T, pairs = (double)cell->B * T * (T + 1) / 2;
+    cell->forward = c->part[0];
+    cell->backward = c->part[1];
+    cell->both = c->whole;
+    cell->expected_ms = c->whole.median;
+    cell->forward_flops = 4 * pairs * (double)(o->heads * o->head_size);
+    cell->backward_flops = 2.5 * cell->forward_flops;
+}
+
+struct report {
+    const struct attention_options *o;
+    const struct stock *stock;
+    double done, all;
+    double share; /* of the length that runs; it never falls, whatever is expected meanwhile */
+    enum dtype dtype;
+    int64_t T;
+};
+
+static void show(void *user, double done_ms, double expected)
+{
+    struct report *r = user;
+    double share = expected > done_ms ? done_ms / expected : expected > 0;
+    if (share > r->share) r->share = share;
+    double done = r->done + r->share * (double)r->T;
+    if (r->o->each) r->o->each(r->o->user, done, r->all, r->dtype, r->T);
+}
+
+static enum status time_trials(struct length *l, double budget_ms, struct report *report)
+{
+    struct contender contender[ATTENTION_WAYS];
+    struct trial *running[ATTENTION_WAYS];
+    struct rounds rounds = {
+        .most = l->o->samples, .least = LEAST, .warmup = WARMUP - 1, .each = show, .user = report};
+    int n = 0;
+    if (rounds.least > rounds.most) rounds.least = rounds.most;
+    for (int w = 0; w < ATTENTION_WAYS; w++)
+        if (!l->trial[w].cell->reason) running[n++] = &l->trial[w];
+    for (int i = 0; i < n; i++) {
+        storage_reserve(&l->storage, &running[i]->plan);
+        contender[i] = (struct contender){
+            .sample = sample, .user = running[i], .parts = 2, .one_by_one = true};
+        contender[i].budget_ms = budget_ms / n;
+    }
+    TRY(storage_alloc(&l->storage));
+    for (int i = 0; i < n; i++) TRY(plan_bind(&running[i]->plan, &l->storage));
+    TRY(rounds_run(&rounds, contender, n));
+    for (int i = 0; i < n; i++) conclude(l->o, running[i], &contender[i]);
+    return ST_OK;
+}
+
+/* Why a cell cannot be run, or shall not; its plan is made in any case. */
+static enum status judge(struct length *l, struct trial *t, const struct attention_cell *before,
+                         double budget_ms, struct arena *a)
+{
+    struct attention_cell *c = t->cell;
+    enum status st = make_plan(l, t);
+    if (st != ST_OK && st != ST_UNSUPPORTED) return st;
+    if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
+    if (before) /* the work grows with the length */
+        c->expected_ms = before->expected_ms * (double)c->T / (double)before->T;
+    if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, a);
+    if (!c->reason) c->reason = reason_of_time(c->expected_ms, budget_ms, a);
+    return ST_OK;
+}
+
+static enum status run_length(struct length *l, const struct attention_cell *before,
+                              double budget_ms, struct report *report, struct arena *a)
+{
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        l->trial[w].length = l;
+        TRY(judge(l, &l->trial[w], before ? &before[w] : NULL, budget_ms, a));
+    }
+    return time_trials(l, budget_ms, report);
+}
+
+static void close_length(struct length *l)
+{
+    for (int w = 0; w < ATTENTION_WAYS; w++)
+        if (l->trial[w].planned) plan_release(&l->trial[w].plan);
+    if (l->storage.backend) storage_free(&l->storage);
+    if (l->context) l->backend->close(l->context);
+    arena_release(&l->arena);
+}
+
+static enum status run_one(struct report *r, struct attention_cell *cell,
+                           const struct attention_cell *before, double budget_ms, struct arena *a)
+{
+    struct length l = {.o = r->o, .stock = r->stock, .backend = backend_find("cpu")};
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        cell[w] =
+            (struct attention_cell){.way = (enum attention_way)w, .dtype = r->dtype, .T = r->T};
+        cell[w].B = r->o->tokens / r->T;
+        l.trial[w].cell = &cell[w];
+    }
+    show(r, 0, 0);
+    TRY(l.backend->open(0, &l.context));
+    l.storage = (struct storage_blocks){.backend = l.backend, .context = l.context};
+    enum status st = run_length(&l, before, budget_ms, r, a);
+    close_length(&l);
+    if (st != ST_OK) return fail_in(st, "T %lld", (long long)r->T);
+    r->done += (double)r->T;
+    r->share = 0;
+    show(r, 0, 0);
+    return ST_OK;
+}
+
+static enum status run_all(const struct attention_options *o, const struct stock *stock,
+                           struct attention_cell *cell, struct arena *a)
+{
+    int of_length = o->dtypes * ATTENTION_WAYS;
+    struct report r = {.o = o};
+    int64_t start = clock_ns();
+    for (int i = 0; i < o->lengths; i++) r.all += o->dtypes * (double)o->length[i];
+    for (int i = 0; i < o->lengths; i++)
+        for (int d = 0; d < o->dtypes; d++) {
+            struct attention_cell *at = cell + i * of_length + d * ATTENTION_WAYS;
+            /* The time that is left is shared by length: the last cells take most of it. */
+            double left = o->limit_ms - clock_ms(start, clock_ns());
+            r.stock = &stock[d];
+            r.dtype = o->dtype[d];
+            r.T = o->length[i];
+            double share = (double)r.T / (r.all - r.done);
+            TRY(run_one(&r, at, i ? at - of_length : NULL, left * share, a));
+        }
+    return ST_OK;
+}
+
+enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
+                                int *ret_cells, struct arena *a)
+{
+    struct arena stocks = {0};
+    struct stock stock[ATTENTION_DTYPES];
+    int cells = o->lengths * o->dtypes * ATTENTION_WAYS;
+    struct attention_cell *cell = ARENA_NEW(a, struct attention_cell, cells);
+    enum status st = ST_OK;
+    for (int d = 0; d < o->dtypes && st == ST_OK; d++)
+        st = draw_stock(o, o->dtype[d], &stock[d], &stocks);
+    if (st == ST_OK) st = run_all(o, stock, cell, a);
+    arena_release(&stocks);
+    *ret_cell = cell;
+    *ret_cells = cells;
+    return st;
+}

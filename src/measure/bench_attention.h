@@ -1,0 +1,50 @@
+/* bench_attention.h - attention alone, forward and backward, slow at each rung and flash, over lengths.
+ *
+ * Each way is the graph that training would run: packed q, k, v (B,T,3HD) in, attention or its expansion,
+ * and the gradient of q, k, v from that of the output. B x T stays the same, so the work grows with T. */
+#ifndef MEASURE_BENCH_ATTENTION_H
+#define MEASURE_BENCH_ATTENTION_H
+
+#include "base/stats.h"
+#include "graph/op.h"
+
+struct arena;
+
+enum attention_way { SLOW_PRIMITIVE, SLOW_OP, SLOW_FULL, FLASH, ATTENTION_WAYS };
+/* "slow primitive", "slow op", "slow full", "flash" */
+const char *attention_way_name(enum attention_way way);
+
+enum { ATTENTION_LENGTHS = 24, ATTENTION_DTYPES = 2 };
+
+struct attention_options {
+    int64_t heads, head_size, tokens;  /* H, D, B x T */
+    int64_t length[ATTENTION_LENGTHS]; /* T, rising; each divides tokens */
+    int lengths;
+    enum dtype dtype[ATTENTION_DTYPES];
+    int dtypes;
+    int samples; /* of each cell */
+    double
+        limit_ms; /* of all: slow cells give fewer samples, and what would take too long is not run */
+    int64_t room; /* bytes of memory that may be used; -1: unknown, no limit */
+    /* `done` of `all` (in tokens of length) */
+    void (*each)(void *user, double done, double all, enum dtype dtype, int64_t T);
+    void *user;
+};
+
+struct attention_cell {
+    enum attention_way way;
+    enum dtype dtype;
+    int64_t B, T;
+    int64_t bytes;      /* that the plan takes, inputs and outputs included; 0: there is no plan */
+    int kernels;        /* of the plan */
+    const char *reason; /* why it was not run; NULL: it was */
+    double expected_ms; /* of one run, as the length before says; 0: not known */
+    struct stats forward, backward, both; /* ms */
+    double forward_flops, backward_flops; /* of attention, whatever the way calculates besides */
+};
+
+/* One cell for each length, type and way, in that order; *ret_cells of them, in `a`. */
+enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
+                                int *ret_cells, struct arena *a);
+
+#endif

@@ -1,0 +1,259 @@
+/* The commands that measure, from outside and at tiny size: what they print, keep and refuse. */
+#include "../support/program.h"
+#include "../support/workdir.h"
+#include "base/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <string.h>
+
+static const char TINY[] = "--n_layer=1 --n_head=2 --n_embd=16 --block_size=16 --batch_size=2 "
+                           "--threads=1 --data_dir=/nowhere";
+
+/* All tests share the folder of the cache, so the machine is measured once. */
+static int strobe(const char *words)
+{
+    return program_run(arena_printf(&arena, "XDG_CACHE_HOME=%s", workdir_path("cache")), words);
+}
+
+static const char *record(void)
+{
+    return workdir_path("cache/strobe/machine.json");
+}
+
+static json_t *json_of(const char *words)
+{
+    if (strobe(words) != 0) fail_msg("%s: %s", words, failed);
+    json_error_t error;
+    json_t *all = json_loads(said, JSON_REJECT_DUPLICATES, &error);
+    if (!all) fail_msg("%s, line %d of %s", error.text, error.line, said);
+    assert_int_equal(json_integer_value(json_object_get(all, "v")), 1);
+    return all;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *x = json_object_get(object, key);
+    if (!json_is_number(x)) fail_msg("no number %s", key);
+    return json_number_value(x);
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *x = json_string_value(json_object_get(object, key));
+    if (!x) fail_msg("no text %s", key);
+    return x;
+}
+
+static void refuses(const char *words, int code, const char *sentence)
+{
+    assert_int_equal(strobe(words), code);
+    if (!strstr(failed, sentence)) fail_msg("%s: %s", words, failed);
+    assert_string_equal(said, "");
+}
+
+static int lines_of(const char *s)
+{
+    int n = 0;
+    for (; (s = strchr(s, '\n')); s++) n++;
+    return n;
+}
+
+/* --- machine ------------------------------------------------------------------------------------- */
+
+static void test_machine(void **state)
+{
+    (void)state;
+    json_t *m = json_of("machine --quick --threads=1 --json");
+    assert_string_equal(text(m, "path"), record());
+    assert_true(file_exists(record()));
+    assert_true(number(m, "threads") == 1 && json_is_true(json_object_get(m, "quick")));
+    const json_t *products = json_object_get(m, "products"), *copies = json_object_get(m, "copies");
+    assert_true(json_array_size(products) >= 1 && json_array_size(copies) > 4);
+    assert_string_equal(text(json_array_get(products, 0), "dtype"), "f32");
+    assert_true(number(json_array_get(products, 0), "flops_per_s") > 1e7);
+    json_decref(m);
+    refuses("machine now", 2, "machine takes no words; found now");
+    refuses("machine --threads=-1", 2, "--threads is 0 to 4096");
+    refuses("machine --isa=mmx", 2, "mmx");
+}
+
+/* The record is used where it is of this machine, and made anew where it is not or cannot be read. */
+static void test_the_record_is_used_or_made_anew(void **state)
+{
+    (void)state;
+    const char *words = arena_printf(&arena, "bench kernels --op=matmul --samples=1 %s", TINY);
+    const char *measuring = "are not known yet";
+    assert_int_equal(strobe(words), 0);
+    assert_null(strstr(failed, measuring));
+    const char *good = program_text(record());
+
+    char *other = arena_strdup(&arena, good);
+    char *cpu = strstr(other, "\"cpu\": \"");
+    assert_non_null(cpu);
+    cpu[8] ^= 1;
+    workdir_text("cache/strobe/machine.json", other);
+    assert_int_equal(strobe(words), 0);
+    assert_non_null(strstr(failed, measuring));
+    assert_true(lines_of(program_text(record())) > lines_of(good)); /* the other's is kept */
+
+    assert_int_equal(strobe(arena_printf(&arena, "%s --threads=2", words)), 0);
+    assert_non_null(strstr(failed, "with 2 threads are not known yet"));
+
+    workdir_truncate(record(), (int64_t)strlen(good) / 2);
+    assert_int_equal(strobe(words), 0);
+    assert_non_null(strstr(failed, measuring));
+    assert_int_equal(strobe(words), 0);
+    assert_null(strstr(failed, measuring));
+
+    /* No place to keep it is no reason to fail. */
+    assert_int_equal(program_run("HOME= XDG_CACHE_HOME=relative", words), 0);
+    assert_non_null(strstr(failed, "neither XDG_CACHE_HOME nor HOME is set"));
+    workdir_text("in_the_way", "");
+    const char *blocked = arena_printf(&arena, "XDG_CACHE_HOME=%s", workdir_path("in_the_way"));
+    assert_int_equal(program_run(blocked, words), 0);
+    assert_non_null(strstr(failed, "warning: the peaks are not kept"));
+}
+
+/* --- bench kernels ------------------------------------------------------------------------------- */
+
+static void test_bench_kernels(void **state)
+{
+    (void)state;
+    json_t *k =
+        json_of(arena_printf(&arena, "bench kernels --json --samples=2 --limit=1 %s", TINY));
+    const json_t *rows = json_object_get(k, "rows"), *products = json_object_get(k, "products");
+    double step_us = 0, product_us = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *r = json_array_get(rows, i);
+        bool product = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
+        double share = number(r, "share_percent");
+        assert_true(number(r, "us_median") > 0 && share > 0 && share < 1000);
+        assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "product"));
+        if (json_is_null(json_object_get(r, "in_plan"))) continue;
+        double us = number(r, "us_per_step");
+        assert_true(us > 0.99 * number(r, "us_median") * number(r, "calls_per_step"));
+        step_us += us;
+        if (product) product_us += us;
+    }
+    assert_true(step_us > 0.999e3 * number(k, "ms_per_step"));
+    assert_true(step_us < 1.001e3 * number(k, "ms_per_step"));
+    assert_true(product_us > 0.999e3 * number(products, "ms_of_rows"));
+    assert_true(product_us < 1.001e3 * number(products, "ms_of_rows"));
+    assert_int_equal((int)number(products, "calls"), 3 + 4 * 3);
+    assert_true(number(products, "ms_median") > 0);
+    json_decref(k);
+}
+
+static void test_forms_of_bench_kernels(void **state)
+{
+    (void)state;
+    const char *words = arena_printf(&arena, "bench kernels --op=adamw --samples=1 %s", TINY);
+    assert_int_equal(strobe(arena_printf(&arena, "%s --csv", words)), 0);
+    assert_memory_equal(said, "op,shape,dtype,calls_per_step,kernel,", 37);
+    assert_non_null(strstr(said, "\nADAMW,"));
+    assert_int_equal(strobe(arena_printf(&arena, "%s --markdown", words)), 0);
+    assert_memory_equal(said, "| operator ", 11);
+    assert_int_equal(strobe(words), 0);
+    assert_non_null(strstr(said, "`strobe machine` measures anew"));
+    assert_null(strstr(said, "products alone")); /* one operator only */
+}
+
+static void test_bench_refuses(void **state)
+{
+    (void)state;
+    refuses("bench", 2, "which configuration?");
+    refuses("bench kernels --op=GELLU", 2, "there is no operator GELLU; docs/OPS.md lists them");
+    refuses(arena_printf(&arena, "bench kernels --op=rsqrt %s", TINY), 2,
+            "a step of this configuration has no RSQRT");
+    refuses("bench kernels --samples=0", 2, "--samples is 1 to");
+    refuses("bench kernels --json --csv", 2,
+            "--json, --csv and --markdown exclude each other: keep one");
+    refuses("bench kernels --n_head=7", 2, "n_embd = 128 is not divisible by n_head = 7");
+    refuses("bench kernels nowhere.conf", 1, "there is no file nowhere.conf");
+    refuses("bench kernels --vocab=-1", 2, "--vocab is 1 to");
+    refuses("bench kernels --n_layer=4 --n_embd=65536 --n_head=64 --vocab=65", 1, "of memory, and");
+}
+
+/* --- bench attention ----------------------------------------------------------------------------- */
+
+static void test_bench_attention(void **state)
+{
+    (void)state;
+    const char *svg = workdir_path("attention.svg");
+    const char *words =
+        arena_printf(&arena,
+                     "bench attention --T=16,32 --tokens=32 --heads=2 --head_size=8 "
+                     "--samples=2 --dtype=float32 --threads=1 --svg=%s",
+                     svg);
+    json_t *all = json_of(arena_printf(&arena, "%s --json", words));
+    const json_t *rows = json_object_get(all, "rows");
+    assert_int_equal(json_array_size(rows), 2 * 4);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *r = json_array_get(rows, i), *slow = json_array_get(rows, i / 4 * 4 + 1);
+        assert_string_equal(text(slow, "attention"), "slow op");
+        double ms = number(r, "forward_ms") + number(r, "backward_ms");
+        double slow_ms = number(slow, "forward_ms") + number(slow, "backward_ms");
+        assert_true(ms > 0 && number(r, "bytes") > 0 && number(r, "times_slow_op") > 0);
+        assert_true(number(r, "samples") == 2); /* two medians do not add up to that of the sum */
+        assert_true(number(r, "times_slow_op") > 0.5 * slow_ms / ms);
+        assert_true(number(r, "times_slow_op") < 2 * slow_ms / ms);
+    }
+    json_decref(all);
+    const char *picture = program_text(svg);
+    assert_memory_equal(picture, "<svg ", 5);
+    assert_non_null(strstr(picture, "flash, f32, 32: "));
+    assert_non_null(strstr(failed, arena_printf(&arena, "picture: %s\n", svg)));
+    assert_int_equal(strobe(words), 0);
+    assert_non_null(strstr(said, "slow primitive"));
+    assert_non_null(strstr(said, "2.5 times that backward"));
+}
+
+static void test_bench_attention_refuses(void **state)
+{
+    (void)state;
+    refuses("bench attention --T=64,x", 2,
+            "--T takes up to 24 lengths, as in 64,128,256; not 64,x");
+    refuses("bench attention --T=", 2, "--T takes up to");
+    refuses("bench attention --T=64,32", 2, "--T takes lengths that rise; 32 follows 64");
+    refuses("bench attention --T=100", 2, "8192 tokens are no whole number of sequences of 100");
+    refuses("bench attention --dtype=float16", 2, "--dtype takes float32, bfloat16 or both");
+    refuses("bench attention --dtype=float32,float32", 2,
+            "--dtype takes float32, bfloat16 or both");
+    refuses("bench attention --heads=0", 2, "--heads and --head_size are 1 to 1024");
+    refuses("bench attention --tokens=0", 2, "--tokens is 1 to");
+    refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes options only");
+    refuses("bench attention --isa=mmx", 2, "mmx");
+}
+
+static void test_help_of_the_parts(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("bench kernels --help"), 0);
+    assert_memory_equal(said, "usage: strobe bench kernels [CONFIG]", 36);
+    assert_non_null(strstr(said, "\n  --op=NAME "));
+    assert_int_equal(strobe("bench attention -h"), 0);
+    assert_memory_equal(said, "usage: strobe bench attention [--T=", 35);
+    assert_int_equal(strobe("help bench"), 0);
+    assert_memory_equal(said, "usage: strobe bench CONFIG|kernels|attention ", 45);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_machine), /* first: the others use its record */
+        cmocka_unit_test(test_bench_kernels),
+        cmocka_unit_test(test_forms_of_bench_kernels),
+        cmocka_unit_test(test_bench_refuses),
+        cmocka_unit_test(test_bench_attention),
+        cmocka_unit_test(test_bench_attention_refuses),
+        cmocka_unit_test(test_help_of_the_parts),
+        cmocka_unit_test(test_the_record_is_used_or_made_anew),
+    };
+    return cmocka_run_group_tests(tests, program_setup, program_teardown);
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# One training on every instruction set that this machine has: the same curve, and each run says what it ran on.
+. "$(dirname "$0")/tiny.sh"
+cd "$work"
+sets=$("$STROBE" info --json | sed -n '/"available"/,/]/s/^ *"\([a-z0-9_]*\)",*$/\1/p')
+[ -n "$sets" ] || fail "info names no instruction set"
+
+# losses DIR: of the logged steps, one a line
+losses() {
+    sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/log.jsonl"
+}
+
+first=
+for isa in $sets; do
+    expect 0 '40 iterations' "$STROBE" train tiny.conf --isa="$isa" --out_dir="runs/$isa" --max_iters=40
+    grep -q "\"isa\": \"$isa\"" "runs/$isa/env.json" || fail "env.json of $isa says something else"
+    grep -qx "isa = $isa" "runs/$isa/config.conf" || fail "the key is not kept"
+    losses "runs/$isa" >"$isa.losses"
+    [ "$(wc -l <"$isa.losses")" = 40 ] || fail "$isa has no 40 losses"
+    [ -n "$first" ] || first=$isa
+    paste "$first.losses" "$isa.losses" | awk -v isa="$isa" '
+        { d = $1 - $2; if (d < 0) d = -d; if (d > 2e-4) { print isa ": step " NR " is off by " d; bad = 1 } }
+        END { exit bad }' || fail "$isa learns otherwise than $first"
+done
+
+# what a plan says is bound by the limit, too
+"$STROBE" plan tiny.conf --isa=plain | grep -qE 'onednn|avx|sse' && fail "a plan in plain C has other kernels"
+grep -q '"isa_library": null' runs/plain/env.json || fail "plain C ran with a library"
+expect 2 'isa takes auto, amx' "$STROBE" train tiny.conf --isa=avx --out_dir=runs/none
+expect 0 'val loss' "$STROBE" eval "runs/$first" --isa=plain
+echo ok

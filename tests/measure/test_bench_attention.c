@@ -1,0 +1,131 @@
+/* Attention alone: which graphs are run, what a cell says, and why one is not run. */
+#include "measure/bench_attention.h"
+
+#include "base/arena.h"
+#include "base/threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static struct arena arena;
+static struct attention_cell *cell;
+static int cells;
+
+static int release(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static struct attention_options small(void)
+{
+    threads_set(1);
+    return (struct attention_options){.heads = 2,
+                                      .head_size = 8,
+                                      .tokens = 256,
+                                      .length = {32, 64, 128},
+                                      .lengths = 3,
+                                      .dtype = {DT_F32},
+                                      .dtypes = 1,
+                                      .samples = 4,
+                                      .limit_ms = 60000,
+                                      .room = -1};
+}
+
+static void run(const struct attention_options *o)
+{
+    if (bench_attention_run(o, &cell, &cells, &arena) != ST_OK) fail_msg("%s", fail_message());
+    assert_int_equal(cells, o->lengths * o->dtypes * ATTENTION_WAYS);
+}
+
+static void count(void *user, double done, double all, enum dtype dtype, int64_t T)
+{
+    double *last = user;
+    if (done < last[0] || done > all || dtype != DT_F32 || T < 32) last[1] = 1;
+    last[0] = done;
+}
+
+static void test_every_way_at_every_length(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    double seen[2] = {0};
+    o.each = count;
+    o.user = seen;
+    run(&o);
+    assert_true(seen[0] == 32 + 64 + 128 && seen[1] == 0);
+    for (int i = 0; i < cells; i++) {
+        const struct attention_cell *c = &cell[i], *next = c + ATTENTION_WAYS;
+        assert_int_equal(c->way, i % ATTENTION_WAYS);
+        assert_true(c->T == o.length[i / ATTENTION_WAYS] && c->B * c->T == o.tokens);
+        if (c->reason) fail_msg("%s", c->reason);
+        assert_int_equal(c->both.n, 4);
+        assert_true(c->forward.median > 0 && c->backward.median > 0);
+        double T = (double)c->T, forward = 4.0 * 16 * (double)c->B * T * (T + 1) / 2;
+        assert_true(c->forward_flops == forward && c->backward_flops == 2.5 * forward);
+        if (i + ATTENTION_WAYS >= cells) continue;
+        double grows = (double)next->bytes / (double)c->bytes;
+        if (c->way == FLASH) /* but for one number a row */
+            assert_true(grows < 1.05);
+        else /* towards twice as much: T x T matrices of as many tokens */
+            assert_true(grows > 1.3 && grows < 2.05);
+    }
+    /* the higher the rung, the fewer kernels; flash is one forward and one backward */
+    assert_true(cell[SLOW_PRIMITIVE].kernels > cell[SLOW_OP].kernels);
+    assert_true(cell[SLOW_OP].kernels > cell[SLOW_FULL].kernels);
+    assert_int_equal(cell[FLASH].kernels, 2);
+}
+
+static void test_no_room(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    run(&o);
+    o.room = cell[2 * ATTENTION_WAYS + FLASH].bytes; /* slow ones need more there */
+    run(&o);
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        const struct attention_cell *c = &cell[2 * ATTENTION_WAYS + w];
+        if (w == FLASH) {
+            assert_null(c->reason);
+            continue;
+        }
+        assert_memory_equal(c->reason, "needs ", 6);
+        assert_non_null(strstr(c->reason, "are free"));
+        assert_true(c->both.n == 0 && c->bytes > o.room); /* the plan is known all the same */
+    }
+}
+
+static void test_no_time(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    o.limit_ms = 0;
+    run(&o);
+    for (int i = 0; i < cells; i++) {
+        assert_true(cell[i].bytes > 0 && cell[i].kernels > 0);
+        if (i < ATTENTION_WAYS) { /* nothing is known about the first: one sample of each */
+            assert_int_equal(cell[i].both.n, 1);
+            continue;
+        }
+        assert_non_null(strstr(cell[i].reason, "too long for --limit"));
+        /* what was not run says what the next length would take, too */
+        double grows = cell[i].expected_ms / cell[i - ATTENTION_WAYS].expected_ms;
+        assert_true(grows > 1.99 && grows < 2.01);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_every_way_at_every_length, release),
+        cmocka_unit_test_teardown(test_no_room, release),
+        cmocka_unit_test_teardown(test_no_time, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
