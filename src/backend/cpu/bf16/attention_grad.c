@@ -191,22 +191,6 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
     VEC(tile_multiply)(&scores);
 
     int threshold = h->drop.threshold;
-<<<<<<< HEAD
-    if (threshold)
-        for (int i = 0; i < 2; i++)
-            for (int64_t j = 0; j < scores.columns; j++) VEC(kept_bits)
-    (w->kept + i * QUERIES + j, QUERIES / SIDE, &h->drop, c->step, part->bh,
-     b->q0 / SIDE + skipped + j, (b->k0 + row) / SIDE + i, true);
-    float scale = h->scale * LOG2_E, keep = threshold ? dropout_scale(threshold) : 1.0f;
-    int64_t keys = h->T - b->k0 - row;
-    for (int64_t j = 0; j < scores.columns; j += 2) {
-        int64_t tile = skipped + j, p_tile = row / SIDE * (q_tiles / 2) + tile / 2;
-        struct results to = {
-            .p = tile_at(w->p, p_tile),
-            .ds = tile_at(w->ds, p_tile),
-            .down = q_tiles / 2 * TILE_BYTES,
-            .woven = tile_at(w->ds_woven, row / DEEP * q_tiles + tile),
-=======
     if (threshold) draw(c, w, part, b, at);
     for (int64_t j = 0; j < at->tiles; j += 2) {
         int64_t tile = at->tile + j, p_at = at->key / SIDE * (q_tiles / 2) + tile / 2;
@@ -226,7 +210,6 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
             .ds = tile_at(w->ds, p_at),
             .p_down = q_tiles / 2 * TILE_BYTES,
             .woven = tile_at(w->ds_woven, at->key / DEEP * q_tiles + tile),
->>>>>>> h-attn
         };
         VEC(score_gradients)(&gradients);
     }
