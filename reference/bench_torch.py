@@ -10,7 +10,6 @@ milliseconds of N steps; compare_cpu.py drives it so.
 import argparse
 import json
 import os
-import statistics
 import sys
 import time
 
@@ -19,6 +18,7 @@ import torch
 import gpt_nn
 import gpt_torch
 import strobe_config
+from peers import summary
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAPTOP = os.path.join(HERE, "..", "configs", "shakespeare_char_cpu.conf")
@@ -113,11 +113,6 @@ class Training:
         t2 = self.now()
         self.update()
         return [1e3 * d for d in (t1 - t0, t2 - t1, self.now() - t2)]
-
-
-def summary(ms):
-    return dict(n=len(ms), median=statistics.median(ms), mean=statistics.fmean(ms),
-                std=statistics.stdev(ms) if len(ms) > 1 else 0.0, min=min(ms))
 
 
 def serve(training):

@@ -13,6 +13,7 @@ import datetime
 import json
 import math
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -45,8 +46,8 @@ def arguments():
     a.add_argument("--least", type=int, default=LEAST_STEPS,
                    help="steps of a contestant, over all rounds, at least (%(default)s)")
     a.add_argument("--budget", type=float, default=0,
-                   help="seconds for each configuration: fewer rounds then, never less than one")
-    a.add_argument("--json", metavar="FILE", help="write all there, anew after each round")
+                   help="seconds for each configuration: fewer steps then, and fewer rounds")
+    a.add_argument("--json", metavar="FILE", help="write all there, anew after each turn")
     a, a.overrides = a.parse_known_args()
     a.configs = [os.path.abspath(c) for c in a.configs]
     if a.rounds < 1 or a.least < 1:
@@ -109,26 +110,31 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def steps_of(a, row):
-    """Steps of a turn: as many as fit in it, and enough over all rounds."""
-    fit = int(1e3 * a.turn / row.estimate_ms)
-    return max(min(fit, 200), -(-a.least // a.rounds))
+def steps_of(a, running, seconds):
+    """Steps of each one's turn: as many as fit in it, and enough over all rounds; fewer where the rounds
+    would not fit in `seconds`."""
+    steps = {r: max(min(int(1e3 * a.turn / r.estimate_ms), 200), -(-a.least // a.rounds)) for r in running}
+    needed = a.rounds * sum(n * r.cost * r.estimate_ms / 1e3 for r, n in steps.items())
+    share = min(1.0, seconds / needed) if needed else 1.0
+    return {r: max(1, int(n * share)) for r, n in steps.items()}
 
 
 def run_rounds(a, rows, deadline, each):
-    """Round by round, forth and back in turn; `each` is called after every round."""
+    """Round by round, forth and back in turn, until the rounds are done or the time is up; `each` is
+    called after every turn."""
     running = [r for r in rows if not r.refused]
-    longest = 0.0
+    steps = steps_of(a, running, deadline - time.monotonic())
+    took = dict.fromkeys(running, 0.0)
     for i in range(a.rounds):
-        t0 = time.monotonic()
-        if i and deadline and t0 + longest > deadline:
-            say(f"the time is up after {i} rounds")
-            break
         for row in running if i % 2 == 0 else running[::-1]:
-            row.turns.append(row.turn(steps_of(a, row)))
-        longest = max(longest, time.monotonic() - t0)
-        say(f"round {i + 1} of {a.rounds}: {longest:.0f} s")
-        each()
+            t0 = time.monotonic()
+            if i and t0 + took[row] > deadline:
+                say(f"the time is up in round {i + 1} of {a.rounds}")
+                return
+            row.turns.append(row.turn(steps[row]))
+            took[row] = max(took[row], time.monotonic() - t0)
+            each()
+        say(f"round {i + 1} of {a.rounds} done")
 
 
 def pooled(turns):
@@ -146,8 +152,8 @@ def ratio(row, other):
 
 
 def result_of(config, keys, rows):
-    """What is known of a configuration so far, for JSON and for the tables. After a round that was cut
-    short, rounds are compared as far as both took part."""
+    """What is known of a configuration so far, for JSON and for the tables. A round
+    that was cut short counts for those who had their turn."""
     ran = [r for r in rows if r.turns]
     tokens = keys["batch_size"] * keys["block_size"]
     out = dict(config=os.path.basename(config), keys=keys, rows=[], ratios=[])
@@ -217,14 +223,17 @@ def compare(a, config, report):
             report["configs"][-1] = result_of(config, keys, rows)
             write_json(a.json, report)
 
-        run_rounds(a, rows, started + a.budget if a.budget else 0, each)
-    print_result(report["configs"][-1], a.threads)
+        try:
+            run_rounds(a, rows, started + a.budget if a.budget else math.inf, each)
+        finally:
+            print_result(report["configs"][-1], a.threads)
 
 
 def main():
     a = arguments()
     cores = pin(a)
     os.environ["OMP_NUM_THREADS"] = str(a.threads)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("compare_cpu.py: ended early"))
     report = dict(v=1, threads=a.threads, rounds=a.rounds, machine=machine(cores), configs=[])
     m = report["machine"]
     print(f"{m['cpu']} ({', '.join(m['isa'])}), cores {','.join(map(str, cores))} of {m['cores_of_machine']}, "

@@ -3,6 +3,7 @@
 A contestant that cannot run keeps the reason in `refused` and is left out of the rounds.
 """
 import json
+import math
 import os
 import re
 import statistics
@@ -27,6 +28,8 @@ def summary(ms):
 
 
 class Contestant:
+    cost = 1  # steps' worth of time that a step of a turn takes
+
     def __init__(self, a, config, who, dtype, attention, compiled):
         self.a, self.config = a, config
         self.who, self.dtype, self.attention, self.compiled = who, dtype, attention, compiled
@@ -34,7 +37,7 @@ class Contestant:
         self.name = f"{who} {short} {attention}" + (" compiled" if compiled else "")
         self.refused, self.about = None, {}
         self.turns = []  # what turn() gave, one for each round
-        self.estimate_ms = 1.0
+        self.estimate_ms = math.inf  # of a step, once it is known
 
     def start(self):
         """Makes ready and sets `estimate_ms`, or `refused`."""
@@ -58,14 +61,18 @@ class Contestant:
         pass
 
 
-def last_line(text):
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "no reason given"
+def reason(text):
+    """What a failed program wants to say: the last line that names an error, else the last of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines)[-1]
 
 
 class Strobe(Contestant):
     """A process for each turn: it starts in a moment. `strobe bench` runs the step's matrix products between
     the steps, so a step does not find in cache what the one before it left there."""
+
+    cost = 2
 
     def run(self, steps, warmup):
         command = [self.a.strobe, "bench", self.config, "--json", f"--steps={steps}",
@@ -73,7 +80,7 @@ class Strobe(Contestant):
                    f"--flash={'true' if self.attention == 'flash' else 'false'}", *self.a.overrides]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ValueError(last_line(done.stderr))
+            raise ValueError(reason(done.stderr))
         return json.loads(done.stdout)
 
     def begin(self):
@@ -101,15 +108,16 @@ class Torch(Contestant):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.said, text=True)
         self.about = self.answer()
-        self.estimate_ms = self.turn(2)["min"]
-        self.turn(max(1, self.warm()))
+        self.estimate_ms = self.turn(1)["min"]
+        if self.warm():
+            self.estimate_ms = self.turn(self.warm())["median"]
 
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
             self.said.seek(0)
-            raise ValueError(last_line(self.said.read()))
+            raise ValueError(reason(self.said.read()))
         return json.loads(line)
 
     def turn(self, steps):

@@ -42,7 +42,7 @@ enum isa isa_limited(void);
 bool isa_allows(enum isa isa);
 /* The widest that isa_allows. */
 enum isa isa_used(void);
-/* Products in bfloat16 are faster than in fp32: with AMX seven times; with AVX512_BF16 twice on AMD's Zen 4, but
+/* Products in bfloat16 are faster than in fp32: with AMX five times; with AVX512_BF16 twice on AMD's Zen 4, but
  * not on Intel's processors, where a step then takes 1.4 times as long as in fp32 (docs/MEASURING.md). */
 bool isa_bf16_is_fast(void);
 /* What isa_limit says, for a processor whose widest is `widest`. */

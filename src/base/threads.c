@@ -1,5 +1,7 @@
 #include "base/threads.h"
 
+#include "base/log.h"
+
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -84,11 +86,48 @@ int64_t threads_group_limit(const char *groups, const char *root)
     return least;
 }
 
+/* "0,32", "0-3,8-11": the number is in such a list. */
+static bool is_listed(const char *list, int number)
+{
+    for (const char *p = list; *p;) {
+        char *end;
+        long first = strtol(p, &end, 10), last = first;
+        if (end == p) return false;
+        if (*end == '-') last = strtol(end + 1, &end, 10);
+        if (number >= first && number <= last) return true;
+        p = end + (*end == ',');
+    }
+    return false;
+}
+
+int64_t threads_cores(const int *processor, int n, const char *root)
+{
+    int64_t cores = 0;
+    for (int i = 0; i < n; i++) {
+        char path[2304], siblings[1024];
+        bool counted = false;
+        snprintf(path, sizeof path, "%s/cpu%d/topology/thread_siblings_list", root, processor[i]);
+        if (read_line(path, siblings, sizeof siblings))
+            for (int k = 0; k < i && !counted; k++) counted = is_listed(siblings, processor[k]);
+        cores += !counted;
+    }
+    return cores;
+}
+
+static int64_t cores_of_mask(const cpu_set_t *mask)
+{
+    int processor[CPU_SETSIZE], n = 0;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, mask)) processor[n++] = i;
+    return threads_cores(processor, n, "/sys/devices/system/cpu");
+}
+
 int64_t threads_available(void)
 {
     cpu_set_t mask;
-    int64_t n =
-        sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : omp_get_num_procs();
+    /* It fails on machines of more processors than the mask has room for. */
+    bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
+    int64_t n = known ? cores_of_mask(&mask) : omp_get_num_procs();
     char groups[8192] = "";
     FILE *f = fopen("/proc/self/cgroup", "re");
     if (f) {
@@ -103,7 +142,13 @@ int64_t threads_available(void)
 void threads_set(int64_t n)
 {
     BUG_IF(n < 0, "%lld threads", (long long)n);
-    chosen = n ? n : threads_available();
+    int64_t available = threads_available();
+    if (n > available && n != chosen)
+        log_warning(
+            "%lld threads on %lld cores wait for each other at every step; threads = 0 takes "
+            "as many as there are cores",
+            (long long)n, (long long)available);
+    chosen = n ? n : available;
     omp_set_dynamic(0);
     omp_set_num_threads((int)chosen);
 }

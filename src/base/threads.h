@@ -4,12 +4,17 @@
 
 #include "base/base.h"
 
-/* From here on OpenMP regions of this thread have `n` threads; 0: threads_available(). */
+/* From here on OpenMP regions of this thread have `n` threads; 0: threads_available(). More than those are
+ * taken with a warning. */
 void threads_set(int64_t n);
 /* How many were set; before any threads_set, threads_available(). */
 int64_t threads_count(void);
-/* As many as this process may use: its affinity mask and the cpu limit of its control groups. */
+/* One for each core that this process may use, by its affinity mask and the cpu limit of its control
+ * groups: the second thread of a core has no vector unit of its own, and at each barrier waits, and lets wait. */
 int64_t threads_available(void);
+/* Cores among `n` logical processors, in rising order; `root` is /sys/devices/system/cpu. A processor
+ * whose core is not told is one. */
+int64_t threads_cores(const int *processor, int n, const char *root);
 /* The cpu limit of control groups in whole processors, 0 if there is none: `groups` is the text of
  * /proc/self/cgroup and `root` where they are mounted (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);

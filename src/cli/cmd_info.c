@@ -92,7 +92,9 @@ static void print_text(const struct environment *e, const char *isa)
     printf("cpu        %s\n", e->cpu);
     print_isa(isa);
     print_kernels();
-    printf("cores      %d, of which this process may use %d\n", e->cores, e->threads);
+    printf("threads    %d, one for each core that this process may use; the machine has %d "
+           "processors\n",
+           e->threads, e->cores);
     printf("memory     %s\n", str_bytes(memory, (double)e->memory_bytes));
     for (int i = 0; i < e->libraries; i++)
         printf("%-10s %-10s %s\n", i ? "" : "libraries", e->library[i].name, e->library[i].version);

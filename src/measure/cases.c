@@ -20,6 +20,7 @@
 static const char INFINITE[] = "the outputs are infinite";
 /* In bf16 two roundings, one after the other: 2^-8 sqrt(2/3) and a little. */
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
+#define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
@@ -213,17 +214,17 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "large", .attr = {.attention = {4, true, DROP_SCORES}}, .in = {{F(2,129,384)}, STEP}},
     {OP_ATTENTION, "large, no dropout", .attr = {.attention = {2, true, NO_DROPOUT}}, .in = {{F(2,131,384)}, STEP}},
 #define ATTENTION_OUT(i, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = i == 1, .of = OP_ATTENTION, .of_out = i, .of_n_in = 2, .of_in = {1, 4}}
-    {OP_ATTENTION_GRAD, "causal", .attr = {.attention = {2, true, NO_DROPOUT}},
+    {OP_ATTENTION_GRAD, "causal", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}},
-    {OP_ATTENTION_GRAD, "not causal", .attr = {.attention = {2, false, NO_DROPOUT}},
+    {OP_ATTENTION_GRAD, "not causal", .attr = {.attention = {2, false, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}},
-    {OP_ATTENTION_GRAD, "dropout", .attr = {.attention = {3, true, DROP_SCORES}},
+    {OP_ATTENTION_GRAD, "dropout", .attr = {.attention = {3, true, DROP_SCORES}}, OF_ROUNDED_DS,
      .in = {{F(2,17,12)}, {F(2,17,36)}, ATTENTION_OUT(0, 2,17,12), ATTENTION_OUT(1, 2,3,17), STEP}},
-    {OP_ATTENTION_GRAD, "dropout, not causal", .attr = {.attention = {1, false, DROP_SCORES}},
+    {OP_ATTENTION_GRAD, "dropout, not causal", .attr = {.attention = {1, false, DROP_SCORES}}, OF_ROUNDED_DS,
      .in = {{F(1,33,5)}, {F(1,33,15)}, ATTENTION_OUT(0, 1,33,5), ATTENTION_OUT(1, 1,1,33), STEP}},
-    {OP_ATTENTION_GRAD, "large", .attr = {.attention = {4, true, DROP_SCORES}},
+    {OP_ATTENTION_GRAD, "large", .attr = {.attention = {4, true, DROP_SCORES}}, OF_ROUNDED_DS,
      .in = {{F(2,129,128)}, {F(2,129,384)}, ATTENTION_OUT(0, 2,129,128), ATTENTION_OUT(1, 2,4,129), STEP}},
-    {OP_ATTENTION_GRAD, "large, no dropout", .attr = {.attention = {2, true, NO_DROPOUT}},
+    {OP_ATTENTION_GRAD, "large, no dropout", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,131,128)}, {F(2,131,384)}, ATTENTION_OUT(0, 2,131,128), ATTENTION_OUT(1, 2,2,131), STEP}},
     {OP_ATTENTION_CACHED, "first", .attr = {.attention = {2, true, NO_DROPOUT}},
      .in = {{F(2,2,9,6)}, {F(2,1,18)}, {I(1), FILL_CONSTANT, 0}}},

@@ -1,7 +1,9 @@
 #include "base/threads.h"
 
+#include "../support/capture.h"
 #include "../support/workdir.h"
 #include "base/file.h"
+#include "base/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,11 +77,62 @@ static void test_group_limits(void **state)
     workdir_close();
 }
 
+static void siblings(int processor, const char *list)
+{
+    char folder[64];
+    snprintf(folder, sizeof folder, "cpu%d/topology", processor);
+    group_file(folder, "thread_siblings_list", list);
+}
+
+/* One thread for each core of the mask, however the machine numbers the threads of its cores. */
+static void test_cores(void **state)
+{
+    (void)state;
+    const char *root = workdir_open();
+    const int all[] = {0, 1, 2, 3, 4, 5, 6, 7}, some[] = {1, 2, 5}, far[] = {100, 101};
+    assert_int_equal(threads_cores(all, 8, root), 8); /* nothing is told */
+    for (int i = 0; i < 8; i++)
+        siblings(i, i % 4 == 0 ? "0,4\n" : i % 4 == 1 ? "1,5\n" : i % 4 == 2 ? "2,6" : "3,7\n");
+    assert_int_equal(threads_cores(all, 8, root), 4);
+    assert_int_equal(threads_cores(some, 3, root), 2);
+    assert_int_equal(threads_cores(some, 0, root), 0);
+    for (int i = 0; i < 8; i++) siblings(i, i < 4 ? "0-3\n" : "4-5,6-7\n"); /* four to a core */
+    assert_int_equal(threads_cores(all, 8, root), 2);
+    assert_int_equal(threads_cores(some, 3, root), 2);
+    siblings(100, "10-11,100\n"); /* none of these is 101 */
+    siblings(101, "10-11,101\n");
+    assert_int_equal(threads_cores(far, 2, root), 2);
+    workdir_close();
+}
+
+static void test_too_many_are_warned_of(void **state)
+{
+    (void)state;
+    char words[64];
+    int64_t available = threads_available();
+    snprintf(words, sizeof words, "%d threads on %d cores", (int)available + 1, (int)available);
+    log_set_level(LOG_WARNING);
+    threads_set(0);
+    stderr_capture();
+    threads_set(available);
+    threads_set(0);
+    assert_string_equal(stderr_release(), "");
+    stderr_capture();
+    threads_set(available + 1);
+    threads_set(available + 1); /* said once */
+    const char *said = stderr_release();
+    assert_non_null(strstr(said, words));
+    assert_null(strstr(strstr(said, words) + 1, words));
+    assert_int_equal(threads_count(), available + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_group_limits),
+        cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_too_many_are_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

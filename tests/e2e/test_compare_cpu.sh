@@ -65,6 +65,8 @@ PY
 expect 0 '432.50' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=2 --least=6 --turn=0 \
     --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent --llmc=clone --json=out.json plain.conf
 python3 compare.py || fail "the JSON of a comparison"
+expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=9 --budget=0.001 \
+    --rows=strobe:float32:flash plain.conf
 expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=1 --least=1 --turn=0 \
     --rows=strobe:float32:flash --llmc=clone tiny.conf
 expect 1 'do not fit' python3 "$reference/compare_cpu.py" --threads=5000 tiny.conf

@@ -5,15 +5,15 @@
 #include "base/arena.h"
 #include "graph/op.h"
 
-/* One attention: shapes, operands and what the loops say. The operands are numbers of both fp32 and, if
- * `narrow`, bfloat16. */
+/* One attention: shapes, operands and what the loops say. If `narrow`, the operands are numbers of bfloat16,
+ * and the gradient is that of an operator whose input y is rounded to it. */
 struct attention {
     int64_t B, H, T, D;
     union attr attr;
     int32_t step;
     bool narrow;
-    float *qkv, *dy;                     /* (B,T,3C), (B,T,C) */
-    double *y, *lse, *dqkv;              /* (B,T,C), (B,H,T), (B,T,3C) */
+    float *qkv, *dy;        /* (B,T,3C), (B,T,C) */
+    double *y, *lse, *dqkv; /* (B,T,C), (B,H,T), (B,T,3C) */
     struct arena arena;
 };
 
@@ -24,7 +24,9 @@ void attention_solve(struct attention *p);
 /* Elements of y. */
 int64_t attention_elements(const struct attention *p);
 
-/* |got - want| / |want| over elements from, from+stride ...; what is no number is far away. */
+/* The nearest number of bfloat16, the even one of two. */
+double attention_rounded(double x);
+/* |got - want| / |want|; what is no number is far away. */
 double attention_distance(const float *got, const double *want, int64_t n);
 
 #endif

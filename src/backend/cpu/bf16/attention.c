@@ -26,8 +26,8 @@ struct strip {
 
 /* One thread's memory. */
 struct work {
-    void *k, *v; /* tiles of up to 256 keys */
-    float *s;    /* tiles of scores, then in the same place of probabilities */
+    void *k, *v;    /* tiles of up to 256 keys */
+    float *s;       /* tiles of scores, then in the same place of probabilities */
     uint16_t *kept; /* (32,16): a bit for each key */
     struct strip strip[MOST_STRIPS];
 };
@@ -92,7 +92,8 @@ INLINE vf largest_scores(const struct heads *h, const struct place *at, const fl
 #pragma GCC unroll 16
         for (int r = 0; r < SIDE; r++) {
             __mmask16 seen = (__mmask16)first_words(visible(h, at, q + r) - j * SIDE);
-            most[r] = _mm512_mask_max_ps(most[r], seen, most[r], vf_load(s + j * C_TILE + r * SIDE));
+            most[r] =
+                _mm512_mask_max_ps(most[r], seen, most[r], vf_load(s + j * C_TILE + r * SIDE));
         }
     return over_lanes(most, true);
 }
@@ -116,8 +117,8 @@ static void raise_top(struct strip *t, int64_t row, vf most, int64_t across)
 }
 
 /* Scores of one query become probabilities in the place of the first of them. */
-INLINE void probabilities(float *s, int64_t pairs, int64_t seen, float scale, float top,
-                          float *sum, const uint16_t *kept)
+INLINE void probabilities(float *s, int64_t pairs, int64_t seen, float scale, float top, float *sum,
+                          const uint16_t *kept)
 {
     vf all = vf_load(sum), low = vf_all(top);
     char *p = (char *)s;
@@ -172,14 +173,14 @@ static void draw(const struct call *c, struct work *w, const struct place *at)
     for (int64_t row = 0; row < QUERIES; row += SIDE)
         for (int64_t j = 0; j < at->tiles; j++) {
             if (visible(&c->s, at, at->q0 + row + SIDE - 1) <= j * SIDE) break;
-            VEC(kept_bits)(w->kept + row * WORDS + j, WORDS, &c->s.drop, c->step, at->bh,
-                           (at->q0 + row) / SIDE, at->k0 / SIDE + j, false);
+            VEC(kept_bits)
+            (w->kept + row * WORDS + j, WORDS, &c->s.drop, c->step, at->bh, (at->q0 + row) / SIDE,
+             at->k0 / SIDE + j, false);
         }
 }
 
 /* One strip against the keys that lie packed. */
-static void one_strip(const struct call *c, struct work *w, struct strip *t,
-                      const struct place *at)
+static void one_strip(const struct call *c, struct work *w, struct strip *t, const struct place *at)
 {
     int64_t across = tiles_of(c->s.D), deep = across / 2;
     struct tile_product scores = {
@@ -313,7 +314,8 @@ static bool fits(const struct kernel_call *c)
 static int64_t scratch_bytes(const struct kernel_call *k)
 {
     struct work w;
-    return omp_get_max_threads() * work_init(&w, (struct room){0}, heads_of(&k->in_type[0], k->attr).D);
+    return omp_get_max_threads() *
+           work_init(&w, (struct room){0}, heads_of(&k->in_type[0], k->attr).D);
 }
 
 const struct kernel VEC(attention_rows)[] = {

@@ -68,7 +68,8 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t work_init(struct work *w, struct room room, const struct heads *s)
 {
     int64_t across = tiles_of(s->D), rows = tiles_of(s->T) * SIDE;
-    int64_t q_bytes = rows / DEEP * across * TILE_BYTES, k_bytes = KEYS / DEEP * across * TILE_BYTES;
+    int64_t q_bytes = rows / DEEP * across * TILE_BYTES,
+            k_bytes = KEYS / DEEP * across * TILE_BYTES;
     void **of_queries[] = {&w->q_turned, &w->q_paired, &w->dy_turned, &w->dy_paired};
     for (int i = 0; i < COUNT_OF(of_queries); i++) *of_queries[i] = take_room(&room, q_bytes);
     w->lse = take_room(&room, rows * 4);
@@ -193,14 +194,15 @@ INLINE void score_gradients(const struct results *to, const float *s, const floa
                 one_line(s + at, dp + at, vf_all(scale), lse_of, delta_of, dropout, left, keep);
             if (edge) seen = k + i >= keys ? 0 : diagonal ? ~0u << (k + i) : ~0u;
             ds[i] = edge ? narrow_kept(seen, l.ds[0], l.ds[1]) : narrow(l.ds[0], l.ds[1]);
-            __m512i p = edge || dropout ? narrow_kept(seen & left, l.p[0], l.p[1])
-                                        : narrow(l.p[0], l.p[1]);
+            __m512i p =
+                edge || dropout ? narrow_kept(seen & left, l.p[0], l.p[1]) : narrow(l.p[0], l.p[1]);
             int64_t line = (k + i) / SIDE * to->down + (k + i) % SIDE * 64;
             _mm512_store_si512(to->p + line, p);
             _mm512_store_si512(to->ds + line, ds[i]);
         }
         _mm512_store_si512(to->woven + k / 2 * 64, _mm512_unpacklo_epi16(ds[0], ds[1]));
-        _mm512_store_si512(to->woven + TILE_BYTES + k / 2 * 64, _mm512_unpackhi_epi16(ds[0], ds[1]));
+        _mm512_store_si512(to->woven + TILE_BYTES + k / 2 * 64,
+                           _mm512_unpackhi_epi16(ds[0], ds[1]));
     }
 }
 
@@ -236,9 +238,9 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
     int threshold = h->drop.threshold;
     if (threshold)
         for (int i = 0; i < 2; i++)
-            for (int64_t j = 0; j < scores.columns; j++)
-                VEC(kept_bits)(w->kept + i * QUERIES + j, QUERIES / SIDE, &h->drop, c->step,
-                               part->bh, b->q0 / SIDE + skipped + j, (b->k0 + row) / SIDE + i, true);
+            for (int64_t j = 0; j < scores.columns; j++) VEC(kept_bits)
+    (w->kept + i * QUERIES + j, QUERIES / SIDE, &h->drop, c->step, part->bh,
+     b->q0 / SIDE + skipped + j, (b->k0 + row) / SIDE + i, true);
     float scale = h->scale * LOG2_E, keep = threshold ? dropout_scale(threshold) : 1.0f;
     int64_t keys = h->T - b->k0 - row;
     for (int64_t j = 0; j < scores.columns; j += 2) {
@@ -255,8 +257,8 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
         bool diagonal = h->causal && b->q0 + tile * SIDE == b->k0 + row;
         bool edge = diagonal || keys < DEEP;
         if (threshold && edge)
-            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, true, diagonal, keys, true, kept,
-                            keep);
+            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, true, diagonal, keys, true,
+                            kept, keep);
         else if (threshold)
             score_gradients(&to, s, dp, q_tiles, scale, lse, delta, false, false, DEEP, true, kept,
                             keep);

@@ -33,9 +33,9 @@ INLINE void turn(__m512i x[16])
         }
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
-        y[j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0x88);           /* quarters 0 and 2 */
-        y[4 + j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0xdd);       /* 1 and 3 */
-        y[8 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0x88);  /* of lines 8 to 15 */
+        y[j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0x88);          /* quarters 0 and 2 */
+        y[4 + j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0xdd);      /* 1 and 3 */
+        y[8 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0x88); /* of lines 8 to 15 */
         y[12 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0xdd);
     }
 #pragma GCC unroll 4
@@ -88,8 +88,8 @@ void VEC(pack_turned)(void *to, const struct pack_source *s)
 }
 
 /* The two tiles of a block of 32 rows and 32 columns. */
-INLINE void pair_block(__m512i left[16], __m512i right[16], const struct pack_source *s, int64_t row,
-                       int64_t column)
+INLINE void pair_block(__m512i left[16], __m512i right[16], const struct pack_source *s,
+                       int64_t row, int64_t column)
 {
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)

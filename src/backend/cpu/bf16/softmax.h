@@ -11,9 +11,9 @@ static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 INLINE vf power_of_2(vf x)
 {
     vf r = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */
-    vf p = (((1.353416791e-2f * r + 5.201146062e-2f) * r + 2.414427569e-1f) * r + 6.930038345e-1f) *
+    vf p = (((1.342668429e-2f * r + 5.224247419e-2f) * r + 2.412802048e-1f) * r + 6.930448449e-1f) *
                r +
-           1.000002593f;
+           1.0f;
     return _mm512_scalef_ps(p, x); /* p * 2^floor(x) */
 }
 

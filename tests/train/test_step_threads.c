@@ -1,0 +1,131 @@
+/* Threads of a training step: started before it, and the same ones in each; oneDNN works on them, too. */
+#include "../support/small.h"
+#include "base/threads.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- every thread that is started is counted ---------------------------------------------------- */
+
+static volatile long started;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real) {
+        void *symbol = dlsym(RTLD_NEXT, "pthread_create");
+        memcpy(&real, &symbol, sizeof real);
+    }
+    __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
+    return real(thread, attr, start, arg);
+}
+
+static int threads_alive(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *d; (d = readdir(tasks));) n += d->d_name[0] != '.';
+    closedir(tasks);
+    return n;
+}
+
+/* -----------------------------------------------------------------------------------------------  */
+
+enum { WARM = 3 };
+
+static void run_steps(const struct config *c, int steps)
+{
+    struct arena a = {0};
+    struct learner l;
+    struct learner_step s;
+    small_learner(&l, c, 0, &a);
+    for (int64_t iter = 0; iter < WARM; iter++) assert_int_equal(learner_step(&l, iter, &s), ST_OK);
+    long before = started;
+    for (int64_t iter = WARM; iter < WARM + steps; iter++)
+        assert_int_equal(learner_step(&l, iter, &s), ST_OK);
+    if (started != before)
+        fail_msg("%ld threads were started in %d steps (threads=%d, flash=%d, fusion %d, dtype %d)",
+                 started - before, steps, (int)c->plan.threads, (int)c->plan.flash,
+                 (int)c->plan.fusion, (int)c->plan.dtype);
+    learner_close(&l);
+    arena_release(&a);
+}
+
+/* 64 tokens of context and 4 of a batch, so that products are worth sharing out. */
+static struct config wide_config(int64_t threads)
+{
+    struct config c = small_config();
+    c.model.n_embd = 64;
+    c.model.block_size = 64;
+    c.model.dropout = 0.2;
+    c.plan.threads = threads;
+    threads_set(threads);
+    return c;
+}
+
+static void test_no_step_starts_a_thread(void **state)
+{
+    (void)state;
+    for (int64_t threads = 1; threads <= 4; threads++) {
+        struct config c = wide_config(threads);
+        for (int flash = 0; flash < 2; flash++) {
+            c.plan.flash = flash;
+            run_steps(&c, threads == 2 ? 100 : 10);
+        }
+        assert_true(started >= threads - 1);        /* the counter counts */
+        assert_int_equal(threads_alive(), threads); /* the library of products has none besides */
+    }
+}
+
+static void test_on_every_rung(void **state)
+{
+    (void)state;
+    struct config c = wide_config(2);
+    for (int fusion = FUSION_PRIMITIVE; fusion < FUSION_FULL; fusion++) {
+        c.plan.fusion = (enum fusion)fusion;
+        run_steps(&c, 10);
+    }
+}
+
+static void test_in_bfloat16(void **state)
+{
+    (void)state;
+    struct config c = wide_config(2);
+    c.plan.dtype = PRECISION_BFLOAT16;
+    c.plan.flash = false;
+    run_steps(&c, 100);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    small_make();
+    return 0;
+}
+
+static int unmake(void **state)
+{
+    (void)state;
+    small_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_step_starts_a_thread),
+        cmocka_unit_test(test_on_every_rung),
+        cmocka_unit_test(test_in_bfloat16),
+    };
+    return cmocka_run_group_tests(tests, make, unmake);
+}
