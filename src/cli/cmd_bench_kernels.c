@@ -73,7 +73,7 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
         return;
     }
     table_set(t, at, COLUMN_US, 4, 1e3 * r->ms.median, a);
-    table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
+    if (r->ms.n > 1) table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
     table_set(t, at, COLUMN_SAMPLES, 0, r->ms.n, a);
     if (r->taken) table_set(t, at, COLUMN_STEP_US, 4, 1e3 * c->ms_per_step, a);
     table_set(t, at, COLUMN_GFLOPS, 3, r->flops * 1e-9, a);
