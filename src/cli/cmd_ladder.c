@@ -60,7 +60,7 @@ static void set_figures(struct table *t, int at, const struct ladder_rung *r, st
 {
     char bytes[32], tokens[32];
     table_set(t, at, COLUMN_MS, 4, r->ms.median, a);
-    table_set(t, at, COLUMN_STD, 2, r->ms.std, a);
+    table_set_std(t, at, COLUMN_STD, &r->ms, a);
     table_set(t, at, COLUMN_STEPS, 0, r->ms.n, a);
     *table_at(t, at, COLUMN_TOKENS) = (struct table_cell){
         arena_strdup(a, str_thousands(tokens, (int64_t)(r->tokens_per_s + 0.5))), r->tokens_per_s};

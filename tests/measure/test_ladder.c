@@ -2,6 +2,8 @@
 #include "measure/ladder.h"
 
 #include "../support/tiny.h"
+#include "base/threads.h"
+#include "measure/noise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,6 +44,7 @@ static struct config config(void)
 static void climb(const struct config *c, int64_t vocab, int64_t room)
 {
     struct machine m = machine();
+    threads_set(1); /* more would wait for each other longer than they work */
     struct ladder_options o = {
         .config = c, .vocab = vocab, .room = room, .steps = 4, .limit_ms = 60000, .machine = &m};
     if (ladder_run(&o, &ladder, &arena) != ST_OK) fail_msg("%s", fail_message());
@@ -68,8 +71,14 @@ static void test_each_differs_by_its_keys(void **state)
         assert_true(r->dtype == (i < 3 ? DT_F32 : DT_BF16));
     }
     /* the first names every key, also those that it found so */
-    assert_string_equal(ladder.rung[0].differs,
-                        "--dtype=float32 --fusion=primitive --flash=false --pad_vocab=0");
+    static const char *const differs[LADDER_RUNGS] = {
+        "--dtype=float32 --fusion=primitive --flash=false --pad_vocab=0",
+        "--fusion=op",
+        "--fusion=full",
+        "--dtype=bfloat16",
+        "--flash=true",
+        "--pad_vocab=64"};
+    for (int i = 0; i < LADDER_RUNGS; i++) assert_string_equal(ladder.rung[i].differs, differs[i]);
     assert_true(ladder_sets("flash", 5) && ladder_sets("pad_vocab", 9));
     assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
 }
@@ -117,6 +126,23 @@ static void test_a_vocabulary_that_needs_no_padding(void **state)
     assert_null(ladder.rung[LADDER_RUNGS - 2].reason);
 }
 
+static void test_the_loss_is_that_of_the_first_step(void **state)
+{
+    (void)state;
+    struct config c = config();
+    struct engine e;
+    struct noise noise;
+    climb(&c, TINY_VOCAB, -1);
+    const struct ladder_rung *full = &ladder.rung[2];
+    assert_int_equal(noise_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
+    assert_int_equal(noise_init(&noise, &e, &arena), ST_OK);
+    assert_int_equal(noise_step(&noise, 0, NULL, NULL), ST_OK);
+    assert_true((double)noise.loss == full->loss);
+    assert_int_equal(noise_step(&noise, 1, NULL, NULL), ST_OK);
+    assert_true((double)noise.loss != full->loss);
+    engine_close(&e);
+}
+
 /* What needs too much memory is named; the rungs above it stand on it all the same. */
 static void test_no_room(void **state)
 {
@@ -154,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
         cmocka_unit_test_teardown(test_figures_fit_together, release),
+        cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
         cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
         cmocka_unit_test_teardown(test_no_room, release),
     };
