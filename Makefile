@@ -74,9 +74,13 @@ ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
+# Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.
+ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
+ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
-           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(ISAS) $(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(ROUNDING_SOURCES))) \
            $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
@@ -114,7 +118,7 @@ $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
-$(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))))
+$(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version

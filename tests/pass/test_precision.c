@@ -176,8 +176,8 @@ static void test_packing_is_chosen(void **state)
         enum fusion fusion;
         bool packs;
     } cases[] = {
-        {3, PACKING_AUTO, FUSION_FULL, false},   {128, PACKING_AUTO, FUSION_FULL, true},
-        {3, PACKING_TRUE, FUSION_FULL, true},    {128, PACKING_FALSE, FUSION_FULL, false},
+        {3, PACKING_AUTO, FUSION_FULL, false}, {128, PACKING_AUTO, FUSION_FULL, true},
+        {3, PACKING_TRUE, FUSION_FULL, true},  {128, PACKING_FALSE, FUSION_FULL, false},
         {128, PACKING_TRUE, FUSION_OP, false},
     };
     struct gpt m;

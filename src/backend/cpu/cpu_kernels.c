@@ -12,12 +12,17 @@ static const struct kernel *const cast_tables[] = {cast_kernels, NULL};
 static const struct kernel_group groups[] = {
     {onednn_tables, ISA_AUTO},
 #if defined(__x86_64__)
-    {bf16_tables_amx, ISA_AMX},         {bf16_tables_avx512_bf16, ISA_AVX512_BF16},
-    {vector_tables_avx512, ISA_AVX512}, {vector_tables_avx2, ISA_AVX2},
+    {bf16_tables_amx, ISA_AMX},
+    {bf16_tables_avx512_bf16, ISA_AVX512_BF16},
+    {vector_tables_avx512_bf16, ISA_AVX512_BF16},
+    {vector_tables_avx512, ISA_AVX512},
+    {vector_tables_avx2, ISA_AVX2},
     {vector_tables_sse2, ISA_SSE2},
 #endif
-    {vector_tables_plain, ISA_PLAIN},   {ref_f32_tables, ISA_PLAIN},
-    {ref_f64_tables, ISA_PLAIN},        {cast_tables, ISA_PLAIN},
+    {vector_tables_plain, ISA_PLAIN},
+    {ref_f32_tables, ISA_PLAIN},
+    {ref_f64_tables, ISA_PLAIN},
+    {cast_tables, ISA_PLAIN},
 };
 
 static bool available(const struct kernel_group *g)

@@ -1,7 +1,8 @@
 /* bf16.h - W bfloat16 numbers, read and written as fp32: bf16 is the upper half of fp32. Written, a
  * number is rounded to the nearest, the even one of two; what is no number stays none.
  *
- * The rounding is in whole numbers: the CPU's own instruction is not in every AVX-512. */
+ * Few processors round to bf16 by themselves (AVX512_BF16), and those take the smallest numbers, below
+ * 2^-126, for zero. For the others the rounding is in whole numbers. */
 #ifndef BACKEND_CPU_VECTOR_BF16_H
 #define BACKEND_CPU_VECTOR_BF16_H
 
@@ -18,6 +19,12 @@ INLINE vf vf_load_part_bf16(const uint16_t *p, int64_t n)
     __m256i half = _mm256_maskz_loadu_epi16(vf_first(n), p);
     return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
 }
+#if defined(__AVX512BF16__)
+INLINE __m256i vf_round_bf16(vf a)
+{
+    return (__m256i)_mm512_cvtneps_pbh(a);
+}
+#else
 INLINE __m256i vf_round_bf16(vf a)
 {
     __m512i bits = (__m512i)a,
@@ -28,6 +35,7 @@ INLINE __m256i vf_round_bf16(vf a)
     up = _mm512_mask_or_epi32(up, none, bits, (__m512i)((vi){0} + 0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
 }
+#endif
 INLINE void vf_store_bf16(uint16_t *p, vf a)
 {
     _mm256_storeu_si256((__m256i *)p, vf_round_bf16(a));

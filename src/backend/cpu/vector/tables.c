@@ -3,6 +3,19 @@
 #include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
 
+#if defined(__AVX512BF16__)
+
+/* What rounds to bf16; all else is avx512's. */
+const struct kernel *const VEC(vector_tables)[] = {
+    VEC(pointwise_rows_bf16), VEC(gelu_rows_bf16),
+    VEC(reduce_rows_bf16),    VEC(norm_rows_bf16),
+    VEC(softmax_rows_bf16),   VEC(loss_rows_bf16),
+    VEC(move_rows_bf16),      VEC(embed_rows_bf16),
+    VEC(blocked_rows_bf16),   NULL,
+};
+
+#else
+
 #define BOTH(rows) VEC(rows##_f32), VEC(rows##_bf16)
 
 const struct kernel *const VEC(vector_tables)[] = {
@@ -22,3 +35,5 @@ const struct kernel *const VEC(vector_tables)[] = {
     BOTH(blocked_rows),
     NULL,
 };
+
+#endif

@@ -23,6 +23,8 @@
     ACT_TABLES(bf16_##isa)
 
 #if defined(__x86_64__)
+extern const struct kernel *const vector_tables_avx512_bf16[];
+ACT_TABLES(bf16_avx512_bf16)
 VECTOR_TABLES(avx512)
 VECTOR_TABLES(avx2)
 VECTOR_TABLES(sse2)

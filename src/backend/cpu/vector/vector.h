@@ -92,6 +92,11 @@ INLINE vf vf_reciprocal(vf a)
     vf r = _mm512_rcp14_ps(a);
     return r * (2.0f - a * r);
 }
+/* One step of it: four digits. */
+INLINE vf vf_reciprocal_4(vf a)
+{
+    return _mm512_rcp14_ps(a);
+}
 #elif defined(__AVX2__)
 #define VEC_MATH(name, arg) _ZGVdN8v_##name(arg)
 vf _ZGVdN8v_logf(vf);
@@ -218,6 +223,15 @@ INLINE vf vf_select(vi which, vf a, vf b)
 {
     return (vf)((which & (vi)a) | (~which & (vi)b));
 }
+/* a where the sign of x is minus, b elsewhere. */
+INLINE vf vf_by_sign(vf x, vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)x), b, a);
+#else
+    return vf_select((vi)x >> 31, a, b);
+#endif
+}
 INLINE vf vf_abs(vf a)
 {
     return (vf)((vi)a & 0x7fffffff);
@@ -236,6 +250,10 @@ INLINE vf vf_scale2(vf a, vf n)
     return a * (vf)((half + 127) << 23) * (vf)((k - half + 127) << 23);
 }
 INLINE vf vf_reciprocal(vf a)
+{
+    return 1.0f / a;
+}
+INLINE vf vf_reciprocal_4(vf a)
 {
     return 1.0f / a;
 }
