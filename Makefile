@@ -1,7 +1,7 @@
 # Strobe: a laboratory for the speed of GPT training
 #
 #   make              build ./strobe                 make test [T=word]  run the tests whose path has the word
-#   make demo         install, build, train twice, compare, report; FROM=FILE: on a text of your own
+#   make demo         install, build, train, compare, report; FROM=FILE: on a text of your own
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make tsan         the tests of threads with ThreadSanitizer
