@@ -1,5 +1,6 @@
 /* Finds the command, runs it, prints the failure, returns the exit code; nothing else. */
 #include "base/log.h"
+#include "base/threads.h"
 #include "cli/command.h"
 
 #include <stdio.h>
@@ -34,6 +35,7 @@ static void spin_less(char **argv)
     if (n < 0) return;
     self[n] = '\0';
     setenv("GOMP_SPINCOUNT", "5000", 1);
+    threads_unbind();
     execv(self, argv); /* where this fails, things go on as they were */
 }
 

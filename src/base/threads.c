@@ -122,11 +122,34 @@ static int64_t cores_of_mask(const cpu_set_t *mask)
     return threads_cores(processor, n, "/sys/devices/system/cpu");
 }
 
+/* The processors of the process. Where OpenMP binds threads (OMP_PROC_BIND), it has bound this one to its first
+ * place already, and only the places together tell. False on machines of more processors than a mask has room
+ * for. */
+static bool mask_of_process(cpu_set_t *ret_mask)
+{
+    int places = omp_get_num_places();
+    if (!places) return sched_getaffinity(0, sizeof *ret_mask, ret_mask) == 0;
+    CPU_ZERO(ret_mask);
+    for (int place = 0; place < places; place++) {
+        int processor[CPU_SETSIZE], n = omp_get_place_num_procs(place);
+        if (n > CPU_SETSIZE) return false;
+        omp_get_place_proc_ids(place, processor);
+        for (int i = 0; i < n; i++)
+            if (processor[i] < CPU_SETSIZE) CPU_SET(processor[i], ret_mask);
+    }
+    return true;
+}
+
+void threads_unbind(void)
+{
+    cpu_set_t mask;
+    if (omp_get_num_places() && mask_of_process(&mask)) sched_setaffinity(0, sizeof mask, &mask);
+}
+
 int64_t threads_available(void)
 {
     cpu_set_t mask;
-    /* It fails on machines of more processors than the mask has room for. */
-    bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
+    bool known = mask_of_process(&mask);
     int64_t n = known ? cores_of_mask(&mask) : omp_get_num_procs();
     char groups[8192] = "";
     FILE *f = fopen("/proc/self/cgroup", "re");

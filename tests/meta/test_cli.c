@@ -131,6 +131,25 @@ static void test_info(void **state)
     json_decref(j);
 }
 
+/* Bound threads are as many as free ones, though OpenMP binds the first before the program begins. */
+static void test_info_on_bound_threads(void **state)
+{
+    (void)state;
+    /* Without GOMP_SPINCOUNT the program starts itself once more. */
+    static const char *const environments[] = {
+        "", "env -u GOMP_SPINCOUNT OMP_PROC_BIND=close",
+        "env -u GOMP_SPINCOUNT OMP_PROC_BIND=spread OMP_PLACES=cores",
+        "GOMP_SPINCOUNT=5000 OMP_PROC_BIND=true OMP_PLACES=threads"};
+    long long threads[COUNT_OF(environments)];
+    for (int i = 0; i < COUNT_OF(environments); i++) {
+        assert_int_equal(program_run(environments[i], "info --json"), 0);
+        json_t *j = json_loads(said, 0, NULL);
+        threads[i] = json_integer_value(json_object_get(j, "threads"));
+        json_decref(j);
+        assert_int_equal(threads[i], threads[0]);
+    }
+}
+
 /* Every set that the machine has can be used alone with all that are less; the rest is said to be missing. */
 static void test_info_on_instruction_sets(void **state)
 {
@@ -216,6 +235,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_log_level, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_version, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_info, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_info_on_bound_threads, program_setup,
+                                        program_teardown),
         cmocka_unit_test_setup_teardown(test_info_on_instruction_sets, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_config_round_trip, program_setup, program_teardown),
