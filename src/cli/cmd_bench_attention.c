@@ -71,9 +71,9 @@ static void set_times(struct table *t, int at, const struct attention_cell *c, s
 {
     const struct attention_cell *slow = slow_op_of(c);
     table_set(t, at, COLUMN_FORWARD, 4, c->forward.median, a);
-    table_set(t, at, COLUMN_FORWARD_STD, 2, c->forward.std, a);
+    table_set_std(t, at, COLUMN_FORWARD_STD, &c->forward, a);
     table_set(t, at, COLUMN_BACKWARD, 4, c->backward.median, a);
-    table_set(t, at, COLUMN_BACKWARD_STD, 2, c->backward.std, a);
+    table_set_std(t, at, COLUMN_BACKWARD_STD, &c->backward, a);
     table_set(t, at, COLUMN_SAMPLES, 0, c->both.n, a);
     table_set(t, at, COLUMN_FORWARD_RATE, 3, c->forward_flops / c->forward.median * 1e-6, a);
     table_set(t, at, COLUMN_BACKWARD_RATE, 3, c->backward_flops / c->backward.median * 1e-6, a);
@@ -261,7 +261,11 @@ static enum status run(struct options *o, struct arena *a)
     fputs(str_text(&s), stdout);
     fflush(stdout);
     str_release(&s);
-    TRY(draw(o, cell, arena_printf(a, "%.10s, %s, %d threads", m.date, m.cpu, m.threads), a));
+    machine_identify(&m, a); /* the record is of another day */
+    TRY(draw(o, cell,
+             arena_printf(a, "%.10s, %s, %d thread%s. Hollow points: known from the plan, not run.",
+                          m.date, m.cpu, m.threads, m.threads == 1 ? "" : "s"),
+             a));
     log_info("picture: %s", o->svg);
     return ST_OK;
 }
@@ -272,7 +276,7 @@ enum status cmd_bench_attention(int argc, char **argv)
                         .run = {.heads = 6, .head_size = 64, .tokens = 8192}};
     const char *lengths = "64,128,256,512,1024,2048,4096,8192", *dtypes = "float32,bfloat16";
     const char *isa = NULL;
-    int64_t samples = 20, limit = 180, threads = 0;
+    int64_t samples = 20, limit = 240, threads = 0;
     const struct opt options[] = {
         {"T", OPT_TEXT, &lengths, "N,N,...",
          "lengths of sequences (64,128,256,512,1024,2048,4096,8192)"},
@@ -284,7 +288,7 @@ enum status cmd_bench_attention(int argc, char **argv)
         {"samples", OPT_INT, &samples, "N", "of each cell; the median counts (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
          "for all together: slow cells give fewer samples; what would take too long is left out "
-         "(180)"},
+         "(240)"},
         {"threads", OPT_INT, &threads, "N", "as many as this process may use, unless given"},
         {"isa", OPT_TEXT, &isa, "SET",
          "nothing wider than amx, avx512_bf16, avx512, avx2, sse2 or plain"},

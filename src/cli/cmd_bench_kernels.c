@@ -73,7 +73,7 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
         return;
     }
     table_set(t, at, COLUMN_US, 4, 1e3 * r->ms.median, a);
-    table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
+    if (r->ms.n > 1) table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
     table_set(t, at, COLUMN_SAMPLES, 0, r->ms.n, a);
     if (r->taken) table_set(t, at, COLUMN_STEP_US, 4, 1e3 * c->ms_per_step, a);
     table_set(t, at, COLUMN_GFLOPS, 3, r->flops * 1e-9, a);
@@ -164,15 +164,17 @@ static void show(void *user, int done, int rows, const struct bench_call *c)
     progress_show(p, done, text);
 }
 
-static enum status measure(const struct config *c, int64_t vocab, struct bench_kernels_options *o,
-                           struct bench_kernels *ret, struct arena *a)
+static enum status measure(const struct config *c, int64_t vocab,
+                           const struct bench_kernels_options *o, struct bench_kernels *ret,
+                           struct arena *a)
 {
     struct engine e;
     struct progress progress = {0};
-    o->each = show;
-    o->user = &progress;
+    struct bench_kernels_options shown = *o;
+    shown.each = show;
+    shown.user = &progress;
     TRY(noise_open(&e, c, vocab, a));
-    enum status st = bench_kernels_run(&e, o, ret, a);
+    enum status st = bench_kernels_run(&e, &shown, ret, a);
     if (progress.what) progress_end(&progress);
     engine_close(&e);
     return st;
@@ -214,8 +216,9 @@ static const char *words_of(const struct config *c, int64_t vocab, struct arena 
 }
 
 static enum status run(int argc, char **argv, const struct table_form *f, int64_t vocab,
-                       struct bench_kernels_options *o, struct arena *a)
+                       const struct bench_kernels_options *o, struct arena *a)
 {
+    struct bench_kernels_options against = *o;
     struct config c;
     struct machine m;
     struct bench_kernels k;
@@ -225,8 +228,8 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     TRY(isa_limit(c.plan.isa));
     TRY(noise_check(&c, vocab));
     TRY(ceilings_get(&m, a));
-    o->machine = &m;
-    TRY(measure(&c, vocab, o, &k, a));
+    against.machine = &m;
+    TRY(measure(&c, vocab, &against, &k, a));
     if (!k.calls)
         return fail(ST_USAGE, "a step of this configuration has no %s", op_def(o->op)->name);
     struct table t = make_table(&k, a);

@@ -1,6 +1,7 @@
 #include "cli/table_form.h"
 
 #include "base/arena.h"
+#include "base/stats.h"
 #include "base/str.h"
 
 #include <jansson.h>
@@ -33,6 +34,11 @@ void table_set(struct table *t, int row, int column, int digits, double x, struc
     int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
     int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
     *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
+}
+
+void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a)
+{
+    if (s->n > 1) table_set(t, row, column, 2, s->std, a);
 }
 
 void table_set_text(struct table *t, int row, int column, const char *text)

@@ -6,6 +6,7 @@
 #include "report/table.h"
 
 struct arena;
+struct stats;
 struct str;
 
 struct table_form {
@@ -29,6 +30,8 @@ void table_form_note(const struct table_form *f, const char *text, struct str *s
 
 /* A number, shown with so many significant digits, never with an exponent; whole numbers in full. */
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a);
+/* The standard deviation; nothing where there is but one sample. */
+void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a);
 void table_set_text(struct table *t, int row, int column, const char *text);
 
 /* Prints the object and releases it. */

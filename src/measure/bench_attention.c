@@ -155,9 +155,11 @@ static const char *reason_of_room(int64_t bytes, int64_t room, struct arena *a)
                         str_bytes(free, (double)room));
 }
 
-static const char *reason_of_time(double ms, double budget_ms, struct arena *a)
+/* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
+ * lengths that took more than their share would leave nothing to the fast ways of the last. */
+static const char *reason_of_time(double ms, double budget_ms, double limit_ms, struct arena *a)
 {
-    if (ms == 0 || ms * 2 <= budget_ms) return NULL; /* one to warm up, one that counts */
+    if (ms == 0 || ms * 2 <= budget_ms || ms * 2 <= limit_ms / 20) return NULL;
     return arena_printf(a, "would take about %.2g s a run, too long for --limit", ms * 1e-3);
 }
 
@@ -177,7 +179,8 @@ struct report {
     const struct attention_options *o;
     const struct stock *stock;
     double done, all;
-    double share; /* of the length that runs; it never falls, whatever is expected meanwhile */
+    double weight; /* of the length that runs */
+    double share;  /* of it that is done; it never falls, whatever is expected meanwhile */
     enum dtype dtype;
     int64_t T;
 };
@@ -187,7 +190,7 @@ static void show(void *user, double done_ms, double expected)
     struct report *r = user;
     double share = expected > done_ms ? done_ms / expected : expected > 0;
     if (share > r->share) r->share = share;
-    double done = r->done + r->share * (double)r->T;
+    double done = r->done + r->share * r->weight;
     if (r->o->each) r->o->each(r->o->user, done, r->all, r->dtype, r->T);
 }
 
@@ -225,7 +228,7 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
     if (before) /* the work grows with the length */
         c->expected_ms = before->expected_ms * (double)c->T / (double)before->T;
     if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, a);
-    if (!c->reason) c->reason = reason_of_time(c->expected_ms, budget_ms, a);
+    if (!c->reason) c->reason = reason_of_time(c->expected_ms, budget_ms, l->o->limit_ms, a);
     return ST_OK;
 }
 
@@ -264,10 +267,16 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     enum status st = run_length(&l, before, budget_ms, r, a);
     close_length(&l);
     if (st != ST_OK) return fail_in(st, "T %lld", (long long)r->T);
-    r->done += (double)r->T;
+    r->done += r->weight;
     r->share = 0;
     show(r, 0, 0);
     return ST_OK;
+}
+
+/* The time that is left is shared by this: the work grows with the length, but not from nothing. */
+static double weight(const struct attention_options *o, int i)
+{
+    return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;
 }
 
 static enum status run_all(const struct attention_options *o, const struct stock *stock,
@@ -276,17 +285,17 @@ static enum status run_all(const struct attention_options *o, const struct stock
     int of_length = o->dtypes * ATTENTION_WAYS;
     struct report r = {.o = o};
     int64_t start = clock_ns();
-    for (int i = 0; i < o->lengths; i++) r.all += o->dtypes * (double)o->length[i];
+    for (int i = 0; i < o->lengths; i++) r.all += o->dtypes * weight(o, i);
     for (int i = 0; i < o->lengths; i++)
         for (int d = 0; d < o->dtypes; d++) {
             struct attention_cell *at = cell + i * of_length + d * ATTENTION_WAYS;
-            /* The time that is left is shared by length: the last cells take most of it. */
             double left = o->limit_ms - clock_ms(start, clock_ns());
             r.stock = &stock[d];
             r.dtype = o->dtype[d];
             r.T = o->length[i];
-            double share = (double)r.T / (r.all - r.done);
-            TRY(run_one(&r, at, i ? at - of_length : NULL, left * share, a));
+            r.weight = weight(o, i);
+            double budget_ms = left * r.weight / (r.all - r.done);
+            TRY(run_one(&r, at, i ? at - of_length : NULL, budget_ms, a));
         }
     return ST_OK;
 }

@@ -26,7 +26,7 @@ struct attention_options {
     double
         limit_ms; /* of all: slow cells give fewer samples, and what would take too long is not run */
     int64_t room; /* bytes of memory that may be used; -1: unknown, no limit */
-    /* `done` of `all` (in tokens of length) */
+    /* `done` of `all`, in units of its own */
     void (*each)(void *user, double done, double all, enum dtype dtype, int64_t T);
     void *user;
 };

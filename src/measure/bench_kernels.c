@@ -222,6 +222,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     struct plan_hooks hooks = {.user = &s, .before = before, .after = after};
     struct noise noise;
     bench_calls_find(e, o->op, ret, a);
+    if (!ret->calls) return ST_OK;
     TRY(noise_init(&noise, e, a));
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         s.kind = kinds[k];

@@ -38,15 +38,19 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
     return st;
 }
 
+enum status noise_check_room(int64_t bytes, int64_t room)
+{
+    char needed[32], there[32];
+    if (room < 0 || bytes <= room) return ST_OK;
+    return fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free",
+                str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+}
+
 enum status noise_check(const struct config *c, int64_t vocab)
 {
-    int64_t bytes, room = room_bytes();
-    char needed[32], there[32];
+    int64_t bytes;
     TRY(noise_bytes(c, vocab, &bytes));
-    if (room >= 0 && bytes > room)
-        return fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free",
-                    str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
-    return ST_OK;
+    return noise_check_room(bytes, room_bytes());
 }
 
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
@@ -70,17 +74,23 @@ static enum status feed_update(struct engine *e)
     return engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2);
 }
 
+static enum status feed_ids(struct noise *n, enum graph_kind kind, const char *input,
+                            uint32_t sequence, uint64_t first)
+{
+    int64_t vocab = n->engine->model.vocab;
+    for (int64_t i = 0; i < count(n); i++)
+        n->tokens[i] = (int32_t)rng_below(1, RNG_TEST, sequence, first + (uint64_t)i, vocab);
+    return engine_feed(n->engine, kind, input, n->tokens, count(n) * ID);
+}
+
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration)
 {
     struct engine *e = n->engine;
-    int64_t tokens = count(n), T = positions(n);
+    int64_t T = positions(n);
     int32_t step = iteration;
     if (kind == GRAPH_UPDATE) return feed_update(e);
-    for (int64_t i = 0; i < tokens; i++)
-        n->tokens[i] =
-            (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration, (uint64_t)i, e->model.vocab);
-    TRY(engine_feed(e, kind, "tokens", n->tokens, tokens * ID));
-    TRY(engine_feed(e, kind, "targets", n->tokens, tokens * ID));
+    TRY(feed_ids(n, kind, "tokens", (uint32_t)iteration, 0));
+    TRY(feed_ids(n, kind, "targets", (uint32_t)iteration, (uint64_t)count(n)));
     for (int64_t i = 0; i < T; i++) n->tokens[i] = (int32_t)i;
     TRY(engine_feed(e, kind, "positions", n->tokens, T * ID));
     return engine_feed(e, kind, "step", &step, sizeof step);

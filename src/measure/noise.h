@@ -14,7 +14,9 @@ struct noise {
 
 /* The bytes that training takes. */
 enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes);
-/* What needs more memory than is free is ST_UNSUPPORTED and says how much, before any is asked for. */
+/* More than `room` bytes (-1: unknown, no limit) are ST_UNSUPPORTED, which says how many. */
+enum status noise_check_room(int64_t bytes, int64_t room);
+/* The same of what training takes and of the memory that is free, before any is asked for. */
 enum status noise_check(const struct config *c, int64_t vocab);
 /* Checks, and opens an engine with the plans of training on the CPU. */
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);

@@ -231,6 +231,52 @@ static void test_bench_attention_refuses(void **state)
     refuses("bench attention --isa=mmx", 2, "mmx");
 }
 
+/* --- ladder -------------------------------------------------------------------------------------- */
+
+static void test_ladder(void **state)
+{
+    (void)state;
+    const char *words =
+        arena_printf(&arena, "ladder configs/shakespeare_char_cpu.conf --steps=3 %s", TINY);
+    json_t *all = json_of(arena_printf(&arena, "%s --json", words));
+    const json_t *rungs = json_object_get(all, "rungs");
+    assert_int_equal(json_array_size(rungs), 6);
+    assert_true(number(all, "vocabulary") == 65 && number(all, "tokens_per_step") == 32);
+    assert_string_equal(text(all, "formula"), "6 N + 12 L C T");
+    assert_true(number(all, "flops_per_token") == 6 * number(all, "parameters") + 12 * 1 * 16 * 16);
+    double times = 1;
+    for (size_t i = 0; i < json_array_size(rungs); i++) {
+        const json_t *r = json_array_get(rungs, i);
+        assert_memory_equal(text(r, "differs"), "--", 2);
+        if (!json_is_null(json_object_get(r, "note"))) continue; /* as text() would say */
+        if (i) times *= number(r, "times_before");
+        double apart = times / number(r, "times_first");
+        assert_true(apart > 0.999 && apart < 1.001);
+        double tokens = number(r, "tokens_per_s") * number(r, "ms_median");
+        assert_true(tokens > 31999 && tokens < 32001);
+        assert_true(number(r, "mfu_percent") > 0 && number(r, "mfu_percent") < 100);
+        assert_true(number(r, "memory_bytes") > 0 && number(r, "kernels_per_step") > 0);
+    }
+    json_decref(all);
+    assert_int_equal(strobe(arena_printf(&arena, "%s --markdown --vocab=64", words)), 0);
+    assert_memory_equal(said, "| rung ", 7);
+    assert_non_null(strstr(said, "| the vocabulary, 64, is a multiple of 64 already |"));
+    assert_non_null(strstr(said, "6 N + 12 L C T"));
+}
+
+static void test_ladder_refuses(void **state)
+{
+    (void)state;
+    refuses("ladder", 2, "which configuration?");
+    refuses("ladder configs/shakespeare_char_cpu.conf --flash=true", 2,
+            "the ladder sets flash itself; leave it out");
+    refuses("ladder configs/shakespeare_char_cpu.conf dtype=float32", 2,
+            "the ladder sets dtype itself; leave it out");
+    refuses("ladder configs/shakespeare_char_cpu.conf --steps=0", 2, "--steps is 1 to");
+    refuses("ladder configs/shakespeare_char_cpu.conf --device=cuda", 1, "no CUDA backend");
+    refuses("ladder configs/shakespeare_char_cpu.conf --csv --json", 2, "exclude each other");
+}
+
 static void test_help_of_the_parts(void **state)
 {
     (void)state;
@@ -252,6 +298,8 @@ int main(void)
         cmocka_unit_test(test_bench_refuses),
         cmocka_unit_test(test_bench_attention),
         cmocka_unit_test(test_bench_attention_refuses),
+        cmocka_unit_test(test_ladder),
+        cmocka_unit_test(test_ladder_refuses),
         cmocka_unit_test(test_help_of_the_parts),
         cmocka_unit_test(test_the_record_is_used_or_made_anew),
     };

@@ -59,7 +59,7 @@ static void test_every_way_at_every_length(void **state)
     o.each = count;
     o.user = seen;
     run(&o);
-    assert_true(seen[0] == 32 + 64 + 128 && seen[1] == 0);
+    assert_true(seen[0] == 32 + 64 + 128 + 3 * 128.0 / 8 && seen[1] == 0);
     for (int i = 0; i < cells; i++) {
         const struct attention_cell *c = &cell[i], *next = c + ATTENTION_WAYS;
         assert_int_equal(c->way, i % ATTENTION_WAYS);

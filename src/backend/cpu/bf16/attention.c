@@ -15,7 +15,7 @@
 
 #include <omp.h>
 
-enum { QUERIES = 32, KEYS = 256, MOST_STRIPS = 8, SLACK = 8 };
+enum { QUERIES = 32, KEYS = 128, MOST_STRIPS = 8, SLACK = 8 };
 
 /* What a strip keeps from keys to keys. */
 struct strip {
@@ -28,7 +28,7 @@ struct strip {
 struct work {
     void *k, *v;    /* tiles of up to 256 keys */
     float *s;       /* tiles of scores, then in the same place of probabilities */
-    uint16_t *kept; /* (32,16): a bit for each key */
+    uint16_t *kept; /* (16,KEYS/16): a bit for each key */
     struct strip strip[MOST_STRIPS];
 };
 
@@ -56,7 +56,7 @@ static int64_t work_init(struct work *w, struct room room, int64_t D)
     w->k = take_room(&room, KEYS / DEEP * across * TILE_BYTES);
     w->v = take_room(&room, KEYS / DEEP * across * TILE_BYTES);
     w->s = take_room(&room, QUERIES * KEYS * 4);
-    w->kept = take_room(&room, QUERIES * KEYS / 8);
+    w->kept = take_room(&room, SIDE * KEYS / 8);
     for (int i = 0; i < MOST_STRIPS; i++) {
         w->strip[i].top = take_room(&room, QUERIES * 4);
         w->strip[i].sum = take_room(&room, QUERIES * SIDE * 4);
@@ -144,39 +144,37 @@ INLINE void probabilities(float *s, int64_t pairs, int64_t seen, float scale, fl
     vf_store(sum, all);
 }
 
-static void softmax(const struct call *c, struct work *w, struct strip *t, const struct place *at)
+/* Of the 16 queries at `row` of a strip. */
+static void softmax(const struct call *c, struct work *w, struct strip *t, const struct place *at,
+                    int64_t row)
 {
     const struct heads *h = &c->s;
-    float scale = h->scale * LOG2_E;
-    for (int64_t row = 0; row < QUERIES; row += SIDE) {
-        float *s = w->s + row / SIDE * at->tiles * C_TILE;
-        vf most = largest_scores(h, at, s, at->q0 + row) * scale;
-        if (at->k0 == 0)
-            vf_store(t->top + row, most);
+    float scale = h->scale * LOG2_E, *s = w->s + row / SIDE * at->tiles * C_TILE;
+    vf most = largest_scores(h, at, s, at->q0 + row) * scale;
+    if (at->k0 == 0)
+        vf_store(t->top + row, most);
+    else
+        raise_top(t, row, most, tiles_of(h->D));
+    for (int64_t r = 0; r < SIDE; r++) {
+        int64_t seen = visible(h, at, at->q0 + row + r);
+        float *sum = t->sum + (row + r) * SIDE;
+        if (h->drop.threshold)
+            probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum,
+                          w->kept + r * (KEYS / SIDE));
         else
-            raise_top(t, row, most, tiles_of(h->D));
-        for (int64_t r = 0; r < SIDE; r++) {
-            int64_t seen = visible(h, at, at->q0 + row + r);
-            float *sum = t->sum + (row + r) * SIDE;
-            if (h->drop.threshold)
-                probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum,
-                              w->kept + (row + r) * (KEYS / SIDE));
-            else
-                probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum, NULL);
-        }
+            probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum, NULL);
     }
 }
 
-static void draw(const struct call *c, struct work *w, const struct place *at)
+static void draw(const struct call *c, struct work *w, const struct place *at, int64_t row)
 {
-    enum { WORDS = KEYS / SIDE };
-    for (int64_t row = 0; row < QUERIES; row += SIDE)
-        for (int64_t j = 0; j < at->tiles; j++) {
-            if (visible(&c->s, at, at->q0 + row + SIDE - 1) <= j * SIDE) break;
-            VEC(kept_bits)
-            (w->kept + row * WORDS + j, WORDS, &c->s.drop, c->step, at->bh, (at->q0 + row) / SIDE,
-             at->k0 / SIDE + j, false);
-        }
+    for (int64_t j = 0; j < at->tiles; j++) {
+        if (visible(&c->s, at, at->q0 + row + SIDE - 1) <= j * SIDE) break;
+        VEC(kept_bits)
+        (w->kept + j, KEYS / SIDE, &c->s.drop, c->step, at->bh, (at->q0 + row) / SIDE,
+         at->k0 / SIDE + j, false);
+    }
+    VEC(tile_awake)();
 }
 
 /* One strip against the keys that lie packed. */
@@ -198,24 +196,24 @@ static void one_strip(const struct call *c, struct work *w, struct strip *t, con
         .c_across = 1,
     };
     VEC(tile_multiply)(&scores);
-    if (c->s.drop.threshold) draw(c, w, at);
-    softmax(c, w, t, at);
-    struct tile_product weighted = {
-        .rows = QUERIES / SIDE,
-        .columns = across,
-        .depth = at->tiles / 2,
-        .a = w->s,
-        .a_down = at->tiles,
-        .a_deep = 1,
-        .b = w->v,
-        .b_across = 1,
-        .b_deep = across,
-        .c = t->y,
-        .c_down = across,
-        .c_across = 1,
-        .add = at->k0 > 0,
-    };
-    VEC(tile_multiply)(&weighted);
+    for (int64_t row = 0; row < QUERIES; row += SIDE) {
+        if (c->s.drop.threshold) draw(c, w, at, row);
+        softmax(c, w, t, at, row);
+        struct tile_product weighted = {
+            .rows = 1,
+            .columns = across,
+            .depth = at->tiles / 2,
+            .a = w->s + row / SIDE * at->tiles * C_TILE,
+            .a_deep = 1,
+            .b = w->v,
+            .b_across = 1,
+            .b_deep = across,
+            .c = t->y + row / SIDE * across * C_TILE,
+            .c_across = 1,
+            .add = at->k0 > 0,
+        };
+        VEC(tile_multiply)(&weighted);
+    }
 }
 
 static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0)
@@ -243,30 +241,41 @@ static struct pack_source part(const struct call *c, int which, int64_t bh, int6
                                 smaller(n, c->s.T - row), c->s.D};
 }
 
-/* Queries q0 ... q0+rows-1 of one head. */
+static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t k0, int64_t end)
+{
+    enum { PIECE = 64 };
+    int64_t across = tiles_of(c->s.D);
+    for (int64_t row = 0; row < KEYS && k0 + row < end; row += PIECE) {
+        struct pack_source k = part(c, 1, bh, k0 + row, smaller(PIECE, end - k0 - row));
+        struct pack_source v = part(c, 2, bh, k0 + row, smaller(PIECE, end - k0 - row));
+        VEC(pack_turned)(tile_at(w->k, row / DEEP * across), &k);
+        VEC(tile_awake)();
+        VEC(pack_paired)(tile_at(w->v, row / DEEP * across), &v);
+        VEC(tile_awake)();
+    }
+}
+
+/* Queries `first` ... first+rows-1 of one head. */
 static void one_item(const struct call *c, struct work *w, int64_t bh, int64_t first)
 {
     const struct heads *s = &c->s;
     int64_t last = smaller(first + c->rows, s->T), end = s->causal ? last : s->T;
-    for (int64_t q = first; q < last; q += QUERIES) {
-        struct strip *t = &w->strip[(q - first) / QUERIES];
-        struct pack_source lines = part(c, 0, bh, q, QUERIES);
-        VEC(pack_lines)(t->q, &lines);
-        memset(t->sum, 0, QUERIES * SIDE * sizeof(float));
-    }
     for (int64_t k0 = 0; k0 < end; k0 += KEYS) {
-        struct pack_source k = part(c, 1, bh, k0, smaller(KEYS, end - k0));
-        struct pack_source v = part(c, 2, bh, k0, smaller(KEYS, end - k0));
-        VEC(pack_turned)(w->k, &k);
-        VEC(pack_paired)(w->v, &v);
-        for (int64_t q = first; q < last; q += QUERIES) {
-            int64_t keys = smaller(KEYS, (s->causal ? smaller(q + QUERIES, s->T) : s->T) - k0);
-            struct place at = {bh, q, k0, keys > 0 ? tiles_of(keys) : 0};
-            if (at.tiles) one_strip(c, w, &w->strip[(q - first) / QUERIES], &at);
+        load_keys(c, w, bh, k0, end);
+        struct strip *t = w->strip;
+        for (int64_t q = first; q < last; q += QUERIES, t++) {
+            int64_t seen = (s->causal ? smaller(q + QUERIES, s->T) : s->T) - k0;
+            if (seen <= 0) continue;
+            struct place at = {bh, q, k0, tiles_of(smaller(KEYS, seen))};
+            if (k0 == 0) {
+                struct pack_source lines = part(c, 0, bh, q, QUERIES);
+                VEC(pack_lines)(t->q, &lines);
+                memset(t->sum, 0, QUERIES * SIDE * sizeof(float));
+            }
+            one_strip(c, w, t, &at);
+            if (seen <= KEYS) finish(c, t, bh, q);
         }
     }
-    for (int64_t q = first; q < last; q += QUERIES)
-        finish(c, &w->strip[(q - first) / QUERIES], bh, q);
 }
 
 /* Queries of an item: as many as share one packing of the keys, but fewer where there are few heads, so that

@@ -13,14 +13,15 @@
 #include "backend/cpu/attention_call.h"
 #include "backend/cpu/bf16/kept.h"
 #include "backend/cpu/bf16/pack.h"
+#include "backend/cpu/bf16/score_grad.h"
 #include "backend/cpu/bf16/softmax.h"
 #include "backend/cpu/bf16/tables.h"
 #include "base/rng.h"
 
 #include <omp.h>
 
-/* A block has up to so many keys and queries. */
-enum { KEYS = 64, QUERIES = 128 };
+/* A block has up to so many keys and queries; a patch is 32 keys and PATCH tiles of queries. */
+enum { KEYS = 128, QUERIES = 128, PATCH = 4 };
 
 /* One thread's memory. */
 struct work {
@@ -32,9 +33,10 @@ struct work {
     void *k_lines, *v_lines, *k_turned;
     float *dk, *dv;
     /* Of a block, tiles of (keys, queries). */
-    float *s, *dp; /* of 32 keys */
     void *p, *ds, *ds_woven;
-    uint16_t *kept; /* (32,QUERIES/16): a bit for each query */
+    /* Of a patch. */
+    float *s, *dp;
+    uint16_t *kept; /* (32,PATCH): a bit for each query */
 };
 
 struct call {
@@ -79,12 +81,12 @@ static int64_t work_init(struct work *w, struct room room, const struct heads *s
     for (int i = 0; i < COUNT_OF(of_keys); i++) *of_keys[i] = take_room(&room, k_bytes);
     w->dk = take_room(&room, 2 * k_bytes);
     w->dv = take_room(&room, 2 * k_bytes);
-    w->s = take_room(&room, DEEP * QUERIES * 4);
-    w->dp = take_room(&room, DEEP * QUERIES * 4);
+    w->s = take_room(&room, 2 * PATCH * TILE_BYTES);
+    w->dp = take_room(&room, 2 * PATCH * TILE_BYTES);
     w->p = take_room(&room, KEYS * QUERIES * 2);
     w->ds = take_room(&room, KEYS * QUERIES * 2);
     w->ds_woven = take_room(&room, KEYS * QUERIES * 2);
-    w->kept = take_room(&room, DEEP * QUERIES / 8);
+    w->kept = take_room(&room, DEEP * PATCH * 2);
     return room.taken;
 }
 
@@ -141,133 +143,88 @@ static void load_keys(const struct call *c, struct work *w, const struct part *p
     struct pack_source v = part_of(c, 2, part->bh, k0, k0 + KEYS);
     VEC(pack_lines)(w->k_lines, &k);
     VEC(pack_lines)(w->v_lines, &v);
+    VEC(tile_awake)();
     if (part->queries) VEC(pack_paired_turned)(w->k_turned, &k);
 }
 
-/* Two vectors of queries against one key. */
-struct line {
-    vf p[2], ds[2];
+/* 32 keys against up to 64 queries: where they begin in their block. */
+struct patch {
+    int64_t key, tile, tiles;
 };
 
-/* s and dp point at the key's line in the first of two tiles. */
-INLINE struct line one_line(const float *s, const float *dp, vf scale, const vf lse[2],
-                            const vf delta[2], const bool dropout, __mmask32 kept, float keep)
+static void draw(const struct call *c, struct work *w, const struct part *part,
+                 const struct block *b, const struct patch *at)
 {
-    struct line l;
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        vf d = -delta[i], x = vf_load(dp + i * C_TILE);
-        l.p[i] = power_of_2(vf_load(s + i * C_TILE) * scale - lse[i]);
-        if (dropout)
-            d = _mm512_mask3_fmadd_ps(x, vf_all(keep), d, (__mmask16)(kept >> 16 * i));
-        else
-            d += x;
-        l.ds[i] = l.p[i] * d;
+    int64_t k16 = (b->k0 + at->key) / SIDE, q16 = b->q0 / SIDE + at->tile;
+    for (int64_t i = 0; i < 2 * at->tiles; i++) {
+        uint16_t *to = w->kept + i % 2 * SIDE * PATCH + i / 2;
+        VEC(kept_bits)(to, PATCH, &c->s.drop, c->step, part->bh, q16 + i / 2, k16 + i % 2, true);
     }
-    return l;
+    VEC(tile_awake)();
 }
 
-/* Where the results of 32 keys and 32 queries go: lines of tiles, the first of two where there are two. */
-struct results {
-    char *p, *ds; /* two tiles, `down` bytes apart: 16 keys each */
-    int64_t down;
-    char *woven; /* two tiles, beside each other: 16 queries each */
-};
-
-/* Scores and dp of 32 keys and 32 queries become p' and ds. `seen` says whether only some keys are: query
- * q sees key k if k <= q + shift and k < keys. */
-INLINE void score_gradients(const struct results *to, const float *s, const float *dp, int64_t down,
-                            float scale, const float *lse, const float *delta, const bool edge,
-                            bool diagonal, int64_t keys, const bool dropout, const uint16_t *kept,
-                            float keep)
-{
-    const vf lse_of[2] = {vf_load(lse), vf_load(lse + SIDE)};
-    const vf delta_of[2] = {vf_load(delta), vf_load(delta + SIDE)};
-    for (int k = 0; k < DEEP; k += 2) {
-        __m512i ds[2];
-#pragma GCC unroll 2
-        for (int i = 0; i < 2; i++) {
-            int64_t at = (k + i) / SIDE * down * C_TILE + (k + i) % SIDE * SIDE;
-            uint32_t left = ~0u, seen = ~0u;
-            if (dropout) memcpy(&left, kept + (k + i) * (QUERIES / SIDE), sizeof left);
-            struct line l =
-                one_line(s + at, dp + at, vf_all(scale), lse_of, delta_of, dropout, left, keep);
-            if (edge) seen = k + i >= keys ? 0 : diagonal ? ~0u << (k + i) : ~0u;
-            ds[i] = edge ? narrow_kept(seen, l.ds[0], l.ds[1]) : narrow(l.ds[0], l.ds[1]);
-            __m512i p =
-                edge || dropout ? narrow_kept(seen & left, l.p[0], l.p[1]) : narrow(l.p[0], l.p[1]);
-            int64_t line = (k + i) / SIDE * to->down + (k + i) % SIDE * 64;
-            _mm512_store_si512(to->p + line, p);
-            _mm512_store_si512(to->ds + line, ds[i]);
-        }
-        _mm512_store_si512(to->woven + k / 2 * 64, _mm512_unpacklo_epi16(ds[0], ds[1]));
-        _mm512_store_si512(to->woven + TILE_BYTES + k / 2 * 64,
-                           _mm512_unpackhi_epi16(ds[0], ds[1]));
-    }
-}
-
-/* 32 keys from k0 + row on against the queries of the block that see them. */
-static void one_group(const struct call *c, struct work *w, const struct part *part,
-                      const struct block *b, int64_t row)
+/* Scores and dp, then p' and ds. */
+static void one_patch(const struct call *c, struct work *w, const struct part *part,
+                      const struct block *b, const struct patch *at)
 {
     const struct heads *h = &c->s;
     int64_t deep = tiles_of(h->D) / 2, q_tiles = b->queries / SIDE;
-    int64_t skipped = h->causal ? larger(0, b->k0 + row - b->q0) / SIDE : 0;
-    int64_t q_at = (b->q0 - part->q_first) / SIDE + skipped; /* tile of the part's queries */
+    int64_t q_at = (b->q0 - part->q_first) / SIDE + at->tile; /* tile of the part's queries */
     struct tile_product scores = {
         .rows = 2,
-        .columns = q_tiles - skipped,
+        .columns = at->tiles,
         .depth = deep,
-        .a = tile_at(w->k_lines, row / SIDE * deep),
+        .a = tile_at(w->k_lines, at->key / SIDE * deep),
         .a_down = deep,
         .a_deep = 1,
         .b = tile_at(w->q_turned, q_at * deep),
         .b_across = deep,
         .b_deep = 1,
         .c = w->s,
-        .c_down = q_tiles,
+        .c_down = PATCH,
         .c_across = 1,
     };
-    if (scores.columns <= 0) return;
     VEC(tile_multiply)(&scores);
-    scores.a = tile_at(w->v_lines, row / SIDE * deep);
+    scores.a = tile_at(w->v_lines, at->key / SIDE * deep);
     scores.b = tile_at(w->dy_turned, q_at * deep);
     scores.c = w->dp;
     VEC(tile_multiply)(&scores);
 
     int threshold = h->drop.threshold;
-    if (threshold)
-        for (int i = 0; i < 2; i++)
-            for (int64_t j = 0; j < scores.columns; j++) VEC(kept_bits)
-    (w->kept + i * QUERIES + j, QUERIES / SIDE, &h->drop, c->step, part->bh,
-     b->q0 / SIDE + skipped + j, (b->k0 + row) / SIDE + i, true);
-    float scale = h->scale * LOG2_E, keep = threshold ? dropout_scale(threshold) : 1.0f;
-    int64_t keys = h->T - b->k0 - row;
-    for (int64_t j = 0; j < scores.columns; j += 2) {
-        int64_t tile = skipped + j, p_tile = row / SIDE * (q_tiles / 2) + tile / 2;
-        struct results to = {
-            .p = tile_at(w->p, p_tile),
-            .ds = tile_at(w->ds, p_tile),
-            .down = q_tiles / 2 * TILE_BYTES,
-            .woven = tile_at(w->ds_woven, row / DEEP * q_tiles + tile),
+    if (threshold) draw(c, w, part, b, at);
+    for (int64_t j = 0; j < at->tiles; j += 2) {
+        int64_t tile = at->tile + j, p_at = at->key / SIDE * (q_tiles / 2) + tile / 2;
+        struct score_block gradients = {
+            .s = w->s + j * C_TILE,
+            .dp = w->dp + j * C_TILE,
+            .down = PATCH,
+            .scale = h->scale * LOG2_E,
+            .lse = w->lse + (q_at + j) * SIDE,
+            .delta = w->delta + (q_at + j) * SIDE,
+            .keys = h->T - b->k0 - at->key,
+            .diagonal = h->causal && b->q0 + tile * SIDE == b->k0 + at->key,
+            .kept = threshold ? w->kept + j : NULL,
+            .kept_stride = PATCH,
+            .keep = threshold ? dropout_scale(threshold) : 1.0f,
+            .p = tile_at(w->p, p_at),
+            .ds = tile_at(w->ds, p_at),
+            .p_down = q_tiles / 2 * TILE_BYTES,
+            .woven = tile_at(w->ds_woven, at->key / DEEP * q_tiles + tile),
         };
-        const float *s = w->s + j * C_TILE, *dp = w->dp + j * C_TILE;
-        const float *lse = w->lse + (q_at + j) * SIDE, *delta = w->delta + (q_at + j) * SIDE;
-        const uint16_t *kept = w->kept + j;
-        bool diagonal = h->causal && b->q0 + tile * SIDE == b->k0 + row;
-        bool edge = diagonal || keys < DEEP;
-        if (threshold && edge)
-            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, true, diagonal, keys, true,
-                            kept, keep);
-        else if (threshold)
-            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, false, false, DEEP, true, kept,
-                            keep);
-        else if (edge)
-            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, true, diagonal, keys, false,
-                            NULL, keep);
-        else
-            score_gradients(&to, s, dp, q_tiles, scale, lse, delta, false, false, DEEP, false, NULL,
-                            keep);
+        VEC(score_gradients)(&gradients);
+    }
+}
+
+/* 32 keys against all queries of a block that see them. */
+static void one_group(const struct call *c, struct work *w, const struct part *part,
+                      const struct block *b, int64_t key)
+{
+    int64_t end = b->queries / SIDE;
+    struct patch at = {.key = key};
+    if (c->s.causal) at.tile = larger(0, b->k0 + key - b->q0) / SIDE;
+    for (; at.tile < end; at.tile += PATCH) {
+        at.tiles = smaller(PATCH, end - at.tile);
+        one_patch(c, w, part, b, &at);
     }
 }
 
@@ -354,6 +311,16 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
     VEC(unpack_lines)(&dv, w->dv, factor);
 }
 
+/* dq of queries that no further keys will change: those before `end`. */
+static void write_queries(const struct call *c, struct work *w, const struct part *part,
+                          int64_t first, int64_t end)
+{
+    if (first >= smaller(end, c->s.T)) return;
+    int64_t all = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
+    struct pack_target dq = gradient_of(c, 0, part->bh, first, end);
+    VEC(unpack_turned)(&dq, w->dq + (first - part->q_first) / SIDE * C_TILE, all, c->s.scale);
+}
+
 static void run_part(const struct call *c, struct work *w, const struct part *part)
 {
     const struct heads *s = &c->s;
@@ -367,16 +334,16 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
         b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
         for (; b.q0 < q_end; b.q0 += QUERIES) {
             b.queries = smaller(QUERIES, q_end - b.q0);
-            for (int64_t row = 0; row < b.keys; row += DEEP) one_group(c, w, part, &b, row);
-            for (int64_t row = 0; part->keys && row < b.keys; row += DEEP)
-                add_to_keys(c, w, part, &b, row);
+            for (int64_t key = 0; key < b.keys; key += DEEP) one_group(c, w, part, &b, key);
+            for (int64_t key = 0; part->keys && key < b.keys; key += DEEP)
+                add_to_keys(c, w, part, &b, key);
             if (part->queries) add_to_queries(c, w, part, &b);
         }
         if (part->keys) write_keys(c, w, part, k0);
+        if (part->queries && s->causal)
+            write_queries(c, w, part, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
     }
-    if (!part->queries) return;
-    struct pack_target dq = gradient_of(c, 0, part->bh, part->q_first, part->q_last);
-    VEC(unpack_turned)(&dq, w->dq, tiles_of(dq.rows), s->scale);
+    if (part->queries && !s->causal) write_queries(c, w, part, part->q_first, part->q_last);
 }
 
 /* Rounds of whole heads, 5 products each, against shares of 7 products. */

@@ -2,16 +2,30 @@
 
 #include "backend/cpu/bf16/softmax.h"
 
+enum { AHEAD = 32 }; /* rows */
+
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* 32 columns of row `row` from `column` on; what is not there is zero. */
-INLINE __m512i load_row(const struct pack_source *s, int64_t row, int64_t column)
+/* 32 columns from `column` on of the 16 rows from `row` on; what is not there is zero. Rows further down are
+ * fetched ahead: they lie too far apart for the processor to see what comes. */
+INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, int64_t column)
 {
-    __mmask32 there = row < s->rows ? first_words(s->columns - column) : 0;
-    return _mm512_maskz_loadu_epi16(there, s->at + row * s->stride + column);
+    const bf16 *at = s->at + row * s->stride + column;
+    if (row + SIDE <= s->rows && column + DEEP <= s->columns) {
+#pragma GCC unroll 16
+        for (int r = 0; r < 16; r++) {
+            x[r] = _mm512_loadu_si512(at + r * s->stride);
+            __builtin_prefetch(at + (r + AHEAD) * s->stride);
+        }
+    } else {
+        __mmask32 there = first_words(s->columns - column);
+#pragma GCC unroll 16
+        for (int r = 0; r < 16; r++)
+            x[r] = _mm512_maskz_loadu_epi16(row + r < s->rows ? there : 0, at + r * s->stride);
+    }
 }
 
 /* Turns 16 lines of 16 pairs: lane j of line i goes to lane i of line j. */
@@ -66,11 +80,12 @@ INLINE void pair(__m512i low, __m512i high, __m512i *left, __m512i *right)
 
 void VEC(pack_lines)(void *to, const struct pack_source *s)
 {
-    int64_t deep = tiles_of(s->columns) / 2, rows = tiles_of(s->rows) * SIDE;
-    for (int64_t row = 0; row < rows; row++)
+    int64_t deep = tiles_of(s->columns) / 2, tiles = tiles_of(s->rows);
+    for (int64_t i = 0; i < tiles; i++)
         for (int64_t d = 0; d < deep; d++) {
-            char *tile = tile_at(to, row / SIDE * deep + d);
-            _mm512_store_si512(tile + row % SIDE * 64, load_row(s, row, d * DEEP));
+            __m512i x[16];
+            load_rows(x, s, i * SIDE, d * DEEP);
+            store_lines(tile_at(to, i * deep + d), x);
         }
 }
 
@@ -80,8 +95,7 @@ void VEC(pack_turned)(void *to, const struct pack_source *s)
     for (int64_t i = 0; i < tiles; i++)
         for (int64_t d = 0; d < deep; d++) {
             __m512i x[16];
-#pragma GCC unroll 16
-            for (int r = 0; r < 16; r++) x[r] = load_row(s, i * SIDE + r, d * DEEP);
+            load_rows(x, s, i * SIDE, d * DEEP);
             turn(x);
             store_lines(tile_at(to, i * deep + d), x);
         }
@@ -91,10 +105,13 @@ void VEC(pack_turned)(void *to, const struct pack_source *s)
 INLINE void pair_block(__m512i left[16], __m512i right[16], const struct pack_source *s,
                        int64_t row, int64_t column)
 {
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++)
-        pair(load_row(s, row + 2 * i, column), load_row(s, row + 2 * i + 1, column), &left[i],
-             &right[i]);
+#pragma GCC unroll 2
+    for (int half = 0; half < 16; half += 8) {
+        __m512i x[16];
+        load_rows(x, s, row + 2 * half, column);
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; i++) pair(x[2 * i], x[2 * i + 1], &left[half + i], &right[half + i]);
+    }
 }
 
 void VEC(pack_paired)(void *to, const struct pack_source *s)

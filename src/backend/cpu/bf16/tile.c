@@ -114,10 +114,50 @@ static void multiply_long(const struct tile_product *p, int64_t i, int64_t j)
     _tile_stored(3, c3, LINE);
 }
 
+/* One row of tiles: four columns, or two. */
+static void multiply_row(const struct tile_product *p, int64_t i, int64_t j)
+{
+    bool four = j + 4 <= p->columns;
+    float *c = p->c + (i * p->c_down + j * p->c_across) * C_TILE;
+    int64_t next = p->c_across * C_TILE;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (p->add) {
+        _tile_loadd(0, c, LINE);
+        _tile_loadd(1, c + next, LINE);
+        if (four) _tile_loadd(2, c + 2 * next, LINE);
+        if (four) _tile_loadd(3, c + 3 * next, LINE);
+    }
+    const char *a = tile_of(p->a, i * p->a_down), *b = tile_of(p->b, j * p->b_across);
+    for (int64_t d = 0; d < p->depth; d++) {
+        _tile_loadd(4, a, LINE);
+        _tile_loadd(5, b, LINE);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(6, tile_of(b, p->b_across), LINE);
+        _tile_dpbf16ps(1, 4, 6);
+        if (four) {
+            _tile_loadd(7, tile_of(b, 2 * p->b_across), LINE);
+            _tile_dpbf16ps(2, 4, 7);
+            _tile_loadd(5, tile_of(b, 3 * p->b_across), LINE);
+            _tile_dpbf16ps(3, 4, 5);
+        }
+        a += p->a_deep * TILE_BYTES;
+        b += p->b_deep * TILE_BYTES;
+    }
+    _tile_stored(0, c, LINE);
+    _tile_stored(1, c + next, LINE);
+    if (four) _tile_stored(2, c + 2 * next, LINE);
+    if (four) _tile_stored(3, c + 3 * next, LINE);
+}
+
 void VEC(tile_multiply)(const struct tile_product *p)
 {
     for (int64_t i = 0; i < p->rows; i += 2) {
-        if (!p->add && p->depth == 1)
+        if (p->rows == 1)
+            for (int64_t j = 0; j < p->columns; j += 4) multiply_row(p, i, j);
+        else if (!p->add && p->depth == 1)
             multiply_1(p, i);
         else if (!p->add && p->depth == 2)
             multiply_2(p, i);
@@ -126,9 +166,15 @@ void VEC(tile_multiply)(const struct tile_product *p)
     }
 }
 
+void VEC(tile_awake)(void)
+{
+    _tile_dpbf16ps(0, 4, 5);
+}
+
 #else
 void VEC(tile_begin)(void) {}
 void VEC(tile_end)(void) {}
+void VEC(tile_awake)(void) {}
 
 enum { LINES = 8 };
 

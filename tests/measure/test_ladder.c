@@ -1,0 +1,188 @@
+/* The rungs: one change each, figures that fit together, and reasons where one is not run. */
+#include "measure/ladder.h"
+
+#include "../support/tiny.h"
+#include "base/threads.h"
+#include "measure/noise.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+static struct arena arena;
+static struct ladder ladder;
+
+static int release(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static struct machine machine(void)
+{
+    return (struct machine){
+        .threads = 1,
+        .peak = {{.dtype = DT_F32, .flops = 2e12}, {.dtype = DT_BF16, .flops = 8e12}},
+        .peaks = 2};
+}
+
+static struct config config(void)
+{
+    struct config c, tiny = tiny_config();
+    config_init(&c); /* with every text */
+    c.model = tiny.model;
+    c.data.batch_size = tiny.data.batch_size;
+    c.plan = tiny.plan;
+    return c;
+}
+
+static void climb(const struct config *c, int64_t vocab, int64_t room)
+{
+    struct machine m = machine();
+    threads_set(1); /* more would wait for each other longer than they work */
+    struct ladder_options o = {
+        .config = c, .vocab = vocab, .room = room, .steps = 4, .limit_ms = 60000, .machine = &m};
+    if (ladder_run(&o, &ladder, &arena) != ST_OK) fail_msg("%s", fail_message());
+}
+
+static void note(void *user, const char *key, const char *in_a, const char *in_b)
+{
+    (void)in_a;
+    char **words = user;
+    *words = arena_printf(&arena, "%s%s--%s=%s", *words, **words ? " " : "", key, in_b);
+}
+
+static void test_each_differs_by_its_keys(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, TINY_VOCAB, -1);
+    for (int i = 0; i < LADDER_RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        if (r->reason) fail_msg("%s: %s", r->name, r->reason);
+        char *words = "";
+        if (i) config_diff(&ladder.rung[i - 1].config, &r->config, note, &words);
+        if (i) assert_string_equal(words, r->differs);
+        assert_true(r->dtype == (i < 3 ? DT_F32 : DT_BF16));
+    }
+    /* the first names every key, also those that it found so */
+    static const char *const differs[LADDER_RUNGS] = {
+        "--dtype=float32 --fusion=primitive --flash=false --pad_vocab=0",
+        "--fusion=op",
+        "--fusion=full",
+        "--dtype=bfloat16",
+        "--flash=true",
+        "--pad_vocab=64"};
+    for (int i = 0; i < LADDER_RUNGS; i++) assert_string_equal(ladder.rung[i].differs, differs[i]);
+    assert_true(ladder_sets("flash", 5) && ladder_sets("pad_vocab", 9));
+    assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
+}
+
+static void test_figures_fit_together(void **state)
+{
+    (void)state;
+    struct config c = config();
+    c.train.gradient_accumulation_steps = 2;
+    c.model.dropout = 0.1;
+    climb(&c, TINY_VOCAB, -1);
+    assert_true(ladder.interleaved);
+    double times = 1, tokens = 2.0 * 3 * 16;
+    assert_true(ladder.flops_per_token == 6 * ladder.parameters + 12 * 2 * 32 * 16);
+    for (int i = 0; i < LADDER_RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        double peak = i < 3 ? 2e12 : 8e12, seconds = r->ms.median * 1e-3;
+        assert_true(r->ms.n == 4 && r->ms.median > 0 && r->first_ms > 0);
+        times *= i ? r->times_before : 1;
+        assert_true(fabs(times / r->times_first - 1) < 1e-9);
+        assert_true(fabs(r->tokens_per_s * seconds / tokens - 1) < 1e-9);
+        assert_true(fabs(r->mfu * peak * seconds / (ladder.flops_per_token * tokens) - 1) < 1e-9);
+        assert_true(fabs(r->plan_share * peak * seconds / r->facts.flops - 1) < 1e-9);
+        assert_true(r->facts.total > 0 && r->facts.kernels > 0);
+        /* the same batch, weights and dropout masks; bf16 rounds */
+        double apart = fabs(r->loss - ladder.rung[0].loss);
+        assert_true(isfinite(r->loss) && apart < (i < 3 ? 1e-4 : 3e-2));
+    }
+    assert_true(fabs(ladder.rung[0].loss - log(TINY_VOCAB)) < 0.2); /* nothing is learned yet */
+    assert_true(ladder.rung[1].facts.kernels < ladder.rung[0].facts.kernels);
+    assert_true(ladder.rung[2].facts.kernels < ladder.rung[1].facts.kernels);
+    assert_true(ladder.rung[4].facts.kernels < ladder.rung[3].facts.kernels);
+    assert_true(ladder.rung[5].facts.weights > ladder.rung[4].facts.weights);
+}
+
+static void test_a_vocabulary_that_needs_no_padding(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, 128, -1);
+    const struct ladder_rung *last = &ladder.rung[LADDER_RUNGS - 1];
+    assert_string_equal(last->reason, "the vocabulary, 128, is a multiple of 64 already");
+    assert_string_equal(last->differs, "--pad_vocab=64");
+    assert_int_equal(last->ms.n, 0);
+    assert_null(ladder.rung[LADDER_RUNGS - 2].reason);
+}
+
+static void test_the_loss_is_that_of_the_first_step(void **state)
+{
+    (void)state;
+    struct config c = config();
+    struct engine e;
+    struct noise noise;
+    climb(&c, TINY_VOCAB, -1);
+    const struct ladder_rung *full = &ladder.rung[2];
+    assert_int_equal(noise_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
+    assert_int_equal(noise_init(&noise, &e, &arena), ST_OK);
+    assert_int_equal(noise_step(&noise, 0, NULL, NULL), ST_OK);
+    assert_true((double)noise.loss == full->loss);
+    assert_int_equal(noise_step(&noise, 1, NULL, NULL), ST_OK);
+    assert_true((double)noise.loss != full->loss);
+    engine_close(&e);
+}
+
+/* What needs too much memory is named; the rungs above it stand on it all the same. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    struct config c = config();
+    c.model.block_size = 512; /* slow attention's matrices are most of the memory */
+    c.data.batch_size = 1;
+    climb(&c, TINY_VOCAB, -1);
+    int64_t flash = ladder.rung[4].facts.total, slow = ladder.rung[3].facts.total;
+    assert_true(2 * flash < slow);
+    climb(&c, TINY_VOCAB, (flash + slow) / 2);
+    for (int i = 0; i < 4; i++) {
+        assert_memory_equal(ladder.rung[i].reason, "it needs ", 9);
+        assert_true(ladder.rung[i].ms.n == 0);
+    }
+    assert_true(!ladder.rung[4].reason && !ladder.rung[5].reason);
+    assert_true(ladder.rung[4].config.plan.dtype == PRECISION_BFLOAT16);
+    assert_true(ladder.rung[4].times_first == 1 && ladder.rung[4].times_before == 0);
+    assert_true(ladder.rung[5].times_first == ladder.rung[5].times_before);
+
+    /* one by one where not all at once */
+    climb(&c, TINY_VOCAB, ladder.rung[5].facts.total + flash / 2);
+    assert_false(ladder.interleaved);
+    assert_true(ladder.rung[4].ms.n == 4 && ladder.rung[5].ms.n == 4);
+
+    struct machine m = machine();
+    struct ladder_options o = {
+        .config = &c, .vocab = TINY_VOCAB, .room = 1000, .steps = 1, .limit_ms = 1, .machine = &m};
+    assert_int_equal(ladder_run(&o, &ladder, &arena), ST_UNSUPPORTED);
+    assert_memory_equal(fail_message(), "no rung can be run; the first: it needs ", 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
+        cmocka_unit_test_teardown(test_figures_fit_together, release),
+        cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
+        cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
+        cmocka_unit_test_teardown(test_no_room, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
