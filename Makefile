@@ -4,10 +4,11 @@
 #   make demo         install, build, train twice, compare, report; FROM=FILE: on a text of your own
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make tsan         the tests of threads with ThreadSanitizer
 #   make compare-pytorch  Strobe beside PyTorch (PYTHON) and llm.c (LLMC, a clone of it); ARGS="--threads=2 CONFIG"
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
-#   MODE=release|debug|asan        V=1 show commands        lasting choices: config.mk (ignored by git)
+#   MODE=release|debug|asan|tsan        V=1 show commands        lasting choices: config.mk (ignored by git)
 -include config.mk
 
 MODE ?= release
@@ -25,10 +26,19 @@ CFLAGS_debug := -O0
 # The checks that sanitizers insert make gcc see overlaps and cut texts where there are none.
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
+# ThreadSanitizer: tools/tsan.sh says why the threads are then LLVM's, and why there is no oneDNN.
+LLVM := $(lastword $(sort $(wildcard /usr/lib/llvm-*/lib/libarcher.so)))
+CFLAGS_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer \
+               -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
+OPENMP := -fopenmp
+ifeq ($(MODE),tsan)
+OPENMP := -L$(dir $(LLVM)) -Wl,-rpath,$(dir $(LLVM)) -lomp
+endif
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
 CFLAGS += -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
-          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug or asan))
-LDLIBS += $(if $(filter x86_64,$(shell uname -m)),-lmvec) -lm
+          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan))
+LINK = $(CC) $(filter-out -fopenmp,$(CFLAGS)) $(LDFLAGS)
+LDLIBS += $(OPENMP) $(if $(filter x86_64,$(shell uname -m)),-lmvec) -lm
 
 # Libraries: what is there is used. DESIGN: docs/ARCHITECTURE.md.
 has = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1)
@@ -40,10 +50,12 @@ DEPS := $(if $(MISSING),,$(REQUIRED)) $(if $(call has,libcurl),libcurl)
 CFLAGS += $(call pkg_cflags,$(DEPS)) $(if $(call has,libcurl),-DHAVE_CURL)
 LDLIBS += $(call pkg_libs,$(DEPS))
 # Version 2 of oneDNN; version 3 has another C interface, and products fall back to our own.
+ifneq ($(filter-out tsan,$(MODE)),)
 ifneq ($(shell grep -s 'DNNL_VERSION_MAJOR 2' /usr/include/oneapi/dnnl/dnnl_version.h \
          /usr/local/include/oneapi/dnnl/dnnl_version.h /usr/include/dnnl_version.h),)
 CFLAGS += -DHAVE_DNNL
 LDLIBS += -ldnnl
+endif
 endif
 
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
@@ -73,7 +85,7 @@ LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test check demo compare-pytorch deps docs install clean format FORCE need
+.PHONY: all test check tsan demo compare-pytorch deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS)
 
@@ -114,16 +126,18 @@ $(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/
 
 $(BUILD)/strobe: $(OBJECTS)
 	$(if $(Q),@echo "  ld $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(LINK) -o $@ $^ $(LDLIBS)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) $(LIBRARY)
 	$(if $(Q),@echo "  ld $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(LINK) -o $@ $^ $(LDLIBS) -lcmocka
 
 test: all $(TESTS)
 	$(Q)tools/run_tests.sh $(BUILD) '$(T)'
 
 check:
 	$(Q)tools/check.sh
+tsan:
+	$(Q)tools/tsan.sh
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
 compare-pytorch: all

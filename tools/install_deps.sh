@@ -1,14 +1,16 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: what the build needs, with --check what `make check`
-# needs too. Does nothing, and needs no rights, where all are there.
+# needs too, with --tsan what `make tsan` does. Does nothing, and needs no rights, where all are there.
 set -u
 build="gcc make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
        libcmocka-dev libjs-dygraphs bible-kjv"
+tsan="libomp-dev"
 check="clang-format cppcheck chromium"
 case "${1-}" in
 '') wanted=$build ;;
 --check) wanted="$build $check" ;;
-*) echo "install_deps.sh: the only option is --check, not $1" >&2; exit 2 ;;
+--tsan) wanted="$build $tsan" ;;
+*) echo "install_deps.sh: the options are --check and --tsan, not $1" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -21,7 +21,7 @@
 #include <omp.h>
 
 /* A block has up to so many keys and queries; a patch is 32 keys and PATCH tiles of queries. */
-enum { KEYS = 64, QUERIES = 128, PATCH = 4 };
+enum { KEYS = 128, QUERIES = 128, PATCH = 4 };
 
 /* One thread's memory. */
 struct work {

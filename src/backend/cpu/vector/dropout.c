@@ -14,8 +14,9 @@ INLINE void multiply(vu a, uint32_t m, vu *high, vu *low)
 {
     vu factor = (vu){0} + m;
     vu64 even = vu_mul_even(a, factor), odd = vu_mul_even((vu)((vu64)a >> 32), factor);
-    *low = (vu)((even & 0xffffffffu) | (odd << 32));
-    *high = (vu)((even >> 32) | (odd & ~(uint64_t)0xffffffffu));
+    const vi lane = {VEC_LANES}, low_halves = (lane & ~1) + (lane & 1) * W;
+    *low = __builtin_shuffle((vu)even, (vu)odd, low_halves);
+    *high = __builtin_shuffle((vu)even, (vu)odd, low_halves + 1);
 }
 
 INLINE struct words draw(uint32_t seed, struct words c)
@@ -49,34 +50,52 @@ INLINE void transpose(vu w[4])
     w[2] = __builtin_shuffle(c, d, front), w[3] = __builtin_shuffle(c, d, back);
 }
 
-/* W calls of a pointwise site from `call` on, 16 elements each. */
-INLINE void draw_elements(const struct dropout *d, uint32_t step, int64_t call, float *factor)
+/* W calls of a pointwise site from `call` on: a byte for each of their 16 W elements. */
+INLINE void draw_elements(const struct dropout *d, uint32_t step, int64_t call, uint8_t *drawn)
 {
-    const int threshold = d->threshold;
-    const float scale = dropout_scale(threshold);
     vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */
     vu high = zero + (uint32_t)(call >> 32);
     struct words r = draw(d->seed, (struct words){{low, high, zero + d->site, zero + step}});
     transpose(r.w);
     uint8_t byte[4][4 * W]; /* call 4g+j has the bytes 16g ... of row j */
     memcpy(byte, r.w, sizeof byte);
-    for (int i = 0; i < W; i++, factor += 16) {
-        const uint8_t *of_call = &byte[i % 4][i / 4 * 16];
-        for (int k = 0; k < 16; k += W)
-            vf_store(factor + k, factors_of(of_call + k, threshold, scale));
-    }
+    for (int i = 0; i < W; i++) memcpy(drawn + i * 16, &byte[i % 4][i / 4 * 16], 16);
 }
 
-const float *VEC(dropout_at)(struct dropout_run *run, const struct dropout *d, uint32_t step,
-                             int64_t i, int64_t *ret_n)
+struct dropout_run VEC(dropout_begin)(const struct dropout *d, uint32_t step)
+{
+    struct dropout_run run = {.d = d, .step = step, .first = -1, .scale = 1.0f};
+    if (d->threshold > 0) run.scale = dropout_scale(d->threshold);
+    return run;
+}
+
+INLINE void draw_run(struct dropout_run *run)
+{
+#if defined(__AVX512F__)
+    uint8_t drawn[DROPOUT_RUN];
+#else
+    uint8_t *drawn = run->drawn;
+#endif
+    for (int at = 0; at < DROPOUT_RUN; at += 16 * W)
+        draw_elements(run->d, run->step, (run->first + at) / 16, drawn + at);
+#if defined(__AVX512F__)
+    for (int at = 0; at < DROPOUT_RUN; at += 64) {
+        __m512i bytes = _mm512_loadu_si512(drawn + at);
+        uint64_t kept = _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)run->d->threshold));
+        memcpy(run->kept + at / 8, &kept, sizeof kept);
+    }
+#endif
+}
+
+int64_t VEC(dropout_reach)(struct dropout_run *run, int64_t i, int64_t *ret_at)
 {
     int64_t first = i / DROPOUT_RUN * DROPOUT_RUN;
-    if (run->first != first)
-        for (int at = 0; at < DROPOUT_RUN; at += 16 * W)
-            draw_elements(d, step, (first + at) / 16, run->factor + at);
-    run->first = first;
-    *ret_n = first + DROPOUT_RUN - i;
-    return run->factor + (i - first);
+    if (run->first != first) {
+        run->first = first;
+        draw_run(run);
+    }
+    *ret_at = i - first;
+    return first + DROPOUT_RUN - i;
 }
 
 void VEC(dropout_words)(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,

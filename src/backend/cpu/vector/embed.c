@@ -51,20 +51,19 @@ static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t 
     const struct table t = table_of(c, 0), p = table_of(c, 2);
     int64_t C = t.columns, T = type_elements(&c->in_type[3]);
     const struct dropout *d = &c->attr->drop;
-    struct dropout_run run = {.first = -1};
+    struct dropout_run run = VEC(dropout_begin)(d, step_of(c->in[4]));
     for (int64_t r = first; r < last; r++) {
         int64_t token = id_at(c->in[1], r, t.rows) * C;
         int64_t position = id_at(c->in[3], r % T, p.rows) * C;
         act *y = (act *)c->out[0] + r * C;
-        const float *factor = NULL;
-        for (int64_t at = 0, n = C; at < C; at += n) {
-            if (d->threshold > 0)
-                factor = VEC(dropout_at)(&run, d, step_of(c->in[4]), r * C + at, &n);
+        for (int64_t at = 0, n = C, from = 0; at < C; at += n) {
+            if (d->threshold > 0) n = VEC(dropout_reach)(&run, r * C + at, &from);
             n = at_most(n, C - at);
             for (int64_t i = 0; i < n; i += W) {
                 vf sum = take_table(&t, token + at + i, n - i) +
                          take_table(&p, position + at + i, n - i);
-                put_act(y + at + i, factor ? sum * take(factor + i, n - i) : sum, n - i);
+                if (d->threshold > 0) sum = dropout_times(&run, from + i, sum);
+                put_act(y + at + i, sum, n - i);
             }
         }
     }

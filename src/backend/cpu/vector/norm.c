@@ -5,40 +5,58 @@
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
-/* One row; b may be NULL. */
-INLINE void norm_row(const act *x, const float *w, const float *b, act *y, float *mean, float *rstd,
-                     int64_t n, float eps)
+/* Rows are taken FEW at a time: of one alone, the sums of its lanes would be waited for. */
+enum { FEW = 4 };
+
+/* `rows` <= FEW rows, n columns; b may be NULL. */
+INLINE void norm_rows(const act *x, const float *w, const float *b, act *y, float *mean,
+                      float *rstd, int64_t n, float eps, const int rows)
 {
-    vf sum = {0}, squares = {0};
-    for (int64_t i = 0; i < n; i += W) sum += take_act(x + i, n - i);
-    float m = vf_sum(sum) / (float)n;
-    int64_t i = 0;
-    for (; i + W <= n; i += W) {
-        vf a = load_act(x + i) - m;
-        squares += a * a;
+    vf sum[FEW] = {0}, squares[FEW] = {0};
+    float m[FEW], scale[FEW];
+    for (int64_t i = 0; i < n; i += W)
+        for (int r = 0; r < rows; r++) sum[r] += take_act(x + r * n + i, n - i);
+    for (int r = 0; r < rows; r++) m[r] = vf_sum(sum[r]) / (float)n;
+    for (int64_t i = 0; i < n; i += W)
+        for (int r = 0; r < rows; r++) {
+            vf a = take_act(x + r * n + i, n - i) - m[r];
+            if (n - i < W) a = vf_select(vf_lanes(n - i), a, (vf){0});
+            squares[r] += a * a;
+        }
+    for (int r = 0; r < rows; r++) scale[r] = 1.0f / sqrtf(vf_sum(squares[r]) / (float)n + eps);
+    for (int64_t i = 0; i < n; i += W) {
+        vf wi = take(w + i, n - i), bi = b ? take(b + i, n - i) : (vf){0};
+        for (int r = 0; r < rows; r++) {
+            vf a = (take_act(x + r * n + i, n - i) - m[r]) * scale[r];
+            put_act(y + r * n + i, b ? a * wi + bi : a * wi, n - i);
+        }
     }
-    if (i < n) {
-        vf a = vf_select(vf_lanes(n - i), take_act(x + i, n - i) - m, (vf){0});
-        squares += a * a;
-    }
-    float r = 1.0f / sqrtf(vf_sum(squares) / (float)n + eps);
-    for (i = 0; i < n; i += W) {
-        vf a = (take_act(x + i, n - i) - m) * r * take(w + i, n - i);
-        put_act(y + i, b ? a + take(b + i, n - i) : a, n - i);
-    }
-    *mean = m;
-    *rstd = r;
+    memcpy(mean, m, (size_t)rows * sizeof *m);
+    memcpy(rstd, scale, (size_t)rows * sizeof *scale);
+}
+
+struct norm_out {
+    act *y;
+    float *mean, *rstd;
+};
+
+/* Any number of rows from `row` on, of x and of the outputs. */
+static void norm_all(const struct kernel_call *c, const act *x, const float *w, const float *b,
+                     const struct norm_out *out, int64_t row, int64_t rows)
+{
+    int64_t n = type_columns(&c->in_type[0]), last = row + rows;
+    float eps = (float)c->attr->norm.eps, *mean = out->mean, *rstd = out->rstd;
+    for (; row + FEW <= last; row += FEW)
+        norm_rows(x + row * n, w, b, out->y + row * n, mean + row, rstd + row, n, eps, FEW);
+    for (; row < last; row++)
+        norm_rows(x + row * n, w, b, out->y + row * n, mean + row, rstd + row, n, eps, 1);
 }
 
 static void layernorm_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    int64_t n = type_columns(&c->in_type[0]);
-    const act *x = c->in[0];
-    const float *w = c->in[1], *b = c->n_in > 2 ? c->in[2] : NULL;
-    act *y = c->out[0];
-    float *mean = c->out[1], *rstd = c->out[2], eps = (float)c->attr->norm.eps;
-    for (int64_t r = first; r < last; r++)
-        norm_row(x + r * n, w, b, y + r * n, mean + r, rstd + r, n, eps);
+    const float *b = c->n_in > 2 ? c->in[2] : NULL;
+    const struct norm_out out = {c->out[0], c->out[1], c->out[2]};
+    norm_all(c, c->in[0], c->in[1], b, &out, first, last - first);
 }
 
 static enum status run_layernorm(const struct kernel_call *c)
@@ -46,23 +64,14 @@ static enum status run_layernorm(const struct kernel_call *c)
     return VEC(over_rows)(c, 3, layernorm_range);
 }
 
-INLINE void add_run(const act *a, const act *b, const float *factor, act *s, int64_t n)
+/* n numbers of s = a + b, where b is dropped out if there is a run of dropout, from `at` in it on. */
+INLINE void add_run(const act *a, const act *b, act *s, int64_t n, const struct dropout_run *run,
+                    int64_t at)
 {
     for (int64_t i = 0; i < n; i += W) {
         vf branch = take_act(b + i, n - i);
-        if (factor) branch *= take(factor + i, n - i);
+        if (run) branch = dropout_times(run, at + i, branch);
         put_act(s + i, take_act(a + i, n - i) + branch, n - i);
-    }
-}
-
-/* s = a + b, where b is dropped out if the threshold is not 0; `first` is the element of column 0. */
-INLINE void add_row(const act *a, const act *b, act *s, int64_t n, const struct dropout *d,
-                    uint32_t step, struct dropout_run *run, int64_t first)
-{
-    if (d->threshold == 0) add_run(a, b, NULL, s, n);
-    for (int64_t at = 0, count; d->threshold > 0 && at < n; at += count) {
-        const float *factor = VEC(dropout_at)(run, d, step, first + at, &count);
-        add_run(a + at, b + at, factor, s + at, at_most(count, n - at));
     }
 }
 
@@ -70,15 +79,20 @@ static void add_layernorm_range(const struct kernel_call *c, int64_t first, int6
 {
     int64_t n = type_columns(&c->in_type[0]);
     const act *a = c->in[0], *branch = c->in[1];
-    const float *w = c->in[3], *bias = c->n_in > 4 ? c->in[4] : NULL;
-    act *s = c->out[0], *y = c->out[1];
-    float *mean = c->out[2], *rstd = c->out[3];
-    float eps = (float)c->attr->norm.eps;
-    uint32_t step = step_of(c->in[2]);
-    struct dropout_run run = {.first = -1};
-    for (int64_t r = first; r < last; r++) {
-        add_row(a + r * n, branch + r * n, s + r * n, n, &c->attr->norm.drop, step, &run, r * n);
-        norm_row(s + r * n, w, bias, y + r * n, mean + r, rstd + r, n, eps);
+    act *s = c->out[0];
+    const float *b = c->n_in > 4 ? c->in[4] : NULL;
+    const struct norm_out out = {c->out[1], c->out[2], c->out[3]};
+    const struct dropout *d = &c->attr->norm.drop;
+    struct dropout_run run = VEC(dropout_begin)(d, step_of(c->in[2]));
+    for (int64_t row = first, rows; row < last; row += rows) {
+        rows = at_most(FEW, last - row);
+        int64_t from = row * n, to = (row + rows) * n;
+        if (d->threshold == 0) add_run(a + from, branch + from, s + from, to - from, NULL, 0);
+        for (int64_t i = from, count, at; d->threshold > 0 && i < to; i += count) {
+            count = at_most(VEC(dropout_reach)(&run, i, &at), to - i);
+            add_run(a + i, branch + i, s + i, count, &run, at);
+        }
+        norm_all(c, s, c->in[3], b, &out, row, rows); /* of the sums as they are kept */
     }
 }
 
@@ -103,26 +117,26 @@ INLINE struct grad_in grad_in(const struct kernel_call *c)
                             c->in[k + 2],        c->in[k + 3], c->in[k + 4]};
 }
 
-/* One row, n columns; adds to the sums dw and db. */
+/* One row, n columns; adds to the sums dw and, unless it is NULL, db. With t = x - mean, g = dy w:
+ * dx = rstd g - rstd mean(g) - t rstd^2 mean(g h). */
 INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, float *dw,
                      float *db)
 {
     const act *dy = in->dy + row * n, *x = in->x + row * n;
-    const float m = in->mean[row], r = in->rstd[row];
+    const float *w = in->w, m = in->mean[row], r = in->rstd[row];
     vf sum = {0}, products = {0};
     for (int64_t i = 0; i < n; i += W) {
-        vf d = take_act(dy + i, n - i), h = (take_act(x + i, n - i) - m) * r,
-           g = d * take(in->w + i, n - i);
-        sum += g;
-        products += g * h;
-        put(dw + i, take(dw + i, n - i) + d * h, n - i);
-        put(db + i, take(db + i, n - i) + d, n - i);
+        vf d = take_act(dy + i, n - i), wi = take(w + i, n - i);
+        vf dh = d * r * (take_act(x + i, n - i) - m);
+        sum += d * wi;
+        products += dh * wi;
+        put(dw + i, take(dw + i, n - i) + dh, n - i);
+        if (db) put(db + i, take(db + i, n - i) + d, n - i);
     }
-    float mean_g = vf_sum(sum) / (float)n, mean_gh = vf_sum(products) / (float)n;
+    const float less = r * vf_sum(sum) / (float)n, slope = r * r * vf_sum(products) / (float)n;
     for (int64_t i = 0; i < n; i += W) {
-        vf h = (take_act(x + i, n - i) - m) * r,
-           g = take_act(dy + i, n - i) * take(in->w + i, n - i);
-        vf a = r * (g - mean_g - h * mean_gh);
+        vf t = take_act(x + i, n - i) - m, g = take_act(dy + i, n - i) * take(w + i, n - i);
+        vf a = r * g - less - t * slope;
         if (in->add) a += take_act(in->add + row * n + i, n - i);
         put_act(dx + row * n + i, a, n - i);
     }
@@ -142,11 +156,10 @@ static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
     int64_t parts = part_count(rows, LEAST_ROWS);
     const struct grad_in in = grad_in(c);
     for (int64_t k = first; k < last; k++) {
-        float *dw = (float *)c->scratch + k * 2 * n, *db = dw + n;
+        float *dw = (float *)c->scratch + k * 2 * n, *db = c->attr->norm.bias ? dw + n : NULL;
         memset(dw, 0, (size_t)(2 * n) * sizeof *dw);
-        int64_t end = part_begin(rows, parts, k + 1);
-        for (int64_t row = part_begin(rows, parts, k); row < end; row++)
-            grad_row(&in, row, n, c->out[0], dw, db);
+        int64_t row = part_begin(rows, parts, k), end = part_begin(rows, parts, k + 1);
+        for (; row < end; row++) grad_row(&in, row, n, c->out[0], dw, db);
     }
 }
 

@@ -146,22 +146,22 @@ static enum status run_column_mask(const struct kernel_call *c)
 
 /* --- dropout; a mask is dropout of ones --- */
 
-INLINE void drop_run(const act *x, act *y, const float *factor, int64_t n)
+/* x NULL: the mask alone. */
+INLINE vf take_or_one(const act *x, int64_t i, int64_t left)
 {
-    for (int64_t i = 0; i < n; i += W) {
-        vf f = take(factor + i, n - i);
-        put_act(y + i, x ? take_act(x + i, n - i) * f : f, n - i);
-    }
+    return x ? take_act(x + i, left) : vf_all(1.0f);
 }
 
 INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
                           const void *step)
 {
     act *y = c->out[0];
-    struct dropout_run run = {.first = -1};
+    struct dropout_run run = VEC(dropout_begin)(&c->attr->drop, step_of(step));
     for (int64_t i = first, n; i < last; i += n) {
-        const float *factor = VEC(dropout_at)(&run, &c->attr->drop, step_of(step), i, &n);
-        drop_run(x ? x + i : NULL, y + i, factor, at_most(n, last - i));
+        int64_t at;
+        n = at_most(VEC(dropout_reach)(&run, i, &at), last - i);
+        for (int64_t k = 0; k < n; k += W)
+            put_act(y + i + k, dropout_times(&run, at + k, take_or_one(x, i + k, n - k)), n - k);
     }
 }
 
@@ -178,8 +178,11 @@ INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t l
         for (int64_t k = 0; k < T; k += 16) {
             VEC(dropout_block)(factor, &c->attr->drop, step_of(step), bh, q16, k / 16);
             for (int64_t q = 0; q < rows; q++) {
-                int64_t at = origin + q * T + k;
-                drop_run(x ? x + at : NULL, y + at, factor + q * 16, at_most(16, T - k));
+                int64_t at = origin + q * T + k, n = at_most(16, T - k);
+                for (int64_t i = 0; i < n; i += W) {
+                    vf f = vf_load(factor + q * 16 + i);
+                    put_act(y + at + i, take_or_one(x, at + i, n - i) * f, n - i);
+                }
             }
         }
     }

@@ -1,0 +1,72 @@
+#!/bin/sh
+# `make tsan`: what runs on several threads, with ThreadSanitizer. It knows nothing of gcc's OpenMP library, which
+# is not compiled for it, and would call every region a race. LLVM's library runs the same programs (it answers
+# gcc's calls, too) and tells the sanitizer, through Archer, when threads begin, meet and end (Atzeni et al.,
+# ARCHER, IPDPS 2016). oneDNN is left out, for nothing is seen of what it reads and writes: products run on our
+# own loops. With isa=plain every access to memory is seen; wider sets hide some in instructions of their own.
+# usage: tsan.sh [THREADS...]     2 and 4 without a word
+cd "$(dirname "$0")/.." || exit 1
+# Addresses that the kernel spreads wider than the sanitizer's map of memory is laid out for are kept together.
+if [ -z "${TSAN_KEPT_TOGETHER-}" ] && setarch "$(uname -m)" -R true 2>/dev/null; then
+    TSAN_KEPT_TOGETHER=1 exec setarch "$(uname -m)" -R tools/tsan.sh "$@"
+fi
+[ $# -gt 0 ] || set -- 2 4
+tools/install_deps.sh --tsan || exit 1
+tests='tests/backend/test_attention tests/backend/test_matmul tests/backend/test_vector'
+build=build/tsan
+make -s -j "$(nproc)" MODE=tsan $build/strobe $(for t in $tests; do echo $build/$t; done) || exit 1
+
+archer=$(ls /usr/lib/llvm-*/lib/libarcher.so | sort | tail -n 1)
+export OMP_TOOL_LIBRARIES="$archer" STROBE_LOG=error STROBE="$PWD/$build/strobe" STROBE_BUILD="$PWD/$build"
+export TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66 ${TSAN_OPTIONS-}"
+. tests/e2e/tiny.sh
+set +e
+passed=0 failed=0
+
+# try NAME COMMAND...: a line; all that was said where a race or another failure was found
+try() {
+    name=$1
+    shift
+    start=$(date +%s)
+    if timeout 600 "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+        echo "  ok    $name ($(($(date +%s) - start)) s)"
+    else
+        failed=$((failed + 1))
+        echo "  FAIL  $name"
+        cat "$work/log"
+    fi
+}
+
+# A sanitizer that finds nothing may be one that sees nothing.
+finds_a_planted_race() {
+    race="$work/race" library=${archer%/*}
+    ${CC:-gcc} -O1 -g -fopenmp -fsanitize=thread -c -o "$race.o" tools/tsan_race.c &&
+        ${CC:-gcc} -fsanitize=thread -o "$race" "$race.o" "-L$library" "-Wl,-rpath,$library" -lomp || return 1
+    OMP_NUM_THREADS=4 "$race" || return 1
+    OMP_NUM_THREADS=4 "$race" planted && return 1
+    return 0
+}
+
+# Wide enough that every kernel shares its work.
+train() {
+    try "train $*" "$STROBE" train "$work/tiny.conf" --out_dir="$work/run" --overwrite --n_embd=64 --block_size=64 \
+        --max_iters=3 --eval_iters=1 "$@"
+}
+
+try 'a planted race is found' finds_a_planted_race
+for threads in "$@"; do
+    export OMP_NUM_THREADS="$threads"
+    for t in $tests; do try "$t, $threads threads" "$build/$t"; done
+    for isa in auto plain; do
+        for dtype in float32 bfloat16; do
+            for flash in true false; do
+                train --threads="$threads" --isa=$isa --dtype=$dtype --flash=$flash
+            done
+        done
+    done
+    train --threads="$threads" --fusion=op
+    train --threads="$threads" --fusion=primitive --flash=false
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
