@@ -1,7 +1,7 @@
 # Strobe: a laboratory for the speed of GPT training
 #
 #   make              build ./strobe                 make test [T=word]  run the tests whose path has the word
-#   make demo         install, build, train twice, compare, report; FROM=FILE: on a text of your own
+#   make demo         install, build, train, compare, report; FROM=FILE: on a text of your own
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make tsan         the tests of threads with ThreadSanitizer
@@ -32,6 +32,7 @@ CFLAGS_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
 OPENMP := -fopenmp
 ifeq ($(MODE),tsan)
+$(if $(LLVM),,$(error MODE=tsan needs LLVM's OpenMP library: tools/install_deps.sh --tsan))
 OPENMP := -L$(dir $(LLVM)) -Wl,-rpath,$(dir $(LLVM)) -lomp
 endif
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
@@ -130,6 +131,8 @@ $(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/
 $(BUILD)/strobe: $(OBJECTS)
 	$(if $(Q),@echo "  ld $@")
 	$(Q)$(LINK) -o $@ $^ $(LDLIBS)
+# The loops that tests compare with run on one thread: watching them would only take time.
+build/tsan/tests/%.o: CFLAGS := $(filter-out -fsanitize=thread,$(CFLAGS))
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) $(LIBRARY)
 	$(if $(Q),@echo "  ld $@")
 	$(Q)$(LINK) -o $@ $^ $(LDLIBS) -lcmocka

@@ -1,10 +1,13 @@
 #!/bin/sh
 # From a fresh clone to a result: installs what is missing, builds, gets a text, trains the small model of
-# configs/shakespeare_char_cpu.conf twice, without and with flash attention, and shows what differs.
+# configs/shakespeare_char_cpu.conf without and with flash attention and, where this machine has a faster type
+# than float32, in that type, too; shows what differs.
 # usage: demo.sh [FROM]     or     make demo [FROM=FILE]: FILE is a text of your own
 set -eu
 cd "$(dirname "$0")/.."
 from=${1:-}
+config=configs/shakespeare_char_cpu.conf
+runs=runs/demo
 data=shakespeare_char
 [ -z "$from" ] || data=demo
 
@@ -26,12 +29,23 @@ else
 fi
 
 say "two trainings, the same but for flash attention"
-./strobe compare configs/shakespeare_char_cpu.conf --dataset=$data --flash=false,true \
-    --out_dir=runs/demo --overwrite
+./strobe compare $config --dataset=$data --flash=false,true --out_dir=$runs --overwrite
+last=$runs/flash=true
 
-say "what the second model writes"
-cat runs/demo/flash=true/samples.txt
+dtype=$(./strobe info --json | sed -n 's/.*"fastest_dtype": *"\([a-z0-9]*\)".*/\1/p')
+if [ "$dtype" = float32 ]; then
+    say "no third training: nothing on this machine is faster than float32 (strobe info says why)"
+else
+    say "a third one, in $dtype, the fastest type of this machine"
+    ./strobe train $config --dataset=$data --flash=true --dtype="$dtype" --out_dir=$runs/dtype="$dtype" --overwrite
+    say "all three"
+    ./strobe report $runs/flash=false $last $runs/dtype="$dtype"
+    last=$runs/dtype=$dtype
+fi
+
+say "what the last model writes"
+cat "$last/samples.txt"
 
 say "to look at"
-echo "$PWD/runs/demo/report.html    curves and tables, in any browser"
-echo "./strobe sample runs/demo/flash=true --start='O '"
+echo "$PWD/$runs/report.html    curves and tables, in any browser"
+echo "./strobe sample $last --start='O '"

@@ -10,6 +10,13 @@ losses() {
     sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/log.jsonl"
 }
 
+# follows A B MOST: the losses of two runs are within MOST of each other, step by step
+follows() {
+    paste "$1.losses" "$2.losses" | awk -v most="$3" '
+        { d = $1 - $2; if (d < 0) d = -d; if (d > most) { print "step " NR " is off by " d; bad = 1 } }
+        END { exit bad || NR != 40 }' || fail "$2 learns otherwise than $1"
+}
+
 first=
 for isa in $sets; do
     expect 0 '40 iterations' "$STROBE" train tiny.conf --isa="$isa" --out_dir="runs/$isa" --max_iters=40
@@ -18,9 +25,10 @@ for isa in $sets; do
     losses "runs/$isa" >"$isa.losses"
     [ "$(wc -l <"$isa.losses")" = 40 ] || fail "$isa has no 40 losses"
     [ -n "$first" ] || first=$isa
-    paste "$first.losses" "$isa.losses" | awk -v isa="$isa" '
-        { d = $1 - $2; if (d < 0) d = -d; if (d > 2e-4) { print isa ": step " NR " is off by " d; bad = 1 } }
-        END { exit bad }' || fail "$isa learns otherwise than $first"
+    follows "$first" "$isa" 2e-4
+    "$STROBE" train tiny.conf --isa="$isa" --dtype=bfloat16 --flash=false --max_iters=40 --out_dir="runs/$isa.bf16" >/dev/null
+    losses "runs/$isa.bf16" >"$isa.bf16.losses"
+    follows "$isa" "$isa.bf16" 5e-2
 done
 
 # what a plan says is bound by the limit, too
