@@ -192,7 +192,7 @@ enum status cmd_ladder(int argc, char **argv)
     const struct opt options[] = {
         {"steps", OPT_INT, &steps, "N", "of each rung that count; the median does (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
-         "of one rung: slow ones make fewer steps, three at least (60)"},
+         "of one rung: slow ones make fewer steps, three, or one where that takes longer (60)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},

@@ -49,7 +49,7 @@ struct bench_kernels_options {
     enum op op;  /* only this one; OP_COUNT: all, and then the products alone */
     int samples; /* of a row */
     double
-        limit_ms; /* that all rows together should take; slow ones give fewer samples, three at least */
+        limit_ms; /* that all rows together should take; slow ones give fewer samples (rounds.h) */
     const struct machine *machine; /* whose peaks the shares are of */
     void (*each)(void *user, int done, int rows, const struct bench_call *c);
     void *user;
