@@ -17,7 +17,9 @@ struct bench_row {
     const char *left_out; /* NULL, or why it was not timed */
     struct stats ms;      /* of one call */
     double flops, bytes;  /* per second */
-    double share;         /* of the ceiling, 0 ... 1: the larger of the two */
+    double
+        share; /* of the ceiling, the larger of the two; above 1: the ceiling was measured too low,
+                   * or the kernel only reads and is held against a copy */
     bool
         by_bytes; /* it is the share of what a copy of that size moves, not of the product's peak */
 };

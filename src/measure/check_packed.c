@@ -35,8 +35,8 @@ static bool pair_init(struct pair *p, const struct case_data *data, enum dtype d
         p->product_attr.matmul.packed = N;
     p->pack_attr.pack.tb = tb;
     p->pack_attr.pack.rows = type_rows(&p->product.in_type[0]);
-    p->pack = (struct kernel_call){.attr = &p->pack_attr, .n_in = 1, .n_out = 1,
-                                   .in_type = {*b}, .context = p->context};
+    p->pack = (struct kernel_call){
+        .attr = &p->pack_attr, .n_in = 1, .n_out = 1, .in_type = {*b}, .context = p->context};
     *b = p->pack.out_type[0] = type_1d(b->dtype, packed_elements(b->dim[tb], N));
     p->product.attr = &p->product_attr;
     p->product.n_in = node.n_in;
@@ -76,8 +76,8 @@ static enum status place(struct pair *p, const struct case_data *data, enum dtyp
 
 static void free_all(struct pair *p)
 {
-    void *mem[] = {p->pack.in[0],       p->pack.out[0],    p->pack.scratch, p->product.in[0],
-                   p->product.in[2],    p->product.out[0], p->product.scratch};
+    void *mem[] = {p->pack.in[0],    p->pack.out[0],    p->pack.scratch,   p->product.in[0],
+                   p->product.in[2], p->product.out[0], p->product.scratch};
     for (int i = 0; i < COUNT_OF(mem); i++)
         if (mem[i]) p->b->free(p->context, mem[i]);
 }
