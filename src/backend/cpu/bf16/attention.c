@@ -292,6 +292,7 @@ static enum status run_attention(const struct kernel_call *k)
     };
     c.rows = rows_of_item(&c.s, threads);
     int64_t parts = (c.s.T + c.rows - 1) / c.rows, items = c.s.B * c.s.H * parts;
+    attention_share(c.s.B * c.s.H, threads);
 #pragma omp parallel num_threads(threads)
     {
         struct work w;
@@ -299,7 +300,7 @@ static enum status run_attention(const struct kernel_call *k)
         work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), c.s.D);
         VEC(tile_begin)();
         /* Under a causal mask the last queries of a head have most to do: they come first. */
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(runtime)
         for (int64_t i = 0; i < items; i++)
             one_item(&c, &w, i / parts, (parts - 1 - i % parts) * c.rows);
         VEC(tile_end)();

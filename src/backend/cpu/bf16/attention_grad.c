@@ -399,13 +399,14 @@ static enum status run_attention_grad(const struct kernel_call *k)
     int64_t heads = c.s.B * c.s.H, tiles = (c.s.T + KEYS - 1) / KEYS;
     bool whole = tiles == 1 || whole_heads(heads, threads);
     int64_t items = whole ? heads : 2 * heads * tiles;
+    attention_share(whole ? heads : 0, threads);
 #pragma omp parallel num_threads(threads)
     {
         struct work w;
         int64_t bytes = work_init(&w, (struct room){0}, &c.s);
         work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), &c.s);
         VEC(tile_begin)();
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(runtime)
         for (int64_t i = 0; i < items; i++) {
             struct part part = {i, 0, c.s.T, 0, c.s.T, true, true};
             if (!whole) part = share(&c.s, i);

@@ -221,7 +221,8 @@ static enum status run_attention_grad(const struct kernel_call *k)
     int64_t heads = c.s.B * c.s.H, tiles = tiles_of(&c.s);
     bool whole = tiles == 1 || whole_heads(heads, attention_threads(k));
     int64_t items = whole ? heads : 2 * heads * tiles;
-#pragma omp parallel for schedule(dynamic) num_threads(attention_threads(k))
+    attention_share(whole ? heads : 0, attention_threads(k));
+#pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
         struct part part = {i % heads, 0, tiles, 0, tiles, true, true};
