@@ -162,7 +162,7 @@ static enum status run_attention(const struct kernel_call *k)
     int64_t tiles = tiles_of(&c.s), items = c.s.B * c.s.H * tiles;
     /* Head after head, so that its keys stay in the cache; its longest items, under a causal mask the
      * last queries, first. */
-    attention_share(heads, attention_threads(k));
+    attention_share(c.s.B * c.s.H, attention_threads(k));
 #pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
