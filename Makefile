@@ -74,12 +74,15 @@ ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gelu loss move norm pointwise reduce softmax)
+# And these, but for processors that multiply bf16: bf16/ has what these take.
+FLASH_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,attention attention_grad attention_rows)
 # Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.
 ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
 ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
            $(foreach i,$(ISAS) $(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
+           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(FLASH_SOURCES))) \
            $(foreach i,$(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(ROUNDING_SOURCES))) \
            $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))

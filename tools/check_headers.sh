@@ -4,9 +4,16 @@ cd "$(dirname "$0")/.." || exit 1
 bad=0
 for header in $(git ls-files --cached --others --exclude-standard 'src/*.h' 'tests/*.h'); do
     [ -f "$header" ] || continue
-    case $header in */op_list.h) continue ;; esac
+    isa=-DISA=sse2
+    case $header in
+    */op_list.h) continue ;;
+    src/backend/cpu/bf16/*)
+        [ "$(uname -m)" = x86_64 ] || continue
+        isa='-DISA=avx512_bf16 -march=x86-64-v4 -mavx512bf16'
+        ;;
+    esac
     printf '#include "%s"\n' "$PWD/$header" |
-        ${CC:-gcc} -std=c2x -fopenmp -D_GNU_SOURCE -DISA=sse2 -Isrc -Wall -Wextra -Wmissing-prototypes \
+        ${CC:-gcc} -std=c2x -fopenmp -D_GNU_SOURCE $isa -Isrc -Wall -Wextra -Wmissing-prototypes \
             -Wno-unused-function -Werror -fsyntax-only -x c - || bad=1
 done
 exit $bad

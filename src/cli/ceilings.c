@@ -43,7 +43,13 @@ enum status ceilings_get(struct machine *m, struct arena *a)
 {
     const char *path = record_path(a);
     machine_identify(m, a);
-    if (path && machine_read(m, path, a)) return ST_OK;
+    bool known = path && machine_read(m, path, a);
+    if (known && !machine_was_disturbed(m)) return ST_OK;
+    if (known) {
+        log_info("the peaks of this machine were measured beside other busy programs; measuring "
+                 "them again, quickly");
+        return ceilings_measure(m, true, &path, a);
+    }
     log_info("the peaks of this machine with %d thread%s are not known yet; measuring them once, "
              "quickly (`strobe machine` does it thoroughly)",
              m->threads, m->threads == 1 ? "" : "s");

@@ -258,7 +258,7 @@ enum status cmd_bench_kernels(int argc, char **argv)
         {"op", OPT_TEXT, &op, "NAME", "only calls of this operator"},
         {"samples", OPT_INT, &samples, "N", "of each kernel; the median counts (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
-         "for all together: slow kernels get fewer samples, three at least (90)"},
+         "for all together: slow kernels get fewer samples (90)"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
         TABLE_FORM_OPTIONS(&form),
         {0},

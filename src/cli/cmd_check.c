@@ -86,7 +86,8 @@ static enum status check_rules(struct table *t, enum op op)
 static void note_missing(struct table *t, enum op only)
 {
     for (int op = 0; op < OP_COUNT; op++) {
-        bool seen = op == OP_LEAF || op_def((enum op)op)->flags & OP_VIEW;
+        /* PACK is tried with products, where a library packs. */
+        bool seen = op == OP_LEAF || op == OP_PACK || op_def((enum op)op)->flags & OP_VIEW;
         for (int i = 0; i < t->lines; i++) seen |= (int)t->line[i].op == op;
         if (seen || (only != OP_COUNT && (int)only != op)) continue;
         struct line *l = line_of(t, (enum op)op, "-", "-");

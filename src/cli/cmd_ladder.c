@@ -153,6 +153,9 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY(command_read_config(&c, argc, argv, true, a));
     TRY(config_check(&c));
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
+    if (c.train.gradient_accumulation_steps > 1)
+        log_info("a step has %lld micro-batches; --gradient_accumulation_steps=1 times one of them",
+                 (long long)c.train.gradient_accumulation_steps);
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
     TRY(ceilings_get(&m, a));
@@ -189,7 +192,7 @@ enum status cmd_ladder(int argc, char **argv)
     const struct opt options[] = {
         {"steps", OPT_INT, &steps, "N", "of each rung that count; the median does (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
-         "of one rung: slow ones make fewer steps, three at least (60)"},
+         "of one rung: slow ones make fewer steps, three, or one where that takes longer (60)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},

@@ -24,32 +24,36 @@ static void print_head(const struct machine *m, struct str *s)
 static void print_row(struct str *s, const char *what, const char *all, const char *one,
                       const char *note)
 {
-    str_printf(s, "%-24s %16s %16s  %s\n", what, all, one, note);
+    str_printf(s, "%-24s %16s", what, all);
+    if (one) str_printf(s, " %16s", one);
+    str_printf(s, "%s%s\n", *note ? "  " : "", note);
 }
 
-static void print_copy(struct str *s, const char *what, const struct machine_copy *c,
-                       struct arena *a)
+static void print_copy(struct str *s, const struct machine *m, const char *what,
+                       const struct machine_copy *c, struct arena *a)
 {
     char bytes[32];
-    print_row(s, what, ceilings_bytes(c->moved, a), ceilings_bytes(c->moved_one, a),
+    print_row(s, what, ceilings_bytes(c->moved, a),
+              m->threads > 1 ? ceilings_bytes(c->moved_one, a) : NULL,
               arena_printf(a, "%s a thread, read + written", str_bytes(bytes, (double)c->bytes)));
 }
 
 static void print_text(const struct machine *m, const char *path, struct arena *a, struct str *s)
 {
+    bool many = m->threads > 1;
     print_head(m, s);
     str_append(s, "\n");
-    print_row(s, "", arena_printf(a, "%d thread%s", m->threads, m->threads == 1 ? "" : "s"),
-              "1 thread", "");
+    print_row(s, "", arena_printf(a, "%d thread%s", m->threads, many ? "s" : ""),
+              many ? "1 thread" : NULL, "");
     for (int i = 0; i < m->peaks; i++) {
         const struct machine_peak *p = &m->peak[i];
         print_row(s, arena_printf(a, "product, %s", dtype_name(p->dtype)),
-                  ceilings_flops(p->flops, a), ceilings_flops(p->flops_one, a),
+                  ceilings_flops(p->flops, a), many ? ceilings_flops(p->flops_one, a) : NULL,
                   arena_printf(a, "%s, %lld x %lld x %lld", p->kernel, (long long)p->M,
                                (long long)p->N, (long long)p->K));
     }
-    print_copy(s, "copy in L2", machine_copy_in_cache(m), a);
-    print_copy(s, "copy past the caches", machine_copy_large(m), a);
+    print_copy(s, m, "copy in L2", machine_copy_in_cache(m), a);
+    print_copy(s, m, "copy past the caches", machine_copy_large(m), a);
     if (machine_was_disturbed(m))
         str_printf(s,
                    "\nOther programs kept %.1f processors busy meanwhile: the peaks are likely too "

@@ -109,7 +109,8 @@ enum status cmd_sample(int argc, char **argv)
         {"best", OPT_FLAG, &best, NULL,
          "the checkpoint of the lowest validation loss, not the last"},
         {"cache", OPT_FLAG, &cache, NULL,
-         "keep keys and values of earlier tokens (true); false: the same text, more slowly"},
+         "keep keys and values of earlier tokens (true); false: the same text, more slowly (in "
+         "bfloat16 it may differ by rounding)"},
         {"json", OPT_FLAG, &json, NULL, "print the texts as JSON"},
         {0},
     };

@@ -207,6 +207,9 @@ enum status config_check(const struct config *c)
     if (p->dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and this build has no CUDA "
                                     "backend; use dtype=float32");
+    if (p->pack_weights == PACKING_TRUE && p->fusion != FUSION_FULL)
+        return fail(ST_USAGE, "pack_weights=true goes with fusion=full; leave it at auto, or add "
+                              "--fusion=full");
     if (p->replay)
         return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and this build has no CUDA "
                                     "backend; use replay=false");

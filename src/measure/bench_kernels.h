@@ -17,7 +17,9 @@ struct bench_row {
     const char *left_out; /* NULL, or why it was not timed */
     struct stats ms;      /* of one call */
     double flops, bytes;  /* per second */
-    double share;         /* of the ceiling, 0 ... 1: the larger of the two */
+    double
+        share; /* of the ceiling, the larger of the two; above 1: the ceiling was measured too low,
+                   * or the kernel only reads and is held against a copy */
     bool
         by_bytes; /* it is the share of what a copy of that size moves, not of the product's peak */
 };
@@ -49,7 +51,7 @@ struct bench_kernels_options {
     enum op op;  /* only this one; OP_COUNT: all, and then the products alone */
     int samples; /* of a row */
     double
-        limit_ms; /* that all rows together should take; slow ones give fewer samples, three at least */
+        limit_ms; /* that all rows together should take; slow ones give fewer samples (rounds.h) */
     const struct machine *machine; /* whose peaks the shares are of */
     void (*each)(void *user, int done, int rows, const struct bench_call *c);
     void *user;

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "graph/graph.h"
 #include "measure/cases.h"
+#include "measure/check_packed.h"
 #include "measure/reference.h"
 
 #include <math.h>
@@ -45,14 +46,12 @@ static double bf16_rounding(int64_t n)
     return ldexp(sqrt(fmin(1, 1.0 / 3 + 1 / sqrt((double)n))), -8);
 }
 
-/* What output `out` may be away from the reference by norm. Inputs are exact in their types and all
+/* What an output of that type may be away from the reference by norm. Inputs are exact in their types and all
  * arithmetic is fp32 or better: some of its roundings, sums that another order of adding changes,
  * and at the end one rounding to the type of the output. */
-static double tolerance_of(const struct trial *t, int out)
+static double tolerance_of(const struct op_case *c, enum dtype dtype, const struct type *type)
 {
-    const struct type *type = &t->call.out_type[out];
-    double of_case = t->data->c->tolerance[t->dtype];
-    if (of_case > 0) return of_case;
+    if (c->tolerance[dtype] > 0) return c->tolerance[dtype];
     return type->dtype == DT_BF16  ? bf16_rounding(type_elements(type))
            : type->dtype == DT_F64 ? 1e-13
                                    : 2e-6;
@@ -185,7 +184,8 @@ static enum status run_trial(struct trial *t, double *const *expected, struct ch
         int64_t n = type_elements(type);
         double *x = ARENA_NEW(t->arena, double, n);
         TRY(reference_convert(x, DT_F64, out[i], type->dtype, n));
-        double error = check_distance(x, expected[i], n), tolerance = tolerance_of(t, i);
+        double error = check_distance(x, expected[i], n),
+               tolerance = tolerance_of(t->data->c, t->dtype, type);
         if (i == 0 || error / tolerance > r->error / r->tolerance)
             r->error = error, r->tolerance = tolerance;
         if (memcmp(out[i], again[i], (size_t)type_bytes(type)) != 0)
@@ -263,7 +263,8 @@ static enum status check_case(const struct backend *b, void *context, int i, enu
         if (k->release) k->release(&t.call);
         TRY(st);
     }
-    return ST_OK;
+    double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
+    return check_packed(b, context, &data, dtype, expected[0], tolerance, report, user, a);
 }
 
 enum status check_kernels(const struct backend *b, void *context, enum op op, check_fn report,
@@ -272,7 +273,8 @@ enum status check_kernels(const struct backend *b, void *context, enum op op, ch
     static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
     const struct op_case *c;
     for (int i = 0; (c = case_at(i)); i++) {
-        if ((op != OP_COUNT && c->op != op) || op_def(c->op)->flags & OP_VIEW) continue;
+        if ((op != OP_COUNT && op != OP_PACK && c->op != op) || op_def(c->op)->flags & OP_VIEW)
+            continue;
         for (int d = 0; d < COUNT_OF(dtypes); d++) {
             struct arena arena = {0};
             enum status st = check_case(b, context, i, dtypes[d], report, user, &arena);

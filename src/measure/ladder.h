@@ -40,7 +40,7 @@ struct ladder_options {
     int64_t vocab;
     int64_t room;    /* bytes of memory that may be used; -1: unknown, no limit */
     int steps;       /* of a rung */
-    double limit_ms; /* of one rung: a slow one makes fewer steps, three at least */
+    double limit_ms; /* of one rung: a slow one makes fewer steps (rounds.h) */
     const struct machine *machine;
     void (*each)(void *user, double share, const char *what); /* 0 ... 1; NULL: none */
     void *user;

@@ -57,22 +57,23 @@ static void close_copying(struct copying *c)
     free(c->to);
 }
 
-/* Milliseconds that `threads` threads need to copy `bytes` each, `times` times. */
+/* Milliseconds from the first of `threads` threads that begins to copy `bytes`, `times` times, to the last
+ * that ends: on a busy machine they do not begin at once. */
 static double copy(const struct copying *c, int threads, int64_t bytes, int64_t times)
 {
-    int64_t start = 0;
-#pragma omp parallel num_threads(threads)
+    int64_t start = INT64_MAX, end = 0;
+#pragma omp parallel num_threads(threads) reduction(min : start) reduction(max : end)
     {
         int64_t at = omp_get_thread_num() * c->room;
 #pragma omp barrier
-#pragma omp master
         start = clock_ns();
         for (int64_t i = 0; i < times; i++) {
             memcpy(c->to + at, c->from + at, (size_t)bytes);
             __asm__ volatile("" ::: "memory"); /* else the compiler copies once */
         }
+        end = clock_ns();
     }
-    return clock_ms(start, clock_ns());
+    return clock_ms(start, end);
 }
 
 /* Bytes per second that the fastest of several tries moves. */
@@ -89,13 +90,20 @@ static double rate(const struct copying *c, int threads, int64_t bytes, bool qui
     return best;
 }
 
-/* A smaller copy is never slower for being small: where memcpy changes its method late, it would be. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* A smaller copy is never slower for being small: where memcpy changes its method late, it would be. And
+ * nobody need use all threads: beside busy programs one alone can be the fastest. */
 static void make_ceilings(struct machine *m)
 {
-    for (int i = m->copies - 2; i >= 0; i--) {
+    for (int i = m->copies - 1; i >= 0; i--) {
         struct machine_copy *c = &m->copy[i];
-        if (c->moved < c[1].moved) c->moved = c[1].moved;
-        if (c->moved_one < c[1].moved_one) c->moved_one = c[1].moved_one;
+        bool last = i == m->copies - 1;
+        c->moved_one = larger(c->moved_one, last ? 0 : c[1].moved_one);
+        c->moved = larger(larger(c->moved, c->moved_one), last ? 0 : c[1].moved);
     }
 }
 

@@ -208,6 +208,8 @@ static bool gelu_grad(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id];
     if (grad->op != OP_GELU_GRAD || !f->slope[grad->in[1].i].i) return false;
+    const struct node *both = graph_producer(f->out, f->slope[grad->in[1].i]);
+    if (both->attr.gelu.tanh != grad->attr.gelu.tanh) return false;
     replace(f, grad, 0, g_mul(f->out, moved(f, grad->in[0]), f->slope[grad->in[1].i]));
     return true;
 }

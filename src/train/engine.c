@@ -151,9 +151,14 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
     TRY(e->backend->open(0, &e->context));
     e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
-    e->packing = copies_packing(c, &e->model, e->backend, a);
+    const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
+    if (kinds & many_rows) e->packing = copies_packing(c, &e->model, e->backend, a);
     if (copies_exist(c, e->packing)) kinds |= 1u << GRAPH_REFRESH;
     enum status st = ST_OK;
+    if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !e->packing)
+        TRY_OUT(st, fail(ST_UNSUPPORTED,
+                         "pack_weights=true: nothing here packs weights (oneDNN does, `strobe "
+                         "info` says whether it is used); leave it at auto"));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
     reserve_ranges(e);

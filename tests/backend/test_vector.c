@@ -208,13 +208,38 @@ static void test_dropout_is_that_of_rng(void **state)
     call_release(&h);
 }
 
+/* Far out gelu is 0 or x, and its gradient 0 or 1, however far. */
+static void test_gelu_far_out(void **state)
+{
+    (void)state;
+    static const float far_out[] = {-12, -100, -1e10f, -1e30f, -3e38f, 12, 1e10f, 3e38f};
+    for (int tanh = 0; tanh < 2; tanh++) {
+        struct hand_call h = {0};
+        h.attr.gelu.tanh = tanh;
+        call_input(&h, type_1d(DT_F32, COUNT_OF(far_out)));
+        call_output(&h, type_1d(DT_F32, COUNT_OF(far_out)));
+        call_output(&h, type_1d(DT_F32, COUNT_OF(far_out)));
+        memcpy(call_in(&h, 0), far_out, sizeof far_out);
+        const struct kernel *row;
+        for (int n = 0; (row = call_row(&h, OP_GELU_BOTH, n)); n++) {
+            call_run(&h, row);
+            for (int i = 0; i < COUNT_OF(far_out); i++) {
+                float x = far_out[i], y = call_out(&h, 0)[i], slope = call_out(&h, 1)[i];
+                if (fabsf(y - fmaxf(x, 0)) > 1e-30f || fabsf(slope - (x > 0)) > 1e-30f)
+                    fail_msg("%s, tanh %d: %g and %g of %g", row->variant, tanh, (double)y,
+                             (double)slope, (double)x);
+            }
+        }
+        call_release(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_do_not_show),
-        cmocka_unit_test(test_no_number_gets_lost),
-        cmocka_unit_test(test_exp_to_its_edges),
-        cmocka_unit_test(test_dropout_is_that_of_rng),
+        cmocka_unit_test(test_threads_do_not_show), cmocka_unit_test(test_no_number_gets_lost),
+        cmocka_unit_test(test_exp_to_its_edges),    cmocka_unit_test(test_dropout_is_that_of_rng),
+        cmocka_unit_test(test_gelu_far_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

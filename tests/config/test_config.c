@@ -218,6 +218,8 @@ static void test_check(void **state)
         {{"device=cuda"}, ST_UNSUPPORTED, {"device=cuda", "device=cpu"}},
         {{"dtype=tfloat32"}, ST_UNSUPPORTED, {"dtype=tfloat32", "dtype=float32"}},
         {{"dtype=bfloat16"}, ST_OK, {0}},
+        {{"pack_weights=true", "fusion=op"}, ST_USAGE, {"pack_weights", "fusion=full"}},
+        {{"pack_weights=true"}, ST_OK, {0}},
         {{"replay=true"}, ST_UNSUPPORTED, {"replay=true", "replay=false"}},
         {{"recompute=gelu"}, ST_UNSUPPORTED, {"recompute=gelu", "recompute=none"}},
         {{"recompute=block"}, ST_UNSUPPORTED, {"recompute=block", "recompute=none"}},

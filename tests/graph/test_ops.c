@@ -19,8 +19,7 @@ static bool moves_no_bytes(enum op op)
     return op == OP_LEAF || op_def(op)->flags & OP_VIEW;
 }
 
-/* What PACK makes is known to the product that takes it alone: tests/backend/test_matmul.c tries both
- * together. */
+/* What PACK makes is known to the product that takes it alone: it is tried with the cases of products. */
 static bool has_own_layout(enum op op)
 {
     return op == OP_PACK;

@@ -144,9 +144,12 @@ static void test_bfloat16(void **state)
     (void)state;
     struct config c = wide_config();
     c.plan.dtype = PRECISION_BFLOAT16;
+    for (int flash = 0; flash < 2; flash++) {
+        c.plan.flash = flash;
+        assert_repeats(&c);
+        assert_near_one_thread(&c, 2e-2, 2e-2);
+    }
     c.plan.flash = false;
-    assert_repeats(&c);
-    assert_near_one_thread(&c, 2e-2, 2e-2);
     c.plan.isa = ISA_PLAIN;
     assert_near_one_thread(&c, 0, 0);
     assert_int_equal(isa_limit(ISA_AUTO), ST_OK);

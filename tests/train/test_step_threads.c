@@ -102,8 +102,10 @@ static void test_in_bfloat16(void **state)
     (void)state;
     struct config c = wide_config(2);
     c.plan.dtype = PRECISION_BFLOAT16;
-    c.plan.flash = false;
-    run_steps(&c, 100);
+    for (int flash = 0; flash < 2; flash++) {
+        c.plan.flash = flash;
+        run_steps(&c, 100);
+    }
 }
 
 static int make(void **state)

@@ -30,3 +30,10 @@ int attention_threads(const struct kernel_call *c)
     if (planned < 1) return 1;
     return planned < now ? planned : now;
 }
+
+void attention_share(int64_t heads, int threads)
+{
+    enum { BALANCED = 8 }; /* heads of a thread from which one more or less does not matter */
+    bool even = heads > 0 && (heads % threads == 0 || heads >= BALANCED * threads);
+    omp_set_schedule(even ? omp_sched_static : omp_sched_dynamic, 0);
+}

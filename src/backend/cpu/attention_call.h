@@ -31,4 +31,10 @@ static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t ro
 enum status attention_prepare(struct kernel_call *c);
 int attention_threads(const struct kernel_call *c);
 
+/* How the threads share the items of a loop with schedule(runtime), which go through so many whole heads in
+ * order; 0: the items are no heads. Equal shares of neighbouring heads where that is balanced: a thread
+ * then works on the rows that it worked on in the kernels before and after, which lie in its cache (in
+ * small models half of attention's time); else one by one, to whoever is free. */
+void attention_share(int64_t heads, int threads);
+
 #endif

@@ -93,6 +93,19 @@ static enum status describe(const struct product *p, dnnl_primitive_desc_t *ret_
     return check(st, "multiply such matrices");
 }
 
+static enum status fail_unforeseen(void)
+{
+    return fail(ST_UNSUPPORTED, "oneDNN packs this weight in an unforeseen way; add "
+                                "--pack_weights=false");
+}
+
+/* The graph keeps packed_elements for it, whatever the library takes. */
+static enum status check_room(const struct product *p, const dnnl_memory_desc_t *packed)
+{
+    int64_t there = packed_elements(p->K, p->N) * dtype_size(p->type);
+    return (int64_t)dnnl_memory_desc_get_size(packed) <= there ? ST_OK : fail_unforeseen();
+}
+
 /* The layout that a primitive wants B in, checked against what PACK makes for such a product: a
  * function of its type and shape alone, or the two would not meet. */
 static enum status check_layout(const struct product *p, const_dnnl_primitive_desc_t desc)
@@ -105,11 +118,9 @@ static enum status check_layout(const struct product *p, const_dnnl_primitive_de
     const dnnl_memory_desc_t *mine = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
     const dnnl_memory_desc_t *its = dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0);
     bool same = dnnl_memory_desc_equal(mine, its) != 0;
-    int64_t size = (int64_t)dnnl_memory_desc_get_size(mine);
+    enum status st = check_room(p, mine);
     dnnl_primitive_desc_destroy(other);
-    if (same && size <= packed_elements(p->K, p->N) * dtype_size(p->type)) return ST_OK;
-    return fail(ST_UNSUPPORTED, "oneDNN packs this weight in an unforeseen way; add "
-                                "--pack_weights=false");
+    return same ? st : fail_unforeseen();
 }
 
 static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
@@ -217,8 +228,10 @@ static int64_t pack_scratch(const struct kernel_call *c)
     return size;
 }
 
-static enum status make_pack(struct state *s, const_dnnl_primitive_desc_t desc)
+static enum status make_pack(struct state *s, const struct product *p,
+                             const_dnnl_primitive_desc_t desc)
 {
+    TRY(check_room(p, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0)));
     TRY(check(dnnl_primitive_create(&s->primitive, desc), "make a packing"));
     TRY(add_argument(s, desc, dnnl_query_src_md, 0, DNNL_ARG_FROM));
     TRY(add_argument(s, desc, dnnl_query_dst_md, 0, DNNL_ARG_TO));
@@ -232,7 +245,7 @@ static enum status prepare_pack(struct kernel_call *c)
     TRY(describe_pack(&p, &desc));
     struct state *s = calloc(1, sizeof *s);
     BUG_IF(!s, "no memory for a packing");
-    enum status st = make_pack(s, desc);
+    enum status st = make_pack(s, &p, desc);
     dnnl_primitive_desc_destroy(desc);
     if (st == ST_OK)
         c->state = s;

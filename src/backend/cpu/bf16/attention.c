@@ -77,11 +77,15 @@ INLINE int64_t visible(const struct heads *s, const struct place *at, int64_t q)
     return (s->causal && q + 1 < s->T ? q + 1 : s->T) - at->k0;
 }
 
-/* The largest scores of 16 queries from q on, whose line of tiles is s. */
-INLINE vf largest_scores(const struct heads *h, const struct place *at, const float *s, int64_t q)
+/* So low that it is never the largest, and its exponential nothing; and a number, unlike what is lower. */
+static const float UNSEEN = -1e30f;
+
+/* The largest scores of 16 queries from q on, whose line of tiles is s; those that are not seen are made so
+ * that nothing comes of them. */
+INLINE vf largest_scores(const struct heads *h, const struct place *at, float *s, int64_t q)
 {
     vf most[SIDE];
-    for (int r = 0; r < SIDE; r++) most[r] = vf_all(-INFINITY);
+    for (int r = 0; r < SIDE; r++) most[r] = vf_all(UNSEEN);
     int64_t whole = smaller(at->tiles, larger(0, visible(h, at, q)) / SIDE);
     int64_t j = 0;
     for (; j < whole; j++)
@@ -89,11 +93,12 @@ INLINE vf largest_scores(const struct heads *h, const struct place *at, const fl
         for (int r = 0; r < SIDE; r++)
             most[r] = vf_max(most[r], vf_load(s + j * C_TILE + r * SIDE));
     for (; j < at->tiles; j++)
-#pragma GCC unroll 16
         for (int r = 0; r < SIDE; r++) {
+            float *line = s + j * C_TILE + r * SIDE;
             __mmask16 seen = (__mmask16)first_words(visible(h, at, q + r) - j * SIDE);
-            most[r] =
-                _mm512_mask_max_ps(most[r], seen, most[r], vf_load(s + j * C_TILE + r * SIDE));
+            vf x = _mm512_mask_mov_ps(vf_all(UNSEEN), seen, vf_load(line));
+            vf_store(line, x);
+            most[r] = vf_max(most[r], x);
         }
     return over_lanes(most, true);
 }
@@ -117,29 +122,18 @@ static void raise_top(struct strip *t, int64_t row, vf most, int64_t across)
 }
 
 /* Scores of one query become probabilities in the place of the first of them. */
-INLINE void probabilities(float *s, int64_t pairs, int64_t seen, float scale, float top, float *sum,
+INLINE void probabilities(float *s, int64_t pairs, float scale, float top, float *sum,
                           const uint16_t *kept)
 {
     vf all = vf_load(sum), low = vf_all(top);
     char *p = (char *)s;
-    int64_t j = 0, whole = smaller(pairs, larger(0, seen) / DEEP);
-    for (; j < whole; j++, p += TILE_BYTES) {
+    for (int64_t j = 0; j < pairs; j++, p += TILE_BYTES) {
         vf a = power_of_2(vf_load(s + 2 * j * C_TILE) * scale - low);
         vf b = power_of_2(vf_load(s + (2 * j + 1) * C_TILE) * scale - low);
         all += a + b;
         uint32_t bits = ~0u;
         if (kept) memcpy(&bits, kept + 2 * j, sizeof bits);
         _mm512_store_si512(p, kept ? narrow_kept(bits, a, b) : narrow(a, b));
-    }
-    for (; j < pairs; j++, p += TILE_BYTES) {
-        __mmask32 bits = first_words(seen - j * DEEP);
-        vf a = power_of_2(vf_load(s + 2 * j * C_TILE) * scale - low);
-        vf b = power_of_2(vf_load(s + (2 * j + 1) * C_TILE) * scale - low);
-        all += _mm512_maskz_mov_ps((__mmask16)bits, a) +
-               _mm512_maskz_mov_ps((__mmask16)(bits >> 16), b);
-        uint32_t left = ~0u;
-        if (kept) memcpy(&left, kept + 2 * j, sizeof left);
-        _mm512_store_si512(p, narrow_kept(bits & left, a, b));
     }
     vf_store(sum, all);
 }
@@ -155,25 +149,23 @@ static void softmax(const struct call *c, struct work *w, struct strip *t, const
         vf_store(t->top + row, most);
     else
         raise_top(t, row, most, tiles_of(h->D));
-    for (int64_t r = 0; r < SIDE; r++) {
-        int64_t seen = visible(h, at, at->q0 + row + r);
-        float *sum = t->sum + (row + r) * SIDE;
-        if (h->drop.threshold)
-            probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum,
-                          w->kept + r * (KEYS / SIDE));
-        else
-            probabilities(s + r * SIDE, at->tiles / 2, seen, scale, t->top[row + r], sum, NULL);
-    }
+    const float *top = t->top + row;
+    float *sum = t->sum + row * SIDE;
+    const uint16_t *kept = w->kept;
+    if (h->drop.threshold)
+        for (int64_t r = 0; r < SIDE; r++, s += SIDE, sum += SIDE, kept += KEYS / SIDE)
+            probabilities(s, at->tiles / 2, scale, top[r], sum, kept);
+    else
+        for (int64_t r = 0; r < SIDE; r++, s += SIDE, sum += SIDE)
+            probabilities(s, at->tiles / 2, scale, top[r], sum, NULL);
 }
 
 static void draw(const struct call *c, struct work *w, const struct place *at, int64_t row)
 {
-    for (int64_t j = 0; j < at->tiles; j++) {
-        if (visible(&c->s, at, at->q0 + row + SIDE - 1) <= j * SIDE) break;
-        VEC(kept_bits)
-        (w->kept + j, KEYS / SIDE, &c->s.drop, c->step, at->bh, (at->q0 + row) / SIDE,
-         at->k0 / SIDE + j, false);
-    }
+    int64_t q16 = (at->q0 + row) / SIDE, k16 = at->k0 / SIDE;
+    int64_t seen = visible(&c->s, at, at->q0 + row + SIDE - 1);
+    for (int64_t j = 0; j < at->tiles && j * SIDE < seen; j++)
+        VEC(kept_bits)(w->kept + j, KEYS / SIDE, &c->s.drop, c->step, at->bh, q16, k16 + j, false);
     VEC(tile_awake)();
 }
 
@@ -300,6 +292,7 @@ static enum status run_attention(const struct kernel_call *k)
     };
     c.rows = rows_of_item(&c.s, threads);
     int64_t parts = (c.s.T + c.rows - 1) / c.rows, items = c.s.B * c.s.H * parts;
+    attention_share(c.s.B * c.s.H, threads);
 #pragma omp parallel num_threads(threads)
     {
         struct work w;
@@ -307,7 +300,7 @@ static enum status run_attention(const struct kernel_call *k)
         work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), c.s.D);
         VEC(tile_begin)();
         /* Under a causal mask the last queries of a head have most to do: they come first. */
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(runtime)
         for (int64_t i = 0; i < items; i++)
             one_item(&c, &w, i / parts, (parts - 1 - i % parts) * c.rows);
         VEC(tile_end)();

@@ -114,37 +114,45 @@ static struct pack_source part_of(const struct call *c, int which, int64_t bh, i
                                 smaller(last, c->s.T) - row, c->s.D};
 }
 
-static void load_queries(const struct call *c, struct work *w, const struct part *part)
+/* Operands are made and results written in pieces, between which the tile unit is kept awake. */
+enum { PIECE = 64 };
+
+/* PIECE queries of a part from `row` of it on. */
+static void load_queries(const struct call *c, struct work *w, const struct part *part, int64_t row)
 {
     const struct heads *s = &c->s;
-    int64_t bh = part->bh, first = part->q_first;
-    struct pack_source q = part_of(c, 0, bh, first, part->q_last), dy = q, y;
-    dy.at = c->dy + heads_row_at(s, bh, first);
-    dy.stride = s->C;
-    y = dy;
+    int64_t bh = part->bh, first = part->q_first + row, tile = row / DEEP * tiles_of(s->D);
+    struct pack_source q = part_of(c, 0, bh, first, smaller(first + PIECE, part->q_last));
+    struct pack_source dy = {c->dy + heads_row_at(s, bh, first), s->C, q.rows, s->D}, y = dy;
     y.at = c->y + heads_row_at(s, bh, first);
-    VEC(pack_turned)(w->q_turned, &q);
-    VEC(pack_turned)(w->dy_turned, &dy);
+    VEC(pack_turned)(tile_at(w->q_turned, tile), &q);
+    VEC(pack_turned)(tile_at(w->dy_turned, tile), &dy);
+    VEC(tile_awake)();
     if (part->keys) {
-        VEC(pack_paired)(w->q_paired, &q);
-        VEC(pack_paired)(w->dy_paired, &dy);
+        VEC(pack_paired)(tile_at(w->q_paired, tile), &q);
+        VEC(pack_paired)(tile_at(w->dy_paired, tile), &dy);
     }
-    for (int64_t row = 0; row < tiles_of(q.rows) * SIDE; row += SIDE) {
-        __mmask16 there = (__mmask16)first_words(q.rows - row);
-        vf lse = _mm512_maskz_loadu_ps(there, c->lse + bh * s->T + first + row);
-        vf_store(w->lse + row, lse * LOG2_E);
-        vf_store(w->delta + row, products_of_rows(&dy, &y, row));
+    for (int64_t i = 0; i < tiles_of(q.rows) * SIDE; i += SIDE) {
+        __mmask16 there = (__mmask16)first_words(q.rows - i);
+        vf lse = _mm512_maskz_loadu_ps(there, c->lse + bh * s->T + first + i);
+        vf_store(w->lse + row + i, lse * LOG2_E);
+        vf_store(w->delta + row + i, products_of_rows(&dy, &y, i));
     }
+    VEC(tile_awake)();
 }
 
-static void load_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0)
+/* PIECE keys from k0 + row on, of the tile of keys that begins at k0. */
+static void load_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
+                      int64_t row)
 {
-    struct pack_source k = part_of(c, 1, part->bh, k0, k0 + KEYS);
-    struct pack_source v = part_of(c, 2, part->bh, k0, k0 + KEYS);
-    VEC(pack_lines)(w->k_lines, &k);
-    VEC(pack_lines)(w->v_lines, &v);
+    int64_t tile = row / DEEP * tiles_of(c->s.D);
+    struct pack_source k = part_of(c, 1, part->bh, k0 + row, k0 + row + PIECE);
+    struct pack_source v = part_of(c, 2, part->bh, k0 + row, k0 + row + PIECE);
+    VEC(pack_lines)(tile_at(w->k_lines, tile), &k);
+    VEC(pack_lines)(tile_at(w->v_lines, tile), &v);
     VEC(tile_awake)();
-    if (part->queries) VEC(pack_paired_turned)(w->k_turned, &k);
+    if (part->queries) VEC(pack_paired_turned)(tile_at(w->k_turned, tile), &k);
+    VEC(tile_awake)();
 }
 
 /* 32 keys against up to 64 queries: where they begin in their block. */
@@ -299,50 +307,64 @@ static struct pack_target gradient_of(const struct call *c, int which, int64_t b
                                 smaller(last, c->s.T) - row, c->s.D};
 }
 
-static void write_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0)
+static void write_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
+                       int64_t row)
 {
     const struct heads *s = &c->s;
-    float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f, factor[KEYS];
-    struct pack_target dk = gradient_of(c, 1, part->bh, k0, k0 + KEYS);
-    struct pack_target dv = gradient_of(c, 2, part->bh, k0, k0 + KEYS);
-    for (int i = 0; i < KEYS; i++) factor[i] = s->scale;
-    VEC(unpack_lines)(&dk, w->dk, factor);
-    for (int i = 0; i < KEYS; i++) factor[i] = keep;
-    VEC(unpack_lines)(&dv, w->dv, factor);
+    int64_t bh = part->bh, at = row / SIDE * tiles_of(s->D) * C_TILE;
+    float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f, factor[PIECE];
+    struct pack_target dk = gradient_of(c, 1, bh, k0 + row, k0 + row + PIECE);
+    struct pack_target dv = gradient_of(c, 2, bh, k0 + row, k0 + row + PIECE);
+    for (int i = 0; i < PIECE; i++) factor[i] = s->scale;
+    VEC(unpack_lines)(&dk, w->dk + at, factor);
+    for (int i = 0; i < PIECE; i++) factor[i] = keep;
+    VEC(unpack_lines)(&dv, w->dv + at, factor);
+    VEC(tile_awake)();
 }
 
-/* dq of queries that no further keys will change: those before `end`. */
+/* dq of the queries first ... end-1, which no further keys will change. */
 static void write_queries(const struct call *c, struct work *w, const struct part *part,
                           int64_t first, int64_t end)
 {
-    if (first >= smaller(end, c->s.T)) return;
-    int64_t all = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
-    struct pack_target dq = gradient_of(c, 0, part->bh, first, end);
-    VEC(unpack_turned)(&dq, w->dq + (first - part->q_first) / SIDE * C_TILE, all, c->s.scale);
+    int64_t across = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
+    for (; first < smaller(end, c->s.T); first += PIECE) {
+        struct pack_target dq = gradient_of(c, 0, part->bh, first, smaller(first + PIECE, end));
+        const float *from = w->dq + (first - part->q_first) / SIDE * C_TILE;
+        VEC(unpack_turned)(&dq, from, across, c->s.scale);
+        VEC(tile_awake)();
+    }
+}
+
+/* One tile of keys and all queries of the part that see it. */
+static void run_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
+                     int64_t keys)
+{
+    const struct heads *s = &c->s;
+    int64_t q_end = (smaller(part->q_last, s->T) + DEEP - 1) / DEEP * DEEP;
+    struct block b = {.k0 = k0, .keys = keys};
+    for (int64_t row = 0; row < keys; row += PIECE) load_keys(c, w, part, k0, row);
+    b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
+    for (; b.q0 < q_end; b.q0 += QUERIES) {
+        b.queries = smaller(QUERIES, q_end - b.q0);
+        for (int64_t key = 0; key < keys; key += DEEP) one_group(c, w, part, &b, key);
+        for (int64_t key = 0; part->keys && key < keys; key += DEEP)
+            add_to_keys(c, w, part, &b, key);
+        if (part->queries) add_to_queries(c, w, part, &b);
+    }
+    for (int64_t row = 0; part->keys && row < keys; row += PIECE) write_keys(c, w, part, k0, row);
+    if (part->queries && s->causal)
+        write_queries(c, w, part, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
 }
 
 static void run_part(const struct call *c, struct work *w, const struct part *part)
 {
     const struct heads *s = &c->s;
-    int64_t q_end = (smaller(part->q_last, s->T) + DEEP - 1) / DEEP * DEEP;
+    int64_t rows = smaller(part->q_last, s->T) - part->q_first;
     int64_t k_end = (smaller(part->k_last, s->T) + DEEP - 1) / DEEP * DEEP;
-    if (s->causal) k_end = smaller(k_end, q_end);
-    load_queries(c, w, part);
-    for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS) {
-        load_keys(c, w, part, k0);
-        struct block b = {.k0 = k0, .keys = smaller(KEYS, k_end - k0)};
-        b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
-        for (; b.q0 < q_end; b.q0 += QUERIES) {
-            b.queries = smaller(QUERIES, q_end - b.q0);
-            for (int64_t key = 0; key < b.keys; key += DEEP) one_group(c, w, part, &b, key);
-            for (int64_t key = 0; part->keys && key < b.keys; key += DEEP)
-                add_to_keys(c, w, part, &b, key);
-            if (part->queries) add_to_queries(c, w, part, &b);
-        }
-        if (part->keys) write_keys(c, w, part, k0);
-        if (part->queries && s->causal)
-            write_queries(c, w, part, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
-    }
+    if (s->causal) k_end = smaller(k_end, part->q_first + tiles_of(rows) * SIDE);
+    for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, part, row);
+    for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS)
+        run_keys(c, w, part, k0, smaller(KEYS, k_end - k0));
     if (part->queries && !s->causal) write_queries(c, w, part, part->q_first, part->q_last);
 }
 
@@ -377,13 +399,14 @@ static enum status run_attention_grad(const struct kernel_call *k)
     int64_t heads = c.s.B * c.s.H, tiles = (c.s.T + KEYS - 1) / KEYS;
     bool whole = tiles == 1 || whole_heads(heads, threads);
     int64_t items = whole ? heads : 2 * heads * tiles;
+    attention_share(whole ? heads : 0, threads);
 #pragma omp parallel num_threads(threads)
     {
         struct work w;
         int64_t bytes = work_init(&w, (struct room){0}, &c.s);
         work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), &c.s);
         VEC(tile_begin)();
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(runtime)
         for (int64_t i = 0; i < items; i++) {
             struct part part = {i, 0, c.s.T, 0, c.s.T, true, true};
             if (!whole) part = share(&c.s, i);

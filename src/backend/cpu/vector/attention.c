@@ -4,7 +4,8 @@
  * kept up to date, and what was summed under an old maximum is scaled to the new one (Milakov and
  * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials are to the base 2, with log2(e)
  * folded into q. */
-#include "backend/cpu/vector/attention_tile.h"
+#include "backend/cpu/vector/attention_rows.h"
+#include "base/rng.h"
 
 #include <omp.h>
 
@@ -20,8 +21,9 @@ struct work {
 
 struct call {
     struct heads s;
-    const float *qkv;
-    float *y, *lse;
+    const act *qkv;
+    act *y;
+    float *lse;
     uint32_t step;
 };
 
@@ -33,7 +35,7 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t work_bytes(const struct heads *s)
 {
     int64_t struct_bytes = ((int64_t)sizeof(struct work) + 63) / 64 * 64;
-    return struct_bytes + 4 * TILE * s->width * (int64_t)sizeof(float);
+    return struct_bytes + 4 * TILE * width_of(s) * (int64_t)sizeof(float);
 }
 
 static struct work *work_at(void *scratch, const struct heads *s, int thread)
@@ -41,9 +43,9 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     char *at = (char *)scratch + thread * work_bytes(s);
     struct work *w = (struct work *)at;
     w->q = (float *)(at + ((int64_t)sizeof(struct work) + 63) / 64 * 64);
-    w->y = w->q + TILE * s->width;
-    w->v = w->y + TILE * s->width;
-    w->k = w->v + TILE * s->width;
+    w->y = w->q + TILE * width_of(s);
+    w->v = w->y + TILE * width_of(s);
+    w->k = w->v + TILE * width_of(s);
     return w;
 }
 
@@ -90,16 +92,17 @@ INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal
 static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q0)
 {
     const struct heads *s = &c->s;
-    struct tile_source q = VEC(heads_part)(s, c->qkv, 0, bh, q0);
-    int64_t vectors = (q.rows + W - 1) / W, end = s->causal ? q0 + q.rows : s->T;
-    VEC(tile_transpose)(w->q, &q, s->scale * LOG2_E);
+    struct tile_source q = ACT(heads_part)(s, c->qkv, 0, bh, q0);
+    int64_t vectors = (q.rows + W - 1) / W, width = width_of(s),
+            end = s->causal ? q0 + q.rows : s->T;
+    ACT(tile_transpose)(w->q, &q, s->scale * LOG2_E);
     for (int i = 0; i < TILE; i++) w->top[i] = -1e30f, w->sum[i] = 0;
 
     for (int64_t k0 = 0; k0 < end; k0 += TILE) {
         bool diagonal = s->causal && k0 == q0;
-        struct tile_source k = VEC(heads_part)(s, c->qkv, 1, bh, k0);
-        struct tile_source v = VEC(heads_part)(s, c->qkv, 2, bh, k0);
-        struct tile_lines k_lines = VEC(tile_lines)(&k, w->k);
+        struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
+        struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
+        struct tile_lines k_lines = ACT(tile_lines)(&k, w->k);
         struct tile_product scores = {
             .rows = k.rows,
             .vectors = vectors,
@@ -116,10 +119,10 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
         if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
         for (int64_t i = 0; i < vectors; i++)
             probabilities(w, k.rows, i * W, diagonal, s->drop.threshold);
-        struct tile_lines lines = VEC(tile_lines)(&v, w->v);
+        struct tile_lines lines = ACT(tile_lines)(&v, w->v);
         struct tile_product weighted = {
             .rows = q.rows,
-            .vectors = s->width / W,
+            .vectors = width / W,
             .depth = k.rows,
             .a = w->p,
             .a_stride = TILE,
@@ -127,7 +130,7 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
             .b = lines.at,
             .b_stride = lines.stride,
             .c = w->y,
-            .c_stride = s->width,
+            .c_stride = width,
             .add = k0 > 0,
             .factor = w->factor,
             .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
@@ -143,38 +146,43 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
         vf_store(w->top + i, (vf_load(w->top + i) + vf_log(sum) * LOG2_E) * LN_2);
     }
     memcpy(c->lse + bh * s->T + q0, w->top, (size_t)q.rows * sizeof(float));
-    struct tile_source to = VEC(heads_rows)(s, c->y, bh, q0);
-    VEC(tile_write)(c->y + (to.at - c->y), &to, w->y, w->factor);
+    struct tile_source to = ACT(heads_rows)(s, c->y, bh, q0);
+    ACT(tile_write)(c->y + (to.at - c->y), &to, w->y, w->factor);
 }
 
 static enum status run_attention(const struct kernel_call *k)
 {
     struct call c = {
-        .s = VEC(heads_of)(&k->in_type[0], k->attr),
+        .s = heads_of(&k->in_type[0], k->attr),
         .qkv = k->in[0],
         .y = k->out[0],
         .lse = k->out[1],
         .step = (uint32_t) * (const int32_t *)k->in[1],
     };
-    int64_t heads = c.s.B * c.s.H, items = heads * c.s.tiles;
+    int64_t tiles = tiles_of(&c.s), items = c.s.B * c.s.H * tiles;
     /* Head after head, so that its keys stay in the cache; its longest items, under a causal mask the
      * last queries, first. */
-#pragma omp parallel for schedule(dynamic) num_threads(VEC(attention_threads)(k))
+    attention_share(c.s.B * c.s.H, attention_threads(k));
+#pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
-        one_tile(&c, w, i / c.s.tiles, (c.s.tiles - 1 - i % c.s.tiles) * TILE);
+        one_tile(&c, w, i / tiles, (tiles - 1 - i % tiles) * TILE);
     }
     return ST_OK;
 }
 
+static bool fits(const struct kernel_call *c)
+{
+    return c->in_type[0].dtype == ACT_DTYPE && c->out_type[1].dtype == DT_F32;
+}
+
 static int64_t scratch_bytes(const struct kernel_call *k)
 {
-    struct heads s = VEC(heads_of)(&k->in_type[0], k->attr);
+    struct heads s = heads_of(&k->in_type[0], k->attr);
     return omp_get_max_threads() * work_bytes(&s);
 }
 
-const struct kernel VEC(attention_rows)[] = {
-    {OP_ATTENTION, ISA_NAME, VEC(attention_fits), scratch_bytes, VEC(attention_prepare), NULL,
-     run_attention},
+const struct kernel ACT(attention_rows)[] = {
+    {OP_ATTENTION, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention},
     {.run = NULL},
 };

@@ -1,5 +1,6 @@
 /* Attention of one new position to those before it, while sampling: the cache is read once. */
 #include "backend/cpu/vector/attention_tile.h"
+#include "backend/cpu/vector/common.h"
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -85,6 +86,6 @@ static enum status run_attention_cached(const struct kernel_call *c)
 }
 
 const struct kernel VEC(attention_cached_rows)[] = {
-    {OP_ATTENTION_CACHED, ISA_NAME, VEC(attention_fits), NULL, NULL, NULL, run_attention_cached},
+    {OP_ATTENTION_CACHED, ISA_NAME, VEC(all_f32), NULL, NULL, NULL, run_attention_cached},
     {.run = NULL},
 };

@@ -7,7 +7,8 @@
  * Where there are heads enough, each thread takes whole heads: every tile is computed once, 5 products.
  * Otherwise dk, dv are done in one sweep by tiles of keys and dq in another by tiles of queries, 7
  * products. Each sum is made in the same order either way, so the bits do not tell them apart. */
-#include "backend/cpu/vector/attention_tile.h"
+#include "backend/cpu/vector/attention_rows.h"
+#include "base/rng.h"
 
 #include <omp.h>
 
@@ -24,8 +25,9 @@ struct work {
 
 struct call {
     struct heads s;
-    const float *dy, *qkv, *y, *lse;
-    float *dqkv;
+    const act *dy, *qkv, *y;
+    const float *lse;
+    act *dqkv;
     uint32_t step;
 };
 
@@ -51,7 +53,7 @@ static int64_t struct_bytes(void)
 
 static int64_t work_bytes(const struct heads *s)
 {
-    return struct_bytes() + (7 + 2 * s->tiles) * TILE * s->width * (int64_t)sizeof(float);
+    return struct_bytes() + (7 + 2 * tiles_of(s)) * TILE * width_of(s) * (int64_t)sizeof(float);
 }
 
 static struct work *work_at(void *scratch, const struct heads *s, int thread)
@@ -61,29 +63,28 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     float *next = (float *)(at + struct_bytes());
     float **tiles[] = {&w->q_turned, &w->dy_turned, &w->q,      &w->dy,
                        &w->dq,       &w->k_copy,    &w->v_copy, &w->dk};
-    for (int i = 0; i < COUNT_OF(tiles); i++, next += TILE * s->width) *tiles[i] = next;
-    w->dv = w->dk + s->tiles * TILE * s->width;
+    for (int i = 0; i < COUNT_OF(tiles); i++, next += TILE * width_of(s)) *tiles[i] = next;
+    w->dv = w->dk + tiles_of(s) * TILE * width_of(s);
     return w;
 }
 
 static void load_queries(const struct call *c, struct work *w, int64_t bh, int64_t q0)
 {
     const struct heads *s = &c->s;
-    struct tile_source q = VEC(heads_part)(s, c->qkv, 0, bh, q0);
-    struct tile_source dy = VEC(heads_rows)(s, c->dy, bh, q0);
-    struct tile_source y = VEC(heads_rows)(s, c->y, bh, q0);
+    struct tile_source q = ACT(heads_part)(s, c->qkv, 0, bh, q0);
+    struct tile_source dy = ACT(heads_rows)(s, c->dy, bh, q0);
+    struct tile_source y = ACT(heads_rows)(s, c->y, bh, q0);
     float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f;
-    VEC(tile_transpose)(w->q_turned, &q, s->scale * LOG2_E);
-    VEC(tile_transpose)(w->dy_turned, &dy, keep);
-    VEC(tile_copy)(w->q, &q, s->scale);
-    VEC(tile_copy)(w->dy, &dy, keep);
+    ACT(tile_transpose)(w->q_turned, &q, s->scale * LOG2_E);
+    ACT(tile_transpose)(w->dy_turned, &dy, keep);
+    ACT(tile_copy)(w->q, &q, s->scale);
+    ACT(tile_copy)(w->dy, &dy, keep);
     for (int i = 0; i < TILE; i++) w->lse[i] = w->delta[i] = 0;
     for (int64_t i = 0; i < q.rows; i++) {
-        const float *a = dy.at + i * dy.stride, *b = y.at + i * y.stride;
+        const act *a = dy.at + i * dy.stride, *b = y.at + i * y.stride;
         vf sum = {0};
-        int64_t d = 0;
-        for (; d + W <= s->D; d += W) sum += vf_load(a + d) * vf_load(b + d);
-        if (d < s->D) sum += vf_load_part(a + d, s->D - d) * vf_load_part(b + d, s->D - d);
+        for (int64_t d = 0; d < s->D; d += W)
+            sum += take_act(a + d, s->D - d) * take_act(b + d, s->D - d);
         w->delta[i] = vf_sum(sum);
         w->lse[i] = c->lse[bh * s->T + q0 + i] * LOG2_E;
     }
@@ -113,13 +114,13 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
                      int64_t k_tile)
 {
     const struct heads *s = &c->s;
-    int64_t bh = part->bh, q0 = q_tile * TILE, k0 = k_tile * TILE,
-            q_rows = smaller(TILE, s->T - q0);
+    int64_t bh = part->bh, q0 = q_tile * TILE, k0 = k_tile * TILE, width = width_of(s);
+    int64_t q_rows = smaller(TILE, s->T - q0), at = (k_tile - part->k_first) * TILE * width;
     bool diagonal = s->causal && q_tile == k_tile;
-    struct tile_source k = VEC(heads_part)(s, c->qkv, 1, bh, k0);
-    struct tile_source v = VEC(heads_part)(s, c->qkv, 2, bh, k0);
-    struct tile_lines k_lines = VEC(tile_lines)(&k, w->k_copy);
-    struct tile_lines v_lines = VEC(tile_lines)(&v, w->v_copy);
+    struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
+    struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
+    struct tile_lines k_lines = ACT(tile_lines)(&k, w->k_copy);
+    struct tile_lines v_lines = ACT(tile_lines)(&v, w->v_copy);
     struct tile_product scores = {
         .rows = k.rows,
         .vectors = (q_rows + W - 1) / W,
@@ -143,25 +144,25 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     if (part->keys) {
         struct tile_product sum = {
             .rows = k.rows,
-            .vectors = s->width / W,
+            .vectors = width / W,
             .depth = q_rows,
             .a = w->p,
             .a_stride = TILE,
             .b = w->dy,
-            .b_stride = s->width,
-            .c = w->dv + (k_tile - part->k_first) * TILE * s->width,
-            .c_stride = s->width,
+            .b_stride = width,
+            .c = w->dv + at,
+            .c_stride = width,
             .add = q_tile > (s->causal ? k_tile : 0),
             .skip = diagonal ? SKIP_BEFORE : SKIP_NONE,
         };
         VEC(tile_product)(&sum);
-        sum.a = w->ds, sum.b = w->q, sum.c = w->dk + (k_tile - part->k_first) * TILE * s->width;
+        sum.a = w->ds, sum.b = w->q, sum.c = w->dk + at;
         VEC(tile_product)(&sum);
     }
     if (part->queries) {
         struct tile_product sum = {
             .rows = q_rows,
-            .vectors = s->width / W,
+            .vectors = width / W,
             .depth = k.rows,
             .a = w->ds,
             .a_stride = TILE,
@@ -169,7 +170,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
             .b = k_lines.at,
             .b_stride = k_lines.stride,
             .c = w->dq,
-            .c_stride = s->width,
+            .c_stride = width,
             .add = k_tile > 0,
             .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
         };
@@ -188,15 +189,15 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
         if (!part->queries) continue;
         float factor[TILE];
         for (int i = 0; i < TILE; i++) factor[i] = s->scale;
-        to = VEC(heads_part)(s, c->dqkv, 0, part->bh, q * TILE);
-        VEC(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dq, factor);
+        to = ACT(heads_part)(s, c->dqkv, 0, part->bh, q * TILE);
+        ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dq, factor);
     }
     for (int64_t k = part->k_first; part->keys && k < part->k_last; k++) {
-        int64_t at = (k - part->k_first) * TILE * s->width;
-        to = VEC(heads_part)(s, c->dqkv, 1, part->bh, k * TILE);
-        VEC(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dk + at, NULL);
-        to = VEC(heads_part)(s, c->dqkv, 2, part->bh, k * TILE);
-        VEC(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dv + at, NULL);
+        int64_t at = (k - part->k_first) * TILE * width_of(s);
+        to = ACT(heads_part)(s, c->dqkv, 1, part->bh, k * TILE);
+        ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dk + at, NULL);
+        to = ACT(heads_part)(s, c->dqkv, 2, part->bh, k * TILE);
+        ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dv + at, NULL);
     }
 }
 
@@ -209,7 +210,7 @@ static bool whole_heads(int64_t heads, int64_t threads)
 static enum status run_attention_grad(const struct kernel_call *k)
 {
     struct call c = {
-        .s = VEC(heads_of)(&k->in_type[1], k->attr),
+        .s = heads_of(&k->in_type[1], k->attr),
         .dy = k->in[0],
         .qkv = k->in[1],
         .y = k->in[2],
@@ -217,10 +218,11 @@ static enum status run_attention_grad(const struct kernel_call *k)
         .dqkv = k->out[0],
         .step = (uint32_t) * (const int32_t *)k->in[4],
     };
-    int64_t heads = c.s.B * c.s.H, tiles = c.s.tiles;
-    bool whole = tiles == 1 || whole_heads(heads, VEC(attention_threads)(k));
+    int64_t heads = c.s.B * c.s.H, tiles = tiles_of(&c.s);
+    bool whole = tiles == 1 || whole_heads(heads, attention_threads(k));
     int64_t items = whole ? heads : 2 * heads * tiles;
-#pragma omp parallel for schedule(dynamic) num_threads(VEC(attention_threads)(k))
+    attention_share(whole ? heads : 0, attention_threads(k));
+#pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
         struct part part = {i % heads, 0, tiles, 0, tiles, true, true};
@@ -235,14 +237,18 @@ static enum status run_attention_grad(const struct kernel_call *k)
     return ST_OK;
 }
 
+static bool fits(const struct kernel_call *c)
+{
+    return c->in_type[1].dtype == ACT_DTYPE && c->in_type[3].dtype == DT_F32;
+}
+
 static int64_t scratch_bytes(const struct kernel_call *k)
 {
-    struct heads s = VEC(heads_of)(&k->in_type[1], k->attr);
+    struct heads s = heads_of(&k->in_type[1], k->attr);
     return omp_get_max_threads() * work_bytes(&s);
 }
 
-const struct kernel VEC(attention_grad_rows)[] = {
-    {OP_ATTENTION_GRAD, ISA_NAME, VEC(attention_fits), scratch_bytes, VEC(attention_prepare), NULL,
-     run_attention_grad},
+const struct kernel ACT(attention_grad_rows)[] = {
+    {OP_ATTENTION_GRAD, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention_grad},
     {.run = NULL},
 };

@@ -5,9 +5,11 @@
 #include "backend/kernel.h"
 
 /* Each table ends with run == NULL. */
-#define ATTENTION_TABLES(isa)                               \
-    extern const struct kernel attention_rows_##isa[];      \
-    extern const struct kernel attention_grad_rows_##isa[]; \
+#define ATTENTION_TABLES(isa)                                    \
+    extern const struct kernel attention_rows_f32_##isa[];       \
+    extern const struct kernel attention_rows_bf16_##isa[];      \
+    extern const struct kernel attention_grad_rows_f32_##isa[];  \
+    extern const struct kernel attention_grad_rows_bf16_##isa[]; \
     extern const struct kernel attention_cached_rows_##isa[];
 
 #if defined(__x86_64__)

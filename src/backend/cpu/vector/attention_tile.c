@@ -3,8 +3,6 @@
  * multiply-adds a cycle, with enough independent sums to hide their latency. */
 #include "backend/cpu/vector/attention_tile.h"
 
-#include <omp.h>
-
 #include "backend/cpu/vector/dropout.h"
 
 /* Sums held: 16 in 32 registers, 8 in 16. */
@@ -109,110 +107,6 @@ void VEC(tile_product)(const struct tile_product *p)
         product_columns(p, false, 0, p->rows, 0);
 }
 
-/* --- turning --- */
-
-/* One step of turning W lines of W lanes: swaps the off-diagonal squares of side s. */
-#define LOW(lane, s)  ((lane) & (s) ? W + (lane) - (s) : (lane))
-#define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
-#if defined(__AVX512F__)
-#define LANES(f, s)                                                                               \
-    {                                                                                             \
-        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s), f(8, s), f(9, s), \
-            f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)                            \
-    }
-#elif defined(__AVX2__)
-#define LANES(f, s)                                                            \
-    {                                                                          \
-        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s) \
-    }
-#else
-#define LANES(f, s)                        \
-    {                                      \
-        f(0, s), f(1, s), f(2, s), f(3, s) \
-    }
-#endif
-#define TURN(s)                                                          \
-    _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) \
-    {                                                                    \
-        vf a = x[i], b = x[i + (s)];                                     \
-        x[i] = __builtin_shuffle(a, b, (vi)LANES(LOW, s));               \
-        x[i + (s)] = __builtin_shuffle(a, b, (vi)LANES(HIGH, s));        \
-    }
-
-void VEC(tile_transpose)(float *to, const struct tile_source *s, float factor)
-{
-    for (int64_t row = 0; row < s->rows; row += W) {
-        int64_t rows = smaller(W, s->rows - row);
-        for (int64_t column = 0; column < s->columns; column += W) {
-            int64_t columns = smaller(W, s->columns - column);
-            const float *from = s->at + row * s->stride + column;
-            vf x[W];
-            if (rows == W && columns == W) {
-#pragma GCC unroll 16
-                for (int i = 0; i < W; i++) x[i] = vf_load(from + i * s->stride) * factor;
-            } else {
-#pragma GCC unroll 16
-                for (int i = 0; i < W; i++)
-                    x[i] =
-                        i < rows ? vf_load_part(from + i * s->stride, columns) * factor : (vf){0};
-            }
-#if defined(__AVX512F__)
-            TURN(8)
-#endif
-#if defined(__AVX2__)
-            TURN(4)
-#endif
-            TURN(2)
-            TURN(1)
-            float *line = to + column * TILE + row;
-            if (columns == W) {
-#pragma GCC unroll 16
-                for (int i = 0; i < W; i++) vf_store(line + i * TILE, x[i]);
-            } else {
-#pragma GCC unroll 16
-                for (int i = 0; i < W; i++)
-                    if (i < columns) vf_store(line + i * TILE, x[i]);
-            }
-        }
-    }
-}
-
-void VEC(tile_copy)(float *to, const struct tile_source *s, float factor)
-{
-    for (int64_t row = 0; row < s->rows; row++) {
-        const float *from = s->at + row * s->stride;
-        int64_t i = 0;
-        for (; i + W <= s->columns; i += W, to += W) vf_store(to, vf_load(from + i) * factor);
-        if (i < s->columns) {
-            vf_store(to, vf_load_part(from + i, s->columns - i) * factor);
-            to += W;
-        }
-    }
-}
-
-void VEC(tile_write)(float *to, const struct tile_source *s, const float *from, const float *factor)
-{
-    for (int64_t row = 0; row < s->rows; row++, to += s->stride) {
-        float by = factor ? factor[row] : 1.0f;
-        int64_t i = 0;
-        for (; i + W <= s->columns; i += W, from += W) vf_store(to + i, vf_load(from) * by);
-        if (i < s->columns) {
-            vf_store_part(to + i, vf_load(from) * by, s->columns - i);
-            from += W;
-        }
-    }
-}
-
-/* Rows this far apart share few places of the first-level cache, and each is on another page. */
-enum { FAR = 512 };
-
-struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare)
-{
-    if (s->columns % W == 0 && s->stride < FAR) return (struct tile_lines){s->at, s->stride};
-    VEC(tile_copy)(spare, s, 1.0f);
-    return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
-}
-
 /* --- dropout --- */
 
 void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
@@ -227,57 +121,4 @@ void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t st
                 for (int i = 0; i < 16; i++) line[i] = word[i / 8 * 2 + i % 2][i % 8 / 2 * 4 + b];
             }
         }
-}
-
-/* --- heads --- */
-
-struct heads VEC(heads_of)(const struct type *qkv, const union attr *attr)
-{
-    int64_t C = qkv->dim[2] / 3, H = attr->attention.heads, D = C / H;
-    return (struct heads){
-        .B = qkv->dim[0],
-        .T = qkv->dim[1],
-        .C = C,
-        .H = H,
-        .D = D,
-        .width = (D + W - 1) / W * W,
-        .tiles = (qkv->dim[1] + TILE - 1) / TILE,
-        .scale = 1.0f / sqrtf((float)D),
-        .causal = attr->attention.causal,
-        .drop = attr->attention.drop,
-    };
-}
-
-struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int part, int64_t bh,
-                                   int64_t row)
-{
-    const float *at = qkv + (bh / s->H * s->T + row) * 3 * s->C + part * s->C + bh % s->H * s->D;
-    return (struct tile_source){at, 3 * s->C, smaller(TILE, s->T - row), s->D};
-}
-
-struct tile_source VEC(heads_rows)(const struct heads *s, const float *y, int64_t bh, int64_t row)
-{
-    const float *at = y + (bh / s->H * s->T + row) * s->C + bh % s->H * s->D;
-    return (struct tile_source){at, s->C, smaller(TILE, s->T - row), s->D};
-}
-
-/* --- calls --- */
-
-bool VEC(attention_fits)(const struct kernel_call *c)
-{
-    for (int i = 0; i < c->n_in; i++)
-        if (c->in_type[i].dtype != DT_F32 && c->in_type[i].dtype != DT_I32) return false;
-    return true;
-}
-
-enum status VEC(attention_prepare)(struct kernel_call *c)
-{
-    c->state = (void *)(intptr_t)omp_get_max_threads();
-    return ST_OK;
-}
-
-int VEC(attention_threads)(const struct kernel_call *c)
-{
-    int planned = (int)(intptr_t)c->state;
-    return planned < 1 ? 1 : (int)smaller(planned, omp_get_max_threads());
 }

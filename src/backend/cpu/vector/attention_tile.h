@@ -6,6 +6,7 @@
 #ifndef BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 #define BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 
+#include "backend/cpu/attention_call.h"
 #include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
 #include "base/rng.h"
@@ -36,41 +37,15 @@ struct tile_product {
 };
 void VEC(tile_product)(const struct tile_product *p);
 
-/* Where one head of q, k or v lies in memory: n rows of `columns` numbers. */
-struct tile_source {
-    const float *at;
-    int64_t stride, rows, columns;
-};
-/* to[column * TILE + row] = factor * source; rows up to the next multiple of W are zero. */
-void VEC(tile_transpose)(float *to, const struct tile_source *s, float factor);
-/* to[row * width + column] = factor * source, width = columns rounded up to W; the rest is zero. */
-void VEC(tile_copy)(float *to, const struct tile_source *s, float factor);
-/* The rows and columns of `s`, at `to`: factor[row] * from[row * width + column]; NULL: no factor. */
-void VEC(tile_write)(float *to, const struct tile_source *s, const float *from,
-                     const float *factor);
-
-/* Shapes of a call, from the type of packed q, k, v (B,T,3C). */
-struct heads {
-    int64_t B, T, C, H, D;
-    int64_t width; /* D rounded up to whole vectors */
-    int64_t tiles; /* of T */
-    float scale;   /* of the scores */
-    bool causal;
-    struct dropout drop;
-};
-struct heads VEC(heads_of)(const struct type *qkv, const union attr *attr);
-/* Rows from `row` on of part 0, 1, 2 (q, k, v) of head `bh`, at most TILE of them. */
-struct tile_source VEC(heads_part)(const struct heads *s, const float *qkv, int part, int64_t bh,
-                                   int64_t row);
-/* The same of y or dy, (B,T,C). */
-struct tile_source VEC(heads_rows)(const struct heads *s, const float *y, int64_t bh, int64_t row);
-
-/* The rows of `s` as whole vectors that lie close: themselves if they do, else a copy in `spare`. */
-struct tile_lines {
-    const float *at;
-    int64_t stride;
-};
-struct tile_lines VEC(tile_lines)(const struct tile_source *s, float *spare);
+/* Of one head, D numbers as whole vectors; of T, tiles. */
+INLINE int64_t width_of(const struct heads *s)
+{
+    return (s->D + W - 1) / W * W;
+}
+INLINE int64_t tiles_of(const struct heads *s)
+{
+    return (s->T + TILE - 1) / TILE;
+}
 
 /* Dropout of one tile: word[k/16*4 + k%8/2][q] holds the bytes of four keys, key k's is byte
  * k%16/8*2 + k%2. On the diagonal only what the causal mask leaves is set. */
@@ -103,11 +78,6 @@ INLINE vf tile_exp2(vf x)
         1.0f;
     return p * (vf)((vi)shifted << 23);
 }
-
-bool VEC(attention_fits)(const struct kernel_call *c);
-/* Threads that a call was planned for: its scratch is one part for each. */
-enum status VEC(attention_prepare)(struct kernel_call *c);
-int VEC(attention_threads)(const struct kernel_call *c);
 
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 

@@ -62,8 +62,9 @@ INLINE struct point normal(vf x)
 
 INLINE struct point logistic(vf x)
 {
-    vf y = x;
-    x = vf_min(vf_all(11.0f), vf_max(vf_all(-11.0f), x)); /* beyond that P is 0 or 1 */
+    /* Beyond 11 P is 0 or 1; the largest of numbers times nearly 0 would be far from 0, so y stops, too. */
+    vf y = vf_max(vf_all(-11.0f), x);
+    x = vf_min(vf_all(11.0f), y);
     vf square = x * x;
     /* e^-2u; at its largest, 2^115, its inverse is still a number. */
     vf e = power(vf_min(vf_all(115.0f), x * (-0.102943240f * square - 2.30220820f)));

@@ -15,34 +15,50 @@ INLINE int64_t target_of(const struct kernel_call *c, int64_t row)
     return id;
 }
 
-INLINE float largest(const act *x, int64_t n)
+/* Rows are taken FEW at a time: of one alone, the sums of its lanes would be waited for. */
+enum { FEW = 4 };
+
+/* Of each row: its largest logit, the sum of exp(x - top), and the logarithm of the sum of exp(x). */
+struct tops {
+    float top[FEW], sum[FEW], lse[FEW];
+};
+
+INLINE vf or_less(vf x, int64_t left, float otherwise)
 {
-    vf top = vf_all(-INFINITY);
-    int64_t i = 0;
-    for (; i + W <= n; i += W) top = vf_max(top, load_act(x + i));
-    if (i < n)
-        top = vf_max(top, vf_select(vf_lanes(n - i), take_act(x + i, n - i), vf_all(-INFINITY)));
-    return vf_largest(top);
+    return left >= W ? x : vf_select(vf_lanes(left), x, vf_all(otherwise));
 }
 
-INLINE float sum_of_exp(const act *x, int64_t n, float top)
+INLINE struct tops tops_of(const act *x, int64_t stride, int64_t n, const int rows)
 {
-    vf sum = {0};
-    for (int64_t i = 0; i < n; i += W) {
-        vf a = vf_exp(take_act(x + i, n - i) - top);
-        sum += vf_select(vf_lanes(n - i), a, (vf){0});
-    }
-    return vf_sum(sum);
+    struct tops t = {.top = {0}};
+    vf top[FEW], sum[FEW] = {0};
+    for (int r = 0; r < rows; r++) top[r] = vf_all(-INFINITY);
+    for (int64_t i = 0; i < n; i += W)
+        for (int r = 0; r < rows; r++)
+            top[r] = vf_max(top[r], or_less(take_act(x + r * stride + i, n - i), n - i, -INFINITY));
+    for (int r = 0; r < rows; r++) t.top[r] = vf_largest(top[r]);
+    for (int64_t i = 0; i < n; i += W)
+        for (int r = 0; r < rows; r++) {
+            vf e = vf_exp(take_act(x + r * stride + i, n - i) - t.top[r]);
+            sum[r] += or_less(e, n - i, 0);
+        }
+    for (int r = 0; r < rows; r++) t.sum[r] = vf_sum(sum[r]);
+    for (int r = 0; r < rows; r++) t.lse[r] = t.top[r] + logf(t.sum[r]);
+    return t;
+}
+
+INLINE void lse_of(const struct kernel_call *c, int64_t row, const int rows)
+{
+    int64_t columns = type_columns(&c->in_type[0]);
+    struct tops t = tops_of(logits_row(c, row), columns, c->attr->loss.vocab, rows);
+    memcpy((float *)c->out[1] + row, t.lse, (size_t)rows * sizeof *t.lse);
 }
 
 static void cross_entropy_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    int64_t n = c->attr->loss.vocab;
-    for (int64_t r = first; r < last; r++) {
-        const act *x = logits_row(c, r);
-        float top = largest(x, n);
-        ((float *)c->out[1])[r] = top + logf(sum_of_exp(x, n, top));
-    }
+    int64_t row = first;
+    for (; row + FEW <= last; row += FEW) lse_of(c, row, FEW);
+    for (; row < last; row++) lse_of(c, row, 1);
 }
 
 static enum status run_cross_entropy(const struct kernel_call *c)
@@ -66,10 +82,10 @@ INLINE void grad_row(const struct kernel_call *c, int64_t row, float shift, floa
     int64_t target = target_of(c, row);
     const act *x = logits_row(c, row);
     act *dx = (act *)c->out[0] + row * columns;
-    float at_target = factor * expf(act_at(x, target) - shift) - scale;
+    vf at_target = vf_all(factor * expf(act_at(x, target) - shift) - scale);
     for (int64_t i = 0; i < n; i += W)
         put_act(dx + i, factor * vf_exp(take_act(x + i, n - i) - shift), n - i);
-    put_act(dx + target, vf_all(at_target), 1);
+    put_act(dx + target, at_target, 1);
     if (n < columns) memset(dx + n, 0, (size_t)(columns - n) * sizeof *dx);
 }
 
@@ -92,16 +108,23 @@ static int64_t both_scratch(const struct kernel_call *c)
     return type_rows(&c->in_type[0]) * (int64_t)sizeof(float);
 }
 
+INLINE void both_of(const struct kernel_call *c, int64_t row, float scale, const int rows)
+{
+    int64_t columns = type_columns(&c->in_type[0]);
+    struct tops t = tops_of(logits_row(c, row), columns, c->attr->loss.vocab, rows);
+    for (int r = 0; r < rows; r++) {
+        float at_target = act_at(logits_row(c, row + r), target_of(c, row + r));
+        ((float *)c->scratch)[row + r] = t.lse[r] - at_target;
+        grad_row(c, row + r, t.top[r], scale / t.sum[r], scale);
+    }
+}
+
 static void both_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    int64_t n = c->attr->loss.vocab;
     float scale = *(const float *)c->in[2] / (float)type_rows(&c->in_type[0]);
-    for (int64_t r = first; r < last; r++) {
-        const act *x = logits_row(c, r);
-        float top = largest(x, n), sum = sum_of_exp(x, n, top);
-        ((float *)c->scratch)[r] = top + logf(sum) - act_at(x, target_of(c, r));
-        grad_row(c, r, top, scale / sum, scale);
-    }
+    int64_t row = first;
+    for (; row + FEW <= last; row += FEW) both_of(c, row, scale, FEW);
+    for (; row < last; row++) both_of(c, row, scale, 1);
 }
 
 static enum status run_both(const struct kernel_call *c)

@@ -2,7 +2,7 @@
  * the shape alone, so the number of threads does not show in the result. */
 #include "backend/cpu/vector/act.h"
 
-enum { RUN = 4096, STRIPE = 256 };
+enum { RUN = 4096, STRIPE = 2048 };
 
 INLINE float sum_run(const act *x, int64_t n)
 {
@@ -77,6 +77,17 @@ static int64_t sum_leading_scratch(const struct kernel_call *c)
     return s.parts * s.n * (int64_t)sizeof(float);
 }
 
+/* The next rows of a part, n columns, `stride` apart, added to sum: four together, for one load and store of
+ * the sum. */
+INLINE void add_rows(const act *x, int64_t stride, float *sum, int64_t n, const int rows)
+{
+    for (int64_t i = 0; i < n; i += W) {
+        vf a = take(sum + i, n - i);
+        for (int r = 0; r < rows; r++) a += take_act(x + r * stride + i, n - i);
+        put(sum + i, a, n - i);
+    }
+}
+
 static void sum_leading_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const struct leading s = leading_of(c);
@@ -88,9 +99,8 @@ static void sum_leading_range(const struct kernel_call *c, int64_t first, int64_
         int64_t row = part_begin(s.rows, s.parts, part),
                 end = part_begin(s.rows, s.parts, part + 1);
         memset(sum, 0, (size_t)n * sizeof *sum);
-        for (; row < end; row++)
-            for (int64_t i = 0; i < n; i += W)
-                put(sum + i, take(sum + i, n - i) + take_act(x + row * s.n + i, n - i), n - i);
+        for (; row + 4 <= end; row += 4) add_rows(x + row * s.n, s.n, sum, n, 4);
+        for (; row < end; row++) add_rows(x + row * s.n, s.n, sum, n, 1);
     }
 }
 

@@ -1,0 +1,116 @@
+#include "backend/cpu/vector/attention_rows.h"
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One step of turning W lines of W lanes: swaps the off-diagonal squares of side s. */
+#define LOW(lane, s)  ((lane) & (s) ? W + (lane) - (s) : (lane))
+#define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
+#if defined(__AVX512F__)
+#define LANES(f, s)                                                                               \
+    {                                                                                             \
+        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s), f(8, s), f(9, s), \
+            f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)                            \
+    }
+#elif defined(__AVX2__)
+#define LANES(f, s)                                                            \
+    {                                                                          \
+        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s) \
+    }
+#else
+#define LANES(f, s)                        \
+    {                                      \
+        f(0, s), f(1, s), f(2, s), f(3, s) \
+    }
+#endif
+#define TURN(s)                                                          \
+    _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) \
+    {                                                                    \
+        vf a = x[i], b = x[i + (s)];                                     \
+        x[i] = __builtin_shuffle(a, b, (vi)LANES(LOW, s));               \
+        x[i + (s)] = __builtin_shuffle(a, b, (vi)LANES(HIGH, s));        \
+    }
+
+void ACT(tile_transpose)(float *to, const struct tile_source *s, float factor)
+{
+    for (int64_t row = 0; row < s->rows; row += W) {
+        int64_t rows = smaller(W, s->rows - row);
+        for (int64_t column = 0; column < s->columns; column += W) {
+            int64_t columns = smaller(W, s->columns - column);
+            const act *from = s->at + row * s->stride + column;
+            vf x[W];
+            if (rows == W && columns == W) {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++) x[i] = load_act(from + i * s->stride) * factor;
+            } else {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++)
+                    x[i] = i < rows ? take_act(from + i * s->stride, columns) * factor : (vf){0};
+            }
+#if defined(__AVX512F__)
+            TURN(8)
+#endif
+#if defined(__AVX2__)
+            TURN(4)
+#endif
+            TURN(2)
+            TURN(1)
+            float *line = to + column * TILE + row;
+            if (columns == W) {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++) vf_store(line + i * TILE, x[i]);
+            } else {
+#pragma GCC unroll 16
+                for (int i = 0; i < W; i++)
+                    if (i < columns) vf_store(line + i * TILE, x[i]);
+            }
+        }
+    }
+}
+
+void ACT(tile_copy)(float *to, const struct tile_source *s, float factor)
+{
+    for (int64_t row = 0; row < s->rows; row++) {
+        const act *from = s->at + row * s->stride;
+        for (int64_t i = 0; i < s->columns; i += W, to += W)
+            vf_store(to, take_act(from + i, s->columns - i) * factor);
+    }
+}
+
+void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, const float *factor)
+{
+    for (int64_t row = 0; row < s->rows; row++, to += s->stride) {
+        float by = factor ? factor[row] : 1.0f;
+        for (int64_t i = 0; i < s->columns; i += W, from += W)
+            put_act(to + i, vf_load(from) * by, s->columns - i);
+    }
+}
+
+#if !ACT_NARROW
+/* Rows this far apart share few places of the first-level cache, and each is on another page. */
+enum { FAR = 512 };
+#endif
+
+struct tile_lines ACT(tile_lines)(const struct tile_source *s, float *spare)
+{
+#if !ACT_NARROW
+    if (s->columns % W == 0 && s->stride < FAR) return (struct tile_lines){s->at, s->stride};
+#endif
+    ACT(tile_copy)(spare, s, 1.0f);
+    return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
+}
+
+struct tile_source ACT(heads_part)(const struct heads *s, const act *qkv, int part, int64_t bh,
+                                   int64_t row)
+{
+    const act *at = qkv + heads_part_at(s, part, bh, row);
+    return (struct tile_source){at, 3 * s->C, smaller(TILE, s->T - row), s->D};
+}
+
+struct tile_source ACT(heads_rows)(const struct heads *s, const act *y, int64_t bh, int64_t row)
+{
+    const act *at = y + heads_row_at(s, bh, row);
+    return (struct tile_source){at, s->C, smaller(TILE, s->T - row), s->D};
+}
