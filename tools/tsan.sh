@@ -12,7 +12,7 @@ if [ -z "${TSAN_KEPT_TOGETHER-}" ] && setarch "$(uname -m)" -R true 2>/dev/null;
 fi
 [ $# -gt 0 ] || set -- 2 4
 tools/install_deps.sh --tsan || exit 1
-tests='tests/backend/test_attention tests/backend/test_matmul tests/backend/test_vector'
+tests='tests/backend/test_attention tests/backend/test_attention_bf16 tests/backend/test_matmul tests/backend/test_vector'
 build=build/tsan
 make -s -j "$(nproc)" MODE=tsan $build/strobe $(for t in $tests; do echo $build/$t; done) || exit 1
 
