@@ -18,9 +18,10 @@ struct kernel {
     enum op op;
     const char *variant;                      /* "ref", "avx512", "onednn" */
     bool (*fits)(const struct kernel_call *); /* types and attributes only; NULL: always */
-    int64_t (*scratch_bytes)(const struct kernel_call *); /* NULL: none */
-    enum status (*prepare)(struct kernel_call *); /* once, when planned; NULL: nothing to do */
-    void (*release)(struct kernel_call *);        /* undoes prepare */
+    /* These two are given the row itself. NULL: none, nothing to do. */
+    int64_t (*scratch_bytes)(const struct kernel *, const struct kernel_call *);
+    enum status (*prepare)(const struct kernel *, struct kernel_call *); /* once, when planned */
+    void (*release)(struct kernel_call *);                               /* undoes prepare */
     enum status (*run)(const struct kernel_call *);
 };
 

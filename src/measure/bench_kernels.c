@@ -81,9 +81,9 @@ static enum status open_row(struct session *s, const struct kernel *k,
                             const struct kernel_call *call, struct running *r)
 {
     *r = (struct running){.backend = s->engine->backend, .kernel = k, .call = *call};
-    if (k->scratch_bytes && k->scratch_bytes(&r->call) > 0)
-        TRY(take(s, k->scratch_bytes(&r->call), &r->call.scratch));
-    if (k->prepare) TRY(k->prepare(&r->call));
+    if (k->scratch_bytes && k->scratch_bytes(k, &r->call) > 0)
+        TRY(take(s, k->scratch_bytes(k, &r->call), &r->call.scratch));
+    if (k->prepare) TRY(k->prepare(k, &r->call));
     r->prepared = true;
     return ST_OK;
 }

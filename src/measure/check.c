@@ -112,7 +112,7 @@ static enum status place_outputs(struct trial *t)
             TRY(take(t, type_bytes(&t->call.out_type[i]), &t->call.out[i]));
     }
     if (t->kernel->scratch_bytes)
-        TRY(take(t, t->kernel->scratch_bytes(&t->call), &t->call.scratch));
+        TRY(take(t, t->kernel->scratch_bytes(t->kernel, &t->call), &t->call.scratch));
     return ST_OK;
 }
 
@@ -258,7 +258,7 @@ static enum status check_case(const struct backend *b, void *context, int i, enu
     const struct kernel *k;
     for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
         struct trial t = {b, context, k, &data, dtype, call, CHECK_APART, a, NULL};
-        if (k->prepare) TRY(k->prepare(&t.call));
+        if (k->prepare) TRY(k->prepare(k, &t.call));
         enum status st = check_row(&t, expected, report, user);
         if (k->release) k->release(&t.call);
         TRY(st);

@@ -68,7 +68,8 @@ static enum status place(struct pair *p, const struct case_data *data, enum dtyp
     for (int k = 0; k < 2; k++) {
         TRY(p->b->alloc(p->context, type_bytes(&calls[k]->out_type[0]), &calls[k]->out[0]));
         if (!kernels[k]->scratch_bytes) continue;
-        TRY(p->b->alloc(p->context, kernels[k]->scratch_bytes(calls[k]), &calls[k]->scratch));
+        TRY(p->b->alloc(p->context, kernels[k]->scratch_bytes(kernels[k], calls[k]),
+                        &calls[k]->scratch));
     }
     p->product.in[1] = p->pack.out[0];
     return ST_OK;
@@ -108,8 +109,8 @@ enum status check_packed(const struct backend *b, void *context, const struct ca
     as->op = OP_PACK;
     struct check_result r = {as, p.packer, dtype, CHECK_APART, INFINITY, tolerance, NULL};
     enum status st = place(&p, data, dtype, a);
-    if (st == ST_OK && p.packer->prepare) st = p.packer->prepare(&p.pack);
-    if (st == ST_OK && p.multiplier->prepare) st = p.multiplier->prepare(&p.product);
+    if (st == ST_OK && p.packer->prepare) st = p.packer->prepare(p.packer, &p.pack);
+    if (st == ST_OK && p.multiplier->prepare) st = p.multiplier->prepare(p.multiplier, &p.product);
     if (st == ST_OK) st = run(&p, expected, a, &r.error);
     if (p.packer->release) p.packer->release(&p.pack);
     if (p.multiplier->release) p.multiplier->release(&p.product);

@@ -75,11 +75,11 @@ static void describe(struct trial *t, enum dtype dtype, const int64_t *shape, bo
 
 static enum status prepare(const struct kernel *k, struct trial *t, struct kernel_call *call)
 {
-    if (k->scratch_bytes && k->scratch_bytes(call)) {
-        struct type scratch = type_1d(DT_F64, k->scratch_bytes(call) / 8 + 1);
+    if (k->scratch_bytes && k->scratch_bytes(k, call)) {
+        struct type scratch = type_1d(DT_F64, k->scratch_bytes(k, call) / 8 + 1);
         TRY(take(t, &scratch, &call->scratch));
     }
-    return k->prepare ? k->prepare(call) : ST_OK;
+    return k->prepare ? k->prepare(k, call) : ST_OK;
 }
 
 static enum status open_trial(struct trial *t, struct arena *scratch)

@@ -33,7 +33,7 @@ static enum status plan_step(struct plan *p, int id)
                     op_def(n->op)->name, type_text(t, &s->call.out_type[0]), n->scope);
     }
     s->cost = graph_node_cost(g, n);
-    if (s->kernel->scratch_bytes) s->scratch_bytes = s->kernel->scratch_bytes(&s->call);
+    if (s->kernel->scratch_bytes) s->scratch_bytes = s->kernel->scratch_bytes(s->kernel, &s->call);
     return ST_OK;
 }
 
@@ -83,7 +83,7 @@ enum status plan_build(struct plan *p, const struct graph *g, const struct backe
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
         if (!s->kernel || !s->kernel->prepare) continue;
-        enum status st = s->kernel->prepare(&s->call);
+        enum status st = s->kernel->prepare(s->kernel, &s->call);
         if (st == ST_OK) continue;
         const struct node *n = &g->node[id];
         st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);

@@ -102,8 +102,8 @@ static struct kernel_call call_of(struct problem *t, int what)
 static void run_row(const struct kernel *k, struct kernel_call *call, struct arena *a)
 {
     assert_true(!k->fits || k->fits(call));
-    if (k->scratch_bytes) call->scratch = poisoned(a, k->scratch_bytes(call) / 4);
-    if (k->prepare) assert_int_equal(k->prepare(call), ST_OK);
+    if (k->scratch_bytes) call->scratch = poisoned(a, k->scratch_bytes(k, call) / 4);
+    if (k->prepare) assert_int_equal(k->prepare(k, call), ST_OK);
     assert_int_equal(k->run(call), ST_OK);
     if (k->release) k->release(call);
 }

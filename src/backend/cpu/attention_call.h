@@ -28,7 +28,7 @@ static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t ro
 
 /* `prepare` of such kernels: keeps the number of threads that a call was planned for, because its scratch
  * is one part for each. A later run takes no more than that. */
-enum status attention_prepare(struct kernel_call *c);
+enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
 int attention_threads(const struct kernel_call *c);
 
 /* How the threads share the items of a loop with schedule(runtime), which go through so many whole heads in

@@ -129,8 +129,9 @@ static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
     return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
 }
 
-static int64_t scratch_bytes(const struct kernel_call *c)
+static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     struct product p = product_of(c);
     dnnl_primitive_desc_t desc;
     if (describe(&p, &desc) != ST_OK) return 0; /* prepare fails alike and says why */
@@ -171,8 +172,9 @@ static enum status make_state(struct state *s, const struct product *p,
     return ST_OK;
 }
 
-static enum status prepare(struct kernel_call *c)
+static enum status prepare(const struct kernel *row, struct kernel_call *c)
 {
+    (void)row;
     struct product p = product_of(c);
     dnnl_primitive_desc_t desc;
     TRY(describe(&p, &desc));
@@ -218,8 +220,9 @@ static enum status describe_pack(const struct product *p, dnnl_primitive_desc_t 
     return st;
 }
 
-static int64_t pack_scratch(const struct kernel_call *c)
+static int64_t pack_scratch(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     struct product p = product_of_pack(c);
     dnnl_primitive_desc_t desc;
     if (describe_pack(&p, &desc) != ST_OK) return 0; /* as above */
@@ -238,8 +241,9 @@ static enum status make_pack(struct state *s, const struct product *p,
     return add_argument(s, desc, dnnl_query_scratchpad_md, 0, DNNL_ARG_SCRATCHPAD);
 }
 
-static enum status prepare_pack(struct kernel_call *c)
+static enum status prepare_pack(const struct kernel *row, struct kernel_call *c)
 {
+    (void)row;
     struct product p = product_of_pack(c);
     dnnl_primitive_desc_t desc;
     TRY(describe_pack(&p, &desc));

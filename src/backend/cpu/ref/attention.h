@@ -26,8 +26,9 @@ static double softmax_scores(double *s, int64_t n)
     return lse;
 }
 
-static int64_t scratch_attention(const struct kernel_call *c)
+static int64_t scratch_attention(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     return c->in_type[0].dim[1] * (int64_t)sizeof(double);
 }
 
@@ -60,8 +61,9 @@ static enum status run_attention(const struct kernel_call *c)
     return ST_OK;
 }
 
-static int64_t scratch_attention_grad(const struct kernel_call *c)
+static int64_t scratch_attention_grad(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     int64_t T = c->in_type[1].dim[1], D = c->in_type[1].dim[2] / 3 / c->attr->attention.heads;
     return (2 * T + 3 * T * D) * (int64_t)sizeof(double);
 }
@@ -112,8 +114,9 @@ static enum status run_attention_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-static int64_t scratch_attention_cached(const struct kernel_call *c)
+static int64_t scratch_attention_cached(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     return c->in_type[0].dim[2] * (int64_t)sizeof(double);
 }
 

@@ -59,8 +59,9 @@ static enum status run_embed(const struct kernel_call *c)
     return ST_OK;
 }
 
-static int64_t scratch_embed_grad(const struct kernel_call *c)
+static int64_t scratch_embed_grad(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     return (c->out_type[0].dim[0] + type_elements(&c->in_type[0])) * (int64_t)sizeof(int32_t);
 }
 

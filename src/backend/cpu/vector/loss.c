@@ -103,8 +103,9 @@ static enum status run_cross_entropy_grad(const struct kernel_call *c)
 
 /* --- both at once; scratch holds the losses of the rows --- */
 
-static int64_t both_scratch(const struct kernel_call *c)
+static int64_t both_scratch(const struct kernel *row, const struct kernel_call *c)
 {
+    (void)row;
     return type_rows(&c->in_type[0]) * (int64_t)sizeof(float);
 }
 

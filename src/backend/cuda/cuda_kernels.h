@@ -1,0 +1,22 @@
+/* cuda_kernels.h - the rows of the GPU's kernels, by family; the tables end with a row without run. */
+#ifndef BACKEND_CUDA_CUDA_KERNELS_H
+#define BACKEND_CUDA_CUDA_KERNELS_H
+
+#include "backend/cuda/launch.h"
+
+extern const struct cuda_row pointwise_rows[]; /* arithmetic on elements, masks, casts, state */
+extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
+extern const struct cuda_row move_rows[];      /* heads, embeddings, picks */
+extern const struct cuda_row gelu_rows[];
+extern const struct cuda_row norm_rows[];
+extern const struct cuda_row softmax_rows[];
+extern const struct cuda_row loss_rows[];
+extern const struct cuda_row optimizer_rows[];
+extern const struct cuda_row attention_rows[];
+extern const struct kernel product_rows[]; /* cuBLASLt */
+
+/* As struct backend says. */
+const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
+const struct kernel *cuda_row_at(int i);
+
+#endif

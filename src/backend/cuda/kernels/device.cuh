@@ -1,0 +1,231 @@
+/* device.cuh - what every kernel text may use: types, vector loads and stores, reductions, random bytes.
+ *
+ * Compiled at run time with nothing of the system included. Lengths are int, numbers of elements long long.
+ * Arithmetic is in float unless a text says otherwise; bf16 is only kept in memory. */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+/* The 16 upper bits of a float. */
+struct bf16 {
+    u16 bits;
+};
+
+#define DEVICE static __device__ __forceinline__
+#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+/* At least so many blocks on a multiprocessor: a cap on registers. */
+#define KERNEL_MIN(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define WARP 32
+#define INFINITY_F __int_as_float(0x7f800000)
+
+/* Conversions; to bf16 by rounding to nearest even. */
+DEVICE float to_float(float a)
+{
+    return a;
+}
+DEVICE float to_float(double a)
+{
+    return (float)a;
+}
+DEVICE float to_float(int a)
+{
+    return (float)a;
+}
+DEVICE float to_float(bf16 a)
+{
+    return __uint_as_float((u32)a.bits << 16);
+}
+/* Two floats to two bf16, `low` in the lower half. */
+DEVICE u32 pack_bf16(float low, float high)
+{
+#if __CUDA_ARCH__ >= 800
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+#else
+    u32 a = __float_as_uint(low), b = __float_as_uint(high);
+    a = low != low ? 0x7fffu : (a + 0x7fffu + (a >> 16 & 1)) >> 16;
+    b = high != high ? 0x7fffu : (b + 0x7fffu + (b >> 16 & 1)) >> 16;
+    return a | b << 16;
+#endif
+}
+template <typename T> struct from_float;
+template <> struct from_float<float> {
+    DEVICE float of(float a) { return a; }
+};
+template <> struct from_float<bf16> {
+    DEVICE bf16 of(float a)
+    {
+        bf16 r;
+        r.bits = (u16)pack_bf16(a, 0);
+        return r;
+    }
+};
+template <> struct from_float<double> {
+    DEVICE double of(float a) { return a; }
+};
+template <> struct from_float<int> {
+    DEVICE int of(float a) { return (int)a; }
+};
+template <typename T> DEVICE T to(float a)
+{
+    return from_float<T>::of(a);
+}
+
+/* N elements as floats, N * sizeof(T) a power of two of at most 16 bytes each access, and aligned to it (longer
+ * ones in several accesses). */
+template <int N> struct floats {
+    float v[N];
+    __device__ __forceinline__ float &operator[](int i) { return v[i]; }
+    __device__ __forceinline__ const float &operator[](int i) const { return v[i]; }
+};
+template <int BYTES> struct word_of;
+template <> struct word_of<2> {
+    typedef u16 type;
+};
+template <> struct word_of<4> {
+    typedef u32 type;
+};
+template <> struct word_of<8> {
+    typedef uint2 type;
+};
+template <> struct word_of<16> {
+    typedef uint4 type;
+};
+template <int N, typename T> struct vector_of {
+    enum { BYTES = N * (int)sizeof(T), ACCESS = BYTES > 16 ? 16 : BYTES, TIMES = BYTES / ACCESS };
+    typedef typename word_of<ACCESS>::type word;
+    union {
+        T x[N];
+        word w[TIMES];
+    };
+    __device__ __forceinline__ vector_of() {}
+};
+template <int N, typename T> DEVICE floats<N> load(const T *p)
+{
+    vector_of<N, T> a;
+    floats<N> r;
+#pragma unroll
+    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+        a.w[i] = ((const typename vector_of<N, T>::word *)p)[i];
+#pragma unroll
+    for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
+    return r;
+}
+/* The same for what is read once and never written by this kernel: kept out of the first cache. */
+template <int N, typename T> DEVICE floats<N> load_once(const T *p)
+{
+    vector_of<N, T> a;
+    floats<N> r;
+#pragma unroll
+    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+        a.w[i] = __ldcs((const typename vector_of<N, T>::word *)p + i);
+#pragma unroll
+    for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
+    return r;
+}
+template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
+{
+    vector_of<N, T> a;
+    if constexpr (sizeof(T) == 2 && N > 1) {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            u32 two = pack_bf16(f[i], f[i + 1]);
+            a.x[i].bits = (u16)two;
+            a.x[i + 1].bits = (u16)(two >> 16);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++) a.x[i] = to<T>(f[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+        ((typename vector_of<N, T>::word *)p)[i] = a.w[i];
+}
+
+/* Sums and maxima; every thread has the result. Deterministic: the order is fixed by the layout. */
+DEVICE float warp_sum(float a)
+{
+#pragma unroll
+    for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+DEVICE float warp_max(float a)
+{
+#pragma unroll
+    for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    return a;
+}
+/* Of a block of THREADS threads, a multiple of 32, all of which call; may be called one after the other. */
+template <int THREADS> DEVICE float block_sum(float a)
+{
+    __shared__ float part[THREADS / WARP];
+    a = warp_sum(a);
+    if (THREADS == WARP) return a;
+    __syncthreads(); /* whoever still reads an earlier result */
+    if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;
+    __syncthreads();
+    a = 0;
+#pragma unroll
+    for (int i = 0; i < THREADS / WARP; i++) a += part[i];
+    return a;
+}
+template <int THREADS> DEVICE float block_max(float a)
+{
+    __shared__ float part[THREADS / WARP];
+    a = warp_max(a);
+    if (THREADS == WARP) return a;
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;
+    __syncthreads();
+    a = part[0];
+#pragma unroll
+    for (int i = 1; i < THREADS / WARP; i++) a = fmaxf(a, part[i]);
+    return a;
+}
+
+/* Philox 4x32-10 as base/rng.h has it; stream 3 is dropout's. */
+struct words {
+    u32 w[4];
+};
+DEVICE words philox(u32 seed, u32 stream, u32 c0, u32 c1, u32 c2, u32 c3)
+{
+    u32 k0 = seed, k1 = stream;
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
+        c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (u32)p1;
+        c2 = (u32)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (u32)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    words r = {{c0, c1, c2, c3}};
+    return r;
+}
+#define STREAM_DROPOUT 3
+/* 16 bytes of a pointwise site: element i uses byte i % 16 of call i / 16. An element is kept where its byte is >= the
+ * threshold; what is kept is multiplied by 256 / (256 - threshold). */
+DEVICE words dropout_pointwise(u32 seed, u32 site, u32 step, u64 call)
+{
+    return philox(seed, STREAM_DROPOUT, (u32)call, (u32)(call >> 32), site, step);
+}
+/* 16 bytes of a 4x4 set of an attention matrix of head bh = b*H+h: rows {2a,2a+1,2a+8,2a+9} x columns {2b,2b+1,2b+8,2b+9}
+ * of the 16x16 block (q16, k16); word i is the i-th row, byte j the j-th column. */
+DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u32 k16, u32 a, u32 b)
+{
+    return philox(seed, STREAM_DROPOUT, q16 << 18 | k16 << 4 | a << 2 | b, bh, site, step);
+}
+DEVICE u32 byte_of(const words &r, int i)
+{
+    return r.w[i / 4] >> (8 * (i % 4)) & 255;
+}
+DEVICE float dropout_scale(int threshold)
+{
+    return 256.0f / (float)(256 - threshold);
+}

@@ -1,0 +1,93 @@
+/* launch.h - the one way in which a kernel of the GPU is started.
+ *
+ * A row of the kernel table says, for a call, which texts are compiled with which constants and how they are
+ * started: a pure function of types, attributes and the device, so it also runs where there is no GPU, and the
+ * tests compile every row there. Preparing a call compiles what it asks for (jit.h) and keeps the functions;
+ * running it fills in addresses and starts them in order, on the stream of the context. */
+#ifndef BACKEND_CUDA_LAUNCH_H
+#define BACKEND_CUDA_LAUNCH_H
+
+#include "backend/kernel.h"
+
+/* What kernels are written for. */
+struct cuda_device {
+    int arch;                /* 80, 86, 89, 90 …: compute capability times ten */
+    int processors;          /* multiprocessors (SMs) */
+    int shared_bytes;        /* of one block at most, after opting in */
+    int64_t l2_bytes, bytes; /* caches; memory in all */
+    char name[64];
+};
+
+/* A value that a kernel takes, in the order of its parameters. Addresses are known when the call runs. */
+enum cuda_arg_kind { ARG_IN, ARG_OUT, ARG_SCRATCH, ARG_I32, ARG_U32, ARG_I64, ARG_F32 };
+struct cuda_arg {
+    enum cuda_arg_kind kind;
+    int index;      /* ARG_IN, ARG_OUT */
+    int64_t offset; /* ARG_SCRATCH: bytes */
+    union {
+        int32_t i32;
+        uint32_t u32;
+        int64_t i64;
+        float f32;
+    } number;
+};
+
+enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6 };
+
+struct cuda_launch {
+    const char *text;  /* "norm.cu"; NULL: arg[0] is set to zero bytes, number.i64 of arg[1] of them */
+    const char *entry; /* an extern "C" __global__ function of it */
+    char options[LAUNCH_OPTIONS]; /* "-DCOLUMNS=768 -DT_X=bf16" */
+    unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic ones */
+    bool spills; /* said by rows that are known to spill registers; all others must not */
+    int args;
+    struct cuda_arg arg[LAUNCH_ARGS];
+};
+
+struct cuda_launches {
+    const struct cuda_device *device;
+    int n;
+    struct cuda_launch launch[LAUNCHES];
+    int64_t scratch_bytes; /* what launch_scratch gave out */
+};
+
+/* A row of the GPU's table; the kernel stands first, so a pointer to it is a pointer to the row. */
+struct cuda_row {
+    struct kernel kernel;
+    void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
+};
+
+/* Rows made of launches: prepare, scratch, release and run are the same for all. `fits` may be NULL. */
+#define CUDA_ROW(op, variant, fits, launches)                                        \
+    {{OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, launches}
+#define CUDA_ROWS_END {{OP_LEAF, NULL, NULL, NULL, NULL, NULL, NULL}, NULL}
+int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
+enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
+void cuda_release(struct kernel_call *c);
+enum status cuda_run(const struct kernel_call *c);
+/* The device that a call is planned for; where there is none, one of arch 90. */
+const struct cuda_device *cuda_device_of(const struct kernel_call *c);
+
+/* Writing launches. Each is one more kernel of the row; blocks of 1 ... 1024 threads. Grids of 0 blocks are not
+ * started. */
+struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
+                               int64_t grid_x, int block);
+/* Sets `bytes` of scratch (an offset that launch_scratch gave) or of an output to zero. */
+void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes);
+void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes);
+void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z);
+void launch_define(struct cuda_launch *k, const char *name, int64_t value); /* -DNAME=VALUE */
+void launch_define_word(struct cuda_launch *k, const char *name, const char *word);
+/* -DNAME=float, double, bf16 or int */
+void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtype);
+/* Bytes of scratch, a multiple of 256; returns their offset. */
+int64_t launch_scratch(struct cuda_launches *l, int64_t bytes);
+void arg_in(struct cuda_launch *k, int index);
+void arg_out(struct cuda_launch *k, int index);
+void arg_scratch(struct cuda_launch *k, int64_t offset);
+void arg_i32(struct cuda_launch *k, int64_t v);
+void arg_u32(struct cuda_launch *k, uint32_t v);
+void arg_i64(struct cuda_launch *k, int64_t v);
+void arg_f32(struct cuda_launch *k, double v);
+
+#endif
