@@ -172,6 +172,11 @@ enum status config_set(struct config *c, const char *text, struct arena *a)
     return key_set(c, key, length, value, true, a);
 }
 
+bool config_is_override(const char *text)
+{
+    return text[0] == '-' || text[strcspn(text, "=/")] == '=';
+}
+
 bool config_is_key(const char *text)
 {
     return strncmp(text, "--", 2) == 0 && field_find(text + 2, (int64_t)strcspn(text + 2, "="));
