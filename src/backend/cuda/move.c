@@ -63,12 +63,17 @@ static void merge_heads(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 /* Words are counted in 32 bits. */
-static bool fits_heads(const struct kernel_call *c)
+static bool few_words(const struct type *packed, const struct type *heads)
 {
-    bool split = c->n_in == 1;
-    const struct type *heads = split ? &c->out_type[0] : &c->in_type[0];
-    int64_t parts = split ? c->n_out : c->n_in;
-    return types_are(c, "aaa", "aaaa") && parts * type_bytes(heads) / head_word(heads) < INT32_MAX;
+    return type_bytes(packed) / head_word(heads) < INT32_MAX;
+}
+static bool fits_split(const struct kernel_call *c)
+{
+    return types_are(c, "a", "aaaa") && few_words(&c->in_type[0], &c->out_type[0]);
+}
+static bool fits_merge(const struct kernel_call *c)
+{
+    return types_are(c, "aaa", "a") && few_words(&c->out_type[0], &c->in_type[0]);
 }
 static bool fits_embed(const struct kernel_call *c)
 {
@@ -92,8 +97,8 @@ static bool fits_pick_grad(const struct kernel_call *c)
 }
 
 const struct cuda_row move_rows[] = {
-    CUDA_ROW(SPLIT_HEADS, "cuda", fits_heads, split_heads),
-    CUDA_ROW(MERGE_HEADS, "cuda", fits_heads, merge_heads),
+    CUDA_ROW(SPLIT_HEADS, "cuda", fits_split, split_heads),
+    CUDA_ROW(MERGE_HEADS, "cuda", fits_merge, merge_heads),
     CUDA_ROW(EMBED, "cuda", fits_embed, embed_launches),
     CUDA_ROW(EMBED_SUM, "cuda", fits_embed_sum, embed_sum_launches),
     CUDA_ROW(EMBED_GRAD, "cuda", fits_embed_grad, embed_grad_launches),

@@ -39,10 +39,10 @@ static void unary(const struct kernel_call *c, struct cuda_launches *l, const ch
 }
 
 /* Not all have a constant; the attribute is then what it is, and not read by the kernel. */
-#define UNARY(name)                                                        \
-    static void name(const struct kernel_call *c, struct cuda_launches *l) \
-    {                                                                      \
-        unary(c, l, "each_" #name);                                        \
+#define UNARY(name)                                                               \
+    static void each_##name(const struct kernel_call *c, struct cuda_launches *l) \
+    {                                                                             \
+        unary(c, l, "each_" #name);                                               \
     }
 UNARY(scale)
 UNARY(offset)
@@ -79,7 +79,7 @@ static void binary(const struct kernel_call *c, struct cuda_launches *l, const c
 }
 
 #define BINARY(name)                                                                          \
-    static void name(const struct kernel_call *c, struct cuda_launches *l)                    \
+    static void name##_two(const struct kernel_call *c, struct cuda_launches *l)              \
     {                                                                                         \
         static const char *const entry[] = {#name "_same", #name "_scalar", #name "_per_row", \
                                             #name "_trailing"};                               \
@@ -218,19 +218,19 @@ static bool fits_dropout_mask(const struct kernel_call *c)
 
 const struct cuda_row pointwise_rows[] = {
     CUDA_ROW(FILL, "cuda", fits, fill),
-    CUDA_ROW(ADD, "cuda", fits, add),
-    CUDA_ROW(SUB, "cuda", fits, sub),
-    CUDA_ROW(MUL, "cuda", fits, mul),
-    CUDA_ROW(DIV, "cuda", fits, div),
-    CUDA_ROW(SCALE, "cuda", fits, scale),
-    CUDA_ROW(OFFSET, "cuda", fits, offset),
-    CUDA_ROW(AT_MOST, "cuda", fits, at_most),
-    CUDA_ROW(EXP, "cuda", fits, exp),
-    CUDA_ROW(LOG, "cuda", fits, log),
-    CUDA_ROW(SQRT, "cuda", fits, sqrt),
-    CUDA_ROW(RSQRT, "cuda", fits, rsqrt),
-    CUDA_ROW(TANH, "cuda", fits, tanh),
-    CUDA_ROW(ERF, "cuda", fits, erf),
+    CUDA_ROW(ADD, "cuda", fits, add_two),
+    CUDA_ROW(SUB, "cuda", fits, sub_two),
+    CUDA_ROW(MUL, "cuda", fits, mul_two),
+    CUDA_ROW(DIV, "cuda", fits, div_two),
+    CUDA_ROW(SCALE, "cuda", fits, each_scale),
+    CUDA_ROW(OFFSET, "cuda", fits, each_offset),
+    CUDA_ROW(AT_MOST, "cuda", fits, each_at_most),
+    CUDA_ROW(EXP, "cuda", fits, each_exp),
+    CUDA_ROW(LOG, "cuda", fits, each_log),
+    CUDA_ROW(SQRT, "cuda", fits, each_sqrt),
+    CUDA_ROW(RSQRT, "cuda", fits, each_rsqrt),
+    CUDA_ROW(TANH, "cuda", fits, each_tanh),
+    CUDA_ROW(ERF, "cuda", fits, each_erf),
     CUDA_ROW(CAUSAL_MASK, "cuda", fits, causal_mask),
     CUDA_ROW(COLUMN_MASK, "cuda", fits, column_mask),
     CUDA_ROW(DROPOUT_MASK, "cuda", fits_dropout_mask, dropout_mask),
