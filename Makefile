@@ -61,7 +61,7 @@ endif
 
 # GPUs: the toolkit's headers are needed to build, its libraries only to run (they are opened then).
 CUDA ?= /usr/local/cuda
-HAS_CUDA := $(and $(wildcard src/backend/cuda/product.c),$(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
+HAS_CUDA := $(and $(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
 CFLAGS += $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include)
 
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
@@ -132,7 +132,10 @@ $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call i
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin takes in, the compiler does not name.
-$(BUILD)/src/backend/cuda/texts.o: $(wildcard src/backend/cuda/kernels/*)
+KERNELS := src/backend/cuda/kernels
+texts_of = $(patsubst $(KERNELS)/%.$(1),F(%),$(wildcard $(KERNELS)/*.$(1)))
+$(BUILD)/src/backend/cuda/texts.o: CFLAGS += '-DTEXTS(F)=$(call texts_of,cu)' '-DHEADERS(F)=$(call texts_of,cuh)'
+$(BUILD)/src/backend/cuda/texts.o: $(wildcard $(KERNELS)/*)
 $(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)

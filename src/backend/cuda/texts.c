@@ -3,12 +3,7 @@
 
 #include <string.h>
 
-#define TEXTS(F)                                                                          \
-    F(attention)                                                                          \
-    F(attention_grad) F(gelu) F(loss) F(matmul) F(move) F(norm) F(optimizer) F(pointwise) \
-        F(reduce) F(softmax)
-#define HEADERS(F) F(device)
-
+/* TEXTS(F) and HEADERS(F) apply F to the name of every file of the folder: the build says which there are. */
 #define EMBED(symbol, ending)                                                                 \
     __asm__(".section .rodata\ncuda_" #symbol                                                 \
             "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol ending "\"\ncuda_" #symbol \
