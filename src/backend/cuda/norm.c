@@ -15,7 +15,7 @@ static void define_rows(const struct kernel_call *c, struct cuda_launch *k, bool
     const struct type *x = &c->in_type[0];
     launch_define_type(k, "T_X", x->dtype);
     launch_define(k, "COLUMNS", type_columns(x));
-    launch_define(k, "N", row_access(x->dtype, type_columns(x)));
+    launch_define(k, "EACH", row_access(x->dtype, type_columns(x)));
     launch_define(k, "BIAS", bias);
 }
 
@@ -56,16 +56,15 @@ static void add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
 struct grad_shape {
     int lanes, groups, ahead;
     int64_t blocks;
-    bool spills;
 };
 
 static struct grad_shape grad_shape(const struct kernel_call *c, const struct cuda_device *d)
 {
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x), blocks = d->processors;
-    struct grad_shape s = {lanes_of(columns), 1, 0, 0, false};
+    struct grad_shape s = {lanes_of(columns), 1, 0, 0};
     if (s.lanes == 32) {
-        s.groups = columns <= 512 ? 16 : columns <= 768 ? 12 : 10;
+        s.groups = columns <= 512 ? 16 : columns <= 768 && x->dtype == DT_BF16 ? 12 : 8;
         s.ahead = 1;
     } else {
         blocks *= 512 / s.lanes > 1 ? 512 / s.lanes : 1;
@@ -97,7 +96,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
     define_grad(c, k, &s, add);
-    k->spills = s.spills;
+    k->spills = s.lanes > 512; /* a few: registers for dw and dbias of all columns are scarce */
     arg_out(k, 0);
     arg_scratch(k, parts);
     for (int i = 0; i < c->n_in; i++) arg_in(k, i);

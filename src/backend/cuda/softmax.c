@@ -3,7 +3,7 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
-enum { MOST_COLUMNS = 16384, ITEM_ROWS = 4 }; /* ITEM_ROWS: of a group of lanes */
+enum { MOST_COLUMNS = 8192, ITEM_ROWS = 4 }; /* ITEM_ROWS: of a group of lanes */
 
 /* What the four operators have in common; for the plain ones a scale of 1. */
 struct softmax {

@@ -1,5 +1,5 @@
 /* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var + eps); add_layernorm: of
- * s = a + dropout(b), which is kept, too. T_X, COLUMNS, LANES, N: norm.cuh; BIAS: 1, or 0.
+ * s = a + dropout(b), which is kept, too. T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS: 1, or 0.
  *
  * A row lies in registers: mean and variance are taken one after the other, nothing is read twice. Bound by memory: 2
  * accesses an element, 4 with the sum; dropout's draws add 10 instructions an element, which fit into their time. */
@@ -28,10 +28,10 @@ DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float 
     const float r = 1.0f / sqrtf(row_sum(squares) * (1.0f / COLUMNS) + eps);
     EACH_STEP {
         if (!is_column(s)) continue;
-        floats<N> w = load_floats(p.w, column_at(s));
+        floats<N> w = load<N>(p.w + column_at(s));
         EACH_ELEMENT v[s][e] *= r * w[e];
         if (BIAS) {
-            floats<N> bias = load_floats(p.bias, column_at(s));
+            floats<N> bias = load<N>(p.bias + column_at(s));
             EACH_ELEMENT v[s][e] += bias[e];
         }
         store<N>(y + column_at(s), v[s]);
@@ -66,11 +66,8 @@ DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int thresho
     const int byte = (int)(at % 16);
     const float kept = dropout_scale(threshold);
     EACH_ELEMENT {
-        u32 w = 0;
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i == (byte + e) / 4) w = d.w[i];
-        v[e] = (int)(w >> (8 * ((byte + e) % 4)) & 255) >= threshold ? v[e] * kept : 0.0f;
+        u32 of = word_at(d, byte / 4 + e / 4) >> (8 * (N < 4 ? (byte + e) % 4 : e % 4)) & 255;
+        v[e] = (int)of >= threshold ? v[e] * kept : 0.0f;
     }
 }
 

@@ -1,11 +1,11 @@
 /* norm.cuh - how the lanes of a row share its columns: shared by the layer norm and its gradient.
  *
- * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); N: elements of an access, dividing COLUMNS, so every
+ * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, dividing COLUMNS, so every
  * row and access is aligned. */
 #pragma once
 #include "rows.cuh"
 
-enum { STEPS = (COLUMNS + N * LANES - 1) / (N * LANES) };
+enum { N = EACH, STEPS = (COLUMNS + N * LANES - 1) / (N * LANES) };
 #define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
 
@@ -16,9 +16,4 @@ DEVICE int column_at(int s)
 DEVICE bool is_column(int s)
 {
     return COLUMNS % (N * LANES) == 0 || column_at(s) < COLUMNS;
-}
-/* Floats of w from `column` on, in accesses of at most 16 bytes. */
-DEVICE floats<N> load_floats(const float *w, int column)
-{
-    return load<N>(w + column);
 }

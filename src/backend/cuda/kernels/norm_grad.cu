@@ -1,7 +1,7 @@
 /* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g - avg(g) - h avg(g h)), to
  * which ADD adds a gradient that came another way; dw = the sum of dy h over the rows, dbias that of dy.
  *
- * T_X, COLUMNS, LANES, N: norm.cuh; BIAS; GROUPS: rows that a block takes at once. The grid is about one block for each
+ * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block takes at once. The grid is about one block for each
  * multiprocessor; each goes through its share of the rows, and each lane sums dw and dbias of its columns in registers. Then
  * the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
  *
@@ -14,43 +14,67 @@ enum { SUMS = BIAS ? 2 * COLUMNS : COLUMNS }; /* of a part: dw, then dbias */
 
 /* An access as it lies in memory. */
 typedef vector_of<N, T_X> raw;
-DEVICE void load_raw(raw (&v)[STEPS], const T_X *p)
+DEVICE raw load_raw(const T_X *p)
 {
-    EACH_STEP {
-        if (!is_column(s)) continue;
+    raw v;
 #pragma unroll
-        for (int i = 0; i < raw::TIMES; i++)
-            v[s].w[i] = ((const typename raw::word *)(p + column_at(s)))[i];
-    }
+    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
+    return v;
 }
 
+/* Between its sums and its gradient a row stays in registers, unless it is so long that they are needed for dw and
+ * dbias: then it comes from the cache. */
+enum { KEPT = LANES < 768 };
+struct kept {
+    raw x[STEPS], dy[STEPS];
+};
+DEVICE void load_row(kept &k, const T_X *x, const T_X *dy)
+{
+    if (KEPT)
+        EACH_STEP if (is_column(s))
+        {
+            k.x[s] = load_raw(x + column_at(s));
+            k.dy[s] = load_raw(dy + column_at(s));
+        }
+}
+
+struct sums {
+    floats<N> dw[STEPS], dbias[STEPS];
+};
+struct row_in {
+    const T_X *x, *dy, *more;
+    float mean, rstd;
+};
 /* dx of one row; adds to the lane's sums. dx may be dy or more. */
-DEVICE void grad_row(const raw (&x)[STEPS], const raw (&dy)[STEPS], const T_X *more, const float *w, T_X *dx, float mean,
-                     float rstd, floats<N> (&dw)[STEPS], floats<N> (&dbias)[STEPS])
+DEVICE void grad_row(const kept &k, const row_in &in, const float *w, T_X *dx, sums &all)
 {
     float sum = 0, products = 0;
     EACH_STEP {
         if (!is_column(s)) continue;
-        floats<N> wi = load_floats(w, column_at(s));
+        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        floats<N> wi = load<N>(w + column_at(s));
         EACH_ELEMENT {
-            float d = to_float(dy[s].x[e]), dh = d * ((to_float(x[s].x[e]) - mean) * rstd);
+            float d = to_float(dy.x[e]), dh = d * ((to_float(x.x[e]) - in.mean) * in.rstd);
             sum += d * wi[e];
             products += dh * wi[e];
-            dw[s][e] += dh;
-            if (BIAS) dbias[s][e] += d;
+            all.dw[s][e] += dh;
+            if (BIAS) all.dbias[s][e] += d;
         }
     }
     sum = row_sum(sum) * (1.0f / COLUMNS);
     products = row_sum(products) * (1.0f / COLUMNS);
     EACH_STEP {
         if (!is_column(s)) continue;
-        floats<N> wi = load_floats(w, column_at(s)), a;
+        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        floats<N> wi = load<N>(w + column_at(s)), a;
         EACH_ELEMENT {
-            float h = (to_float(x[s].x[e]) - mean) * rstd;
-            a[e] = rstd * (to_float(dy[s].x[e]) * wi[e] - sum - h * products);
+            float h = (to_float(x.x[e]) - in.mean) * in.rstd;
+            a[e] = in.rstd * (to_float(dy.x[e]) * wi[e] - sum - h * products);
         }
         if (ADD) {
-            floats<N> b = load<N>(more + column_at(s));
+            floats<N> b = load<N>(in.more + column_at(s));
             EACH_ELEMENT a[e] += b[e];
         }
         store<N>(dx + column_at(s), a);
@@ -58,9 +82,9 @@ DEVICE void grad_row(const raw (&x)[STEPS], const raw (&dy)[STEPS], const T_X *m
 }
 
 /* Adds up the groups' sums of a block, in their order, into its part. */
-DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const floats<N> (&sums)[STEPS])
+DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const floats<N> (&mine)[STEPS])
 {
-    EACH_STEP if (is_column(s)) store<N>(&all[group][column_at(s)], sums[s]);
+    EACH_STEP if (is_column(s)) store<N>(&all[group][column_at(s)], mine[s]);
     __syncthreads();
     for (int i = threadIdx.x; i < COLUMNS; i += THREADS) {
         float sum = 0;
@@ -79,48 +103,39 @@ layernorm_grad(T_X *dx, float *parts,
                const T_X *dy, const T_X *x, const float *w, const float *mean, const float *rstd, i64 rows)
 {
 #if !ADD
-    const T_X *more = 0;
+    const T_X *more = x; /* not looked at */
 #endif
     const int group = threadIdx.x / LANES;
     const i64 stride = (i64)gridDim.x * GROUPS;
     i64 row = (i64)blockIdx.x * GROUPS + group;
-    floats<N> dw[STEPS], dbias[STEPS];
-    EACH_STEP EACH_ELEMENT dw[s][e] = dbias[s][e] = 0;
+    sums mine;
+    EACH_STEP EACH_ELEMENT mine.dw[s][e] = mine.dbias[s][e] = 0;
+    kept now;
 #if AHEAD
-    raw x1[STEPS], dy1[STEPS];
-    if (row < rows) {
-        load_raw(x1, x + row * COLUMNS);
-        load_raw(dy1, dy + row * COLUMNS);
-    }
+    kept next;
+    if (row < rows) load_row(next, x + row * COLUMNS, dy + row * COLUMNS);
 #endif
     for (; row < rows; row += stride) {
         const i64 at = row * COLUMNS;
-        raw xi[STEPS], dyi[STEPS];
+        const row_in in = {x + at, dy + at, more + at, mean[row], rstd[row]};
 #if AHEAD
-        EACH_STEP {
-            xi[s] = x1[s];
-            dyi[s] = dy1[s];
-        }
-        if (row + stride < rows) {
-            load_raw(x1, x + at + stride * COLUMNS);
-            load_raw(dy1, dy + at + stride * COLUMNS);
-        }
+        now = next;
+        if (row + stride < rows) load_row(next, in.x + stride * COLUMNS, in.dy + stride * COLUMNS);
 #else
-        load_raw(xi, x + at);
-        load_raw(dyi, dy + at);
+        load_row(now, in.x, in.dy);
 #endif
-        grad_row(xi, dyi, more + at, w, dx + at, mean[row], rstd[row], dw, dbias);
+        grad_row(now, in, w, dx + at, mine);
     }
     float *part = parts + (i64)blockIdx.x * SUMS;
     if constexpr (GROUPS > 1) {
         __shared__ __align__(16) float all[GROUPS][COLUMNS];
-        join_groups(part, all, group, dw);
-        if (BIAS) join_groups(part + COLUMNS, all, group, dbias);
+        join_groups(part, all, group, mine.dw);
+        if (BIAS) join_groups(part + COLUMNS, all, group, mine.dbias);
     } else {
         EACH_STEP {
             if (!is_column(s)) continue;
-            store<N>(part + column_at(s), dw[s]);
-            if (BIAS) store<N>(part + COLUMNS + column_at(s), dbias[s]);
+            store<N>(part + column_at(s), mine.dw[s]);
+            if (BIAS) store<N>(part + COLUMNS + column_at(s), mine.dbias[s]);
         }
     }
 }

@@ -15,32 +15,40 @@ enum { N = 4, STEPS = (COLUMNS + N * LANES - 1) / (N * LANES) };
 #define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
 
-DEVICE int column_at(int s)
+/* Column 4 lane of a row of `open` columns: how many there are from it on. Element e of step s is open where more than
+ * ahead(s, e) are left: a comparison with a constant. */
+DEVICE int first_column()
 {
-    return (s * LANES + lane_of_row()) * N;
+    return lane_of_row() * N;
+}
+DEVICE constexpr int ahead(int s, int e)
+{
+    return s * LANES * N + e;
 }
 
-/* From `open` on, where nothing is read beyond one access, all is `fill`. */
-DEVICE void load_row(floats<N> (&v)[STEPS], const T_X *p, int open, float fill)
+/* p: the lane's first column. What is not open is `fill`, and not read but for the rest of an access. */
+DEVICE void load_row(floats<N> (&v)[STEPS], const T_X *p, int left, float fill)
 {
     EACH_STEP {
-        const int column = column_at(s);
-        if (COLUMNS % N == 0 && column < open)
-            v[s] = load<N>(p + column);
-        else
-            EACH_ELEMENT v[s][e] = COLUMNS % N && column + e < open ? to_float(p[column + e]) : fill;
-        EACH_ELEMENT if (column + e >= open) v[s][e] = fill;
+        EACH_ELEMENT v[s][e] = fill;
+        if (COLUMNS % N == 0) {
+            if (left > ahead(s, 0)) v[s] = load<N>(p + ahead(s, 0));
+        } else {
+            EACH_ELEMENT if (left > ahead(s, e)) v[s][e] = to_float(p[ahead(s, e)]);
+        }
+        EACH_ELEMENT v[s][e] = left > ahead(s, e) ? v[s][e] : fill;
     }
 }
-DEVICE void store_row(T_X *p, floats<N> (&v)[STEPS], int open)
+/* Zeros where the row is not open. */
+DEVICE void store_row(T_X *p, floats<N> (&v)[STEPS], int left)
 {
+    const int columns = COLUMNS - first_column();
     EACH_STEP {
-        const int column = column_at(s);
-        EACH_ELEMENT if (column + e >= open) v[s][e] = 0;
+        EACH_ELEMENT v[s][e] = left > ahead(s, e) ? v[s][e] : 0.0f;
         if (COLUMNS % N == 0) {
-            if (column < COLUMNS) store<N>(p + column, v[s]);
+            if (columns > ahead(s, 0)) store<N>(p + ahead(s, 0), v[s]);
         } else {
-            EACH_ELEMENT if (column + e < COLUMNS) p[column + e] = to<T_X>(v[s][e]);
+            EACH_ELEMENT if (columns > ahead(s, e)) p[ahead(s, e)] = to<T_X>(v[s][e]);
         }
     }
 }
@@ -85,7 +93,7 @@ DEVICE void draw(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 
     const int lane = threadIdx.x % WARP, b = lane % 4;
     u32 bits[ITEM_ROWS] = {0};
     EACH_STEP {
-        const int k16 = column_at(s) / 16;
+        const int k16 = (first_column() + ahead(s, 0)) / 16;
         if (k16 * 16 >= COLUMNS || k16 * 16 >= open_columns(t, ITEM_ROWS - 1)) continue;
         words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16, (u32)t.q % 16 / 2, (u32)b);
 #pragma unroll
@@ -119,28 +127,27 @@ softmax(T_X *y,
 #pragma unroll 1
     for (int i = 0; i < ITEM_ROWS; i++) {
         if (!row_is_there(t, i, rows)) continue;
-        const i64 at = (t.first + offset(i)) * COLUMNS;
-        const int open = open_columns(t, i);
+        const i64 at = (t.first + offset(i)) * COLUMNS + first_column();
+        const int left = open_columns(t, i) - first_column();
         floats<N> v[STEPS];
-        load_row(v, x + at, open, -INFINITY_F);
+        load_row(v, x + at, left, -INFINITY_F);
         float top = -INFINITY_F, sum = 0;
         EACH_STEP {
-            if (SCORE) EACH_ELEMENT v[s][e] = column_at(s) + e < open ? v[s][e] * scale : -INFINITY_F;
+            if (SCORE) EACH_ELEMENT v[s][e] = left > ahead(s, e) ? v[s][e] * scale : -INFINITY_F;
             top = fmaxf(top, fmaxf(fmaxf(v[s][0], v[s][1]), fmaxf(v[s][2], v[s][3])));
         }
         top = row_max(top);
         EACH_STEP {
             EACH_ELEMENT v[s][e] = exp_for<T_X>(v[s][e] - top);
-            EACH_ELEMENT if (column_at(s) + e >= open) v[s][e] = 0;
             sum += (v[s][0] + v[s][1]) + (v[s][2] + v[s][3]);
         }
         const float inverse = 1.0f / row_sum(sum);
         EACH_STEP EACH_ELEMENT v[s][e] *= inverse;
-        store_row(y + at, v, open);
+        store_row(y + at, v, left);
 #if DROP
         u32 mine = i == 0 ? keep[0] : i == 1 ? keep[1] : i == 2 ? keep[2] : keep[3];
         EACH_STEP EACH_ELEMENT v[s][e] = mine >> (N * s + e) & 1 ? v[s][e] * kept : 0.0f;
-        store_row(dropped + at, v, open);
+        store_row(dropped + at, v, left);
 #endif
     }
 }
@@ -163,11 +170,11 @@ softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
 #pragma unroll 1
     for (int i = 0; i < ITEM_ROWS; i++) {
         if (!row_is_there(t, i, rows)) continue;
-        const i64 at = (t.first + offset(i)) * COLUMNS;
-        const int open = open_columns(t, i);
+        const i64 at = (t.first + offset(i)) * COLUMNS + first_column();
+        const int left = open_columns(t, i) - first_column();
         floats<N> d[STEPS], p[STEPS];
-        load_row(d, dy + at, open, 0);
-        load_row(p, y + at, open, 0);
+        load_row(d, dy + at, left, 0);
+        load_row(p, y + at, left, 0);
 #if DROP
         u32 mine = i == 0 ? keep[0] : i == 1 ? keep[1] : i == 2 ? keep[2] : keep[3];
         EACH_STEP EACH_ELEMENT d[s][e] = mine >> (N * s + e) & 1 ? d[s][e] * kept : 0.0f;
@@ -176,6 +183,6 @@ softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
         EACH_STEP dot += (d[s][0] * p[s][0] + d[s][1] * p[s][1]) + (d[s][2] * p[s][2] + d[s][3] * p[s][3]);
         dot = row_sum(dot);
         EACH_STEP EACH_ELEMENT d[s][e] = scale * p[s][e] * (d[s][e] - dot);
-        store_row(dx + at, d, open);
+        store_row(dx + at, d, left);
     }
 }

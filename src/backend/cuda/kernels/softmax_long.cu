@@ -22,11 +22,7 @@ DEVICE float keep_of(const score &s, int k, u32 seed, u32 site, u32 step, int th
     if (threshold == 0) return 1;
     const int r = s.q % 16, c = k % 16;
     words w = dropout_attention(seed, site, step, (u32)s.bh, (u32)s.q / 16, (u32)k / 16, r % 8 / 2, c % 8 / 2);
-    u32 word = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (i == r / 8 * 2 + r % 2) word = w.w[i];
-    return (int)(word >> (8 * (c / 8 * 2 + c % 2)) & 255) >= threshold ? dropout_scale(threshold) : 0.0f;
+    return (int)(word_at(w, r / 8 * 2 + r % 2) >> (8 * (c / 8 * 2 + c % 2)) & 255) >= threshold ? dropout_scale(threshold) : 0.0f;
 }
 
 KERNEL(LANES)
