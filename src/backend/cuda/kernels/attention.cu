@@ -22,11 +22,6 @@
 
 static_assert(HEAD % 8 == 0 && KEYS % 32 == 0 && KEYS % ROWS == 0 || !CAUSAL, "a row may see no key of its last tile");
 
-/* Where head bh = b*H+h begins, and what lies between its rows. */
-struct heads {
-    const bf16 *q, *k, *v;
-    int stride;
-};
 /* What a thread knows of its warp's rows, as fragments of mma_m16n8k16: [1]: row g+8. */
 struct rows {
     float o[TILES][2 * STEPS][4];
@@ -39,24 +34,32 @@ struct drop {
     u32 seed, site, step, bh, less, carry;
 };
 
-/* Copies N rows from row `first` of `from` on; those from T on become zero. */
-template <int N> DEVICE void copy_rows(u32 to, const bf16 *from, int stride, int first, int T)
+/* Copies N rows of one head, `stride` elements apart; only the first `there` of them are read, the others become zero.
+ * WHOLE: all are there. */
+template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const bf16 *from, int stride, int there)
 {
     constexpr int STEP = THREADS / GRAIN; /* rows at once */
     int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
     u32 at = to + swizzle<CHUNKS>(row, chunk);
+    const bf16 *p = from + (i64)row * stride + chunk * 8;
 #pragma unroll
     for (int i = 0; i < (N + STEP - 1) / STEP; i++) {
-        int r = row + i * STEP;
-        if (N % STEP && r >= N) break;
-        bool there = first + r < T;
-        const bf16 *p = from + (i64)(there ? first + r : 0) * stride + chunk * 8;
+        if (N % STEP && row + i * STEP >= N) break;
+        bool read = WHOLE || row + i * STEP < there;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c += GRAIN) {
-            bool whole = there && c + chunk < USED;
-            cp_async_16(at + (i * STEP * CHUNKS + c) * 16, whole ? p + c * 8 : from, whole ? 16 : 0);
+            bool full = read && c + chunk < USED;
+            cp_async_16(at + (i * STEP * CHUNKS + c) * 16, full ? p + i * STEP * (i64)stride + c * 8 : from, full ? 16 : 0);
         }
     }
+}
+/* Keys and values of a tile, from the head's first on. */
+template <bool WHOLE> DEVICE void copy_keys(u32 to, const bf16 *k, int C, int first, int T)
+{
+    k += (i64)first * (3 * C);
+    copy_rows<KEYS, WHOLE>(to, k, 3 * C, T - first);
+    copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, 3 * C, T - first);
+    cp_async_commit();
 }
 
 /* Address of chunk `chunk` (even) for a thread whose address of chunk 0 or 1 is `at`. */
@@ -252,10 +255,7 @@ attention_forward(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, 
     int bh = section * group + rest % heads_here;
     int row = (row_blocks - 1 - rest / heads_here) * ROWS * WARPS;
     int C = H * HEAD;
-    heads h = {qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD, 0, 0, 3 * C};
-    h.k = h.q + C;
-    h.v = h.k + C;
-    y += (i64)(bh / H) * T * C + bh % H * HEAD;
+    const bf16 *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
 
     rows r;
@@ -274,11 +274,9 @@ attention_forward(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, 
     u32 at = shared_address(shared_memory), q_tile = at + 4 * TILE, stage = at;
     u32 q_at = q_tile + swizzle<CHUNKS>(warp * ROWS + lane % 16, lane / 16);
     u32 k_lane = swizzle<CHUNKS>(lane % 8 + lane / 16 * 8, lane / 8 % 2), v_lane = swizzle<CHUNKS>(lane % 16, lane / 16);
-    copy_rows<ROWS * WARPS>(q_tile, h.q, h.stride, row, T);
-    copy_rows<KEYS>(stage, h.k, h.stride, key, T);
+    copy_rows<ROWS * WARPS, false>(q_tile, head + (i64)row * 3 * C, 3 * C, T - row);
     cp_async_commit();
-    copy_rows<KEYS>(stage + TILE, h.v, h.stride, key, T);
-    cp_async_commit();
+    copy_keys<false>(at, head + C, C, key, T);
     if (KEEP_Q) {
         cp_async_wait<1>();
         __syncthreads();
@@ -293,11 +291,7 @@ attention_forward(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, 
         cp_async_wait<0>();
         __syncthreads();
         u32 next = stage == at ? at + 2 * TILE : at;
-        if (key) {
-            copy_rows<KEYS>(next, h.k, h.stride, key - KEYS, T);
-            copy_rows<KEYS>(next + TILE, h.v, h.stride, key - KEYS, T);
-            cp_async_commit();
-        }
+        if (key) copy_keys<true>(next, head + C, C, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, stage + k_lane);
@@ -309,5 +303,6 @@ attention_forward(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, 
     }
     /* Only this warp read its rows of q. */
     if (r.first < T)
-        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y, lse + (i64)bh * T, C, T, scale, keep);
+        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * C + bh % H * HEAD,
+               lse + (i64)bh * T, C, T, scale, keep);
 }
