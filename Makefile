@@ -59,7 +59,13 @@ LDLIBS += -ldnnl
 endif
 endif
 
+# GPUs: the toolkit's headers are needed to build, its libraries only to run (they are opened then).
+CUDA ?= /usr/local/cuda
+HAS_CUDA := $(and $(wildcard src/backend/cuda/product.c),$(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
+CFLAGS += $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include)
+
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
 # Kernels in vector types: one text, compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
 ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
@@ -126,6 +132,7 @@ $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call i
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin takes in, the compiler does not name.
+$(BUILD)/src/backend/cuda/texts.o: $(wildcard src/backend/cuda/kernels/*)
 $(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)

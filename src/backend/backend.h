@@ -27,12 +27,17 @@ struct backend {
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
     enum status (*mark)(void *ctx, int event);
     enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
-    /* Records a run and plays it back; both NULL: this backend has no replay. */
-    enum status (*capture)(void *ctx, bool on);
-    enum status (*replay)(void *ctx);
+    /* What runs between these two is recorded instead, and played as one afterwards, at the same addresses; all NULL:
+     * this backend has no replay. */
+    enum status (*capture_begin)(void *ctx);
+    enum status (*capture_end)(void *ctx, void **ret_recording);
+    enum status (*replay)(void *ctx, void *recording);
+    void (*recording_free)(void *ctx, void *recording);
 };
 
 enum { BACKEND_EVENTS = 4096 };
+/* A device number for open: nothing will run, so the device need not be there. */
+enum { BACKEND_PLAN_ONLY = -1 };
 
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
