@@ -204,9 +204,9 @@ enum status config_check(const struct config *c)
                     t->min_lr, t->learning_rate);
     if (p->device == DEVICE_CUDA)
         return fail(ST_UNSUPPORTED, "device=cuda: this build has no CUDA backend; use device=cpu");
-    if (p->dtype == PRECISION_TFLOAT32)
-        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and this build has no CUDA "
-                                    "backend; use dtype=float32");
+    if (p->dtype == PRECISION_TFLOAT32 && p->device != DEVICE_CUDA)
+        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
+                                    "dtype=float32");
     if (p->pack_weights == PACKING_TRUE && p->fusion != FUSION_FULL)
         return fail(ST_USAGE, "pack_weights=true goes with fusion=full; leave it at auto, or add "
                               "--fusion=full");

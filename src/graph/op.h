@@ -88,10 +88,12 @@ union attr {
     struct {
         bool ta, tb;    /* C = op(A) op(B) over the last two dimensions */
         int64_t packed; /* 0, or N: B is what PACK made of it */
+        bool tf32;      /* a product of f32 operands may round them to TF32 */
     } matmul;
     struct {
         bool tb;        /* the weight is (N,K) */
         int64_t packed; /* as matmul's */
+        bool tf32;      /* as matmul's */
     } linear;
     struct {
         bool tb;      /* the matrix is (N,K) */
@@ -116,6 +118,8 @@ union attr {
         int heads;
         bool causal;
         struct dropout drop;
+        bool tf32;          /* as matmul's */
+        bool deterministic; /* the same bits in every run */
     } attention;
     struct {
         double scale;

@@ -71,11 +71,11 @@ static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
 void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value a = n->in[0], b = n->in[1], d = dout[0];
-    bool ta = n->attr.matmul.ta, tb = n->attr.matmul.tb;
+    bool ta = n->attr.matmul.ta, tb = n->attr.matmul.tb, tf32 = n->attr.matmul.tf32;
     bool shared = graph_type(g, b)->rank != graph_type(g, a)->rank;
-    din[0] = ta ? g_matmul(g, b, d, tb, true) : g_matmul(g, d, b, false, !tb);
+    din[0] = ta ? g_matmul_as(g, b, d, tb, true, tf32) : g_matmul_as(g, d, b, false, !tb, tf32);
     if (shared) a = flat(g, a), d = flat(g, d);
-    din[1] = tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
+    din[1] = tb ? g_matmul_as(g, d, a, true, ta, tf32) : g_matmul_as(g, a, d, !ta, false, tf32);
 }
 
 struct cost cost_matmul(const struct node *n, const struct type *in, const struct type *out)
@@ -105,11 +105,13 @@ void grad_linear(struct graph *g, const struct node *n, const value *dout, value
 {
     struct node product = {.op = OP_MATMUL, .in = {n->in[0], n->in[1]}};
     product.attr.matmul.tb = n->attr.linear.tb;
+    product.attr.matmul.tf32 = n->attr.linear.tf32;
     grad_matmul(g, &product, dout, din);
     din[2] = g_sum_leading(g, dout[0], *graph_type(g, n->in[2]));
 }
 
 void expand_linear(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    out[0] = g_add(g, g_matmul(g, in[0], in[1], false, n->attr.linear.tb), in[2]);
+    value y = g_matmul_as(g, in[0], in[1], false, n->attr.linear.tb, n->attr.linear.tf32);
+    out[0] = g_add(g, y, in[2]);
 }

@@ -36,6 +36,10 @@ static void print_attr(const struct node *n, struct str *s)
     case OP_MATMUL:
         if (a->matmul.ta || a->matmul.tb)
             str_printf(s, " [%s%s]", a->matmul.ta ? "ta" : "", a->matmul.tb ? "tb" : "");
+        if (a->matmul.tf32) str_append(s, " [tf32]");
+        break;
+    case OP_LINEAR:
+        if (a->linear.tf32) str_append(s, " [tf32]");
         break;
     case OP_GELU:
     case OP_GELU_GRAD:
@@ -53,7 +57,8 @@ static void print_attr(const struct node *n, struct str *s)
         if (a->attention.drop.threshold)
             str_printf(s, " drop %d/256 site %u", a->attention.drop.threshold,
                        a->attention.drop.site);
-        str_printf(s, "]");
+        str_printf(s, "%s%s]", a->attention.tf32 ? " tf32" : "",
+                   a->attention.deterministic ? " deterministic" : "");
         break;
     case OP_ADAMW:
         str_printf(s, " [decay %.6g on %lld]", a->adamw.weight_decay,

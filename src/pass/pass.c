@@ -6,6 +6,7 @@
 const struct pass passes[] = {
     {"expand",    BEFORE_GRADIENT, pass_expand,    "operators above the rung become smaller ones"},
     {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
+    {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and equal bits, where they are asked for"},
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "products take weights in their own layout"},
     {"dead",      AFTER_GRADIENT,  pass_dead_code, "what nobody needs is dropped"},

@@ -15,6 +15,8 @@ struct pass_options {
     bool flash; /* keep attention whole; else its expansion, with T x T matrices */
     enum dtype
         compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
+    bool tf32;   /* products of f32 operands may round them to TF32 */
+    bool deterministic;                 /* kernels give the same bits in every run */
     const struct pass_packing *packing; /* NULL: weights are read as they lie */
 };
 
@@ -58,6 +60,7 @@ void pass_mark(struct graph *out, const struct node *n);
 
 enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_pack(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);

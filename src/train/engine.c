@@ -22,7 +22,12 @@ static struct pass_options options_of(const struct config *c, const struct pass_
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
     enum dtype compute = c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
-    return (struct pass_options){rungs[c->plan.fusion], c->plan.flash, compute, packing};
+    return (struct pass_options){.rung = rungs[c->plan.fusion],
+                                 .flash = c->plan.flash,
+                                 .compute = compute,
+                                 .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
+                                 .deterministic = c->plan.deterministic,
+                                 .packing = packing};
 }
 
 /* Every parameter's gradient goes to its place in the range of gradients. */

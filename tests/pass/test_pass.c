@@ -212,6 +212,42 @@ static void test_double_precision(void **state)
     }
 }
 
+/* Products and attention of f32 operands, whatever the rung; in bf16 there is nothing to round. */
+static void test_numerics_are_marked(void **state)
+{
+    (void)state;
+    config.plan.deterministic = true;
+    for (int wide = 0; wide < 2; wide++)
+        for (int flash = 0; flash < 2; flash++) {
+            config.plan.flash = flash;
+            config.plan.dtype = wide ? PRECISION_TFLOAT32 : PRECISION_BFLOAT16;
+            struct graph g = after(GRAPH_MICRO, NULL);
+            for (int id = 0; id < g.nodes; id++) {
+                const struct node *n = &g.node[id];
+                if (n->op == OP_MATMUL) assert_int_equal(n->attr.matmul.tf32, wide);
+                if (n->op == OP_LINEAR) assert_int_equal(n->attr.linear.tf32, wide);
+                if (!is_flash(n->op)) continue;
+                assert_int_equal(n->attr.attention.tf32, wide);
+                assert_true(n->attr.attention.deterministic);
+            }
+            assert_true(hand_count(&g, OP_MATMUL) > 0 && hand_count(&g, OP_LINEAR) > 0);
+            assert_int_equal(hand_count(&g, OP_ATTENTION) > 0, flash);
+        }
+}
+
+/* What is said of a product holds for its gradients and for what it expands to. */
+static void test_numerics_are_handed_on(void **state)
+{
+    (void)state;
+    config.plan.dtype = PRECISION_TFLOAT32;
+    struct graph g = after(GRAPH_MICRO, "numerics"), out;
+    struct pass_options o = {.rung = RUNG_PRIMITIVE};
+    hand_ok(pass_run(pass_find("expand"), &g, &out, &o));
+    for (int id = 0; id < out.nodes; id++)
+        if (out.node[id].op == OP_MATMUL) assert_true(out.node[id].attr.matmul.tf32);
+    assert_int_equal(hand_count(&out, OP_LINEAR) + hand_count(&out, OP_ATTENTION_GRAD), 0);
+}
+
 static enum status breaks_types(const struct graph *in, struct graph *out,
                                 const struct pass_options *o)
 {
@@ -266,6 +302,8 @@ int main(void)
         TEST(test_stops_after_the_named_pass),
         TEST(test_passes_that_are_off),
         TEST(test_double_precision),
+        TEST(test_numerics_are_marked),
+        TEST(test_numerics_are_handed_on),
         TEST(test_what_a_pass_breaks_is_noticed),
         TEST(test_outputs_keep_their_names),
     };

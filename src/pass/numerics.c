@@ -1,0 +1,38 @@
+/* What the types leave open: whether a product of f32 operands may round them to TF32 (10 bits of
+ * mantissa, the tensor cores' own f32), and whether attention must give the same bits in every run.
+ * Both are attributes, so a printed graph shows them and a kernel's `fits` may ask. Runs after
+ * `precision`, which decides what is f32. */
+#include "pass/pass.h"
+
+static void mark(const struct graph *in, struct node *n, const struct pass_options *o)
+{
+    bool tf32 = o->tf32 && n->n_in && graph_type(in, n->in[0])->dtype == DT_F32;
+    switch (n->op) {
+    case OP_MATMUL:
+        n->attr.matmul.tf32 = tf32;
+        break;
+    case OP_LINEAR:
+        n->attr.linear.tf32 = tf32;
+        break;
+    case OP_ATTENTION:
+    case OP_ATTENTION_GRAD:
+        n->attr.attention.tf32 = tf32;
+        n->attr.attention.deterministic = o->deterministic;
+        break;
+    default:
+        break;
+    }
+}
+
+enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    value *map = ARENA_NEW(out->arena, value, in->values);
+    for (int id = 0; id < in->nodes; id++) {
+        struct node n = in->node[id];
+        mark(in, &n, o);
+        value first = graph_copy(out, in, &n, map);
+        for (int i = 0; i < n.n_out; i++) map[n.out[i].i] = graph_out(first, i);
+    }
+    pass_finish(in, out, map);
+    return graph_status(out);
+}
