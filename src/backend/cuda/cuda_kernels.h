@@ -13,6 +13,7 @@ extern const struct cuda_row softmax_rows[];
 extern const struct cuda_row loss_rows[];
 extern const struct cuda_row optimizer_rows[];
 extern const struct cuda_row attention_rows[];
+extern const struct cuda_row attention_grad_rows[];
 extern const struct kernel product_rows[]; /* cuBLASLt */
 
 /* As struct backend says. */
