@@ -5,7 +5,8 @@
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make tsan         the tests of threads with ThreadSanitizer
-#   make compare-pytorch  Strobe beside PyTorch (PYTHON) and llm.c (LLMC, a clone of it); ARGS="--threads=2 CONFIG"
+#   make compare-pytorch  Strobe beside PyTorch (PYTHON) on the GPU, or, without one, on the CPU, there with
+#                     llm.c too (LLMC, a clone of it); ON=cpu or gpu decides; ARGS="--budget=330 CONFIG"
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
 #   MODE=release|debug|asan|tsan        V=1 show commands        lasting choices: config.mk (ignored by git)
@@ -157,7 +158,8 @@ tsan:
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
 compare-pytorch: all
-	$(Q)$(PYTHON) reference/compare_cpu.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
+	$(Q)on='$(ON)'; [ "$$on" ] || { ./strobe info | grep -qE '^gpu +(no|not|none)\b' && on=cpu || on=gpu; }; \
+	$(PYTHON) reference/compare_$$on.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
 deps:
 	$(Q)tools/install_deps.sh
 docs: all
