@@ -67,7 +67,7 @@ static CUresult take_memory(struct tuning *t, const struct product *p)
     if (r != CUDA_SUCCESS) return r;
     t->memory.a = (const void *)t->block;
     t->memory.b = (const void *)(t->block + a);
-    t->memory.bias = (const void *)(t->block + a + b);
+    t->memory.bias = p->bias ? (const void *)(t->block + a + b) : NULL;
     t->memory.out = (void *)(t->block + a + b + bias);
     t->memory.workspace = (void *)(t->block + a + b + bias + y);
     r = fill(t->block, a + b, p->in, t->stream);
