@@ -5,9 +5,9 @@
 
 #define TEXTS(F)                                                                          \
     F(attention)                                                                          \
-    F(attention_grad) F(gelu) F(loss) F(matmul) F(move) F(norm) F(optimizer) F(pointwise) \
+    F(attention_f32) F(attention_plain) F(attention_grad) F(gelu) F(loss) F(matmul) F(move) F(norm) F(optimizer) F(pointwise) \
         F(reduce) F(softmax)
-#define HEADERS(F) F(device)
+#define HEADERS(F) F(device) F(mma)
 
 #define EMBED(symbol, ending)                                                                 \
     __asm__(".section .rodata\ncuda_" #symbol                                                 \
