@@ -51,7 +51,7 @@ struct prepared {
 static bool fits(const struct kernel_call *c)
 {
     struct product p;
-    if (!product_of(c, &p)) return false;
+    if (!gemm_of(c, &p)) return false;
     if (cuda_plans_only(c->context)) return true;
     struct product_parts parts;
     cublasLtMatmulHeuristicResult_t first;
@@ -83,7 +83,7 @@ static enum status prepare(const struct kernel *k, struct kernel_call *c)
 {
     (void)k;
     struct product p;
-    bool fine = product_of(c, &p);
+    bool fine = gemm_of(c, &p);
     BUG_IF(!fine, "a product that does not fit");
     if (cuda_plans_only(c->context)) return ST_OK;
     struct prepared *r = calloc(1, sizeof *r);

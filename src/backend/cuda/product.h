@@ -24,7 +24,7 @@ struct product {
 };
 
 /* False where the library does not multiply such types, and for packed weights. */
-bool product_of(const struct kernel_call *c, struct product *ret);
+bool gemm_of(const struct kernel_call *c, struct product *ret);
 /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */
 enum { PRODUCT_TEXT = 160 };
 void product_text(const struct product *p, char ret_text[PRODUCT_TEXT]);

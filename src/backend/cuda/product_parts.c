@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool product_of(const struct kernel_call *c, struct product *ret)
+bool gemm_of(const struct kernel_call *c, struct product *ret)
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
     bool linear = c->n_in == 3;

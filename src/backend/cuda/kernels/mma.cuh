@@ -120,3 +120,29 @@ template <int CHUNKS> DEVICE u32 swizzle(int row, int chunk)
     constexpr int W = swizzle_width(CHUNKS);
     return (u32)(row * CHUNKS + (chunk ^ (row / (8 / W) & (W - 1)))) * 16;
 }
+
+/* Adds to floats in memory, without an answer; in which order those of several threads come is not said. */
+DEVICE void red_add(float *p, float a)
+{
+    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(a) : "memory");
+}
+/* Four of them, 16-byte aligned; sm_90 and newer. */
+DEVICE void red_add_x4(float *p, const float (&a)[4])
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(a[0]),
+                 "f"(a[1]), "f"(a[2]), "f"(a[3])
+                 : "memory");
+#else
+#pragma unroll
+    for (int i = 0; i < 4; i++) red_add(p + i, a[i]);
+#endif
+}
+
+/* The same number, but the compiler does not know that: what is computed from it is computed again, not kept in registers
+ * across a loop that needs them all. */
+DEVICE int forgotten(int a)
+{
+    asm volatile("" : "+r"(a));
+    return a;
+}
