@@ -11,6 +11,9 @@ struct backend {
     const char *name;
     /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
     const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
+    /* Whether an operator that stands for smaller ones is faster here than these, for operators of which the pass
+     * `fuse` is not sure (pass.h). NULL: never. */
+    bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.

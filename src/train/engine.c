@@ -17,7 +17,24 @@ const char *graph_kind_name(enum graph_kind kind)
     return kind_names[kind];
 }
 
-static struct pass_options options_of(const struct config *c, const struct pass_packing *packing)
+static bool gain(const void *who, const struct node *n, const struct type *in,
+                 const struct type *out)
+{
+    const struct engine_kernels *k = who;
+    struct kernel_call call = {
+        .attr = &n->attr, .n_in = n->n_in, .n_out = n->n_out, .context = k->context};
+    for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
+    for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
+    return k->backend->gains && k->backend->gains((int)n->op, &call);
+}
+
+void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context)
+{
+    *k = (struct engine_kernels){.kernels = {gain, k}, .backend = b, .context = context};
+}
+
+static struct pass_options options_of(const struct config *c, const struct pass_packing *packing,
+                                      const struct pass_kernels *kernels)
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
@@ -27,7 +44,8 @@ static struct pass_options options_of(const struct config *c, const struct pass_
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
                                  .deterministic = c->plan.deterministic,
-                                 .packing = packing};
+                                 .packing = packing,
+                                 .kernels = kernels};
 }
 
 /* Every parameter's gradient goes to its place in the range of gradients. */
@@ -99,10 +117,10 @@ static enum status fail_unknown_pass(const char *name)
 }
 
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
-                         struct arena *a)
+                         const struct pass_packing *packing, const struct pass_kernels *kernels,
+                         const char *last, struct graph *ret_g, struct arena *a)
 {
-    struct pass_options o = options_of(c, packing);
+    struct pass_options o = options_of(c, packing, kernels);
     struct graph g;
     value loss = {0};
     graph_init(&g, a);
@@ -130,7 +148,9 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
 {
     const struct config_plan *p = &e->config->plan;
     struct plan_options o = {.no_reuse = !p->reuse, .poison = p->poison};
-    TRY(engine_graph(kind, e->config, &e->model, e->packing, NULL, &e->graph[kind], a));
+    struct engine_kernels k;
+    engine_kernels_init(&k, e->backend, e->context);
+    TRY(engine_graph(kind, e->config, &e->model, e->packing, &k.kernels, NULL, &e->graph[kind], a));
     TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
     e->built[kind] = true;
     storage_reserve(&e->storage, &e->plan[kind]);

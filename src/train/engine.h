@@ -39,11 +39,19 @@ struct engine {
 
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
 const char *graph_kind_name(enum graph_kind kind);
+/* What a backend's kernels gain by, for engine_graph. */
+struct engine_kernels {
+    struct pass_kernels kernels;
+    /* private to engine.c */
+    const struct backend *backend;
+    void *context;
+};
+void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context);
 /* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any).
- * `packing` is what copies_packing says of a backend, NULL: no weight is packed. */
+ * `packing` is what copies_packing says of a backend, NULL: no weight is packed; `kernels` may be NULL, too. */
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
-                         struct arena *a);
+                         const struct pass_packing *packing, const struct pass_kernels *kernels,
+                         const char *last, struct graph *ret_g, struct arena *a);
 
 /* The name of the backend that the configuration asks for. */
 const char *engine_backend(const struct config *c);
