@@ -19,6 +19,9 @@ struct backend {
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);
+    /* Devices that are there to be opened, numbered from 0. */
+    int (*devices)(void);
+    bool host_memory; /* what alloc gives, the host may read and write */
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
     /* Memory is 64-byte aligned and zeroed. */
@@ -26,6 +29,9 @@ struct backend {
     void (*free)(void *ctx, void *mem);
     enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
+    /* As download, but the host goes on: dst is filled when sync returns, or sooner. At most 64 bytes. */
+    enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
+    enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
     enum status (*sync)(void *ctx);
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
     enum status (*mark)(void *ctx, int event);

@@ -13,7 +13,8 @@
 struct str;
 
 enum gelu { GELU_ERF, GELU_TANH };
-enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+/* DEVICE_CUDA_0 + n: the GPU of that number; DEVICE_CUDA: the first. */
+enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_0 };
 enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };

@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGING_BYTES = 8 << 20, OLDEST_ARCH = 70 };
+enum { STAGING_BYTES = 8 << 20, READING_BYTES = 64, READINGS = 64, OLDEST_ARCH = 70 };
+
+/* A few bytes on their way to the host. */
+struct reading {
+    void *dst;
+    int64_t size;
+};
 
 struct cuda_context {
     bool plans_only;
@@ -20,6 +26,9 @@ struct cuda_context {
     struct jit *jit;
     char *staging; /* pinned; what is uploaded waits here */
     int64_t staged;
+    char *pinned_read; /* READINGS pieces */
+    struct reading reading[READINGS];
+    int readings;
 };
 
 /* What is planned for where there is no GPU. */
@@ -105,6 +114,26 @@ static enum status find(int number, CUdevice *ret)
     return cuda_check(d->cuDeviceGet(ret, number), "be had");
 }
 
+/* Those that the driver shows; without a driver none. */
+static int cuda_devices(void)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int devices = 0;
+    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS) return 0;
+    return devices;
+}
+
+/* Plans are made for the first GPU there is, else for one imagined. */
+static void open_plans_only(struct cuda_context *ctx)
+{
+    CUdevice handle;
+    ctx->plans_only = true;
+    ctx->device = imagined;
+    if (cuda_devices() > 0 && cuda_driver(NULL)->cuDeviceGet(&handle, 0) == CUDA_SUCCESS &&
+        describe(handle, &ctx->device) != ST_OK)
+        ctx->device = imagined;
+}
+
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
     TRY(find(number, &ctx->handle));
@@ -119,6 +148,8 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     TRY(cuda_check(d->cuCtxSetCurrent(primary), "take its context"));
     TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "open a stream"));
     TRY(cuda_check(d->cuMemAllocHost((void **)&ctx->staging, STAGING_BYTES), "pin host memory"));
+    TRY(cuda_check(d->cuMemAllocHost((void **)&ctx->pinned_read, READINGS * READING_BYTES),
+                   "pin host memory"));
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
     if (folder) folder = arena_printf(&a, "%s/kernels", folder);
@@ -136,6 +167,7 @@ static void cuda_close(void *context)
     for (int i = 0; i < BACKEND_EVENTS; i++)
         if (ctx->event[i]) d->cuEventDestroy(ctx->event[i]);
     if (ctx->staging) d->cuMemFreeHost(ctx->staging);
+    if (ctx->pinned_read) d->cuMemFreeHost(ctx->pinned_read);
     if (ctx->stream) {
         d->cuStreamDestroy(ctx->stream);
         d->cuDevicePrimaryCtxRelease(ctx->handle);
@@ -148,8 +180,7 @@ static enum status cuda_open(int device, void **ret_context)
     struct cuda_context *ctx = calloc(1, sizeof *ctx);
     BUG_IF(!ctx, "no host memory");
     if (device == BACKEND_PLAN_ONLY) {
-        ctx->plans_only = true;
-        ctx->device = imagined;
+        open_plans_only(ctx);
         *ret_context = ctx;
         return ST_OK;
     }
@@ -190,11 +221,39 @@ static void cuda_free(void *context, void *mem)
     d->cuMemFree((CUdeviceptr)mem);
 }
 
+static enum status cuda_fill(void *context, void *dst, uint8_t byte, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    if (size <= 0) return ST_OK;
+    return cuda_check(
+        cuda_driver(NULL)->cuMemsetD8Async((CUdeviceptr)dst, byte, (size_t)size, ctx->stream),
+        "fill memory");
+}
+
+/* Hands out what was downloaded meanwhile; nothing that was staged is needed any more. */
 static enum status cuda_sync(void *context)
 {
-    return cuda_check(
-        cuda_driver(NULL)->cuStreamSynchronize(((struct cuda_context *)context)->stream),
-        "finish its work");
+    struct cuda_context *ctx = context;
+    TRY(cuda_check(cuda_driver(NULL)->cuStreamSynchronize(ctx->stream), "finish its work"));
+    for (int i = 0; i < ctx->readings; i++)
+        memcpy(ctx->reading[i].dst, ctx->pinned_read + (ptrdiff_t)i * READING_BYTES,
+               (size_t)ctx->reading[i].size);
+    ctx->readings = 0;
+    ctx->staged = 0;
+    return ST_OK;
+}
+
+static enum status cuda_download_later(void *context, void *dst, const void *src, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    BUG_IF(size < 1 || size > READING_BYTES, "a reading of %lld bytes", (long long)size);
+    if (ctx->readings == READINGS) TRY(cuda_sync(ctx));
+    char *at = ctx->pinned_read + (ptrdiff_t)ctx->readings * READING_BYTES;
+    TRY(cuda_check(
+        cuda_driver(NULL)->cuMemcpyDtoHAsync(at, (CUdeviceptr)src, (size_t)size, ctx->stream),
+        "give data"));
+    ctx->reading[ctx->readings++] = (struct reading){dst, size};
+    return ST_OK;
 }
 
 /* Copies wait their turn on the stream; the host goes on at once. The pinned bytes are a ring: before it starts again
@@ -204,10 +263,7 @@ static enum status cuda_upload(void *context, void *dst, const void *src, int64_
     struct cuda_context *ctx = context;
     const struct cuda_driver *d = cuda_driver(NULL);
     for (int64_t done = 0, n; done < size; done += n) {
-        if (ctx->staged == STAGING_BYTES) {
-            TRY(cuda_sync(ctx));
-            ctx->staged = 0;
-        }
+        if (ctx->staged == STAGING_BYTES) TRY(cuda_sync(ctx));
         n = size - done < STAGING_BYTES - ctx->staged ? size - done : STAGING_BYTES - ctx->staged;
         char *at = ctx->staging + ctx->staged;
         memcpy(at, (const char *)src + done, (size_t)n);
@@ -292,12 +348,15 @@ const struct backend cuda_backend = {
     .kernel = cuda_kernel,
     .gains = cuda_gains,
     .row = cuda_row_at,
+    .devices = cuda_devices,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
     .download = cuda_download,
+    .download_later = cuda_download_later,
+    .fill = cuda_fill,
     .sync = cuda_sync,
     .mark = cuda_mark,
     .elapsed = cuda_elapsed,

@@ -90,7 +90,13 @@ static struct cuda_launch *grad_launch(const struct kernel_call *c, struct cuda_
     return k;
 }
 
-static void scan(const struct kernel_call *c, struct cuda_launches *l)
+bool embed_grad_scans(const struct kernel_call *c)
+{
+    int64_t n = type_elements(&c->in_type[0]);
+    return n <= SCANNED && n * type_rows(&c->out_type[0]) <= SCAN_WORK;
+}
+
+void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = grad_launch(c, l, "embed_scan", type_rows(&c->out_type[0]), ADDERS);
     arg_in(k, 0);
@@ -126,10 +132,6 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
     int64_t C = type_columns(&c->out_type[0]), size = dtype_size(c->in_type[1].dtype);
-    if (n <= SCANNED && n * V <= SCAN_WORK) {
-        scan(c, l);
-        return;
-    }
     bool vectors = C * size % 16 == 0;
     int64_t chunks = parts(n, CHUNK), stripes = parts(C, ADDERS * (vectors ? 16 / size : 1));
     struct sorted s = sort(c, l);

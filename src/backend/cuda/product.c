@@ -49,7 +49,7 @@ struct prepared {
 static bool has_algorithm(enum op op, const struct kernel_call *c)
 {
     struct product p;
-    if (!product_of(op, c, &p)) return false;
+    if (!gemm_of(op, c, &p)) return false;
     if (cuda_plans_only(c->context)) return true;
     struct product_parts parts;
     cublasLtMatmulHeuristicResult_t first;
@@ -108,7 +108,7 @@ static enum status prepare(const struct kernel *k, struct kernel_call *c)
     BUG_IF(!r, "no host memory");
     c->state = r;
     r->workspace_bytes = workspace_bytes(c);
-    bool fine = product_of(k->op, c, &r->product);
+    bool fine = gemm_of(k->op, c, &r->product);
     BUG_IF(!fine, "a product that does not fit");
     enum status st = ST_OK;
     TRY_OUT(st, product_open(&r->parts, &r->product));
@@ -202,12 +202,12 @@ static double us_apart(const struct product *p, const struct kernel_call *c)
 bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct product p;
-    if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && product_of(OP_LINEAR, c, &p);
+    if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
     if (!has_algorithm((enum op)op, c)) return false;
     if (cuda_plans_only(c->context)) return true;
     const char *device = cuda_device_of(c)->name;
     char name[PRODUCT_TEXT];
-    bool fine = product_of((enum op)op, c, &p);
+    bool fine = gemm_of((enum op)op, c, &p);
     BUG_IF(!fine, "a product that does not fit");
     product_text(&p, name);
     double together = us_of(&p, c), apart = product_apart_us(device, name);

@@ -34,7 +34,7 @@ struct product {
 };
 
 /* False where the library does not multiply such types, and for packed weights. `op` is what the call is of. */
-bool product_of(enum op op, const struct kernel_call *c, struct product *ret);
+bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret);
 bool product_has_bias(enum op op, const struct kernel_call *c);
 bool product_has_beside(const struct product *p);
 /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */

@@ -43,7 +43,7 @@ static bool end_of(enum op op, const struct kernel_call *c, enum product_end *re
     }
 }
 
-bool product_of(enum op op, const struct kernel_call *c, struct product *ret)
+bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
     bool linear = op == OP_LINEAR || op == OP_LINEAR_GELU;

@@ -6,7 +6,8 @@ enum {
     THREADS = 256,
     WARPS = THREADS / 32,
     SHORT_ROW = 2048, /* one warp is enough */
-    LONG_ROW = 32768, /* several blocks, where there are few rows */
+    LONG_ROW = 32768, /* several blocks, */
+    FEW_ROWS = 256,   /* where there are few rows */
     PART = 8192,      /* elements of one of these at least */
 };
 
@@ -22,8 +23,6 @@ static int64_t smaller(int64_t a, int64_t b)
 
 /* --- rows --- */
 
-enum how { BY_WARPS, BY_BLOCKS, IN_PARTS, JOIN };
-
 static struct cuda_launch *row_launch(const struct kernel_call *c, struct cuda_launches *l,
                                       const char *entry, int64_t blocks)
 {
@@ -32,35 +31,14 @@ static struct cuda_launch *row_launch(const struct kernel_call *c, struct cuda_l
     return k;
 }
 
-/* Few long rows: each is cut into parts, so that all processors read; a second launch joins them. */
-static void in_parts(const struct kernel_call *c, struct cuda_launches *l,
-                     const char *const entry[])
+/* A warp or a block for each row. */
+static void whole_rows(const struct kernel_call *c, struct cuda_launches *l, const char *by_warps,
+                       const char *by_blocks)
 {
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
-    int64_t count = smaller(parts(n, PART), parts(8 * l->device->processors, rows));
-    int64_t part = launch_scratch(l, rows * count * (int64_t)sizeof(float));
-    struct cuda_launch *k = row_launch(c, l, entry[IN_PARTS], count);
-    launch_grid(k, count, rows, 1);
-    arg_in(k, 0);
-    arg_scratch(k, part);
-    arg_i64(k, n);
-    k = row_launch(c, l, entry[JOIN], parts(rows, WARPS));
-    arg_scratch(k, part);
-    arg_out(k, 0);
-    arg_i64(k, rows);
-    arg_i64(k, count);
-}
-
-static void rows(const struct kernel_call *c, struct cuda_launches *l, const char *const entry[])
-{
-    int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
-    if (n >= LONG_ROW && rows < 2 * l->device->processors) {
-        in_parts(c, l, entry);
-        return;
-    }
     bool warps = n <= SHORT_ROW;
     struct cuda_launch *k =
-        row_launch(c, l, entry[warps ? BY_WARPS : BY_BLOCKS], warps ? parts(rows, WARPS) : rows);
+        row_launch(c, l, warps ? by_warps : by_blocks, warps ? parts(rows, WARPS) : rows);
     arg_in(k, 0);
     arg_out(k, 0);
     if (warps) arg_i64(k, rows);
@@ -69,16 +47,41 @@ static void rows(const struct kernel_call *c, struct cuda_launches *l, const cha
 
 static void sum_row(const struct kernel_call *c, struct cuda_launches *l)
 {
-    static const char *const entry[] = {"sum_row_warps", "sum_row_blocks", "sum_row_parts",
-                                        "sum_row_join"};
-    rows(c, l, entry);
+    whole_rows(c, l, "sum_row_warps", "sum_row_blocks");
 }
 
 static void max_row(const struct kernel_call *c, struct cuda_launches *l)
 {
-    static const char *const entry[] = {"max_row_warps", "max_row_blocks", "max_row_parts",
-                                        "max_row_join"};
-    rows(c, l, entry);
+    whole_rows(c, l, "max_row_warps", "max_row_blocks");
+}
+
+/* Few long rows: each is cut into parts, so that all processors read; a second launch joins them. */
+static void cut_rows(const struct kernel_call *c, struct cuda_launches *l, const char *cut,
+                     const char *join)
+{
+    int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
+    int64_t count = smaller(parts(n, PART), parts(8 * l->device->processors, rows));
+    int64_t part = launch_scratch(l, rows * count * (int64_t)sizeof(float));
+    struct cuda_launch *k = row_launch(c, l, cut, count);
+    launch_grid(k, count, rows, 1);
+    arg_in(k, 0);
+    arg_scratch(k, part);
+    arg_i64(k, n);
+    k = row_launch(c, l, join, parts(rows, WARPS));
+    arg_scratch(k, part);
+    arg_out(k, 0);
+    arg_i64(k, rows);
+    arg_i64(k, count);
+}
+
+static void sum_row_cut(const struct kernel_call *c, struct cuda_launches *l)
+{
+    cut_rows(c, l, "sum_row_parts", "sum_row_join");
+}
+
+static void max_row_cut(const struct kernel_call *c, struct cuda_launches *l)
+{
+    cut_rows(c, l, "max_row_parts", "max_row_join");
 }
 
 /* --- columns --- */
@@ -116,13 +119,20 @@ static bool fits_row(const struct kernel_call *c)
 {
     return types_are(c, "a", "a");
 }
+static bool fits_cut(const struct kernel_call *c)
+{
+    return fits_row(c) && type_columns(&c->in_type[0]) >= LONG_ROW &&
+           type_rows(&c->in_type[0]) <= FEW_ROWS;
+}
 static bool fits_sum_leading(const struct kernel_call *c)
 {
     return types_are(c, "a", "f");
 }
 
 const struct cuda_row reduce_rows[] = {
+    CUDA_ROW(SUM_ROW, "cut", fits_cut, sum_row_cut),
     CUDA_ROW(SUM_ROW, "cuda", fits_row, sum_row),
+    CUDA_ROW(MAX_ROW, "cut", fits_cut, max_row_cut),
     CUDA_ROW(MAX_ROW, "cuda", fits_row, max_row),
     CUDA_ROW(SUM_LEADING, "cuda", fits_sum_leading, sum_leading),
     CUDA_ROWS_END,

@@ -3,24 +3,18 @@
 
 #include <string.h>
 
-#define TEXTS(F)                                                                          \
-    F(attention)                                                                          \
-    F(attention_grad) F(gelu) F(loss) F(matmul) F(move) F(norm) F(optimizer) F(pointwise) \
-        F(reduce) F(softmax)
-#define HEADERS(F) F(device)
-
-#define EMBED(symbol, ending)                                                                 \
-    __asm__(".section .rodata\ncuda_" #symbol                                                 \
-            "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol ending "\"\ncuda_" #symbol \
-            "_last:\n.byte 0\n.previous\n");                                                  \
-    extern const char cuda_##symbol##_first[], cuda_##symbol##_last[];
-#define EMBED_TEXT(symbol)   EMBED(symbol, ".cu")
-#define EMBED_HEADER(symbol) EMBED(symbol, ".cuh")
+/* TEXTS(F) and HEADERS(F) apply F to the name of every file of the folder: the build says which there are. */
+#define EMBED(symbol, kind, ending)                                                            \
+    __asm__(".section .rodata\n" #kind "_" #symbol "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol \
+            ending "\"\n" #kind "_" #symbol "_last:\n.byte 0\n.previous\n");                  \
+    extern const char kind##_##symbol##_first[], kind##_##symbol##_last[];
+#define EMBED_TEXT(symbol)   EMBED(symbol, text, ".cu")
+#define EMBED_HEADER(symbol) EMBED(symbol, header, ".cuh")
 TEXTS(EMBED_TEXT)
 HEADERS(EMBED_HEADER)
 
-#define TEXT_ROW(symbol)   {#symbol ".cu", cuda_##symbol##_first, cuda_##symbol##_last},
-#define HEADER_ROW(symbol) {#symbol ".cuh", cuda_##symbol##_first, cuda_##symbol##_last},
+#define TEXT_ROW(symbol)   {#symbol ".cu", text_##symbol##_first, text_##symbol##_last},
+#define HEADER_ROW(symbol) {#symbol ".cuh", header_##symbol##_first, header_##symbol##_last},
 static const struct {
     const char *name, *first, *last;
 } texts[] = {TEXTS(TEXT_ROW) HEADERS(HEADER_ROW)};

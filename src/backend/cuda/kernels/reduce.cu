@@ -53,17 +53,16 @@ template <typename R, typename T> DEVICE float over_run(const T *x, i64 n, int l
     if (head > n) head = n;
     float r = lane < head ? to_float(x[lane]) : R::none();
     x += head, n -= head;
-    i64 i = lane;
-    for (; i + 3 * lanes < n / M; i += 4 * lanes) {
+    for (i64 i = lane; i < n / M; i += 4 * lanes) {
         floats<M> a[4];
         floats<4> t;
 #pragma unroll
-        for (int k = 0; k < 4; k++) a[k] = load<M>(x + (i + k * lanes) * M);
+        for (int k = 0; k < 4; k++)
+            if (i + k * lanes < n / M) a[k] = load<M>(x + (i + k * lanes) * M);
 #pragma unroll
-        for (int k = 0; k < 4; k++) t[k] = tree<R>(a[k]);
+        for (int k = 0; k < 4; k++) t[k] = i + k * lanes < n / M ? tree<R>(a[k]) : R::none();
         r = R::join(r, tree<R>(t));
     }
-    for (; i < n / M; i += lanes) r = R::join(r, tree<R>(load<M>(x + i * M)));
     if (n / M * M + lane < n) r = R::join(r, to_float(x[n / M * M + lane]));
     return r;
 }
@@ -122,21 +121,21 @@ template <int M, int ACROSS> DEVICE void columns(const T_X *x, float *out, i64 r
     const i64 stripe = (i64)blockIdx.x * ACROSS * M, column = stripe + across * M;
     const i64 last = rows * (blockIdx.y + 1) / gridDim.y;
     i64 row = rows * blockIdx.y / gridDim.y + down;
-    floats<M> s;
+    floats<M> zero, s;
 #pragma unroll
-    for (int e = 0; e < M; e++) s[e] = 0;
+    for (int e = 0; e < M; e++) s[e] = zero[e] = 0;
     if (column < n) {
-        for (; row + 3 * DOWN < last; row += 4 * DOWN) {
+        for (; row < last; row += 4 * DOWN) {
             floats<M> a[4];
 #pragma unroll
-            for (int k = 0; k < 4; k++) a[k] = load<M>(x + (row + k * DOWN) * n + column);
+            for (int k = 0; k < 4; k++) {
+                if (row + k * DOWN < last)
+                    a[k] = load<M>(x + (row + k * DOWN) * n + column);
+                else
+                    a[k] = zero;
+            }
 #pragma unroll
             for (int e = 0; e < M; e++) s[e] += (a[0][e] + a[1][e]) + (a[2][e] + a[3][e]);
-        }
-        for (; row < last; row += DOWN) {
-            floats<M> a = load<M>(x + row * n + column);
-#pragma unroll
-            for (int e = 0; e < M; e++) s[e] += a[e];
         }
     }
 #pragma unroll

@@ -1,0 +1,180 @@
+/* The backward of attention: dy, qkv, y, log-sum-exp, step -> dqkv. Which text with which tiles; the texts say how. */
+#include "backend/cuda/cuda_kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DY, QKV, Y, LSE, STEP }; /* inputs */
+
+struct sizes {
+    int64_t B, T, H, D;
+};
+
+static struct sizes sizes_of(const struct kernel_call *c)
+{
+    int64_t H = c->attr->attention.heads;
+    const struct type *qkv = &c->in_type[QKV];
+    return (struct sizes){qkv->dim[0], qkv->dim[1], H, qkv->dim[2] / 3 / H};
+}
+
+static int64_t parts_of(int64_t n, int64_t part)
+{
+    return (n + part - 1) / part;
+}
+
+static bool is_of(const struct kernel_call *c, enum dtype dtype)
+{
+    return c->in_type[DY].dtype == dtype && c->in_type[QKV].dtype == dtype &&
+           c->in_type[Y].dtype == dtype && c->out_type[0].dtype == dtype &&
+           c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32;
+}
+
+/* What all kernels end with: their numbers, and where dropout draws. */
+static void arg_sizes(struct cuda_launch *k, const struct sizes *s)
+{
+    arg_i32(k, s->T);
+    arg_i32(k, s->H);
+}
+static void arg_dropout(struct cuda_launch *k, const struct dropout *drop)
+{
+    arg_u32(k, drop->seed);
+    arg_u32(k, drop->site);
+    arg_i32(k, drop->threshold);
+}
+
+/* bf16 on tensor cores. How a block is laid out: as many warps and rows of a tile as shared memory has room for. */
+struct layout {
+    int warps, tile;
+    int64_t block;                      /* keys, or queries, of a block */
+    unsigned keys_bytes, queries_bytes; /* of shared memory */
+};
+
+static struct layout layout_of(int64_t D, int warps, int tile, bool sums)
+{
+    struct layout l = {.warps = warps, .tile = tile, .block = warps * (D <= 64 ? 32 : 16)};
+    int64_t row = 2 * D, stage = 2 * tile * row + 2 * tile * 4, ds = 2 * tile * l.block;
+    l.keys_bytes = (unsigned)(2 * l.block * row + 2 * stage + (sums ? 2 * ds : 0));
+    l.queries_bytes = (unsigned)(2 * row * (l.block > 2 * tile ? l.block : 2 * tile));
+    return l;
+}
+
+/* The first layout that the device has room for; no warps: none. */
+static struct layout layout_for(const struct kernel_call *c, bool sums)
+{
+    static const int tried[][3] = {
+        {16, 4, 64}, {32, 4, 64}, {64, 4, 64}, {96, 8, 64}, {96, 4, 64}, {128, 8, 64}, {128, 4, 32},
+    }; /* head size, warps, rows of a tile */
+    const struct cuda_device *device = cuda_device_of(c);
+    int64_t D = sizes_of(c).D;
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+        if (tried[i][0] != D) continue;
+        struct layout l = layout_of(D, tried[i][1], tried[i][2], sums);
+        if (l.keys_bytes <= (unsigned)device->shared_bytes &&
+            l.queries_bytes <= (unsigned)device->shared_bytes)
+            return l;
+    }
+    return (struct layout){0};
+}
+
+static bool fits_mma(const struct kernel_call *c, bool sums)
+{
+    enum { GRID_YZ = 65535 };
+    struct sizes s = sizes_of(c);
+    return is_of(c, DT_BF16) && cuda_device_of(c)->arch >= 80 && layout_for(c, sums).warps &&
+           s.B <= GRID_YZ && s.H <= GRID_YZ;
+}
+
+static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_call *c,
+                                   const struct layout *y, const char *entry, int64_t blocks,
+                                   bool sums)
+{
+    struct sizes s = sizes_of(c);
+    bool queries = strcmp(entry, "attention_grad_queries") == 0;
+    struct cuda_launch *k =
+        launch_add(l, queries ? "attention_grad_queries.cu" : "attention_grad.cu", entry, blocks,
+                   32 * y->warps);
+    launch_grid(k, blocks, s.H, s.B);
+    launch_define(k, "HEAD_SIZE", s.D);
+    launch_define(k, "WARPS", y->warps);
+    launch_define(k, "TILE_ROWS", y->tile);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
+    if (queries) return k;
+    launch_define(k, "DQ_SUMS", sums);
+    launch_define(k, "RED_VECTOR", cuda_device_of(c)->arch >= 90);
+    return k;
+}
+
+static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, bool sums)
+{
+    enum { ROW_THREADS = 256 };
+    struct sizes s = sizes_of(c);
+    struct layout y = layout_for(c, sums);
+    float scale = (float)(1 / sqrt((double)s.D));
+    int64_t tiles = parts_of(s.T, y.tile), blocks = parts_of(s.T, y.block), BH = s.B * s.H;
+    int64_t stats = launch_scratch(l, BH * tiles * 2 * y.tile * 4);
+    int64_t dq = sums ? launch_scratch(l, BH * tiles * y.tile * s.D * 4) : stats;
+
+    struct cuda_launch *k = add_mma(l, c, &y, "attention_grad_rows", tiles, sums);
+    k->block = ROW_THREADS;
+    arg_in(k, DY);
+    arg_in(k, Y);
+    arg_in(k, LSE);
+    arg_scratch(k, stats);
+    arg_scratch(k, dq);
+    arg_sizes(k, &s);
+
+    k = add_mma(l, c, &y, "attention_grad_keys", blocks, sums);
+    k->shared_bytes = y.keys_bytes;
+    arg_in(k, DY);
+    arg_in(k, QKV);
+    arg_scratch(k, stats);
+    arg_in(k, STEP);
+    arg_scratch(k, dq);
+    arg_out(k, 0);
+    arg_f32(k, scale);
+    arg_sizes(k, &s);
+    arg_dropout(k, &c->attr->attention.drop);
+
+    if (sums) {
+        k = add_mma(l, c, &y, "attention_grad_convert", tiles, sums);
+        arg_scratch(k, dq);
+        arg_out(k, 0);
+        arg_f32(k, scale);
+        arg_sizes(k, &s);
+        return;
+    }
+    k = add_mma(l, c, &y, "attention_grad_queries", blocks, sums);
+    k->shared_bytes = y.queries_bytes;
+    arg_in(k, DY);
+    arg_in(k, QKV);
+    arg_scratch(k, stats);
+    arg_in(k, STEP);
+    arg_out(k, 0);
+    arg_f32(k, scale);
+    arg_sizes(k, &s);
+    arg_dropout(k, &c->attr->attention.drop);
+}
+
+static bool fits_mma_sums(const struct kernel_call *c)
+{
+    return !c->attr->attention.deterministic && fits_mma(c, true);
+}
+static void launches_mma_sums(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches_mma(c, l, true);
+}
+static bool fits_mma_two(const struct kernel_call *c)
+{
+    return fits_mma(c, false);
+}
+static void launches_mma_two(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches_mma(c, l, false);
+}
+
+const struct cuda_row attention_grad_rows[] = {
+    CUDA_ROW(ATTENTION_GRAD, "mma_sums", fits_mma_sums, launches_mma_sums),
+    CUDA_ROW(ATTENTION_GRAD, "mma", fits_mma_two, launches_mma_two),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,269 @@
+/* attention_grad.cu - the backward of attention, bf16, on tensor cores by mma.sync: dv, dk, and dq on the way.
+ *
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C); FlashAttention-2 (Dao, arXiv 2307.08691,
+ * algorithm 2). A block has BLOCK keys and walks over the queries that see them, TILE at a time; K and most of V stay in
+ * registers, dK and dV are summed there. Everything is transposed, keys being the rows of a warp:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q,
+ * so P and dS are left operands as they stand in registers. Only dS goes through shared memory, for dQ = dS K, whose rows
+ * all warps share; two buffers, so that a tile's dQ is computed beside the next tile and one barrier a tile is enough.
+ *
+ * DQ_SUMS: dQ is summed over the blocks of keys in float in memory, in the order of registers (whose permutation only
+ * attention_grad_convert knows), in whatever order blocks come: not the same bits in every run. Else a kernel of
+ * attention_grad_queries.cu makes dQ, and this text leaves it out.
+ *
+ * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 416 KB read for 128 x 128 pairs, 3300
+ * clocks, beside 4100 to 5100 of products). Constants: attention_grad.cuh's, DQ_SUMS, RED_VECTOR. */
+#include "attention_grad.cuh"
+
+/* How the warps divide a tile of dQ: DQ_ROWS parts of queries by DQ_COLUMNS parts of columns, in PASSES. */
+enum {
+    DQ_ROWS = D == 16 || D == 96 ? 4 : 2,
+    DQ_COLUMNS = WARPS / DQ_ROWS,
+    DQ_M = TILE / DQ_ROWS / 16,
+    DQ_N = D == 96 ? 3 : D >= 64 ? 2 : 1, /* of 16 columns */
+    UNROLLED = BLOCK / 16 > 4 ? 4 : BLOCK / 16, /* of its sum over keys: more takes registers */
+    PASSES = D / (16 * DQ_N * DQ_COLUMNS),
+    DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
+    DS_CHUNKS = TILE / 8,
+    /* Columns of V in registers, by 16, as many as there is room for. */
+    V_KEPT = D == 64 ? 2 : D == 128 ? 6 - 4 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D / 16,
+    /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
+    KEY_BYTES = ROW_BYTES * BLOCK,
+    STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
+    DS_BYTES = 2 * TILE * BLOCK,
+    AT_VALUES = KEY_BYTES,
+    AT_STAGES = 2 * KEY_BYTES,
+    AT_DS = AT_STAGES + 2 * STAGE_BYTES,
+};
+static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
+
+#if DQ_SUMS
+/* Where a thread's floats of a pass lie in a tile of dq's sums: neighbouring threads beside each other. */
+DEVICE float *dq_at(float *tile, int pass, int i)
+{
+#if RED_VECTOR
+    return tile + ((pass * DQ_FLOATS + i) / 4 * THREADS + threadIdx.x) * 4;
+#else
+    return tile + (pass * DQ_FLOATS + i) * THREADS + threadIdx.x;
+#endif
+}
+
+/* Adds dS K of a tile; dS lies as (keys, queries). */
+DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
+{
+    int lane = thread % WARP, rows = thread / WARP / DQ_COLUMNS, columns = thread / WARP % DQ_COLUMNS;
+    u32 left = ds + swizzle<DS_CHUNKS>(lane / 16 * 8 + lane % 8, rows * DQ_M * 2 + lane / 8 % 2);
+#pragma unroll
+    for (int pass = 0; pass < PASSES; pass++) {
+        u32 right[DQ_N];
+        float sum[DQ_M][2 * DQ_N][4];
+#pragma unroll
+        for (int n = 0; n < DQ_N; n++)
+            right[n] = keys + swizzle<CHUNKS>(lane % 16, ((pass * DQ_COLUMNS + columns) * DQ_N + n) * 2 + lane / 16);
+#pragma unroll
+        for (int m = 0; m < DQ_M; m++)
+#pragma unroll
+            for (int n = 0; n < 2 * DQ_N; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) sum[m][n][i] = 0;
+#pragma unroll UNROLLED
+        for (int k = 0; k < BLOCK / 16; k++) {
+            u32 a[DQ_M][4], b[DQ_N][4];
+#pragma unroll
+            for (int m = 0; m < DQ_M; m++) ldmatrix_x4_trans(a[m], (left ^ 32u * m) + k * 16 * 2 * TILE);
+#pragma unroll
+            for (int n = 0; n < DQ_N; n++) ldmatrix_x4_trans(b[n], right[n] + k * 16 * ROW_BYTES);
+#pragma unroll
+            for (int m = 0; m < DQ_M; m++)
+#pragma unroll
+                for (int n = 0; n < DQ_N; n++) {
+                    mma_m16n8k16(sum[m][2 * n], a[m], b[n][0], b[n][1]);
+                    mma_m16n8k16(sum[m][2 * n + 1], a[m], b[n][2], b[n][3]);
+                }
+        }
+#pragma unroll
+        for (int m = 0; m < DQ_M; m++)
+#pragma unroll
+            for (int n = 0; n < 2 * DQ_N; n++) {
+                int i = (m * 2 * DQ_N + n) * 4;
+#if RED_VECTOR
+                red_add_x4(dq_at(tile, pass, i), sum[m][n]);
+#else
+#pragma unroll
+                for (int k = 0; k < 4; k++) red_add(dq_at(tile, pass, i + k), sum[m][n][k]);
+#endif
+            }
+    }
+}
+
+/* dq's sums, scaled, to the packed gradient; grid (tiles, H, B). Bound by reading the sums. */
+KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T, int H)
+{
+    __shared__ __align__(16) u8 rounded[TILE_BYTES];
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
+    int warp = threadIdx.x / WARP, g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
+    int first_row = warp / DQ_COLUMNS * DQ_M * 16, columns = warp % DQ_COLUMNS;
+    dq += ((i64)(b * H + h) * gridDim.x + tile) * TILE * D;
+#pragma unroll
+    for (int pass = 0; pass < PASSES; pass++)
+#pragma unroll
+        for (int m = 0; m < DQ_M; m++)
+#pragma unroll
+            for (int n = 0; n < 2 * DQ_N; n++) {
+                int i = (m * 2 * DQ_N + n) * 4, chunk = (pass * DQ_COLUMNS + columns) * DQ_N * 2 + n;
+                floats<4> a;
+#if RED_VECTOR
+                a = load<4>(dq_at(dq, pass, i));
+#else
+#pragma unroll
+                for (int k = 0; k < 4; k++) a[k] = *dq_at(dq, pass, i + k);
+#endif
+#pragma unroll
+                for (int half = 0; half < 2; half++)
+                    *(u32 *)(rounded + swizzle<CHUNKS>(first_row + 16 * m + 8 * half + g, chunk) + 4 * q) =
+                        pack_bf16(a[2 * half] * scale, a[2 * half + 1] * scale);
+            }
+    __syncthreads();
+#pragma unroll
+    for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
+        int row = i / CHUNKS, chunk = i % CHUNKS, t = tile * TILE + row;
+        if (t < T)
+            *(uint4 *)(dqkv + (((i64)b * T + t) * 3 * H + h) * D + chunk * 8) =
+                *(const uint4 *)(rounded + swizzle<CHUNKS>(row, chunk));
+    }
+}
+#endif
+
+/* A warp's dS^T of a step to its rows of the buffer, or zeros where `a` has nothing. */
+DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                *(u32 *)(shared_memory + rows + 4 * (lane % 4) +
+                         swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4, (step * N + n) * 2 + i / 2)) = a[m][n][i];
+}
+
+/* Starts to copy a tile of queries, their dO and statistics. */
+DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int tile)
+{
+    int h = forgotten(blockIdx.y), b = blockIdx.z, tiles = (T + TILE - 1) / TILE;
+    u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
+    load_tile<TILE>(stage, qkv + ((i64)b * T * 3 * H + h) * D, 3 * H * D, tile * TILE, T);
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
+    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)(b * H + h) * tiles + tile) * STATS);
+    cp_async_commit();
+}
+
+KERNEL_MIN(THREADS, 8 / WARPS)
+attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
+                    float scale, int T, int H, u32 seed, u32 site, int threshold)
+{
+    u32 base = shared_address(shared_memory);
+    int tile = CAUSAL ? blockIdx.x * BLOCK / TILE : 0, tiles = (T + TILE - 1) / TILE;
+    float factor = scale * LOG2_E;
+#if DROPOUT
+    u32 step_now = (u32)*step_number;
+    float drop_scale = dropout_scale(threshold);
+#else
+    float drop_scale = 1;
+#endif
+    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
+    load_tile<BLOCK>(base, qkv + head + H * D, 3 * H * D, blockIdx.x * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + head + 2 * H * D, 3 * H * D, blockIdx.x * BLOCK, T);
+    cp_async_commit();
+    load_queries(dy, qkv, stats, T, H, tile);
+    cp_async_wait<1>();
+    __syncthreads();
+    left_rows<D / 16> k;
+    left_rows<V_KEPT> v;
+    sums dk, dv;
+    u32 own = base + threadIdx.x / WARP * OWN * ROW_BYTES + lane_down(threadIdx.x % WARP); /* in K; in V AT_VALUES on */
+    keep_rows(k, own);
+    keep_rows(v, own + AT_VALUES);
+    clear(dk);
+    clear(dv);
+
+    for (bool before = false;; before = true, tile++) {
+        cp_async_wait<0>();
+        __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
+        if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, tile + 1);
+#if DQ_SUMS
+        if (before)
+            add_dq(dq + ((i64)(blockIdx.z * H + forgotten(blockIdx.y)) * tiles + tile - 1) * TILE * D,
+                   base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
+#endif
+        if (tile == tiles) break;
+#pragma unroll 1
+        for (int step = 0; step < TILE / STEP; step++) {
+            int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
+            int first_key = blockIdx.x * BLOCK + first, first_query = tile * TILE + step * STEP;
+            u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
+            kept_scores a;
+            if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
+#pragma unroll
+                for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
+                if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
+                continue;
+            }
+            u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
+            u32 dy_rows = q_rows + TILE_BYTES;
+            const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
+            scores s, dp;
+            rows_by_rows(s, k, 0, q_rows + lane_across(lane));
+#pragma unroll
+            for (int n = 0; n < 2 * N; n++) {
+                float2 l = *(const float2 *)(lse + 8 * n);
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+            }
+            if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                        for (int i = 0; i < 4; i++) {
+                            int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
+                            int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
+                            if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
+                        }
+            }
+#if DROPOUT
+            drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + blockIdx.y, first_query / 16,
+                                          first_key / 16, lane);
+            drop_probabilities(a, s, bytes, threshold);
+#else
+            pack(a, s);
+#endif
+            add_by_columns(dv, a, dy_rows + lane_down(lane));
+            rows_by_rows(dp, v, base + AT_VALUES + first * ROW_BYTES + lane_down(lane), dy_rows + lane_across(lane));
+#if DROPOUT
+            drop_gradients<true>(dp, bytes, threshold, drop_scale);
+#endif
+#pragma unroll
+            for (int n = 0; n < 2 * N; n++) {
+                float2 delta = *(const float2 *)(lse + TILE + 8 * n);
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+            }
+            pack(a, s);
+            if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
+            add_by_columns(dk, a, q_rows + lane_down(lane));
+        }
+    }
+
+    __syncthreads();
+    int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
+    dqkv += ((i64)blockIdx.z * T * 3 * H + forgotten(blockIdx.y)) * D;
+    store_sums(dqkv + H * D, 3 * H * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale, thread % WARP);
+    store_sums(dqkv + 2 * H * D, 3 * H * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
+               thread % WARP);
+}

@@ -1,0 +1,272 @@
+/* attention_grad.cuh - what the two bf16 texts of attention's backward share: tiles in shared memory, products of a warp,
+ * the statistics of rows, dropout's bytes.
+ *
+ * Constants: HEAD_SIZE (a multiple of 16), WARPS, TILE_ROWS (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one text, queries in
+ * the other) whose operands and sums it keeps in registers, and walks over the others 16 N at a time: so a matrix of
+ * probabilities is 16 M x 16 N, two blocks of 16x16, and is never exchanged between lanes: accumulators of one product,
+ * packed, are the left operand of the next. */
+#pragma once
+#include "mma.cuh"
+
+enum {
+    D = HEAD_SIZE,
+    CHUNKS = D / 8,            /* of 16 bytes in a row */
+    ROW_BYTES = 2 * D,
+    THREADS = WARP * WARPS,
+    M = D <= 64 ? 2 : 1,
+    N = 2 / M,
+    OWN = 16 * M,              /* rows of a warp */
+    BLOCK = OWN * WARPS,       /* and of a block */
+    STEP = 16 * N,
+    TILE = TILE_ROWS,          /* rows that are loaded at a time */
+    TILE_BYTES = TILE * ROW_BYTES,
+    STATS = 2 * TILE,          /* floats of a tile's statistics: log-sum-exp in bits, then delta */
+};
+#define LOG2_E 1.44269504088896341f
+
+typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
+typedef float sums[M][D / 8][4];   /* 16M x D */
+template <int KEPT> struct left_rows { /* a left operand 16M x D: its first 16 KEPT columns, the others are in shared memory */
+    u32 r[M][KEPT][4];
+};
+typedef u32 kept_scores[M][N][4];    /* a left operand 16M x 16N */
+
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+/* Where a lane's row of 16 bytes lies for ldmatrix, in 16 rows of a tile: the first for left operands, and for right ones
+ * that are transposed; the second for right operands that are not. */
+DEVICE u32 lane_down(int lane)
+{
+    return swizzle<CHUNKS>(lane % 16, lane / 16);
+}
+DEVICE u32 lane_across(int lane)
+{
+    return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+/* The same, `chunks` (even) further in the row. */
+DEVICE u32 along(u32 at, int chunks)
+{
+    constexpr int W = swizzle_width(CHUNKS);
+    return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
+}
+
+/* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
+template <int ROWS> DEVICE void load_tile(u32 tile, const bf16 *rows, int pitch, int first, int T)
+{
+    int thread = forgotten(threadIdx.x);
+#pragma unroll
+    for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
+        int i = at + thread;
+        int row = i / CHUNKS, chunk = i % CHUNKS, t = first + row;
+        cp_async_16(tile + swizzle<CHUNKS>(row, chunk), rows + (i64)(t < T ? t : 0) * pitch + chunk * 8, t < T ? 16 : 0);
+    }
+}
+DEVICE void load_stats(u32 to, const float *stats)
+{
+    if (threadIdx.x < STATS / 4) cp_async_16(to + threadIdx.x * 16, stats + threadIdx.x * 4, 16);
+}
+template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
+}
+
+/* s = a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
+template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+#pragma unroll
+    for (int k = 0; k < D / 16; k++) {
+        u32 b[N][4];
+#pragma unroll
+        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            u32 row[4];
+            if (k >= KEPT) {
+                ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
+            } else {
+#pragma unroll
+                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
+            }
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                mma_m16n8k16(s[m][2 * n], row, b[n][0], b[n][1]);
+                mma_m16n8k16(s[m][2 * n + 1], row, b[n][2], b[n][3]);
+            }
+        }
+    }
+}
+/* sum += a b, b the same rows (with lane_down). */
+DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 at)
+{
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int c = 0; c < D / 16; c++) {
+            u32 b[4];
+            ldmatrix_x4_trans(b, along(at + n * 16 * ROW_BYTES, 2 * c));
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma_m16n8k16(sum[m][2 * c], a[m][n], b[0], b[1]);
+                mma_m16n8k16(sum[m][2 * c + 1], a[m][n], b[2], b[3]);
+            }
+        }
+}
+DEVICE void pack(kept_scores &a, const scores &s)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                a[m][n][i] = pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
+}
+DEVICE void clear(sums &sum)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < D / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) sum[m][n][i] = 0;
+}
+
+/* A warp's sums, scaled, to its rows of a tile, and from there to memory. Others may not use those rows meanwhile. */
+DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum, float scale, int lane)
+{
+    int g = lane / 4, q = lane % 4;
+    __syncwarp();
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < D / 8; n++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                *(u32 *)(shared_memory + tile + swizzle<CHUNKS>(16 * m + 8 * h + g, n) + 4 * q) =
+                    pack_bf16(sum[m][n][2 * h] * scale, sum[m][n][2 * h + 1] * scale);
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < OWN * CHUNKS; i += WARP) {
+        int row = i / CHUNKS, chunk = i % CHUNKS;
+        if (first + row < T)
+            *(uint4 *)(rows + (i64)(first + row) * pitch + chunk * 8) =
+                *(const uint4 *)(shared_memory + tile + swizzle<CHUNKS>(row, chunk));
+    }
+}
+
+/* Dropout. A Philox call has the 16 bytes of a 4x4 set, of which two lanes, 4 apart, have 8 elements each: the even one
+ * draws for the first of the two 16x16 blocks, the odd one for the second, and both give each other half. bits[block][i]:
+ * what this lane has of them. q16, k16: of the first block; the second is one further in the direction ROWS_ARE_KEYS and
+ * M say. */
+struct drop_bytes {
+    u32 w[2][2];
+};
+template <bool ROWS_ARE_KEYS>
+DEVICE drop_bytes draw(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
+{
+    int odd = lane / 4 % 2, of_row = lane / 8, of_column = lane % 4;
+    if ((M == 2) == ROWS_ARE_KEYS)
+        k16 += odd;
+    else
+        q16 += odd;
+    words r = ROWS_ARE_KEYS ? dropout_attention(seed, site, step, bh, q16, k16, of_column, of_row)
+                            : dropout_attention(seed, site, step, bh, q16, k16, of_row, of_column);
+    u32 mine[2], theirs[2];
+    if (ROWS_ARE_KEYS) { /* bytes e and e + 2 of each word: of two words, those of keys g and g+8 */
+        u32 even = 0x6420, uneven = 0x7531;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            mine[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? uneven : even);
+            theirs[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? even : uneven);
+        }
+    } else { /* words e and e + 2: of queries g and g+8 */
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            mine[i] = odd ? r.w[2 * i + 1] : r.w[2 * i];
+            theirs[i] = odd ? r.w[2 * i] : r.w[2 * i + 1];
+        }
+    }
+    drop_bytes d;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        u32 other = __shfl_xor_sync(~0u, theirs[i], 4);
+        d.w[0][i] = odd ? other : mine[i];
+        d.w[1][i] = odd ? mine[i] : other;
+    }
+    return d;
+}
+/* Of element [m][n][i] of the scores. */
+template <bool ROWS_ARE_KEYS> DEVICE u32 drop_byte(const drop_bytes &d, int m, int n, int i)
+{
+    int block = M == 2 ? m : n / 2, right = n % 2, column = i % 2, row = i / 2;
+    return ROWS_ARE_KEYS ? d.w[block][right] >> (8 * (2 * column + row)) & 255
+                         : d.w[block][row] >> (8 * (2 * right + column)) & 255;
+}
+
+/* The same for all: what is kept of the probabilities, packed (its scale comes later); and of the gradients, scaled. */
+DEVICE void drop_probabilities(kept_scores &a, const scores &p, const drop_bytes &d, int threshold)
+{
+    scores kept;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) kept[m][n][i] = (int)drop_byte<true>(d, m, n, i) >= threshold ? p[m][n][i] : 0;
+    pack(a, kept);
+}
+template <bool ROWS_ARE_KEYS> DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float scale)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                dp[m][n][i] = (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
+}
+
+/* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T
+ * on have an infinite one, so their probabilities are 0. Where DQ_SUMS, also clears the tile of dq's sums. Grid
+ * (tiles, H, B); bound by reading y and dy. */
+enum { ROW_THREADS = 256 };
+KERNEL(ROW_THREADS)
+attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)
+{
+    enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, bh = b * H + h, lane = threadIdx.x % LANES;
+    i64 tile_at = (i64)bh * gridDim.x + tile;
+    stats += tile_at * STATS;
+    for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
+        int t = tile * TILE + row;
+        float sum = 0;
+        if (t < T) {
+            i64 at = (((i64)b * T + t) * H + h) * D + lane * 8;
+#pragma unroll
+            for (int i = 0; i < TIMES; i++) {
+                floats<8> a = load<8>(dy + at + i * LANES * 8), c = load<8>(y + at + i * LANES * 8);
+#pragma unroll
+                for (int k = 0; k < 8; k++) sum += a[k] * c[k];
+            }
+        }
+#pragma unroll
+        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+        if (lane == 0) {
+            stats[row] = t < T ? lse[(i64)bh * T + t] * LOG2_E : INFINITY_F;
+            stats[TILE + row] = sum;
+        }
+    }
+#if DQ_SUMS
+    float4 *clear = (float4 *)(dq + tile_at * TILE * D);
+    for (int i = threadIdx.x; i < TILE * D / 4; i += ROW_THREADS) clear[i] = make_float4(0, 0, 0, 0);
+#endif
+}

@@ -1,0 +1,110 @@
+/* attention_grad_queries.cu - dQ of bf16 attention, summed in one place: the same bits in every run.
+ *
+ * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in registers:
+ *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K,
+ * nothing is written to shared memory but the tiles. S and dP are computed a second time for that (attention_grad.cu
+ * computes them for dK and dV): 7 products instead of 5. Bound by tensor cores. Constants: attention_grad.cuh's. */
+#include "attention_grad.cuh"
+
+enum {
+    DQ_BLOCKS = D > 64 ? 1 : 2, /* on a multiprocessor */
+    /* Shared memory: two stages of K and V; before them Q and dO lie there. */
+    STAGE_BYTES = 2 * TILE_BYTES,
+    QUERY_BYTES = BLOCK * ROW_BYTES,
+};
+
+DEVICE void load_keys(const bf16 *qkv, int T, int H, int tile)
+{
+    int h = forgotten(blockIdx.y);
+    u32 stage = shared_address(shared_memory) + tile % 2 * STAGE_BYTES;
+    qkv += ((i64)blockIdx.z * T * 3 * H + h) * D;
+    load_tile<TILE>(stage, qkv + H * D, 3 * H * D, tile * TILE, T);
+    load_tile<TILE>(stage + TILE_BYTES, qkv + 2 * H * D, 3 * H * D, tile * TILE, T);
+    cp_async_commit();
+}
+
+KERNEL_MIN(THREADS, DQ_BLOCKS)
+attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, bf16 *dqkv,
+                       float scale, int T, int H, u32 seed, u32 site, int threshold)
+{
+    int block = gridDim.x - 1 - blockIdx.x; /* the longest first */
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, first_query = block * BLOCK + warp * OWN;
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
+    u32 base = shared_address(shared_memory), own = base + warp * OWN * ROW_BYTES + lane_down(lane);
+    float factor = scale * LOG2_E;
+#if DROPOUT
+    u32 step_now = (u32)*step_number;
+    float drop_scale = dropout_scale(threshold);
+#endif
+    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
+    load_tile<BLOCK>(base, qkv + head, 3 * H * D, block * BLOCK, T);
+    load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, block * BLOCK, T);
+    cp_async_commit();
+    float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int t = first_query + 16 * m + 8 * i + lane / 4;
+            const float *at = stats + ((i64)(blockIdx.z * H + blockIdx.y) * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
+            delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
+        }
+    cp_async_wait<0>();
+    __syncthreads();
+    left_rows<D / 16> q, dout;
+    sums dq;
+    keep_rows(q, own);
+    keep_rows(dout, own + QUERY_BYTES);
+    clear(dq);
+    __syncthreads();
+    load_keys(qkv, T, H, 0);
+
+    for (int tile = 0; tile < tiles; tile++) {
+        cp_async_wait<0>();
+        __syncthreads();
+        if (tile + 1 < tiles) load_keys(qkv, T, H, tile + 1);
+#pragma unroll 1
+        for (int step = 0; step < TILE / STEP; step++) {
+            int first_key = tile * TILE + step * STEP;
+            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* nothing more is seen */
+            lane = forgotten(threadIdx.x) % WARP;
+            u32 k_rows = base + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;
+            scores s, dp;
+            kept_scores a;
+            rows_by_rows(s, q, 0, k_rows + lane_across(lane));
+            rows_by_rows(dp, dout, 0, k_rows + TILE_BYTES + lane_across(lane));
+            if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                        for (int i = 0; i < 4; i++) {
+                            int key = first_key + 8 * n + lane % 4 * 2 + i % 2;
+                            int query = first_query + 16 * m + i / 2 * 8 + lane / 4;
+                            if ((CAUSAL && key > query) || key >= T) s[m][n][i] = -INFINITY_F;
+                        }
+            }
+#if DROPOUT
+            drop_bytes bytes = draw<false>(seed, site, step_now, blockIdx.z * H + blockIdx.y, first_query / 16,
+                                           first_key / 16, lane);
+            drop_gradients<false>(dp, bytes, threshold, drop_scale);
+#endif
+#pragma unroll
+            for (int m = 0; m < M; m++)
+#pragma unroll
+                for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        float p = ex2_approx(s[m][n][i] * factor - lse[m][i / 2]);
+                        s[m][n][i] = p * (dp[m][n][i] - delta[m][i / 2]);
+                    }
+            pack(a, s);
+            add_by_columns(dq, a, k_rows + lane_down(lane));
+        }
+    }
+
+    __syncthreads();
+    store_sums(dqkv + head, 3 * H * D, first_query, T, warp * OWN * ROW_BYTES, dq, scale, lane);
+}
