@@ -190,14 +190,11 @@ static void feed_and_run(struct hand *s)
     hand_run(s);
 }
 
-/* Set: kernels that gain by whatever the pass may make of products. */
-static const struct pass_kernels *kernels;
-
 /* After the pass there are `count` nodes of the operator, and every output is the same. */
 static void check(build_fn *build, enum op op, int count)
 {
     struct hand plain, fused;
-    struct pass_options o = {.rung = RUNG_FULL, .kernels = kernels};
+    struct pass_options o = {.rung = RUNG_FULL};
     make(&plain, build);
     make(&fused, build);
     hand_ok(pass_run(pass_find("fuse"), &fused.graph, &fused.graph, &o));
@@ -551,88 +548,13 @@ static void test_update(void **state)
     update = sound;
 }
 
-static bool gains(const void *who, const struct node *n, const struct type *in,
-                  const struct type *out)
-{
-    (void)n, (void)in, (void)out;
-    return *(const bool *)who;
-}
-
-/* An MLP and its gradients, weights as the model has them. */
-static void perceptron_of(const struct made *m, bool bias)
-{
-    struct graph *g = m->g;
-    value w = g_input(g, "weight", type_2d(DT_F32, C, 4 * C)), b = {0};
-    value back = g_input(g, "back", type_2d(DT_F32, 4 * C, C));
-    if (bias) b = g_input(g, "bias", type_1d(DT_F32, 4 * C));
-    value y = g_linear(g, g_gelu(g, g_linear(g, m->a, w, b, false), true), back,
-                       bias ? m->w : (value){0}, false);
-    value loss = g_sum_row(g, g_reshape(g, g_mul(g, y, y), type_2d(DT_F32, 1, B * T * C)));
-    loss = g_reshape(g, loss, type_scalar(DT_F32));
-    graph_output(g, "loss", loss);
-    value wrt[] = {m->a, w, back, m->w, b}, gradient[COUNT_OF(wrt)];
-    value dloss = g_fill(g, type_scalar(DT_F32), 1);
-    int n = bias ? COUNT_OF(wrt) : COUNT_OF(wrt) - 2;
-    hand_ok(graph_differentiate(g, loss, dloss, n, wrt, gradient));
-    for (int i = 0; i < n; i++)
-        graph_output(g, arena_printf(g->arena, "gradient %d", i), gradient[i]);
-}
-
-static void perceptron(const struct made *m)
-{
-    perceptron_of(m, true);
-}
-
-static void perceptron_without_bias(const struct made *m)
-{
-    perceptron_of(m, false);
-}
-
-/* The product is used before its GELU: it may not be made later. */
-static void gelu_of_a_used_product(const struct made *m)
-{
-    value w = g_input(m->g, "weight", type_2d(DT_F32, C, C));
-    value x = g_linear(m->g, m->a, w, m->w, false), twice = g_scale(m->g, x, 2);
-    graph_output(m->g, "y", g_gelu(m->g, x, true));
-    graph_output(m->g, "twice", twice);
-}
-
-static void gelu_alone(const struct made *m)
-{
-    value w = g_input(m->g, "weight", type_2d(DT_F32, C, C));
-    graph_output(m->g, "y", g_gelu(m->g, g_linear(m->g, m->a, w, m->w, false), true));
-}
-
-static void test_products(void **state)
-{
-    (void)state;
-    bool does = true;
-    const struct pass_kernels all = {gains, &does};
-    kernels = &all;
-    check(perceptron, OP_LINEAR_GELU, 1);
-    check(perceptron, OP_MATMUL_GELU_GRAD, 1);
-    check(perceptron, OP_MATMUL_SUM, 2);
-    check(perceptron, OP_SUM_LEADING, 0);
-    check(perceptron_without_bias, OP_LINEAR_GELU, 1);
-    check(perceptron_without_bias, OP_MATMUL_GELU_GRAD, 1);
-    check(perceptron_without_bias, OP_MATMUL_SUM, 0);
-    check(gelu_of_a_used_product, OP_LINEAR_GELU, 0);
-    check(gelu_alone, OP_LINEAR_GELU, 1);
-    does = false;
-    check(perceptron, OP_LINEAR_GELU, 0);
-    check(perceptron, OP_GELU_BOTH, 1);
-    check(perceptron, OP_MATMUL_SUM, 0);
-    kernels = NULL;
-    check(perceptron, OP_MATMUL_GELU_GRAD, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_gpt),     cmocka_unit_test(test_add_layernorm),
         cmocka_unit_test(test_score_softmax), cmocka_unit_test(test_cross_entropy_both),
         cmocka_unit_test(test_embed_sum),     cmocka_unit_test(test_layernorm_grad_add),
-        cmocka_unit_test(test_update),        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,6 +346,7 @@ static void cuda_recording_free(void *context, void *recording)
 const struct backend cuda_backend = {
     .name = "cuda",
     .kernel = cuda_kernel,
+    .gains = cuda_gains,
     .row = cuda_row_at,
     .devices = cuda_devices,
     .open = cuda_open,
