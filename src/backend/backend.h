@@ -2,7 +2,7 @@
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
-#include "base/base.h"
+#include "graph/op.h"
 
 struct kernel;
 struct kernel_call;
@@ -24,6 +24,10 @@ struct backend {
     bool host_memory; /* what alloc gives, the host may read and write */
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
+    /* Why this device does not compute in that type, NULL if it does. NULL: every type. */
+    const char *(*refuses)(const void *ctx, enum dtype dtype);
+    /* Bytes of its memory that are free. NULL: not told beforehand. */
+    int64_t (*room)(void *ctx);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);

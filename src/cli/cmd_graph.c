@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "train/copies.h"
+#include "train/device.h"
 #include "train/learner.h"
 
 #include <jansson.h>
@@ -107,7 +108,7 @@ enum status cmd_graph(int argc, char **argv)
     enum status st = ST_OK;
     struct gpt m;
     gpt_init(&m, &p.config.model, p.vocab, (uint32_t)p.config.train.seed, &p.arena);
-    const struct backend *b = backend_find(engine_backend(&p.config));
+    const struct backend *b = backend_find(device_backend(&p.config));
     const struct pass_packing *packing = copies_packing(&p.config, &m, b, &p.arena);
     struct engine_kernels k;
     TRY_OUT(st, b->open(BACKEND_PLAN_ONLY, &context));

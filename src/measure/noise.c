@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/room.h"
 #include "base/str.h"
+#include "train/device.h"
 #include "train/weights.h"
 
 static const int64_t ID = sizeof(int32_t);
@@ -29,7 +30,7 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
 {
     struct arena a = {0};
     struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds(c), engine_backend(c), &a);
+    enum status st = engine_plan(&e, c, vocab, kinds(c), device_backend(c), &a);
     if (st == ST_OK) {
         *ret_bytes = engine_bytes(&e);
         engine_close(&e);
@@ -56,7 +57,7 @@ enum status noise_check(const struct config *c, int64_t vocab)
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
 {
     TRY(noise_check(c, vocab));
-    return engine_open(e, c, vocab, kinds(c), engine_backend(c), a);
+    return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
 }
 
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a)

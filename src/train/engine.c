@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "graph/build.h"
 #include "train/copies.h"
+#include "train/device.h"
 #include "train/optim.h"
 
 #include <string.h>
@@ -167,50 +168,22 @@ static void reserve_ranges(struct engine *e)
     }
 }
 
-const char *engine_backend(const struct config *c)
-{
-    const struct backend *cuda = backend_find("cuda");
-    if (c->plan.device == DEVICE_AUTO) return cuda && cuda->devices() > 0 ? "cuda" : "cpu";
-    return c->plan.device == DEVICE_CPU ? "cpu" : "cuda";
-}
-
-static int device_number(const struct config *c)
-{
-    return c->plan.device >= DEVICE_CUDA_0 ? (int)(c->plan.device - DEVICE_CUDA_0) : 0;
-}
-
-/* What the configuration asks for and this backend has not. */
-static enum status check_backend(const struct config *c, const struct backend *b, const char *name)
-{
-    if (!b && !strcmp(name, "cuda"))
-        return fail(ST_UNSUPPORTED, "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers "
-                                    "were not there); use device=cpu");
-    BUG_IF(!b, "backend %s", name);
-    if (strcmp(name, "cpu")) return ST_OK;
-    if (c->plan.dtype == PRECISION_TFLOAT32)
-        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and there is none here; use "
-                                    "dtype=float32");
-    if (c->plan.replay)
-        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and there is none here; use "
-                                    "replay=false");
-    return ST_OK;
-}
-
 static enum status plan_on(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                            const char *backend, int device, struct arena *a)
 {
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
-    TRY(check_backend(c, e->backend, backend));
+    TRY(device_check(c, e->backend, backend));
     TRY(isa_limit(c->plan.isa));
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
     enum status opened = e->backend->open(device, &e->context);
     if (opened != ST_OK) e->backend = NULL;
     TRY(opened);
+    enum status st = ST_OK;
+    TRY_OUT(st, device_check_type(e));
     e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
     const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
     if (kinds & many_rows) e->packing = copies_packing(c, &e->model, e->backend, a);
     if (copies_exist(c, e->packing)) kinds |= 1u << GRAPH_REFRESH;
-    enum status st = ST_OK;
     if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !e->packing)
         TRY_OUT(st, fail(ST_UNSUPPORTED,
                          "pack_weights=true: nothing here packs weights (oneDNN does, `strobe "
@@ -229,12 +202,21 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
     return plan_on(e, c, vocab, kinds, backend, BACKEND_PLAN_ONLY, a);
 }
 
+/* What is taken of the memory in which the ranges are, up to a constant; -1: unknown. */
+static int64_t taken_bytes(const struct engine *e)
+{
+    if (e->backend->host_memory) return host_anonymous_bytes();
+    enum { FAR = 50 }; /* no device has 2^50 bytes */
+    return e->backend->room ? ((int64_t)1 << FAR) - e->backend->room(e->context) : -1;
+}
+
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
     TRY(plan_on(e, c, vocab, kinds, backend, device_number(c), a));
     enum status st = ST_OK;
-    e->anonymous_before = host_anonymous_bytes();
+    TRY_OUT(st, device_check_room(e, kinds));
+    e->taken_before = taken_bytes(e);
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (e->built[kind]) TRY_OUT(st, plan_bind(&e->plan[kind], &e->storage));
@@ -257,60 +239,6 @@ void engine_close(struct engine *e)
     e->backend = NULL;
 }
 
-enum status engine_refresh(struct engine *e)
-{
-    return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
-}
-
-static enum status record(struct engine *e, enum graph_kind kind)
-{
-    TRY(e->backend->capture_begin(e->context));
-    enum status st = plan_run(&e->plan[kind], NULL);
-    enum status ended = e->backend->capture_end(e->context, &e->recording[kind]);
-    return st != ST_OK ? st : ended;
-}
-
-enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
-{
-    bool watched = hooks && (hooks->before || hooks->after);
-    bool replay = e->config->plan.replay && !watched && !e->config->plan.poison;
-    if (!replay || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
-    if (!e->recording[kind]) TRY(record(e, kind));
-    return e->backend->replay(e->context, e->recording[kind]);
-}
-
-enum status engine_sync(struct engine *e)
-{
-    return e->backend->sync(e->context);
-}
-
-enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
-                        int64_t bytes)
-{
-    value v = graph_find_leaf(&e->graph[kind], STORAGE_INPUT, input);
-    if (!v.i) return ST_OK;
-    BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) != bytes, "input %s of %lld bytes", input,
-           (long long)bytes);
-    return e->backend->upload(e->context, plan_address(&e->plan[kind], v), data, bytes);
-}
-
-enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
-                        int64_t bytes)
-{
-    value v = graph_find_output(&e->graph[kind], output);
-    BUG_IF(!v.i, "no output %s", output);
-    BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s is smaller", output);
-    return e->backend->download(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
-}
-
-enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
-                              void *ret_data, int64_t bytes)
-{
-    value v = graph_find_output(&e->graph[kind], output);
-    BUG_IF(!v.i || type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s", output);
-    return e->backend->download_later(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
-}
-
 int64_t engine_bytes(const struct engine *e)
 {
     int64_t sum = 0;
@@ -320,6 +248,6 @@ int64_t engine_bytes(const struct engine *e)
 
 int64_t engine_measured_bytes(const struct engine *e)
 {
-    int64_t now = host_anonymous_bytes();
-    return now < 0 || e->anonymous_before < 0 ? -1 : now - e->anonymous_before;
+    int64_t now = taken_bytes(e);
+    return now < 0 || e->taken_before < 0 ? -1 : now - e->taken_before;
 }

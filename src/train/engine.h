@@ -34,7 +34,7 @@ struct engine {
     struct storage_blocks storage;
     void *recording[GRAPH_COUNT]; /* of a plan's run, with replay=true; NULL: not yet made */
     int64_t runs[GRAPH_COUNT];
-    int64_t anonymous_before; /* bytes of the process before storage was allocated */
+    int64_t taken_before; /* bytes of the process or the device before storage was allocated */
 };
 
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
@@ -53,8 +53,6 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
                          const struct pass_packing *packing, const struct pass_kernels *kernels,
                          const char *last, struct graph *ret_g, struct arena *a);
 
-/* The name of the backend that the configuration asks for. */
-const char *engine_backend(const struct config *c);
 /* Opens the backend of that name and builds the plans of `kinds` (a mask, 1 << kind). Weights are zero
  * until they are drawn or loaded; whoever writes them calls engine_refresh. GRAPH_REFRESH is built
  * wherever it is needed. The configuration must outlive the engine. */
@@ -80,7 +78,7 @@ enum status engine_read(struct engine *e, enum graph_kind kind, const char *outp
 enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
                               void *ret_data, int64_t bytes);
 enum status engine_sync(struct engine *e);
-/* Bytes by which the process has grown since storage was allocated, -1 if unknown: what engine_bytes
+/* Bytes by which the process, or what is taken of the device, has grown since storage was allocated, -1 if unknown: what engine_bytes
  * foretold, and what libraries and the run took besides. All of it counts once a step has touched it. */
 int64_t engine_measured_bytes(const struct engine *e);
 /* Bytes of each storage block, for people. */

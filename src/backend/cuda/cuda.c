@@ -6,10 +6,17 @@
 #include "base/arena.h"
 #include "base/file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGING_BYTES = 8 << 20, READING_BYTES = 64, READINGS = 64, OLDEST_ARCH = 70 };
+enum {
+    STAGING_BYTES = 8 << 20,
+    READING_BYTES = 64,
+    READINGS = 64,
+    OLDEST_ARCH = 70,
+    BF16_ARCH = 80
+};
 
 /* A few bytes on their way to the host. */
 struct reading {
@@ -119,7 +126,8 @@ static int cuda_devices(void)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int devices = 0;
-    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS) return 0;
+    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return 0;
     return devices;
 }
 
@@ -190,6 +198,24 @@ static enum status cuda_open(int device, void **ret_context)
     else
         *ret_context = ctx;
     return st;
+}
+
+static const char *cuda_refuses(const void *context, enum dtype dtype)
+{
+    static _Thread_local char why[160];
+    const struct cuda_device *d = cuda_context_device(context);
+    if (dtype != DT_BF16 || d->arch >= BF16_ARCH) return NULL;
+    snprintf(why, sizeof why, "%s has compute capability %d.%d and 8.0 is needed", d->name,
+             d->arch / 10, d->arch % 10);
+    return why;
+}
+
+static int64_t cuda_room(void *context)
+{
+    size_t left = 0, all = 0;
+    if (cuda_plans_only(context) || cuda_driver(NULL)->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
+        return cuda_context_device(context)->bytes;
+    return (int64_t)left;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
@@ -351,6 +377,8 @@ const struct backend cuda_backend = {
     .devices = cuda_devices,
     .open = cuda_open,
     .close = cuda_close,
+    .refuses = cuda_refuses,
+    .room = cuda_room,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
