@@ -28,13 +28,14 @@ struct tile {
 };
 
 /* A warp takes 32 rows where registers allow, as it reads all keys and values from shared memory for its rows alone. */
-static struct tile tile_of(const struct heads *h, bool dropout)
+static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 {
+    bool most_registers = c->attr->attention.drop.threshold || !c->attr->attention.causal;
     if (h->dtype == DT_F32)
         return h->D <= 64 ? (struct tile){2, 4, 64, 2, 0} : (struct tile){1, 4, 32, 2, 0};
     if (h->D <= 64) return (struct tile){2, 4, 64, 2, 1};
     if (h->D <= 96) return (struct tile){2, 4, 64, 2, 0};
-    return (struct tile){2, 4, dropout ? 32 : 64, 2, 0};
+    return (struct tile){2, 4, most_registers ? 32 : 64, 2, 0};
 }
 
 /* Keys and values of two tiles, and the queries; rows are whole pairs of chunks. */
@@ -55,7 +56,7 @@ static bool fits_tensor_cores(const struct kernel_call *c, enum dtype dtype)
     if (!types(c, dtype)) return false;
     const struct cuda_device *d = cuda_device_of(c);
     struct heads h = heads_of(c);
-    struct tile t = tile_of(&h, c->attr->attention.drop.threshold);
+    struct tile t = tile_of(c, &h);
     return d->arch >= TENSOR_CORES && h.D <= MOST_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
            tile_bytes(&h, &t) <= d->shared_bytes;
 }
@@ -110,7 +111,7 @@ static void tensor_cores(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct heads h = heads_of(c);
     int threshold = c->attr->attention.drop.threshold;
-    struct tile t = tile_of(&h, threshold);
+    struct tile t = tile_of(c, &h);
     struct cuda_launch *k =
         launch_tiled(c, l, "attention.cu", &h, 16 * t.tiles * t.warps, 32 * t.warps);
     launch_define_type(k, "T_X", h.dtype);
