@@ -5,7 +5,8 @@
 #   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
 #                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make tsan         the tests of threads with ThreadSanitizer
-#   make compare-pytorch  Strobe beside PyTorch (PYTHON) and llm.c (LLMC, a clone of it); ARGS="--threads=2 CONFIG"
+#   make compare-pytorch  Strobe beside PyTorch (PYTHON) on the GPU, or, without one, on the CPU, there with
+#                     llm.c too (LLMC, a clone of it); ON=cpu or gpu decides; ARGS="--budget=330 CONFIG"
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
 #   MODE=release|debug|asan|tsan        V=1 show commands        lasting choices: config.mk (ignored by git)
@@ -59,7 +60,13 @@ LDLIBS += -ldnnl
 endif
 endif
 
+# GPUs: the toolkit's headers are needed to build, its libraries only to run (they are opened then).
+CUDA ?= /usr/local/cuda
+HAS_CUDA := $(and $(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
+CFLAGS += $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include)
+
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
 # Kernels in vector types: one text, compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
 ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
@@ -126,6 +133,10 @@ $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call i
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin takes in, the compiler does not name.
+KERNELS := src/backend/cuda/kernels
+texts_of = $(patsubst $(KERNELS)/%.$(1),F(%),$(wildcard $(KERNELS)/*.$(1)))
+$(BUILD)/src/backend/cuda/texts.o: CFLAGS += '-DTEXTS(F)=$(call texts_of,cu)' '-DHEADERS(F)=$(call texts_of,cuh)'
+$(BUILD)/src/backend/cuda/texts.o: $(wildcard $(KERNELS)/*)
 $(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)
@@ -147,7 +158,8 @@ tsan:
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
 compare-pytorch: all
-	$(Q)$(PYTHON) reference/compare_cpu.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
+	$(Q)on='$(ON)'; [ "$$on" ] || { ./strobe info | grep -qE '^gpu +(no|not|none)\b' && on=cpu || on=gpu; }; \
+	$(PYTHON) reference/compare_$$on.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

@@ -50,15 +50,19 @@ def arguments():
     return a
 
 
-def adamw(parameters, keys):
-    """AdamW with weight decay on matrices only; one fused kernel where this torch has it."""
-    p = dict(enumerate(parameters))
-    options = dict(lr=keys["learning_rate"], betas=(keys["beta1"], keys["beta2"]),
-                   weight_decay=keys["weight_decay"])
+def adamw(parameters, keys, **more):
+    """AdamW with weight decay on matrices only."""
+    return gpt_torch.optimizer(dict(enumerate(parameters)), lr=keys["learning_rate"],
+                               betas=(keys["beta1"], keys["beta2"]), weight_decay=keys["weight_decay"],
+                               **more)
+
+
+def best_adamw(parameters, keys):
+    """One fused kernel where this torch has it, and whether it has."""
     try:
-        return gpt_torch.optimizer(p, **options, fused=True), True
+        return adamw(parameters, keys, fused=True), True
     except (RuntimeError, TypeError):  # torch < 2.4 has it on GPUs only, torch < 2 not at all
-        return gpt_torch.optimizer(p, **options), False
+        return adamw(parameters, keys), False
 
 
 class Training:
@@ -75,7 +79,7 @@ class Training:
         model.load(gpt_torch.draw_parameters(s, generator))
         model.to(a.device)
         self.parameters = list(model.parameters())
-        self.opt, self.fused = adamw(self.parameters, k)
+        self.opt, self.fused = best_adamw(self.parameters, k)
         ids = torch.randint(a.vocab_size, (k["batch_size"], s.block_size + 1), generator=generator)
         self.batch = ids[:, :-1].contiguous().to(a.device), ids[:, 1:].contiguous().to(a.device)
         self.model = torch.compile(model) if a.compile else model

@@ -6,9 +6,12 @@ import json
 import math
 import os
 import re
+import select
+import signal
 import statistics
 import subprocess
 import tempfile
+import time
 
 import llmc_model
 import strobe_config
@@ -68,6 +71,52 @@ def reason(text):
     return (errors or lines)[-1]
 
 
+class Served:
+    """A process that answers each line of its input with one line of JSON, and sleeps in between. It has a
+    group of its own, so that what it starts ends with it."""
+
+    def __init__(self, command, environment=None):
+        self.said = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.said, start_new_session=True, env=environment)
+        self.rest = b""
+
+    def line(self, deadline):
+        while b"\n" not in self.rest:
+            seconds = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+            if not select.select([self.process.stdout], [], [], seconds)[0]:
+                raise ValueError("its time was up")
+            more = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not more:
+                self.process.wait()
+                self.said.seek(0)
+                raise ValueError(reason(self.said.read()))
+            self.rest += more
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line
+
+    def answer(self, seconds=math.inf):
+        """The next line that is JSON; libraries may print others."""
+        deadline = time.monotonic() + seconds
+        while True:
+            line = self.line(deadline)
+            if line[:1] in (b"{", b"["):
+                return json.loads(line)
+
+    def ask(self, words, seconds=math.inf):
+        try:
+            self.process.stdin.write(f"{words}\n".encode())
+            self.process.stdin.flush()
+        except OSError:
+            pass  # it has ended: what it says of that is in the answer's failure
+        return self.answer(seconds)
+
+    def stop(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
 class Strobe(Contestant):
     """A process for each turn: it starts in a moment. `strobe bench` runs the step's matrix products between
     the steps, so a step does not find in cache what the one before it left there."""
@@ -97,40 +146,26 @@ class Strobe(Contestant):
 class Torch(Contestant):
     """One process for all turns, warm from the first to the last; it sleeps while the others run."""
 
-    process = None
+    served = None
 
     def begin(self):
         keys = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
-        command = [self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config, "--serve",
-                   f"--threads={self.a.threads}", f"--dtype={self.dtype}",
-                   f"--attention={self.attention}", *["--compile"] * self.compiled, *keys]
-        self.said = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.said, text=True)
-        self.about = self.answer()
+        self.served = Served([self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config, "--serve",
+                              f"--threads={self.a.threads}", f"--dtype={self.dtype}",
+                              f"--attention={self.attention}", *["--compile"] * self.compiled, *keys])
+        self.about = self.served.answer()
         self.estimate_ms = self.turn(1)["min"]
         if self.warm():
             self.estimate_ms = self.turn(self.warm())["median"]
 
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            self.process.wait()
-            self.said.seek(0)
-            raise ValueError(reason(self.said.read()))
-        return json.loads(line)
-
     def turn(self, steps):
         """A few steps first, not counted, as in a turn of a new process: others had the caches."""
         warm = min(self.warm(), 3)
-        self.process.stdin.write(f"{warm + steps}\n")
-        self.process.stdin.flush()
-        return summary(self.answer()[warm:])
+        return summary(self.served.ask(warm + steps)[warm:])
 
     def stop(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
+        if self.served:
+            self.served.stop()
 
 
 class LlmC(Contestant):

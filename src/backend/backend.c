@@ -3,8 +3,12 @@
 #include <string.h>
 
 /* THE list of backends; each is defined in its folder, at which this one does not look. */
-extern const struct backend cpu_backend, null_backend;
-static const struct backend *const backends[] = {&cpu_backend, &null_backend};
+extern const struct backend cpu_backend, cuda_backend, null_backend;
+static const struct backend *const backends[] = {&cpu_backend,
+#ifdef HAVE_CUDA
+                                                 &cuda_backend,
+#endif
+                                                 &null_backend};
 
 const struct backend *backend_find(const char *name)
 {

@@ -11,11 +11,17 @@ struct backend {
     const char *name;
     /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
     const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
+    /* Whether an operator that stands for smaller ones is faster here than these, for operators of which the pass
+     * `fuse` is not sure (pass.h). NULL: never. */
+    bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);
+    /* Devices that are there to be opened, numbered from 0. */
+    int (*devices)(void);
+    bool host_memory; /* what alloc gives, the host may read and write */
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
     /* Memory is 64-byte aligned and zeroed. */
@@ -23,16 +29,24 @@ struct backend {
     void (*free)(void *ctx, void *mem);
     enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
+    /* As download, but the host goes on: dst is filled when sync returns, or sooner. At most 64 bytes. */
+    enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
+    enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
     enum status (*sync)(void *ctx);
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
     enum status (*mark)(void *ctx, int event);
     enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
-    /* Records a run and plays it back; both NULL: this backend has no replay. */
-    enum status (*capture)(void *ctx, bool on);
-    enum status (*replay)(void *ctx);
+    /* What runs between these two is recorded instead, and played as one afterwards, at the same addresses; all NULL:
+     * this backend has no replay. */
+    enum status (*capture_begin)(void *ctx);
+    enum status (*capture_end)(void *ctx, void **ret_recording);
+    enum status (*replay)(void *ctx, void *recording);
+    void (*recording_free)(void *ctx, void *recording);
 };
 
 enum { BACKEND_EVENTS = 4096 };
+/* A device number for open: nothing will run, so the device need not be there. */
+enum { BACKEND_PLAN_ONLY = -1 };
 
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -131,6 +132,14 @@ enum status file_remove_dir(const char *path)
     if (!S_ISDIR(facts.st_mode)) return fail(ST_IO, "%s: is no directory", path);
     if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) return fail_errno(path);
     return ST_OK;
+}
+
+const char *file_cache_folder(struct arena *a)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/') return arena_printf(a, "%s/strobe", cache);
+    if (home && home[0] == '/') return arena_printf(a, "%s/.cache/strobe", home);
+    return NULL;
 }
 
 enum status file_writer_open(struct file_writer *w, const char *path)

@@ -15,6 +15,9 @@ enum status file_read(const char *path, struct arena *a, char **ret_data, int64_
 /* Read-only mapping; an empty file is ST_FORMAT. file_unmap takes what it returned. */
 enum status file_map(const char *path, void **ret_map, int64_t *ret_size);
 void file_unmap(void *map, int64_t size);
+/* The user's folder for what can be made again, by the XDG rules (a relative XDG_CACHE_HOME counts as unset);
+ * NULL: there is no home to put it in. It may not exist yet. */
+const char *file_cache_folder(struct arena *a);
 /* A directory and the missing ones above it. */
 enum status file_make_dirs(const char *path);
 /* Removes a directory and what is in it. Not there: ST_OK. */

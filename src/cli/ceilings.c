@@ -1,20 +1,18 @@
 #include "cli/ceilings.h"
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #include <stdlib.h>
 
 enum { PERMILLE = 1000 };
 
-/* NULL where the user has no such folder. A relative XDG_CACHE_HOME counts for nothing, as its
- * specification says. */
+/* NULL where the user has no such folder. */
 static const char *record_path(struct arena *a)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache == '/') return arena_printf(a, "%s/strobe/machine.json", cache);
-    if (home && *home == '/') return arena_printf(a, "%s/.cache/strobe/machine.json", home);
-    return NULL;
+    const char *folder = file_cache_folder(a);
+    return folder ? arena_printf(a, "%s/machine.json", folder) : NULL;
 }
 
 static void show(void *user, double done, const char *what)

@@ -99,7 +99,7 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     e->mode = version_mode;
     e->threads = (int)threads_count();
     e->isa = isa_words[isa_used()];
-    const struct backend *b = backend_find(learner_backend(c));
+    const struct backend *b = backend_find(engine_backend(c));
     e->isa_library = b->library_isa ? b->library_isa() : NULL;
 }
 

@@ -102,7 +102,7 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     const char *path = NULL;
     config_init(c);
     for (int i = 0; i < argc; i++) {
-        if (argv[i][0] == '-' || strchr(argv[i], '=')) continue; /* an override */
+        if (config_is_override(argv[i])) continue;
         if (path) return fail(ST_USAGE, "two configurations, %s and %s; give one", path, argv[i]);
         path = argv[i];
     }

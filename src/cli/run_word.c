@@ -1,13 +1,13 @@
 #include "cli/run_word.h"
 
-#include <string.h>
+#include "config/config.h"
 
 enum status run_word_take(int *argc, char **argv, const char *command, const char **ret_run)
 {
     const char *run = NULL;
     int kept = 0;
     for (int i = 0; i < *argc; i++) {
-        if (argv[i][0] == '-' || strchr(argv[i], '=')) {
+        if (config_is_override(argv[i])) {
             argv[kept++] = argv[i];
             continue;
         }

@@ -172,6 +172,11 @@ enum status config_set(struct config *c, const char *text, struct arena *a)
     return key_set(c, key, length, value, true, a);
 }
 
+bool config_is_override(const char *text)
+{
+    return text[0] == '-' || text[strcspn(text, "=/")] == '=';
+}
+
 bool config_is_key(const char *text)
 {
     return strncmp(text, "--", 2) == 0 && field_find(text + 2, (int64_t)strcspn(text + 2, "="));
@@ -202,17 +207,14 @@ enum status config_check(const struct config *c)
         return fail(ST_USAGE,
                     "min_lr = %g is above learning_rate = %g; lower it, or set decay_lr=false",
                     t->min_lr, t->learning_rate);
-    if (p->device == DEVICE_CUDA)
-        return fail(ST_UNSUPPORTED, "device=cuda: this build has no CUDA backend; use device=cpu");
-    if (p->dtype == PRECISION_TFLOAT32 && p->device != DEVICE_CUDA)
+    if (p->dtype == PRECISION_TFLOAT32 && p->device == DEVICE_CPU)
         return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
                                     "dtype=float32");
     if (p->pack_weights == PACKING_TRUE && p->fusion != FUSION_FULL)
         return fail(ST_USAGE, "pack_weights=true goes with fusion=full; leave it at auto, or add "
                               "--fusion=full");
-    if (p->replay)
-        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and this build has no CUDA "
-                                    "backend; use replay=false");
+    if (p->replay && p->device == DEVICE_CPU)
+        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices; add --device=cuda, or use replay=false");
     if (p->recompute != RECOMPUTE_NONE)
         return fail(ST_UNSUPPORTED, "recompute=%s is not served by this build; use recompute=none",
                     p->recompute == RECOMPUTE_GELU ? "gelu" : "block");

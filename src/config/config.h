@@ -13,7 +13,8 @@
 struct str;
 
 enum gelu { GELU_ERF, GELU_TANH };
-enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+/* DEVICE_CUDA_0 + n: the GPU of that number; DEVICE_CUDA: the first. */
+enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_0 };
 enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
@@ -82,6 +83,8 @@ void config_init(struct config *c);
 enum status config_read(struct config *c, const char *path, struct arena *a);
 /* One override: "--key=value", "--key" (a boolean: true) or "key=value". */
 enum status config_set(struct config *c, const char *text, struct arena *a);
+/* "--key=value" or "key=value": a word that sets something. A path may hold a '=', behind its first '/'. */
+bool config_is_override(const char *text);
 /* True if `text` is "--key..." with a key of the table, so a command may take it as an override. */
 bool config_is_key(const char *text);
 /* What only several keys together can get wrong (n_embd not divisible by n_head), and values that are

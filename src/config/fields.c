@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char *const gelus[] = {"erf", "tanh", NULL};
-static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
+static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
+                                      "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
 static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", NULL};
@@ -81,7 +82,7 @@ const struct field fields[] = {
     REAL("grad_clip",      train.grad_clip,      "1.0",      0, MOST,         "longest gradient; 0: no limit"),
     BOOL("check_nan",      train.check_nan,      "false",                     "stop at the first value that is no number, and name it"),
 
-    ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: the fastest there is"),
+    ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
     ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products"),
     ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),

@@ -33,16 +33,6 @@ enum status source_file(struct source_text *t, const char *path, struct arena *a
     return ST_OK;
 }
 
-/* The folder of the cache by the XDG rules, where a relative path counts as unset. NULL: there is no
- * home to put it in. */
-static const char *cache_folder(struct arena *a)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') return arena_printf(a, "%s/strobe", cache);
-    if (home && home[0] == '/') return arena_printf(a, "%s/.cache/strobe", home);
-    return NULL;
-}
-
 /* A cached text counts only if it is the right one, byte for byte. */
 static bool read_cached(struct source_text *t, const char *path, struct arena *a)
 {
@@ -65,7 +55,7 @@ static bool read_cached(struct source_text *t, const char *path, struct arena *a
 
 static enum status read_downloaded(struct source_text *t, struct arena *a)
 {
-    const char *folder = cache_folder(a);
+    const char *folder = file_cache_folder(a);
     if (!folder) return fail(ST_IO, "there is no folder for the cache: HOME is not set");
     const char *path = arena_printf(a, "%s/tinyshakespeare.txt", folder);
     if (read_cached(t, path, a)) return ST_OK;

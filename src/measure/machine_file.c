@@ -1,6 +1,7 @@
 /* The file of records: {"v":1, "machines":[record, ...]}, newest last. */
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "measure/machine.h"
 
 #include <jansson.h>
@@ -113,6 +114,8 @@ static json_t *load(const char *path, json_t **ret_records)
 {
     json_t *file = json_load_file(path, 0, NULL), *records = json_object_get(file, "machines");
     if (json_integer_value(json_object_get(file, "v")) != FILE_VERSION || !json_is_array(records)) {
+        if (file_exists(path))
+            log_warning("%s is damaged or of another version: what it held is measured anew", path);
         json_decref(file);
         records = json_array();
         file = json_pack("{s:i, s:o}", "v", FILE_VERSION, "machines", records);

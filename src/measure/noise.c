@@ -29,7 +29,7 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
 {
     struct arena a = {0};
     struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds(c), "cpu", &a);
+    enum status st = engine_plan(&e, c, vocab, kinds(c), engine_backend(c), &a);
     if (st == ST_OK) {
         *ret_bytes = engine_bytes(&e);
         engine_close(&e);
@@ -56,7 +56,7 @@ enum status noise_check(const struct config *c, int64_t vocab)
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
 {
     TRY(noise_check(c, vocab));
-    return engine_open(e, c, vocab, kinds(c), "cpu", a);
+    return engine_open(e, c, vocab, kinds(c), engine_backend(c), a);
 }
 
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a)
@@ -108,8 +108,8 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
                                                 : GRAPH_MICRO_MORE;
         TRY(noise_feed(n, kind, (int)(iteration * micro_steps + i)));
         int64_t start = clock_ns();
-        TRY(plan_run(&e->plan[kind], hooks));
-        TRY(e->backend->sync(e->context));
+        TRY(engine_run(e, kind, hooks));
+        TRY(engine_sync(e));
         ms += clock_ms(start, clock_ns());
         if (kind != GRAPH_UPDATE) TRY(engine_read(e, kind, "loss", &n->loss, sizeof n->loss));
     }

@@ -83,7 +83,8 @@ static enum status run(struct timing *t, struct contender *c, int n)
     t->expected_ms += t->done_ms;
     t->known = true;
     for (int64_t round = 0; round < rounds; round++)
-        for (int i = 0; i < n; i++) {
+        for (int k = 0; k < n; k++) {
+            int i = (int)((k + round) % n); /* nobody comes after the same one every time */
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
             if (at < next) TRY(sample(t, &c[i], &t->ms[i][at * ROUNDS_PARTS]));
         }

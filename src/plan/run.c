@@ -2,12 +2,11 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
-#include <string.h>
-
-/* All bits set: a NaN in every float type, -1 in every integer. Only for backends in host memory. */
-static void poison(const struct plan *p, int v)
+/* All bits set: a NaN in every float type, -1 in every integer. */
+static enum status poison(const struct plan *p, int v)
 {
-    memset(p->base[p->span[v].storage] + p->span[v].offset, 0xff, (size_t)p->span[v].bytes);
+    const struct span *s = &p->span[v];
+    return p->backend->fill(p->context, p->base[s->storage] + s->offset, 0xff, s->bytes);
 }
 
 static bool takes_place(const struct plan *p, const struct node *n, value out)
@@ -18,25 +17,28 @@ static bool takes_place(const struct plan *p, const struct node *n, value out)
 }
 
 /* What this step writes is unwritten before. */
-static void poison_before(const struct plan *p, int id)
+static enum status poison_before(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];
-    if (p->step[id].scratch_bytes && p->step[id].kernel)
-        memset(p->step[id].call.scratch, 0xff, (size_t)p->step[id].scratch_bytes);
+    const struct step *s = &p->step[id];
+    if (s->scratch_bytes && s->kernel)
+        TRY(p->backend->fill(p->context, s->call.scratch, 0xff, s->scratch_bytes));
     for (int i = 0; n->op != OP_LEAF && i < n->n_out; i++)
         if (p->span[n->out[i].i].storage == STORAGE_ARENA && !takes_place(p, n, n->out[i]))
-            poison(p, n->out[i].i);
+            TRY(poison(p, n->out[i].i));
+    return ST_OK;
 }
 
 /* What died with this step is gone. */
-static void poison_after(const struct plan *p, int id)
+static enum status poison_after(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];
     for (int i = 0; i < n->n_in; i++) {
         const struct span *s = &p->span[n->in[i].i];
         bool leaf = graph_producer(p->graph, (value){s->root})->op == OP_LEAF;
-        if (s->storage == STORAGE_ARENA && s->last == id && !leaf) poison(p, n->in[i].i);
+        if (s->storage == STORAGE_ARENA && s->last == id && !leaf) TRY(poison(p, n->in[i].i));
     }
+    return ST_OK;
 }
 
 static enum status run_step(struct plan *p, int id, const struct plan_hooks *hooks)
@@ -53,9 +55,9 @@ static enum status run_step(struct plan *p, int id, const struct plan_hooks *hoo
 enum status plan_run(struct plan *p, const struct plan_hooks *hooks)
 {
     for (int id = 0; id < p->steps; id++) {
-        if (p->options.poison) poison_before(p, id);
+        if (p->options.poison) TRY(poison_before(p, id));
         if (p->step[id].kernel) TRY(run_step(p, id, hooks));
-        if (p->options.poison) poison_after(p, id);
+        if (p->options.poison) TRY(poison_after(p, id));
     }
     return ST_OK;
 }

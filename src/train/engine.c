@@ -17,7 +17,24 @@ const char *graph_kind_name(enum graph_kind kind)
     return kind_names[kind];
 }
 
-static struct pass_options options_of(const struct config *c, const struct pass_packing *packing)
+static bool gain(const void *who, const struct node *n, const struct type *in,
+                 const struct type *out)
+{
+    const struct engine_kernels *k = who;
+    struct kernel_call call = {
+        .attr = &n->attr, .n_in = n->n_in, .n_out = n->n_out, .context = k->context};
+    for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
+    for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
+    return k->backend->gains && k->backend->gains((int)n->op, &call);
+}
+
+void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context)
+{
+    *k = (struct engine_kernels){.kernels = {gain, k}, .backend = b, .context = context};
+}
+
+static struct pass_options options_of(const struct config *c, const struct pass_packing *packing,
+                                      const struct pass_kernels *kernels)
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
@@ -27,7 +44,8 @@ static struct pass_options options_of(const struct config *c, const struct pass_
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
                                  .deterministic = c->plan.deterministic,
-                                 .packing = packing};
+                                 .packing = packing,
+                                 .kernels = kernels};
 }
 
 /* Every parameter's gradient goes to its place in the range of gradients. */
@@ -99,10 +117,10 @@ static enum status fail_unknown_pass(const char *name)
 }
 
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
-                         struct arena *a)
+                         const struct pass_packing *packing, const struct pass_kernels *kernels,
+                         const char *last, struct graph *ret_g, struct arena *a)
 {
-    struct pass_options o = options_of(c, packing);
+    struct pass_options o = options_of(c, packing, kernels);
     struct graph g;
     value loss = {0};
     graph_init(&g, a);
@@ -130,7 +148,9 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
 {
     const struct config_plan *p = &e->config->plan;
     struct plan_options o = {.no_reuse = !p->reuse, .poison = p->poison};
-    TRY(engine_graph(kind, e->config, &e->model, e->packing, NULL, &e->graph[kind], a));
+    struct engine_kernels k;
+    engine_kernels_init(&k, e->backend, e->context);
+    TRY(engine_graph(kind, e->config, &e->model, e->packing, &k.kernels, NULL, &e->graph[kind], a));
     TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
     e->built[kind] = true;
     storage_reserve(&e->storage, &e->plan[kind]);
@@ -147,14 +167,45 @@ static void reserve_ranges(struct engine *e)
     }
 }
 
-enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
-                        const char *backend, struct arena *a)
+const char *engine_backend(const struct config *c)
+{
+    const struct backend *cuda = backend_find("cuda");
+    if (c->plan.device == DEVICE_AUTO) return cuda && cuda->devices() > 0 ? "cuda" : "cpu";
+    return c->plan.device == DEVICE_CPU ? "cpu" : "cuda";
+}
+
+static int device_number(const struct config *c)
+{
+    return c->plan.device >= DEVICE_CUDA_0 ? (int)(c->plan.device - DEVICE_CUDA_0) : 0;
+}
+
+/* What the configuration asks for and this backend has not. */
+static enum status check_backend(const struct config *c, const struct backend *b, const char *name)
+{
+    if (!b && !strcmp(name, "cuda"))
+        return fail(ST_UNSUPPORTED, "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers "
+                                    "were not there); use device=cpu");
+    BUG_IF(!b, "backend %s", name);
+    if (strcmp(name, "cpu")) return ST_OK;
+    if (c->plan.dtype == PRECISION_TFLOAT32)
+        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and there is none here; use "
+                                    "dtype=float32");
+    if (c->plan.replay)
+        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and there is none here; use "
+                                    "replay=false");
+    return ST_OK;
+}
+
+static enum status plan_on(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                           const char *backend, int device, struct arena *a)
 {
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
-    BUG_IF(!e->backend, "backend %s", backend);
+    TRY(check_backend(c, e->backend, backend));
     TRY(isa_limit(c->plan.isa));
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
-    TRY(e->backend->open(0, &e->context));
+    enum status opened = e->backend->open(device, &e->context);
+    if (opened != ST_OK) e->backend = NULL;
+    TRY(opened);
     e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
     const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
     if (kinds & many_rows) e->packing = copies_packing(c, &e->model, e->backend, a);
@@ -172,10 +223,16 @@ out:
     return st;
 }
 
+enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a)
+{
+    return plan_on(e, c, vocab, kinds, backend, BACKEND_PLAN_ONLY, a);
+}
+
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
-    TRY(engine_plan(e, c, vocab, kinds, backend, a));
+    TRY(plan_on(e, c, vocab, kinds, backend, device_number(c), a));
     enum status st = ST_OK;
     e->anonymous_before = host_anonymous_bytes();
     TRY_OUT(st, storage_alloc(&e->storage));
@@ -189,6 +246,8 @@ out:
 void engine_close(struct engine *e)
 {
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        if (e->recording[kind]) e->backend->recording_free(e->context, e->recording[kind]);
+        e->recording[kind] = NULL;
         if (e->built[kind]) plan_release(&e->plan[kind]);
         e->built[kind] = false;
     }
@@ -201,6 +260,28 @@ void engine_close(struct engine *e)
 enum status engine_refresh(struct engine *e)
 {
     return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
+}
+
+static enum status record(struct engine *e, enum graph_kind kind)
+{
+    TRY(e->backend->capture_begin(e->context));
+    enum status st = plan_run(&e->plan[kind], NULL);
+    enum status ended = e->backend->capture_end(e->context, &e->recording[kind]);
+    return st != ST_OK ? st : ended;
+}
+
+enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
+{
+    bool watched = hooks && (hooks->before || hooks->after);
+    bool replay = e->config->plan.replay && !watched && !e->config->plan.poison;
+    if (!replay || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
+    if (!e->recording[kind]) TRY(record(e, kind));
+    return e->backend->replay(e->context, e->recording[kind]);
+}
+
+enum status engine_sync(struct engine *e)
+{
+    return e->backend->sync(e->context);
 }
 
 enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
@@ -220,6 +301,14 @@ enum status engine_read(struct engine *e, enum graph_kind kind, const char *outp
     BUG_IF(!v.i, "no output %s", output);
     BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s is smaller", output);
     return e->backend->download(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
+}
+
+enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
+                              void *ret_data, int64_t bytes)
+{
+    value v = graph_find_output(&e->graph[kind], output);
+    BUG_IF(!v.i || type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s", output);
+    return e->backend->download_later(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
 }
 
 int64_t engine_bytes(const struct engine *e)

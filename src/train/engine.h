@@ -32,17 +32,29 @@ struct engine {
     struct graph graph[GRAPH_COUNT];
     struct plan plan[GRAPH_COUNT];
     struct storage_blocks storage;
+    void *recording[GRAPH_COUNT]; /* of a plan's run, with replay=true; NULL: not yet made */
+    int64_t runs[GRAPH_COUNT];
     int64_t anonymous_before; /* bytes of the process before storage was allocated */
 };
 
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
 const char *graph_kind_name(enum graph_kind kind);
+/* What a backend's kernels gain by, for engine_graph. */
+struct engine_kernels {
+    struct pass_kernels kernels;
+    /* private to engine.c */
+    const struct backend *backend;
+    void *context;
+};
+void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context);
 /* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any).
- * `packing` is what copies_packing says of a backend, NULL: no weight is packed. */
+ * `packing` is what copies_packing says of a backend, NULL: no weight is packed; `kernels` may be NULL, too. */
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
-                         struct arena *a);
+                         const struct pass_packing *packing, const struct pass_kernels *kernels,
+                         const char *last, struct graph *ret_g, struct arena *a);
 
+/* The name of the backend that the configuration asks for. */
+const char *engine_backend(const struct config *c);
 /* Opens the backend of that name and builds the plans of `kinds` (a mask, 1 << kind). Weights are zero
  * until they are drawn or loaded; whoever writes them calls engine_refresh. GRAPH_REFRESH is built
  * wherever it is needed. The configuration must outlive the engine. */
@@ -52,6 +64,9 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
 enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
 void engine_close(struct engine *e);
+/* Runs a plan. With replay=true and no hooks the first run compiles what is missing, the second is recorded, and
+ * from then on the recording is played. The device may still be at work when this returns. */
+enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks);
 /* Brings what is derived from the weights up to date with them. */
 enum status engine_refresh(struct engine *e);
 
@@ -61,6 +76,10 @@ enum status engine_feed(struct engine *e, enum graph_kind kind, const char *inpu
                         int64_t bytes);
 enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
                         int64_t bytes);
+/* The same for a few bytes, without waiting: ret_data is filled by the next engine_sync. */
+enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
+                              void *ret_data, int64_t bytes);
+enum status engine_sync(struct engine *e);
 /* Bytes by which the process has grown since storage was allocated, -1 if unknown: what engine_bytes
  * foretold, and what libraries and the run took besides. All of it counts once a step has touched it. */
 int64_t engine_measured_bytes(const struct engine *e);

@@ -23,7 +23,7 @@ static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_
 {
     float loss;
     TRY(batch_feed(&v->batch, l, v->engine, GRAPH_EVAL, 0));
-    TRY(plan_run(&v->engine->plan[GRAPH_EVAL], &v->hooks));
+    TRY(engine_run(v->engine, GRAPH_EVAL, &v->hooks));
     TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
     if (!isfinite(loss))
         return fail(ST_NUMERIC,

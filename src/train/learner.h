@@ -33,7 +33,4 @@ void learner_close(struct learner *l);
  * ST_NUMERIC and names the iteration; with check_nan, the operator too. */
 enum status learner_step(struct learner *l, int64_t iter, struct learner_step *ret_step);
 
-/* The name of the backend that the configuration asks for. */
-const char *learner_backend(const struct config *c);
-
 #endif

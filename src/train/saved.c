@@ -101,10 +101,10 @@ enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *r
 {
     const struct config *c = &s->config;
     threads_set(c->plan.threads);
-    TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, learner_backend(c), a));
+    TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, engine_backend(c), a));
     const struct checkpoint_tensor *tensors = weights_tensors(ret_engine, a);
     enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->model.parameters);
-    if (st == ST_OK) st = engine_refresh(ret_engine);
+    if (st == ST_OK) st = weights_bring(ret_engine, tensors);
     if (st != ST_OK) engine_close(ret_engine);
     return st;
 }

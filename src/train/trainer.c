@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "train/interrupt.h"
 #include "train/sampler.h"
+#include "train/weights.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static enum status save(struct trainer *t)
         .eval_batches = t->iter * c->eval_iters,
         .config = t->config_text,
     };
+    TRY(weights_fetch(&t->learner.engine, t->tensors));
     TRY(runlog_sync(&t->log)); /* a checkpoint never stands beside a shorter log */
     TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.model.parameters, &state));
     t->saved = t->iter;

@@ -67,7 +67,7 @@ static enum status load_last(struct trainer *t)
                     "less",
                     c->out_dir, (long long)found.state.iter);
     TRY(checkpoint_load(&found, t->tensors, t->learner.engine.model.parameters));
-    TRY(engine_refresh(&t->learner.engine));
+    TRY(weights_bring(&t->learner.engine, t->tensors));
     t->iter = t->begun = t->saved = found.state.iter;
     t->summary.best_val_loss = found.state.best_val_loss;
     t->summary.best_iter = found.state.best_iter;

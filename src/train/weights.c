@@ -2,7 +2,6 @@
 
 #include "backend/backend.h"
 
-#include <string.h>
 
 enum status weights_draw(struct engine *e)
 {
@@ -23,24 +22,54 @@ out:
     return st;
 }
 
-static float *place(const struct engine *e, enum storage s, const struct parameter *p)
+/* Where a range is on the host: the engine's own memory, or a copy of it. */
+static float *host_range(const struct engine *e, enum storage s, struct arena *a)
 {
-    float *base = e->storage.base[s];
-    return base ? base + p->offset : NULL;
+    if (!e->storage.base[s]) return NULL;
+    return e->backend->host_memory ? e->storage.base[s] : ARENA_NEW(a, float, e->model.elements);
 }
 
 struct checkpoint_tensor *weights_tensors(const struct engine *e, struct arena *a)
 {
-    BUG_IF(strcmp(e->backend->name, "cpu") != 0, "the weights are not in host memory");
     struct checkpoint_tensor *all = ARENA_NEW(a, struct checkpoint_tensor, e->model.parameters);
+    float *weights = host_range(e, STORAGE_WEIGHTS, a), *m1 = host_range(e, STORAGE_MOMENT1, a),
+          *m2 = host_range(e, STORAGE_MOMENT2, a);
     for (int i = 0; i < e->model.parameters; i++) {
         const struct parameter *p = &e->model.parameter[i];
         struct checkpoint_tensor *t = &all[i];
         *t = (struct checkpoint_tensor){.name = p->name, .rank = p->type.rank};
         for (int d = 0; d < p->type.rank; d++) t->dim[d] = p->type.dim[d];
-        t->weight = place(e, STORAGE_WEIGHTS, p);
-        t->moment1 = place(e, STORAGE_MOMENT1, p);
-        t->moment2 = place(e, STORAGE_MOMENT2, p);
+        t->weight = weights ? weights + p->offset : NULL;
+        t->moment1 = m1 ? m1 + p->offset : NULL;
+        t->moment2 = m2 ? m2 + p->offset : NULL;
     }
     return all;
+}
+
+static enum status copy(const struct engine *e, const struct checkpoint_tensor *t, bool to_host)
+{
+    const enum storage ranges[] = {STORAGE_WEIGHTS, STORAGE_MOMENT1, STORAGE_MOMENT2};
+    float *const host[] = {t->weight, t->moment1, t->moment2};
+    int64_t first = e->model.parameter[0].offset;
+    if (e->backend->host_memory) return ST_OK;
+    for (int i = 0; i < COUNT_OF(ranges); i++) {
+        void *device = e->storage.base[ranges[i]];
+        int64_t bytes = e->model.elements * (int64_t)sizeof(float);
+        if (!device) continue;
+        void *copied = host[i] - first;
+        TRY(to_host ? e->backend->download(e->context, copied, device, bytes)
+                    : e->backend->upload(e->context, device, copied, bytes));
+    }
+    return ST_OK;
+}
+
+enum status weights_fetch(const struct engine *e, const struct checkpoint_tensor *tensors)
+{
+    return copy(e, tensors, true);
+}
+
+enum status weights_bring(struct engine *e, const struct checkpoint_tensor *tensors)
+{
+    TRY(copy(e, tensors, false));
+    return engine_refresh(e);
 }

@@ -24,6 +24,12 @@ logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' $run/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval says $(cat eval.json), the log $logged"
 expect 0 'val loss' "$STROBE" eval $run/ckpt/000300 --eval_iters=3
 
+# --- a path may hold a '=': so compare names its runs
+mkdir runs/x
+cp -r $run runs/x/flash=true
+expect 0 'val loss' "$STROBE" eval runs/x/flash=true --eval_iters=3
+expect 0 'kernels' "$STROBE" plan runs/x/flash=true/config.conf
+
 # --- a checkpoint with one flipped bit is refused, by its name and through its run
 cp -r $run runs/flipped
 model=runs/flipped/ckpt/000300/model.safetensors

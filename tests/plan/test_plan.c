@@ -287,8 +287,9 @@ static struct kernel fussy;
 
 static int prepared, released;
 
-static enum status prepare(struct kernel_call *call)
+static enum status prepare(const struct kernel *k, struct kernel_call *call)
 {
+    assert_true(k->run && k->prepare == prepare);
     if (type_elements(&call->out_type[0]) == 32) return (fail)(ST_DEVICE, "no room");
     call->state = &prepared;
     prepared++;

@@ -14,7 +14,7 @@ struct cpu_context {
 
 static enum status cpu_open(int device, void **ret_ctx)
 {
-    if (device != 0)
+    if (device > 0)
         return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together",
                     device);
     TRY(onednn_limit());
@@ -66,6 +66,18 @@ static enum status cpu_copy(void *ctx, void *dst, const void *src, int64_t size)
     return ST_OK;
 }
 
+static enum status cpu_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
+{
+    (void)ctx;
+    memset(dst, byte, (size_t)size);
+    return ST_OK;
+}
+
+static int cpu_devices(void)
+{
+    return 1;
+}
+
 static enum status cpu_sync(void *ctx)
 {
     (void)ctx;
@@ -93,12 +105,16 @@ const struct backend cpu_backend = {
     .kernel = cpu_kernel,
     .row = cpu_row,
     .library_isa = cpu_library_isa,
+    .devices = cpu_devices,
+    .host_memory = true,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .upload = cpu_copy,
     .download = cpu_copy,
+    .download_later = cpu_copy,
+    .fill = cpu_fill,
     .sync = cpu_sync,
     .mark = cpu_mark,
     .elapsed = cpu_elapsed,

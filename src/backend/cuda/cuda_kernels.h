@@ -14,10 +14,12 @@ extern const struct cuda_row loss_rows[];
 extern const struct cuda_row optimizer_rows[];
 extern const struct cuda_row attention_rows[];
 extern const struct cuda_row attention_grad_rows[];
-extern const struct kernel product_rows[]; /* cuBLASLt */
+extern const struct cuda_row matmul_rows[]; /* products where there is no library */
+extern const struct kernel product_rows[];  /* cuBLASLt */
 
 /* As struct backend says. */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
 const struct kernel *cuda_row_at(int i);
+bool cuda_gains(int op, const struct kernel_call *call);
 
 #endif

@@ -35,9 +35,10 @@ struct cuda_arg {
 enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6 };
 
 struct cuda_launch {
-    const char *text;  /* "norm.cu"; NULL: arg[0] is set to zero bytes, number.i64 of arg[1] of them */
-    const char *entry; /* an extern "C" __global__ function of it */
-    char options[LAUNCH_OPTIONS]; /* "-DCOLUMNS=768 -DT_X=bf16" */
+    const char
+        *text; /* "norm.cu"; NULL: arg[0] is set to zero bytes, number.i64 of arg[1] of them */
+    const char *entry;                     /* an extern "C" __global__ function of it */
+    char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic ones */
     bool spills; /* said by rows that are known to spill registers; all others must not */
     int args;
@@ -58,9 +59,15 @@ struct cuda_row {
 };
 
 /* Rows made of launches: prepare, scratch, release and run are the same for all. `fits` may be NULL. */
-#define CUDA_ROW(op, variant, fits, launches)                                        \
-    {{OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, launches}
-#define CUDA_ROWS_END {{OP_LEAF, NULL, NULL, NULL, NULL, NULL, NULL}, NULL}
+#define CUDA_ROW(op, variant, fits, launches)                                               \
+    {                                                                                       \
+        {OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, \
+            launches                                                                        \
+    }
+#define CUDA_ROWS_END                                       \
+    {                                                       \
+        {OP_LEAF, NULL, NULL, NULL, NULL, NULL, NULL}, NULL \
+    }
 int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
@@ -76,7 +83,7 @@ struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const 
 void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes);
 void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes);
 void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z);
-void launch_define(struct cuda_launch *k, const char *name, int64_t value); /* -DNAME=VALUE */
+void launch_define(struct cuda_launch *k, const char *name, int64_t number); /* -DNAME=VALUE */
 void launch_define_word(struct cuda_launch *k, const char *name, const char *word);
 /* -DNAME=float, double, bf16 or int */
 void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtype);

@@ -74,6 +74,17 @@ static enum status null_download(void *ctx, void *dst, const void *src, int64_t 
     return ST_OK;
 }
 
+static enum status null_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
+{
+    (void)ctx, (void)dst, (void)byte, (void)size;
+    return ST_OK;
+}
+
+static int null_devices(void)
+{
+    return 1;
+}
+
 static enum status null_sync(void *ctx)
 {
     (void)ctx;
@@ -97,12 +108,15 @@ const struct backend null_backend = {
     .name = "null",
     .kernel = null_kernel,
     .row = null_row,
+    .devices = null_devices,
     .open = null_open,
     .close = null_close,
     .alloc = null_alloc,
     .free = null_free,
     .upload = null_upload,
     .download = null_download,
+    .download_later = null_download,
+    .fill = null_fill,
     .sync = null_sync,
     .mark = null_mark,
     .elapsed = null_elapsed,

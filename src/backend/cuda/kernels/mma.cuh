@@ -96,6 +96,15 @@ DEVICE float lg2_approx(float a)
     return r;
 }
 
+/* Four bytes picked from the eight of a (0 ... 3) and b (4 ... 7), the lowest nibble of `which` for the lowest byte; 8 + i: the
+ * sign of byte i, eight times. */
+DEVICE u32 prmt(u32 a, u32 b, u32 which)
+{
+    u32 r;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
+    return r;
+}
+
 /* Where chunk c (16 bytes) of a row lies in a tile of rows of CHUNKS chunks: byte offset. Exclusive or with the row spreads
  * the same chunk of 8 neighbouring rows over all 32 banks, for every number of chunks, so ldmatrix and 16-byte stores
  * have no conflicts. Rows of D bf16 have D/8 chunks, rows of D floats D/4.

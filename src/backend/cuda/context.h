@@ -1,0 +1,17 @@
+/* context.h - one GPU as the rest of the backend sees it: its stream, its limits. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_CONTEXT_H
+#define BACKEND_CUDA_CONTEXT_H
+
+#include "backend/cuda/driver.h"
+#include "backend/cuda/launch.h"
+
+struct jit;
+
+/* `context` is what the backend's open returned. Without a GPU it only plans: there is a device to plan for, but
+ * nothing is compiled and nothing runs. */
+bool cuda_plans_only(const void *context);
+const struct cuda_device *cuda_context_device(const void *context);
+CUstream cuda_stream(const void *context);
+struct jit *cuda_jit(const void *context);
+
+#endif

@@ -1,0 +1,367 @@
+/* One GPU as a backend: the primary context of a device, one stream, everything in order on it. */
+#include "backend/backend.h"
+#include "backend/cuda/context.h"
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/jit.h"
+#include "base/arena.h"
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STAGING_BYTES = 8 << 20, READING_BYTES = 64, READINGS = 64, OLDEST_ARCH = 70 };
+
+/* A few bytes on their way to the host. */
+struct reading {
+    void *dst;
+    int64_t size;
+};
+
+struct cuda_context {
+    bool plans_only;
+    struct cuda_device device;
+    CUdevice handle;
+    CUstream stream;
+    CUevent event[BACKEND_EVENTS]; /* made when first marked */
+    struct jit *jit;
+    char *staging; /* pinned; what is uploaded waits here */
+    int64_t staged;
+    char *pinned_read; /* READINGS pieces */
+    struct reading reading[READINGS];
+    int readings;
+};
+
+/* What is planned for where there is no GPU. */
+static const struct cuda_device imagined = {.arch = 90,
+                                            .processors = 132,
+                                            .shared_bytes = 227 << 10,
+                                            .l2_bytes = 60 << 20,
+                                            .bytes = (int64_t)141 << 30,
+                                            .name = "no GPU; planned for an H200"};
+
+bool cuda_plans_only(const void *context)
+{
+    return !context || ((const struct cuda_context *)context)->plans_only;
+}
+
+const struct cuda_device *cuda_context_device(const void *context)
+{
+    return context ? &((const struct cuda_context *)context)->device : &imagined;
+}
+
+const struct cuda_device *cuda_device_of(const struct kernel_call *c)
+{
+    return cuda_context_device(c->context);
+}
+
+CUstream cuda_stream(const void *context)
+{
+    return ((const struct cuda_context *)context)->stream;
+}
+
+struct jit *cuda_jit(const void *context)
+{
+    return ((const struct cuda_context *)context)->jit;
+}
+
+static enum status describe(CUdevice handle, struct cuda_device *ret)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int major = 0, minor = 0, l2 = 0;
+    size_t bytes = 0;
+    const struct {
+        int *to;
+        CUdevice_attribute attribute;
+    } facts[] = {{&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+                 {&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+                 {&ret->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+                 {&ret->shared_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
+                 {&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE}};
+    for (int i = 0; i < COUNT_OF(facts); i++)
+        TRY(cuda_check(d->cuDeviceGetAttribute(facts[i].to, facts[i].attribute, handle),
+                       "say what it is"));
+    TRY(cuda_check(d->cuDeviceTotalMem(&bytes, handle), "say what memory it has"));
+    TRY(cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, handle), "say its name"));
+    ret->arch = major * 10 + minor;
+    ret->l2_bytes = l2;
+    ret->bytes = (int64_t)bytes;
+    return ST_OK;
+}
+
+static enum status find(int number, CUdevice *ret)
+{
+    const char *why;
+    const struct cuda_driver *d = cuda_driver(&why);
+    if (!d) return fail(ST_UNSUPPORTED, "there is no NVIDIA GPU to use: %s; use device=cpu", why);
+    CUresult r = d->cuInit(0);
+    int devices = 0;
+    if (r == CUDA_SUCCESS) r = d->cuDeviceGetCount(&devices);
+    if (r != CUDA_SUCCESS || devices == 0) {
+        const char *text = "it finds no device";
+        if (r != CUDA_SUCCESS) d->cuGetErrorString(r, &text);
+        return fail(ST_UNSUPPORTED,
+                    "there is no NVIDIA GPU to use: the driver says: %s; use device=cpu", text);
+    }
+    if (number >= devices)
+        return fail(ST_USAGE, "there is no cuda:%d; this machine has %d GPU%s, counted from 0",
+                    number, devices, devices == 1 ? "" : "s");
+    if (!cuda_nvrtc(&why))
+        return fail(
+            ST_UNSUPPORTED,
+            "kernels cannot be compiled: %s (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use "
+            "device=cpu",
+            why);
+    return cuda_check(d->cuDeviceGet(ret, number), "be had");
+}
+
+/* Those that the driver shows; without a driver none. */
+static int cuda_devices(void)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int devices = 0;
+    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS) return 0;
+    return devices;
+}
+
+/* Plans are made for the first GPU there is, else for one imagined. */
+static void open_plans_only(struct cuda_context *ctx)
+{
+    CUdevice handle;
+    ctx->plans_only = true;
+    ctx->device = imagined;
+    if (cuda_devices() > 0 && cuda_driver(NULL)->cuDeviceGet(&handle, 0) == CUDA_SUCCESS &&
+        describe(handle, &ctx->device) != ST_OK)
+        ctx->device = imagined;
+}
+
+static enum status open_parts(struct cuda_context *ctx, int number)
+{
+    TRY(find(number, &ctx->handle));
+    TRY(describe(ctx->handle, &ctx->device));
+    if (ctx->device.arch < OLDEST_ARCH)
+        return fail(ST_UNSUPPORTED,
+                    "%s is too old (compute capability %d.%d, 7.0 is needed); use device=cpu",
+                    ctx->device.name, ctx->device.arch / 10, ctx->device.arch % 10);
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUcontext primary;
+    TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
+    TRY(cuda_check(d->cuCtxSetCurrent(primary), "take its context"));
+    TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "open a stream"));
+    TRY(cuda_check(d->cuMemAllocHost((void **)&ctx->staging, STAGING_BYTES), "pin host memory"));
+    TRY(cuda_check(d->cuMemAllocHost((void **)&ctx->pinned_read, READINGS * READING_BYTES),
+                   "pin host memory"));
+    struct arena a = {0};
+    const char *folder = file_cache_folder(&a);
+    if (folder) folder = arena_printf(&a, "%s/kernels", folder);
+    if (folder && file_make_dirs(folder) != ST_OK) folder = NULL;
+    ctx->jit = jit_open(ctx->device.arch, folder);
+    arena_release(&a);
+    return ST_OK;
+}
+
+static void cuda_close(void *context)
+{
+    struct cuda_context *ctx = context;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    if (ctx->jit) jit_close(ctx->jit);
+    for (int i = 0; i < BACKEND_EVENTS; i++)
+        if (ctx->event[i]) d->cuEventDestroy(ctx->event[i]);
+    if (ctx->staging) d->cuMemFreeHost(ctx->staging);
+    if (ctx->pinned_read) d->cuMemFreeHost(ctx->pinned_read);
+    if (ctx->stream) {
+        d->cuStreamDestroy(ctx->stream);
+        d->cuDevicePrimaryCtxRelease(ctx->handle);
+    }
+    free(ctx);
+}
+
+static enum status cuda_open(int device, void **ret_context)
+{
+    struct cuda_context *ctx = calloc(1, sizeof *ctx);
+    BUG_IF(!ctx, "no host memory");
+    if (device == BACKEND_PLAN_ONLY) {
+        open_plans_only(ctx);
+        *ret_context = ctx;
+        return ST_OK;
+    }
+    enum status st = open_parts(ctx, device);
+    if (st != ST_OK)
+        cuda_close(ctx);
+    else
+        *ret_context = ctx;
+    return st;
+}
+
+static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
+{
+    struct cuda_context *ctx = context;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUdeviceptr p = 0;
+    CUresult r = d->cuMemAlloc(&p, (size_t)(size > 0 ? size : 1));
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        size_t left = 0, all = 0;
+        d->cuMemGetInfo(&left, &all);
+        return fail(ST_UNSUPPORTED,
+                    "%.1f GiB of the GPU's memory are needed and %.1f are free; try a smaller "
+                    "batch_size or model",
+                    (double)size / (1 << 30), (double)left / (1 << 30));
+    }
+    TRY(cuda_check(r, "give memory"));
+    if (size > 0)
+        TRY(cuda_check(d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream), "clear memory"));
+    *ret_mem = (void *)p;
+    return ST_OK;
+}
+
+static void cuda_free(void *context, void *mem)
+{
+    (void)context;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    d->cuCtxSynchronize();
+    d->cuMemFree((CUdeviceptr)mem);
+}
+
+static enum status cuda_fill(void *context, void *dst, uint8_t byte, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    if (size <= 0) return ST_OK;
+    return cuda_check(
+        cuda_driver(NULL)->cuMemsetD8Async((CUdeviceptr)dst, byte, (size_t)size, ctx->stream),
+        "fill memory");
+}
+
+/* Hands out what was downloaded meanwhile; nothing that was staged is needed any more. */
+static enum status cuda_sync(void *context)
+{
+    struct cuda_context *ctx = context;
+    TRY(cuda_check(cuda_driver(NULL)->cuStreamSynchronize(ctx->stream), "finish its work"));
+    for (int i = 0; i < ctx->readings; i++)
+        memcpy(ctx->reading[i].dst, ctx->pinned_read + (ptrdiff_t)i * READING_BYTES,
+               (size_t)ctx->reading[i].size);
+    ctx->readings = 0;
+    ctx->staged = 0;
+    return ST_OK;
+}
+
+static enum status cuda_download_later(void *context, void *dst, const void *src, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    BUG_IF(size < 1 || size > READING_BYTES, "a reading of %lld bytes", (long long)size);
+    if (ctx->readings == READINGS) TRY(cuda_sync(ctx));
+    char *at = ctx->pinned_read + (ptrdiff_t)ctx->readings * READING_BYTES;
+    TRY(cuda_check(
+        cuda_driver(NULL)->cuMemcpyDtoHAsync(at, (CUdeviceptr)src, (size_t)size, ctx->stream),
+        "give data"));
+    ctx->reading[ctx->readings++] = (struct reading){dst, size};
+    return ST_OK;
+}
+
+/* Copies wait their turn on the stream; the host goes on at once. The pinned bytes are a ring: before it starts again
+ * everything that was staged has been copied. */
+static enum status cuda_upload(void *context, void *dst, const void *src, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    for (int64_t done = 0, n; done < size; done += n) {
+        if (ctx->staged == STAGING_BYTES) TRY(cuda_sync(ctx));
+        n = size - done < STAGING_BYTES - ctx->staged ? size - done : STAGING_BYTES - ctx->staged;
+        char *at = ctx->staging + ctx->staged;
+        memcpy(at, (const char *)src + done, (size_t)n);
+        TRY(cuda_check(
+            d->cuMemcpyHtoDAsync((CUdeviceptr)dst + (CUdeviceptr)done, at, (size_t)n, ctx->stream),
+            "take data"));
+        ctx->staged += n;
+    }
+    return ST_OK;
+}
+
+static enum status cuda_download(void *context, void *dst, const void *src, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    if (size <= 0) return ST_OK;
+    TRY(cuda_check(
+        cuda_driver(NULL)->cuMemcpyDtoHAsync(dst, (CUdeviceptr)src, (size_t)size, ctx->stream),
+        "give data"));
+    return cuda_sync(ctx);
+}
+
+static enum status cuda_mark(void *context, int event)
+{
+    struct cuda_context *ctx = context;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
+    if (!ctx->event[event])
+        TRY(cuda_check(d->cuEventCreate(&ctx->event[event], CU_EVENT_DEFAULT), "make an event"));
+    return cuda_check(d->cuEventRecord(ctx->event[event], ctx->stream), "mark a moment");
+}
+
+static enum status cuda_elapsed(void *context, int from, int to, double *ret_ms)
+{
+    struct cuda_context *ctx = context;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    float ms = 0;
+    BUG_IF(!ctx->event[from] || !ctx->event[to], "events %d, %d", from, to);
+    TRY(cuda_check(d->cuEventSynchronize(ctx->event[to]), "reach a moment"));
+    TRY(cuda_check(d->cuEventElapsedTime(&ms, ctx->event[from], ctx->event[to]), "tell the time"));
+    *ret_ms = (double)ms;
+    return ST_OK;
+}
+
+/* A recording: what was captured, made ready to be started as one. */
+static enum status cuda_capture_begin(void *context)
+{
+    return cuda_check(
+        cuda_driver(NULL)->cuStreamBeginCapture(((struct cuda_context *)context)->stream,
+                                                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        "record a run");
+}
+
+static enum status cuda_capture_end(void *context, void **ret_recording)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUgraph graph = NULL;
+    CUgraphExec run = NULL;
+    TRY(cuda_check(d->cuStreamEndCapture(((struct cuda_context *)context)->stream, &graph),
+                   "record a run"));
+    CUresult r = d->cuGraphInstantiateWithFlags(&run, graph, 0);
+    d->cuGraphDestroy(graph);
+    TRY(cuda_check(r, "make a recording ready"));
+    *ret_recording = run;
+    return ST_OK;
+}
+
+static enum status cuda_replay(void *context, void *recording)
+{
+    return cuda_check(
+        cuda_driver(NULL)->cuGraphLaunch(recording, ((struct cuda_context *)context)->stream),
+        "play a recording");
+}
+
+static void cuda_recording_free(void *context, void *recording)
+{
+    (void)context;
+    cuda_driver(NULL)->cuGraphExecDestroy(recording);
+}
+
+const struct backend cuda_backend = {
+    .name = "cuda",
+    .kernel = cuda_kernel,
+    .gains = cuda_gains,
+    .row = cuda_row_at,
+    .devices = cuda_devices,
+    .open = cuda_open,
+    .close = cuda_close,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .download_later = cuda_download_later,
+    .fill = cuda_fill,
+    .sync = cuda_sync,
+    .mark = cuda_mark,
+    .elapsed = cuda_elapsed,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .replay = cuda_replay,
+    .recording_free = cuda_recording_free,
+};

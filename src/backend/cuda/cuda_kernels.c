@@ -1,0 +1,26 @@
+#include "backend/cuda/cuda_kernels.h"
+
+/* THE table of the GPU's kernels, best first: the library's products, then families of our own. */
+static const struct cuda_row *const families[] = {
+    attention_rows, attention_grad_rows, norm_rows,   gelu_rows, softmax_rows, loss_rows,
+    optimizer_rows, pointwise_rows,      reduce_rows, move_rows, matmul_rows,
+};
+
+/* Row i of all, NULL after the last. */
+const struct kernel *cuda_row_at(int i)
+{
+    for (const struct kernel *k = product_rows; k->run; k++)
+        if (i-- == 0) return k;
+    for (int f = 0; f < COUNT_OF(families); f++)
+        for (const struct cuda_row *row = families[f]; row->kernel.run; row++)
+            if (i-- == 0) return &row->kernel;
+    return NULL;
+}
+
+const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n)
+{
+    const struct kernel *k;
+    for (int i = 0; (k = cuda_row_at(i)); i++)
+        if ((int)k->op == op && (!k->fits || k->fits(call)) && n-- == 0) return k;
+    return NULL;
+}

@@ -1,0 +1,54 @@
+/* driver.h - the CUDA driver and NVRTC, opened at run time: the program starts and works without them.
+ *
+ * One table of function pointers for each library, made of one list. Names are the toolkit's; its headers may turn
+ * cuMemAlloc into cuMemAlloc_v2, for the member as for the symbol. */
+#ifndef BACKEND_CUDA_DRIVER_H
+#define BACKEND_CUDA_DRIVER_H
+
+#include "base/base.h"
+
+#include <cuda.h>
+#include <nvrtc.h>
+
+/* clang-format off */
+#define DRIVER_LIST(F)                                                                              \
+    F(cuInit) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName)           \
+    F(cuDeviceGetAttribute) F(cuDeviceTotalMem) F(cuDevicePrimaryCtxRetain)                         \
+    F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent) F(cuCtxSynchronize) F(cuGetErrorString)         \
+    F(cuGetErrorName) F(cuMemGetInfo) F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemFreeHost) \
+    F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) F(cuMemsetD8Async)               \
+    F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamSynchronize) F(cuStreamWaitEvent)                \
+    F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventSynchronize)                       \
+    F(cuEventElapsedTime) F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction)              \
+    F(cuFuncSetAttribute) F(cuFuncGetAttribute) F(cuLaunchKernel) F(cuStreamBeginCapture)           \
+    F(cuStreamEndCapture) F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphDestroy)         \
+    F(cuGraphExecDestroy) F(cuGraphGetNodes)
+#define NVRTC_LIST(F)                                                                               \
+    F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)             \
+    F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)           \
+    F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs)
+/* clang-format on */
+
+#define DRIVER_MEMBER(name) __typeof__(name) *name;
+struct cuda_driver {
+    DRIVER_LIST(DRIVER_MEMBER)
+};
+struct cuda_nvrtc {
+    NVRTC_LIST(DRIVER_MEMBER)
+};
+#undef DRIVER_MEMBER
+
+/* NULL where the library is missing or too old; *ret_why (which may be NULL) then says what was looked for. The first call
+ * opens it; it stays open. */
+const struct cuda_driver *cuda_driver(const char **ret_why);
+const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
+
+/* "cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
+enum status cuda_check(CUresult r, const char *doing);
+
+/* Opens the first library of `names` (NULL after the last) that is there and fills n function pointers in the order of
+ * `symbols`; NULL with *ret_why otherwise. */
+void *library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
+                   const char **ret_why);
+
+#endif

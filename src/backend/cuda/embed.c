@@ -1,0 +1,160 @@
+/* Launches of kernels/embed.cu and kernels/embed_grad.cu. */
+#include "backend/cuda/embed.h"
+
+/* As the texts have them. */
+enum { THREADS = 256, TAKEN = 16 };
+enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 32, ZEROS = 16, SCANNED = 2048 };
+/* Ids looked at when each row of a table looks through all of them: as many as cost less than two more launches. */
+static const int64_t SCAN_WORK = 4 << 20;
+
+static int64_t parts(int64_t n, int64_t of)
+{
+    return (n + of - 1) / of;
+}
+
+static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                       const char *entry, enum dtype from, int taken)
+{
+    int64_t n = type_elements(&c->out_type[0]);
+    struct cuda_launch *k =
+        launch_add(l, "embed.cu", entry, parts(n, (int64_t)THREADS * taken), THREADS);
+    launch_define_type(k, "T_X", from);
+    launch_define_type(k, "T_Y", c->out_type[0].dtype);
+    return k;
+}
+
+/* Rows of whole vectors; a vector is 16 bytes of the wider type. */
+static bool whole(const struct kernel_call *c)
+{
+    bool narrow = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
+    return type_columns(&c->out_type[0]) % (narrow ? 8 : 4) == 0;
+}
+
+void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    bool vectors = whole(c);
+    struct cuda_launch *k = rows_launch(c, l, vectors ? "embed" : "embed_any", c->in_type[0].dtype,
+                                        vectors ? TAKEN : 1);
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_i64(k, type_elements(&c->out_type[0]));
+    arg_i32(k, type_rows(&c->in_type[0]));
+    arg_i32(k, type_columns(&c->in_type[0]));
+}
+
+void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    bool vectors = whole(c);
+    struct cuda_launch *k = rows_launch(c, l, vectors ? "embed_sum" : "embed_sum_any",
+                                        c->in_type[0].dtype, vectors ? TAKEN : 1);
+    for (int i = 0; i < 5; i++) arg_in(k, i);
+    arg_out(k, 0);
+    arg_i64(k, type_elements(&c->out_type[0]));
+    arg_i32(k, type_rows(&c->in_type[0]));
+    arg_i32(k, type_rows(&c->in_type[2]));
+    arg_i32(k, type_elements(&c->in_type[3]));
+    arg_i32(k, type_columns(&c->in_type[0]));
+    arg_u32(k, c->attr->drop.seed);
+    arg_u32(k, c->attr->drop.site);
+    arg_i32(k, c->attr->drop.threshold);
+}
+
+void pick_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct cuda_launch *k = rows_launch(c, l, "pick", c->in_type[0].dtype, 1);
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_i64(k, type_rows(&c->in_type[0]));
+    arg_i32(k, type_columns(&c->in_type[0]));
+}
+
+void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct cuda_launch *k = rows_launch(c, l, "pick_grad", c->in_type[1].dtype, TAKEN);
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_i64(k, type_elements(&c->out_type[0]));
+    arg_i32(k, type_columns(&c->out_type[0]));
+}
+
+/* --- the gradient of a table --- */
+
+static struct cuda_launch *grad_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                       const char *entry, int64_t blocks, int threads)
+{
+    struct cuda_launch *k = launch_add(l, "embed_grad.cu", entry, blocks, threads);
+    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    return k;
+}
+
+bool embed_grad_scans(const struct kernel_call *c)
+{
+    int64_t n = type_elements(&c->in_type[0]);
+    return n <= SCANNED && n * type_rows(&c->out_type[0]) <= SCAN_WORK;
+}
+
+void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct cuda_launch *k = grad_launch(c, l, "embed_scan", type_rows(&c->out_type[0]), ADDERS);
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_i32(k, type_elements(&c->in_type[0]));
+    arg_i32(k, type_columns(&c->out_type[0]));
+}
+
+/* Sorted places, and where those of each id begin. */
+struct sorted {
+    int64_t order, start;
+};
+
+static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
+    int64_t range = parts(V, l->device->processors), list = launch_scratch(l, 4 * n);
+    struct sorted s = {launch_scratch(l, 4 * n), launch_scratch(l, 4 * (V + 1))};
+    if (range > RANGE) range = RANGE;
+    struct cuda_launch *k = grad_launch(c, l, "embed_order", parts(V, range), SORTERS);
+    arg_in(k, 0);
+    arg_scratch(k, list);
+    arg_scratch(k, s.order);
+    arg_scratch(k, s.start);
+    arg_i32(k, n);
+    arg_i32(k, V);
+    arg_i32(k, range);
+    return s;
+}
+
+void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
+    int64_t C = type_columns(&c->out_type[0]), size = dtype_size(c->in_type[1].dtype);
+    bool vectors = C * size % 16 == 0;
+    int64_t chunks = parts(n, CHUNK), stripes = parts(C, ADDERS * (vectors ? 16 / size : 1));
+    struct sorted s = sort(c, l);
+    int64_t part = launch_scratch(l, chunks * 2 * C * (int64_t)sizeof(float));
+    struct cuda_launch *k = grad_launch(c, l, vectors ? "embed_sums" : "embed_sums_any",
+                                        chunks * stripes + parts(V, ZEROS), ADDERS);
+    arg_in(k, 0);
+    arg_scratch(k, s.order);
+    arg_scratch(k, s.start);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_scratch(k, part);
+    arg_i32(k, chunks);
+    arg_i32(k, stripes);
+    arg_i32(k, V);
+    arg_i32(k, C);
+    k = grad_launch(c, l, "embed_joins", chunks - 1, ADDERS);
+    launch_grid(k, chunks - 1, parts(C, ADDERS), 1);
+    arg_in(k, 0);
+    arg_scratch(k, s.order);
+    arg_scratch(k, s.start);
+    arg_out(k, 0);
+    arg_scratch(k, part);
+    arg_i32(k, V);
+    arg_i32(k, C);
+}

@@ -1,0 +1,16 @@
+/* embed.h - rows of tables and of numbers chosen by ids: launches for the table in move.c. */
+#ifndef BACKEND_CUDA_EMBED_H
+#define BACKEND_CUDA_EMBED_H
+
+#include "backend/cuda/launch.h"
+
+void embed_launches(const struct kernel_call *c, struct cuda_launches *l);
+void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
+void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
+/* For small tables, and whether it may be used. */
+void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l);
+bool embed_grad_scans(const struct kernel_call *c);
+void pick_launches(const struct kernel_call *c, struct cuda_launches *l);
+void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
+
+#endif

@@ -1,0 +1,378 @@
+/* Attention over packed q, k, v: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T) float. T_X: bf16; or float, whose
+ * products are rounded to tf32.
+ *
+ * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows of one head, a warp 16 *
+ * TILES of them; it walks over tiles of KEYS keys, from the last one that its rows may see to the first, and the T x T
+ * matrices live in registers, a tile at a time. Bound by the tensor cores and, at HEAD <= 64, as much by the exponentials;
+ * moves 4 HEAD elements a row, as heads that run together share their keys in the second cache.
+ *
+ *     CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS on a multiprocessor at least
+ *
+ * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
+ * which the whole warp decides, so the output is seldom rescaled; a float holds sums of such terms as well as smaller
+ * ones, and bf16's precision is relative. */
+#include "mma.cuh"
+
+/* Rows of 16-byte chunks in shared memory; a head size that is no multiple of two chunks is filled up with zeros. A
+ * step is what one mma sums over: 16 bf16 or 8 tf32, two chunks either way. */
+#define BYTES ((int)sizeof(T_X))
+#define EACH (16 / BYTES)
+#define CHUNKS ((HEAD * BYTES + 31) / 32 * 2)
+#define STEPS (CHUNKS / 2)
+#define COLUMNS (CHUNKS * EACH / 8) /* of eight, of the output */
+#define THREADS (32 * WARPS)
+#define ROWS (16 * TILES)
+#define GRAIN swizzle_width(CHUNKS)
+
+static_assert(HEAD % EACH == 0 && KEYS % 32 == 0, "");
+static_assert(!CAUSAL || KEYS % ROWS == 0, "a row would see no key of its last tile");
+
+/* What a thread knows of its warp's rows, as fragments of the products: [h] or [.. / 2]: row g + 8h. */
+struct rows {
+    float o[TILES][COLUMNS][4];
+    float top[TILES][2], sum[TILES][2];
+    u32 q[TILES][KEEP_Q ? STEPS : 1][4];
+    int first; /* the warp's first row */
+};
+/* Dropout's key and what compares four bytes at once with the threshold. */
+struct drop {
+    u32 seed, site, step, bh, less, carry;
+};
+
+DEVICE void product(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+{
+    if (BYTES == 2)
+        mma_m16n8k16(d, a, b0, b1);
+    else
+        mma_m16n8k8_tf32(d, a, b0, b1);
+}
+
+/* Copies N rows of one head, `stride` elements apart; only the first `there` of them are read, the others become zero.
+ * WHOLE: all are there. */
+template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int stride, int there)
+{
+    constexpr int STEP = THREADS / GRAIN; /* rows at once */
+    int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
+    u32 at = to + swizzle<CHUNKS>(row, chunk);
+    const T_X *p = from + (i64)row * stride + chunk * EACH;
+#pragma unroll
+    for (int i = 0; i < (N + STEP - 1) / STEP; i++) {
+        if (N % STEP && row + i * STEP >= N) break;
+        bool read = WHOLE || row + i * STEP < there;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c += GRAIN) {
+            bool full = read && (c + chunk) * EACH < HEAD;
+            cp_async_16(at + (i * STEP * CHUNKS + c) * 16, full ? p + i * STEP * (i64)stride + c * EACH : from,
+                        full ? 16 : 0);
+        }
+    }
+}
+/* Keys and values of a tile, from the head's first on. */
+template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int C, int first, int T)
+{
+    k += (i64)first * (3 * C);
+    copy_rows<KEYS, WHOLE>(to, k, 3 * C, T - first);
+    copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, 3 * C, T - first);
+    cp_async_commit();
+}
+/* Rounds the chunks of N rows that this thread copied, so that the products need not do it again for each warp. */
+template <int N> DEVICE void round_rows(u8 *tile)
+{
+    constexpr int STEP = THREADS / GRAIN;
+    int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
+    u8 *at = tile + swizzle<CHUNKS>(row, chunk);
+#pragma unroll
+    for (int i = 0; i < (N + STEP - 1) / STEP; i++) {
+        if (N % STEP && row + i * STEP >= N) break;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c += GRAIN) {
+            uint4 *p = (uint4 *)(at + (i * STEP * CHUNKS + c) * 16), a = *p;
+            a.x = cvt_rna_tf32(__uint_as_float(a.x)), a.y = cvt_rna_tf32(__uint_as_float(a.y));
+            a.z = cvt_rna_tf32(__uint_as_float(a.z)), a.w = cvt_rna_tf32(__uint_as_float(a.w));
+            *p = a;
+        }
+    }
+}
+
+/* Address of chunk `chunk` (even) or the one after it for a thread whose address of chunk 0 or 1 is `at`. */
+DEVICE u32 chunk_at(u32 at, int chunk)
+{
+    return (at ^ (chunk % GRAIN * 16)) + chunk / GRAIN * GRAIN * 16;
+}
+
+/* s = q k^T */
+DEVICE void scores(float (&s)[TILES][KEYS / 8][4], const rows &r, u32 q_at, u32 k_at)
+{
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+#pragma unroll
+    for (int d = 0; d < STEPS; d++) {
+        u32 q[TILES][4];
+#pragma unroll
+        for (int m = 0; m < TILES; m++)
+            if (KEEP_Q) {
+#pragma unroll
+                for (int i = 0; i < 4; i++) q[m][i] = r.q[m][KEEP_Q ? d : 0][i];
+            } else
+                ldmatrix_x4(q[m], chunk_at(q_at, 2 * d) + m * 256 * CHUNKS);
+#pragma unroll
+        for (int n = 0; n < KEYS / 16; n++) {
+            u32 k[4];
+            ldmatrix_x4(k, chunk_at(k_at, 2 * d) + n * 256 * CHUNKS);
+#pragma unroll
+            for (int m = 0; m < TILES; m++) {
+                product(s[m][2 * n], q[m], k[0], k[1]);
+                product(s[m][2 * n + 1], q[m], k[2], k[3]);
+            }
+        }
+    }
+}
+
+/* What a row may not see becomes -inf; `first` is the tile's first key. */
+DEVICE void mask_scores(float (&s)[TILES][KEYS / 8][4], const rows &r, int first, int T)
+{
+    int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int row = r.first + 16 * m + lane / 4 + i / 2 * 8;
+            int seen = (CAUSAL ? row + 1 : T) - first - lane % 4 * 2 - i % 2;
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+                if (8 * n >= seen) s[m][n][i] = -INFINITY_F;
+        }
+}
+
+/* Lifts `top` to the maxima if that of any row has grown too far, and rescales what was summed with the lower one. */
+DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
+{
+    float max[TILES][2];
+    bool far = false;
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float a = fmaxf(s[m][0][2 * h], s[m][0][2 * h + 1]);
+#pragma unroll
+            for (int n = 1; n < KEYS / 8; n++) a = fmaxf(a, fmaxf(s[m][n][2 * h], s[m][n][2 * h + 1]));
+            a = fmaxf(a, __shfl_xor_sync(~0u, a, 1));
+            max[m][h] = fmaxf(a, __shfl_xor_sync(~0u, a, 2));
+            far |= (max[m][h] - r.top[m][h]) * scale > 8;
+        }
+    if (!__any_sync(~0u, far)) return;
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = fmaxf(max[m][h], r.top[m][h]), factor = ex2_approx((r.top[m][h] - top) * scale);
+            r.top[m][h] = top;
+            r.sum[m][h] *= factor;
+#pragma unroll
+            for (int n = 0; n < COLUMNS; n++) r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
+        }
+}
+
+/* Random bytes of the 16x16 blocks k16 (bits[0]) and k16 + 1 of rows 16 q16 ...: [h] for row g + 8h, its bytes for columns
+ * 2q, 2q+1, 2q+8, 2q+9. Lanes of rows 2a and 2a+1 need two words each of the same sets, so either draws one set. */
+DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
+{
+    u32 lane = threadIdx.x % WARP, odd = lane / 4 & 1;
+    words w = dropout_attention(d.seed, d.site, d.step, d.bh, q16, k16 + odd, lane / 8, lane % 4);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        u32 mine = odd ? w.w[2 * h + 1] : w.w[2 * h], other = odd ? w.w[2 * h] : w.w[2 * h + 1];
+        other = __shfl_xor_sync(~0u, other, 4);
+        bits[0][h] = odd ? other : mine;
+        bits[1][h] = odd ? mine : other;
+    }
+}
+/* The sign of each byte says whether it is >= the threshold. With t = threshold, or 128 less where that is above 128,
+ * (byte | 128) - t has its sign where the lower seven bits are >= t, and no byte borrows. Up to 128 either that or the
+ * byte's own sign suffices, above both are needed: the majority of these two and `carry`, which is ones or zero. */
+DEVICE u32 kept(const drop &d, u32 bytes)
+{
+    u32 low = (bytes | 0x80808080u) - d.less;
+    return (bytes & low) | (d.carry & (bytes | low));
+}
+
+/* exp2(scale s - less) of columns 2q, 2q+1 of a row; added to its sum. */
+DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
+{
+    float2 e = make_float2(ex2_approx(s[0] * scale - less), ex2_approx(s[1] * scale - less));
+    sum += e.x + e.y;
+    return e;
+}
+/* The fragment p of keys k BYTES 8 ... of a tile: s as it stands, in bf16; or in tf32, for which key 2q stands where q
+ * belongs and 2q+1 where q+4 does, as it does in the values. */
+DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], int k, float scale, const float (&less)[2],
+                    const drop &d, const u32 (&bits)[2][2])
+{
+    if (BYTES == 2) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float2 e = exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
+            p[i] = pack_bf16(e.x, e.y);
+            if (DROPOUT) p[i] &= prmt(kept(d, bits[k % 2][i % 2]), 0, i < 2 ? 0x9988 : 0xbbaa);
+        }
+    } else {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float2 e = exponentials(&s[k < KEYS / 8 ? k : 0][2 * h], scale, less[h], r.sum[m][h]);
+            p[h] = cvt_rna_tf32(e.x), p[h + 2] = cvt_rna_tf32(e.y);
+            if (DROPOUT) {
+                u32 keep = kept(d, bits[k / 2 % 2][h]);
+                p[h] &= prmt(keep, 0, k % 2 ? 0xaaaa : 0x8888), p[h + 2] &= prmt(keep, 0, k % 2 ? 0xbbbb : 0x9999);
+            }
+        }
+    }
+}
+
+/* o += exp2(scale (s - top)) v, and the sums of the exponentials. Values are at `v` of shared memory. */
+DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared, u32 v, float scale, const drop &d, int first)
+{
+    constexpr int STEP = 32 / BYTES; /* keys */
+    int lane = threadIdx.x % WARP;
+    u32 at = shared_address(shared) + v + swizzle<CHUNKS>(lane % 16, lane / 16);
+    u32 even = v + swizzle<CHUNKS>(lane % 4 * 2, lane / 16) + lane / 4 % 4 * 4;
+    u32 odd = v + swizzle<CHUNKS>(lane % 4 * 2 + 1, lane / 16) + lane / 4 % 4 * 4;
+    float less[TILES][2];
+    u32 bits[TILES][2][2];
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) less[m][h] = r.top[m][h] * scale;
+#pragma unroll
+    for (int k = 0; k < KEYS / STEP; k++) {
+        u32 p[TILES][4];
+#pragma unroll
+        for (int m = 0; m < TILES; m++) {
+            if (DROPOUT && k * STEP % 32 == 0) draw(bits[m], d, r.first / 16 + m, (first + k * STEP) / 16);
+            weights(p[m], r, m, s[m], k, scale, less[m], d, bits[m]);
+        }
+        if (BYTES == 2) {
+#pragma unroll
+            for (int n = 0; n < STEPS; n++) {
+                u32 w[4];
+                ldmatrix_x4_trans(w, chunk_at(at, 2 * n) + k * 256 * CHUNKS);
+#pragma unroll
+                for (int m = 0; m < TILES; m++) {
+                    product(r.o[m][2 * n % COLUMNS], p[m], w[0], w[1]);
+                    product(r.o[m][(2 * n + 1) % COLUMNS], p[m], w[2], w[3]);
+                }
+            }
+        } else {
+#pragma unroll
+            for (int n = 0; n < COLUMNS; n++) {
+                u32 w0 = *(u32 *)(shared + chunk_at(even, 2 * n) + k * 128 * CHUNKS);
+                u32 w1 = *(u32 *)(shared + chunk_at(odd, 2 * n) + k * 128 * CHUNKS);
+#pragma unroll
+                for (int m = 0; m < TILES; m++) product(r.o[m][n], p[m], w0, w1);
+            }
+        }
+    }
+}
+
+/* y = o / sum through the warp's part of shared memory, in whole chunks; log-sum-exp. */
+DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float scale, float factor)
+{
+    int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float sum = r.sum[m][h];
+            sum += __shfl_xor_sync(~0u, sum, 1);
+            sum += __shfl_xor_sync(~0u, sum, 2);
+            float by = factor / sum;
+            int row = 16 * m + lane / 4 + 8 * h;
+#pragma unroll
+            for (int n = 0; n < COLUMNS; n++) {
+                int byte = n * 8 * BYTES + lane % 4 * 2 * BYTES;
+                floats<2> two = {{r.o[m][n][2 * h] * by, r.o[m][n][2 * h + 1] * by}};
+                store<2>((T_X *)(stage + swizzle<CHUNKS>(row, byte / 16) + byte % 16), two);
+            }
+            if (lane % 4 == 0 && r.first + row < T)
+                lse[r.first + row] = (r.top[m][h] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+        }
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < ROWS * CHUNKS; i += WARP) {
+        int row = i / CHUNKS, chunk = i % CHUNKS;
+        if (r.first + row < T && chunk * EACH < HEAD)
+            *(uint4 *)(y + (i64)(r.first + row) * C + chunk * EACH) = *(uint4 *)(stage + swizzle<CHUNKS>(row, chunk));
+    }
+}
+
+/* Blocks go through `group` heads at a time, whose keys and values fit into the second cache, those with the most keys
+ * first. scale is that of the scores times log2(e); less and carry are dropout's (see kept), keep its factor. */
+KERNEL_MIN(THREADS, BLOCKS)
+attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
+                  u32 seed, u32 site, u32 less, u32 carry, float keep)
+{
+    extern __shared__ __align__(1024) u8 shared_memory[];
+    constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    int row_blocks = (T + ROWS * WARPS - 1) / (ROWS * WARPS);
+    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
+    int heads_here = min(group, BH - section * group);
+    int bh = section * group + rest % heads_here;
+    int row = (row_blocks - 1 - rest / heads_here) * ROWS * WARPS;
+    int C = H * HEAD;
+    const T_X *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
+    drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
+
+    rows r;
+    r.first = row + warp * ROWS;
+#pragma unroll
+    for (int m = 0; m < TILES; m++) {
+        r.top[m][0] = r.top[m][1] = -INFINITY_F;
+        r.sum[m][0] = r.sum[m][1] = 0;
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n++) r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
+    }
+
+    int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;           /* keys before this one */
+    int unmasked = (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS; /* keys before this one need no mask */
+    int key = (last - 1) / KEYS * KEYS;
+    u32 base = shared_address(shared_memory), stage = 0;
+    u32 q_at = base + 4 * TILE + swizzle<CHUNKS>(warp * ROWS + lane % 16, lane / 16);
+    u32 k_at = base + swizzle<CHUNKS>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, head + (i64)row * 3 * C, 3 * C, T - row);
+    cp_async_commit();
+    copy_keys<false>(base, head + C, C, key, T);
+    if (KEEP_Q || BYTES == 4) {
+        cp_async_wait<1>();
+        if (BYTES == 4) round_rows<ROWS * WARPS>(shared_memory + 4 * TILE);
+        __syncthreads();
+    }
+    if (KEEP_Q)
+#pragma unroll
+        for (int m = 0; m < TILES; m++)
+#pragma unroll
+            for (int i = 0; i < (KEEP_Q ? STEPS : 0); i++)
+                ldmatrix_x4(r.q[m][i], chunk_at(q_at, 2 * i) + m * 256 * CHUNKS);
+#pragma unroll 1
+    for (; key >= 0; key -= KEYS) {
+        cp_async_wait<0>();
+        if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
+        __syncthreads();
+        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), head + C, C, key - KEYS, T);
+        if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
+            float s[TILES][KEYS / 8][4];
+            scores(s, r, q_at, k_at + stage);
+            if (key >= unmasked) mask_scores(s, r, key, T);
+            lift_top(r, s, scale);
+            add_values(r, s, shared_memory, stage + TILE, scale, d, key);
+        }
+        stage ^= 2 * TILE;
+    }
+    /* Only this warp read its rows of q. */
+    if (r.first < T)
+        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * C + bh % H * HEAD,
+               lse + (i64)bh * T, C, T, scale, keep);
+}

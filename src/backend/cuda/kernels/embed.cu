@@ -1,0 +1,116 @@
+/* embed.cu - rows of tables and numbers of rows, chosen by ids.
+ *
+ * T_X: the type of what is read by id; T_Y: of the result. Bound by memory: the result is written once, a row of
+ * the table read for each id, often from the cache. A kernel cannot fail, so an id outside its table gives NaN. */
+#include "elements.cuh"
+
+enum { N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N, STEP = THREADS * N, TIMES = 16 / N };
+#define NOT_A_NUMBER __int_as_float(0x7fffffff)
+
+/* Elements of a row. */
+DEVICE floats<N> of_row(const T_X *table, int id, int rows, int C, int column)
+{
+    if ((u32)id >= (u32)rows) return all_of<N>(NOT_A_NUMBER);
+    return load<N>(table + (i64)id * C + column);
+}
+DEVICE float one_of_row(const T_X *table, int id, int rows, int C, int column)
+{
+    return (u32)id < (u32)rows ? to_float(table[(i64)id * C + column]) : NOT_A_NUMBER;
+}
+
+/* table (rows,C), ids -> y (...,C), n elements in all; C a multiple of N */
+KERNEL(THREADS) embed(const T_X *table, const int *ids, T_Y *y, i64 n, int rows, int C)
+{
+    const i64 first = first_element<N, TIMES>();
+    floats<N> a[TIMES];
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        if (first + k * STEP >= n) continue;
+        place p = place_of(first + k * STEP, C);
+        a[k] = of_row(table, ids[p.row], rows, C, p.column);
+    }
+#pragma unroll
+    for (int k = 0; k < TIMES; k++)
+        if (first + k * STEP < n) store<N>(y + first + k * STEP, a[k]);
+}
+
+/* The same for any C, an element a thread. */
+KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int rows, int C)
+{
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n) return;
+    place p = place_of(i, C);
+    y[i] = to<T_Y>(one_of_row(table, ids[p.row], rows, C, p.column));
+}
+
+/* tokens (rows,C), ids (...,T), positions (length,C), places (T), step -> y (...,T,C), dropped */
+KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
+                          const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed, u32 site,
+                          int threshold)
+{
+    const i64 first = first_element<N, TIMES>();
+    floats<N> a[TIMES], b[TIMES];
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        if (first + k * STEP >= n) continue;
+        place p = place_of(first + k * STEP, C);
+        a[k] = of_row(tokens, ids[p.row], rows, C, p.column);
+        b[k] = of_row(positions, places[place_of(p.row, T).column], length, C, p.column);
+    }
+    drawn<N, TIMES> d;
+    if (threshold) d = draw_elements<N, TIMES>(first, seed, site, (u32)*step);
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        if (first + k * STEP >= n) continue;
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            a[k][e] = (a[k][e] + b[k][e]) * (threshold ? kept(d, k, e, threshold) : 1.0f);
+        store<N>(y + first + k * STEP, a[k]);
+    }
+}
+
+KERNEL(THREADS) embed_sum_any(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
+                              const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed,
+                              u32 site, int threshold)
+{
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n) return;
+    place p = place_of(i, C);
+    float a = one_of_row(tokens, ids[p.row], rows, C, p.column) +
+              one_of_row(positions, places[place_of(p.row, T).column], length, C, p.column);
+    y[i] = to<T_Y>(threshold ? a * kept_at(i, seed, site, (u32)*step, threshold) : a);
+}
+
+/* x (rows,V), ids (rows) -> y (rows) */
+KERNEL(THREADS) pick(const T_X *x, const int *ids, T_Y *y, i64 rows, int V)
+{
+    const i64 row = (i64)blockIdx.x * THREADS + threadIdx.x;
+    if (row < rows)
+        y[row] = to<T_Y>((u32)ids[row] < (u32)V ? to_float(x[row * V + ids[row]]) : NOT_A_NUMBER);
+}
+
+/* ids (rows), dy (rows) -> y (rows,V), n elements in all: dy at the id, 0 elsewhere. Bound by writing y. */
+KERNEL(THREADS) pick_grad(const int *ids, const T_X *dy, T_Y *y, i64 n, int V)
+{
+    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        if (first + k * STEP + N > n) continue;
+        floats<N> a = all_of<N>(0);
+        place p = place_of(first + k * STEP, V);
+        int id = ids[p.row];
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            if (p.column == id) a[e] = to_float(dy[p.row]);
+            if (++p.column < V) continue;
+            p.column = 0;
+            p.row++;
+            if (e + 1 < N && p.row * V < n) id = ids[p.row];
+        }
+        store<N>(y + first + k * STEP, a);
+    }
+    if (left < n) {
+        place p = place_of(left, V);
+        y[left] = p.column == ids[p.row] ? to<T_Y>(to_float(dy[p.row])) : to<T_Y>(0);
+    }
+}

@@ -1,0 +1,260 @@
+/* embed_grad.cu - the gradient of a table: row v is the sum of the rows of dy (n,C) whose id is v.
+ *
+ * T_X: the type of dy; the table (V,C) is float. Bound by memory: of GPT-2's table 154 MB are written, most of it
+ * zeros, and 25 MB of dy are read. No atomics: sums are added in the order of the places, so a run repeats.
+ *   order   the places sorted by id, those of one id in order: each block counts the ids below its range and
+ *           sorts those within it
+ *   sums    the sorted places are cut into chunks of CHUNK, so that a frequent id is added by many blocks: ids
+ *           that lie within a chunk are done; of those that cross a border the parts are kept. Other blocks
+ *           of the same launch write the rows that have no place.
+ *   joins   parts are added, by the block of the first border of each id
+ * Small tables are done by one launch, `scan`: a block for each row looks for its id. Ids outside the table are
+ * left out. */
+#include "device.cuh"
+
+#define SORTERS 512
+#define RANGE   512 /* ids of a block, at most */
+#define ADDERS  128
+#define CHUNK   32
+#define ZEROS   16 /* rows of a block that looks for empty ones */
+#define SCANNED 2048
+enum { N = 16 / (int)sizeof(T_X), SORT_WARPS = SORTERS / WARP, ADD_WARPS = ADDERS / WARP };
+
+/* --- order --- */
+
+DEVICE int warp_count(int a)
+{
+#pragma unroll
+    for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+/* Of the 512 threads: the sum of `a` over the threads before this one. */
+DEVICE int sum_before(int a)
+{
+    __shared__ int warp_total[SORT_WARPS];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int s = a, before = 0;
+#pragma unroll
+    for (int d = 1; d < WARP; d *= 2) {
+        int other = __shfl_up_sync(~0u, s, d);
+        if (lane >= d) s += other;
+    }
+    if (lane == WARP - 1) warp_total[warp] = s;
+    __syncthreads();
+    for (int w = 0; w < warp; w++) before += warp_total[w];
+    return before + s - a;
+}
+/* Lanes of the warp with the same key. */
+DEVICE u32 peers_of(int key)
+{
+    return __match_any_sync(~0u, key);
+}
+DEVICE u32 lanes_below()
+{
+    return (1u << threadIdx.x % WARP) - 1;
+}
+
+/* The places whose id lies in `low` ... low + width - 1, in order, into list from `at` on: those of the slice
+ * first ... last - 1 that this warp looks through. */
+DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, int last, int low, int width)
+{
+    const int lane = threadIdx.x % WARP;
+    for (int i = first; i < last; i += 4 * WARP) {
+        int id[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) id[k] = i + k * WARP + lane < last ? ids[i + k * WARP + lane] : -1;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            bool hit = id[k] >= low && id[k] - low < width;
+            u32 hits = __ballot_sync(~0u, hit);
+            if (hit) list[at + __popc(hits & lanes_below())] = i + k * WARP + lane;
+            at += __popc(hits);
+        }
+    }
+}
+
+/* ids (n) -> order (n): places by id; start (V+1): where each id's begin; list (n) is scratch. */
+KERNEL(SORTERS) embed_order(const int *ids, int *list, int *order, int *start, int n, int V, int range)
+{
+    __shared__ int seen[SORT_WARPS][RANGE], below[SORT_WARPS], within[SORT_WARPS];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int low = blockIdx.x * range, width = V - low < range ? V - low : range;
+    const int first = (int)((i64)n * warp / SORT_WARPS), last = (int)((i64)n * (warp + 1) / SORT_WARPS);
+    int less = 0, in = 0;
+#pragma unroll 4
+    for (int i = first + lane; i < last; i += WARP) {
+        int id = ids[i];
+        less += id >= 0 && id < low;
+        in += id >= low && id - low < width;
+    }
+    less = warp_count(less), in = warp_count(in);
+    if (lane == 0) below[warp] = less, within[warp] = in;
+    for (int k = lane; k < range; k += WARP) seen[warp][k] = 0;
+    __syncthreads();
+    int base = 0, hits = 0, mine = 0;
+    for (int w = 0; w < SORT_WARPS; w++) {
+        base += below[w];
+        if (w == warp) mine = hits;
+        hits += within[w];
+    }
+    collect(ids, list, base + mine, first, last, low, width);
+    __syncthreads();
+    /* How many of each id a warp has in its share of the list; then where its first of each goes. */
+    const int from = base + (int)((i64)hits * warp / SORT_WARPS), to = base + (int)((i64)hits * (warp + 1) / SORT_WARPS);
+    for (int j = from; j < to; j += WARP) {
+        int key = j + lane < to ? ids[list[j + lane]] - low : -1;
+        u32 peers = peers_of(key);
+        if (key >= 0 && !(peers & lanes_below())) seen[warp][key] += __popc(peers);
+        __syncwarp();
+    }
+    __syncthreads();
+    int key = threadIdx.x, total = 0;
+    if (key < width)
+        for (int w = 0; w < SORT_WARPS; w++) total += seen[w][key];
+    int at = base + sum_before(total);
+    if (key < width) {
+        start[low + key] = at;
+        if (low + key == V - 1) start[V] = at + total;
+        for (int w = 0; w < SORT_WARPS; w++) {
+            int count = seen[w][key];
+            seen[w][key] = at;
+            at += count;
+        }
+    }
+    __syncthreads();
+    for (int j = from; j < to; j += WARP) {
+        int place = j + lane < to ? list[j + lane] : 0, k = j + lane < to ? ids[place] - low : -1;
+        u32 peers = peers_of(k);
+        if (k >= 0) order[seen[warp][k] + __popc(peers & lanes_below())] = place;
+        __syncwarp();
+        if (k >= 0 && !(peers & lanes_below())) seen[warp][k] += __popc(peers);
+        __syncwarp();
+    }
+}
+
+/* --- sums --- */
+
+/* Chunk `chunk`, the M columns of each thread in a stripe. part (chunks,2,C): what an id that came before the chunk
+ * has in it, and what one that goes on behind it has, where they are not the same. */
+template <int M>
+DEVICE void chunk_sums(const int *ids, const int *order, const T_X *__restrict__ dy, float *table, float *part,
+                       int chunk, int stripe, int total, int C)
+{
+    __shared__ int place[CHUNK], key[CHUNK + 1], before;
+    const int first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
+    if (count <= 0) return;
+    if (threadIdx.x < count) {
+        place[threadIdx.x] = order[first + threadIdx.x];
+        key[threadIdx.x] = ids[place[threadIdx.x]];
+    }
+    if (threadIdx.x == 0) {
+        before = first > 0 ? ids[order[first - 1]] : -1;
+        key[count] = first + count < total ? ids[order[first + count]] : -1;
+    }
+    __syncthreads();
+    const int column = (stripe * ADDERS + threadIdx.x) * M;
+    if (column >= C) return;
+    bool begun = before == key[0];
+    floats<M> s;
+#pragma unroll
+    for (int e = 0; e < M; e++) s[e] = 0;
+    for (int j = 0; j < count; j += 4) {
+        floats<M> a[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (j + k < count) a[k] = load<M>(dy + (i64)place[j + k] * C + column);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if (j + k >= count) continue;
+#pragma unroll
+            for (int e = 0; e < M; e++) s[e] += a[k][e];
+            const bool goes_on = key[j + k + 1] == key[j + k], border = j + k == count - 1;
+            if (goes_on && !border) continue;
+            float *to = begun     ? part + (i64)chunk * 2 * C
+                        : goes_on ? part + ((i64)chunk * 2 + 1) * C
+                                  : table + (i64)key[j + k] * C;
+            store<M>(to + column, s);
+            begun = false;
+#pragma unroll
+            for (int e = 0; e < M; e++) s[e] = 0;
+        }
+    }
+}
+
+/* Zeros in the rows from `first` on that have no place. */
+template <int M> DEVICE void zero_rows(const int *start, float *table, int first, int V, int C)
+{
+    floats<M> zero;
+#pragma unroll
+    for (int e = 0; e < M; e++) zero[e] = 0;
+    for (int v = first; v < first + ZEROS && v < V; v++) {
+        if (start[v] != start[v + 1]) continue;
+        for (int i = threadIdx.x * M; i < C; i += ADDERS * M) store<M>(table + (i64)v * C + i, zero);
+    }
+}
+
+/* The first chunks * stripes blocks add, the others look for empty rows. M columns a thread. */
+template <int M, int M_ZERO>
+DEVICE void sums(const int *ids, const int *order, const int *start, const T_X *dy, float *table, float *part,
+                 int chunks, int stripes, int V, int C)
+{
+    const int block = blockIdx.x, adding = chunks * stripes;
+    if (block < adding)
+        chunk_sums<M>(ids, order, dy, table, part, block / stripes, block % stripes, start[V], C);
+    else
+        zero_rows<M_ZERO>(start, table, (block - adding) * ZEROS, V, C);
+}
+
+/* Rows of whole vectors. */
+KERNEL(ADDERS) embed_sums(const int *ids, const int *order, const int *start, const T_X *dy, float *table,
+                          float *part, int chunks, int stripes, int V, int C)
+{
+    sums<N, 4>(ids, order, start, dy, table, part, chunks, stripes, V, C);
+}
+KERNEL(ADDERS) embed_sums_any(const int *ids, const int *order, const int *start, const T_X *dy, float *table,
+                              float *part, int chunks, int stripes, int V, int C)
+{
+    sums<1, 1>(ids, order, start, dy, table, part, chunks, stripes, V, C);
+}
+
+/* --- joins: block x is for the border behind chunk x --- */
+
+KERNEL(ADDERS) embed_joins(const int *ids, const int *order, const int *start, float *table,
+                           const float *__restrict__ part, int V, int C)
+{
+    const int chunk = blockIdx.x, border = (chunk + 1) * CHUNK, column = blockIdx.y * ADDERS + threadIdx.x;
+    if (border >= start[V] || column >= C) return;
+    const int v = ids[order[border]];
+    if (ids[order[border - 1]] != v || start[v] < chunk * CHUNK) return;
+    const int last = (start[v + 1] - 1) / CHUNK;
+    /* An id that begins with its chunk and not before has the second part, too. */
+    float s = part[((i64)chunk * 2 + 1) * C + column];
+#pragma unroll 8
+    for (int c = chunk + 1; c <= last; c++) s += part[(i64)c * 2 * C + column];
+    table[(i64)v * C + column] = s;
+}
+
+/* --- small tables --- */
+
+KERNEL(ADDERS) embed_scan(const int *ids, const T_X *__restrict__ dy, float *table, int n, int C)
+{
+    __shared__ int list[SCANNED], counts[ADD_WARPS];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, v = blockIdx.x;
+    const int first = n * warp / ADD_WARPS, last = n * (warp + 1) / ADD_WARPS;
+    int at = first;
+    for (int i = first; i < last; i += WARP) {
+        bool hit = i + lane < last && ids[i + lane] == v;
+        u32 hits = __ballot_sync(~0u, hit);
+        if (hit) list[at + __popc(hits & ((1u << lane) - 1))] = i + lane;
+        at += __popc(hits);
+    }
+    if (lane == 0) counts[warp] = at - first;
+    __syncthreads();
+    for (int column = threadIdx.x; column < C; column += ADDERS) {
+        float s = 0;
+        for (int w = 0; w < ADD_WARPS; w++)
+            for (int j = 0; j < counts[w]; j++)
+                s += to_float(dy[(i64)list[n * w / ADD_WARPS + j] * C + column]);
+        table[(i64)v * C + column] = s;
+    }
+}

@@ -1,0 +1,103 @@
+/* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var + eps); add_layernorm: of
+ * s = a + dropout(b), which is kept, too. T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS: 1, or 0.
+ *
+ * A row lies in registers: mean and variance are taken one after the other, nothing is read twice. Bound by memory: 2
+ * accesses an element, 4 with the sum; dropout's draws add 10 instructions an element, which fit into their time. */
+#include "norm.cuh"
+
+struct parameters {
+    const float *w, *bias;
+};
+
+DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd, float eps)
+{
+    float sum = 0;
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        EACH_ELEMENT sum += v[s][e];
+    }
+    const float m = row_sum(sum) * (1.0f / COLUMNS);
+    float squares = 0;
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        EACH_ELEMENT {
+            v[s][e] -= m;
+            squares += v[s][e] * v[s][e];
+        }
+    }
+    const float r = 1.0f / sqrtf(row_sum(squares) * (1.0f / COLUMNS) + eps);
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        floats<N> w = load<N>(p.w + column_at(s));
+        EACH_ELEMENT v[s][e] *= r * w[e];
+        if (BIAS) {
+            floats<N> bias = load<N>(p.bias + column_at(s));
+            EACH_ELEMENT v[s][e] += bias[e];
+        }
+        store<N>(y + column_at(s), v[s]);
+    }
+    if (lane_of_row() != 0) return;
+    *mean = m;
+    *rstd = r;
+}
+
+KERNEL_MIN(ROW_THREADS, 1)
+layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
+#if BIAS
+          const float *bias,
+#endif
+          float eps, i64 rows)
+{
+#if !BIAS
+    const float *bias = 0;
+#endif
+    const i64 row = row_of_lane();
+    if (row >= rows) return;
+    floats<N> v[STEPS];
+    EACH_STEP if (is_column(s)) v[s] = load<N>(x + row * COLUMNS + column_at(s));
+    const parameters p = {w, bias};
+    normalise(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
+}
+
+/* v = dropout(v), elements from `at` of the whole tensor on, at a multiple of N, so of one draw. */
+DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
+{
+    const words d = dropout_pointwise(seed, site, step, (u64)at / 16);
+    const int byte = (int)(at % 16);
+    const float kept = dropout_scale(threshold);
+    EACH_ELEMENT {
+        u32 of = word_at(d, byte / 4 + e / 4) >> (8 * (N < 4 ? (byte + e) % 4 : e % 4)) & 255;
+        v[e] = (int)of >= threshold ? v[e] * kept : 0.0f;
+    }
+}
+
+/* s may be a. The norm is that of the sums as they are kept. */
+KERNEL_MIN(ROW_THREADS, 1)
+add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
+#if BIAS
+              const float *bias,
+#endif
+              u32 seed, u32 site, int threshold, float eps, i64 rows)
+{
+#if !BIAS
+    const float *bias = 0;
+#endif
+    const i64 row = row_of_lane();
+    if (row >= rows) return;
+    const i64 first = row * COLUMNS;
+    floats<N> v[STEPS], branch[STEPS];
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        v[s] = load<N>(a + first + column_at(s));
+        branch[s] = load<N>(b + first + column_at(s));
+    }
+    const u32 now = threshold ? (u32)*step : 0;
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        if (threshold) drop(branch[s], first + column_at(s), seed, site, now, threshold);
+        EACH_ELEMENT v[s][e] = to_float(to<T_X>(v[s][e] + branch[s][e]));
+        store<N>(sums + first + column_at(s), v[s]);
+    }
+    const parameters p = {w, bias};
+    normalise(v, p, y + first, mean + row, rstd + row, eps);
+}

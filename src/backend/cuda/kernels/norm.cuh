@@ -1,0 +1,19 @@
+/* norm.cuh - how the lanes of a row share its columns: shared by the layer norm and its gradient.
+ *
+ * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, dividing COLUMNS, so every
+ * row and access is aligned. */
+#pragma once
+#include "rows.cuh"
+
+enum { N = EACH, STEPS = (COLUMNS + N * LANES - 1) / (N * LANES) };
+#define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
+#define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
+
+DEVICE int column_at(int s)
+{
+    return (s * LANES + lane_of_row()) * N;
+}
+DEVICE bool is_column(int s)
+{
+    return COLUMNS % (N * LANES) == 0 || column_at(s) < COLUMNS;
+}

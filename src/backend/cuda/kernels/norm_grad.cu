@@ -1,0 +1,167 @@
+/* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g - avg(g) - h avg(g h)), to
+ * which ADD adds a gradient that came another way; dw = the sum of dy h over the rows, dbias that of dy.
+ *
+ * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block takes at once. The grid is about one block for each
+ * multiprocessor; each goes through its share of the rows, and each lane sums dw and dbias of its columns in registers. Then
+ * the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
+ *
+ * Bound by memory: 3 accesses an element, 4 with ADD; x and dy of the next row are under way while this one is
+ * worked on, where a lane has the registers for it (AHEAD). */
+#include "norm.cuh"
+
+#define THREADS (LANES * GROUPS)
+enum { SUMS = BIAS ? 2 * COLUMNS : COLUMNS }; /* of a part: dw, then dbias */
+
+/* An access as it lies in memory. */
+typedef vector_of<N, T_X> raw;
+DEVICE raw load_raw(const T_X *p)
+{
+    raw v;
+#pragma unroll
+    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
+    return v;
+}
+
+/* Between its sums and its gradient a row stays in registers, unless it is so long that they are needed for dw and
+ * dbias: then it comes from the cache. */
+enum { KEPT = LANES < 768 };
+struct kept {
+    raw x[STEPS], dy[STEPS];
+};
+DEVICE void load_row(kept &k, const T_X *x, const T_X *dy)
+{
+    if (KEPT)
+        EACH_STEP if (is_column(s))
+        {
+            k.x[s] = load_raw(x + column_at(s));
+            k.dy[s] = load_raw(dy + column_at(s));
+        }
+}
+
+struct sums {
+    floats<N> dw[STEPS], dbias[STEPS];
+};
+struct row_in {
+    const T_X *x, *dy, *more;
+    float mean, rstd;
+};
+/* dx of one row; adds to the lane's sums. dx may be dy or more. */
+DEVICE void grad_row(const kept &k, const row_in &in, const float *w, T_X *dx, sums &all)
+{
+    float sum = 0, products = 0;
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        floats<N> wi = load<N>(w + column_at(s));
+        EACH_ELEMENT {
+            float d = to_float(dy.x[e]), dh = d * ((to_float(x.x[e]) - in.mean) * in.rstd);
+            sum += d * wi[e];
+            products += dh * wi[e];
+            all.dw[s][e] += dh;
+            if (BIAS) all.dbias[s][e] += d;
+        }
+    }
+    sum = row_sum(sum) * (1.0f / COLUMNS);
+    products = row_sum(products) * (1.0f / COLUMNS);
+    EACH_STEP {
+        if (!is_column(s)) continue;
+        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        floats<N> wi = load<N>(w + column_at(s)), a;
+        EACH_ELEMENT {
+            float h = (to_float(x.x[e]) - in.mean) * in.rstd;
+            a[e] = in.rstd * (to_float(dy.x[e]) * wi[e] - sum - h * products);
+        }
+        if (ADD) {
+            floats<N> b = load<N>(in.more + column_at(s));
+            EACH_ELEMENT a[e] += b[e];
+        }
+        store<N>(dx + column_at(s), a);
+    }
+}
+
+/* Adds up the groups' sums of a block, in their order, into its part. */
+DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const floats<N> (&mine)[STEPS])
+{
+    EACH_STEP if (is_column(s)) store<N>(&all[group][column_at(s)], mine[s]);
+    __syncthreads();
+    for (int i = threadIdx.x; i < COLUMNS; i += THREADS) {
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k < GROUPS; k++) sum += all[k][i];
+        part[i] = sum;
+    }
+    __syncthreads();
+}
+
+KERNEL(THREADS)
+layernorm_grad(T_X *dx, float *parts,
+#if ADD
+               const T_X *more,
+#endif
+               const T_X *dy, const T_X *x, const float *w, const float *mean, const float *rstd, i64 rows)
+{
+#if !ADD
+    const T_X *more = x; /* not looked at */
+#endif
+    const int group = threadIdx.x / LANES;
+    const i64 stride = (i64)gridDim.x * GROUPS;
+    i64 row = (i64)blockIdx.x * GROUPS + group;
+    sums mine;
+    EACH_STEP EACH_ELEMENT mine.dw[s][e] = mine.dbias[s][e] = 0;
+    kept now;
+#if AHEAD
+    kept next;
+    if (row < rows) load_row(next, x + row * COLUMNS, dy + row * COLUMNS);
+#endif
+    for (; row < rows; row += stride) {
+        const i64 at = row * COLUMNS;
+        const row_in in = {x + at, dy + at, more + at, mean[row], rstd[row]};
+#if AHEAD
+        now = next;
+        if (row + stride < rows) load_row(next, in.x + stride * COLUMNS, in.dy + stride * COLUMNS);
+#else
+        load_row(now, in.x, in.dy);
+#endif
+        grad_row(now, in, w, dx + at, mine);
+    }
+    float *part = parts + (i64)blockIdx.x * SUMS;
+    if constexpr (GROUPS > 1) {
+        __shared__ __align__(16) float all[GROUPS][COLUMNS];
+        join_groups(part, all, group, mine.dw);
+        if (BIAS) join_groups(part + COLUMNS, all, group, mine.dbias);
+    } else {
+        EACH_STEP {
+            if (!is_column(s)) continue;
+            store<N>(part + column_at(s), mine.dw[s]);
+            if (BIAS) store<N>(part + COLUMNS + column_at(s), mine.dbias[s]);
+        }
+    }
+}
+
+/* A block takes 32 columns, each of its warps every so many parts. */
+enum { PART_WARPS = 16 };
+KERNEL(PART_WARPS * WARP)
+norm_parts(float *dw,
+#if BIAS
+           float *dbias,
+#endif
+           const float *parts, int count)
+{
+    __shared__ float sums[PART_WARPS][WARP];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, column = blockIdx.x * WARP + lane;
+    float sum = 0;
+    if (column < SUMS)
+        for (int i = warp; i < count; i += PART_WARPS) sum += parts[(i64)i * SUMS + column];
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp != 0 || column >= SUMS) return;
+    sum = 0;
+#pragma unroll
+    for (int i = 0; i < PART_WARPS; i++) sum += sums[i][lane];
+    if (column < COLUMNS) dw[column] = sum;
+#if BIAS
+    if (column >= COLUMNS) dbias[column - COLUMNS] = sum;
+#endif
+}

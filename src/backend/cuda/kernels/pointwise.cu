@@ -1,0 +1,181 @@
+/* pointwise.cu - arithmetic on elements: functions of one, two that meet, constants, copies and casts.
+ *
+ * T_X: the type of all operands. Bound by memory: every input is read once, every output written once, 16 bytes a
+ * thread and access. An output may be the memory of an input of its shape: a thread reads its elements before it
+ * writes them. */
+#include "elements.cuh"
+
+/* 16 elements of one operand, or 8 of each of two, are in flight in a thread. */
+enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N, PAIRS = 8 / N };
+
+/* --- of one --- */
+
+template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float constant)
+{
+    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    floats<N> a[TIMES];
+#pragma unroll
+    for (int k = 0; k < TIMES; k++)
+        if (first + k * STEP + N <= n) a[k] = load<N>(x + first + k * STEP);
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        if (first + k * STEP + N > n) continue;
+#pragma unroll
+        for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], constant);
+        store<N>(y + first + k * STEP, a[k]);
+    }
+    if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), constant));
+}
+
+#define UNARY(name, expression)                                                        \
+    struct name##_of {                                                                 \
+        DEVICE float of(float x, float constant) { return expression; }                \
+    };                                                                                 \
+    KERNEL(THREADS) each_##name(const T_X *x, T_X *y, i64 n, float constant)           \
+    {                                                                                  \
+        unary<name##_of>(x, y, n, constant);                                           \
+    }
+
+UNARY(scale, x * constant)
+UNARY(offset, x + constant)
+UNARY(at_most, x > constant ? constant : x) /* a NaN stays one */
+UNARY(exp, expf(x))
+UNARY(log, logf(x))
+UNARY(sqrt, sqrtf(x))
+UNARY(rsqrt, 1.0f / sqrtf(x))
+UNARY(tanh, tanhf(x))
+UNARY(erf, erff(x))
+
+KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
+{
+    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    floats<N> a = all_of<N>(constant);
+#pragma unroll
+    for (int k = 0; k < TIMES; k++)
+        if (first + k * STEP + N <= n) store<N>(y + first + k * STEP, a);
+    if (left < n) y[left] = to<T_X>(constant);
+}
+
+/* --- of two; the second meets the first in one of four ways --- */
+
+/* The same shape. */
+struct same {
+    DEVICE floats<N> of(const T_X *b, i64 i, int) { return load<N>(b + i); }
+    DEVICE float at(const T_X *b, i64 i, int) { return to_float(b[i]); }
+};
+/* One number. */
+struct scalar {
+    DEVICE floats<N> of(const T_X *b, i64, int) { return all_of<N>(to_float(b[0])); }
+    DEVICE float at(const T_X *b, i64, int) { return to_float(b[0]); }
+};
+/* One of each row of `period` columns. */
+struct per_row {
+    DEVICE floats<N> of(const T_X *b, i64 i, int period)
+    {
+        place p = place_of(i, period);
+        if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
+        floats<N> r;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.row]);
+            next(p, period);
+        }
+        return r;
+    }
+    DEVICE float at(const T_X *b, i64 i, int period) { return to_float(b[place_of(i, period).row]); }
+};
+/* `period` numbers, over and over. */
+struct trailing {
+    DEVICE floats<N> of(const T_X *b, i64 i, int period)
+    {
+        place p = place_of(i, period);
+        if (period % N == 0) return load<N>(b + p.column);
+        floats<N> r;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.column]);
+            next(p, period);
+        }
+        return r;
+    }
+    DEVICE float at(const T_X *b, i64 i, int period) { return to_float(b[place_of(i, period).column]); }
+};
+
+template <typename F, typename B>
+DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
+{
+    const i64 first = first_element<N, PAIRS>(), left = left_element<N>(n);
+    floats<N> a[PAIRS], c[PAIRS];
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++) {
+        if (first + k * STEP + N > n) continue;
+        a[k] = load<N>(x + first + k * STEP);
+        c[k] = B::of(b, first + k * STEP, period);
+    }
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++) {
+        if (first + k * STEP + N > n) continue;
+#pragma unroll
+        for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], c[k][e]);
+        store<N>(y + first + k * STEP, a[k]);
+    }
+    if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), B::at(b, left, period)));
+}
+
+#define BINARY_HOW(name, how)                                                          \
+    KERNEL(THREADS) name##_##how(const T_X *x, const T_X *b, T_X *y, i64 n, int period) \
+    {                                                                                  \
+        binary<name##_of, how>(x, b, y, n, period);                                    \
+    }
+#define BINARY(name, expression)                                                       \
+    struct name##_of {                                                                 \
+        DEVICE float of(float a, float b) { return expression; }                       \
+    };                                                                                 \
+    BINARY_HOW(name, same)                                                             \
+    BINARY_HOW(name, scalar)                                                           \
+    BINARY_HOW(name, per_row)                                                          \
+    BINARY_HOW(name, trailing)
+
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a * b)
+BINARY(div, a / b)
+
+/* --- moved as they are, or to the other type; not of T_X --- */
+
+enum { COPIES = 4 };
+
+KERNEL(THREADS) copy(const u8 *x, u8 *y, i64 bytes)
+{
+    const i64 first = first_element<16, COPIES>(), left = left_element<16>(bytes);
+    uint4 a[COPIES];
+#pragma unroll
+    for (int k = 0; k < COPIES; k++)
+        if (first + k * THREADS * 16 + 16 <= bytes) a[k] = *(const uint4 *)(x + first + k * THREADS * 16);
+#pragma unroll
+    for (int k = 0; k < COPIES; k++)
+        if (first + k * THREADS * 16 + 16 <= bytes) *(uint4 *)(y + first + k * THREADS * 16) = a[k];
+    if (left < bytes) y[left] = x[left];
+}
+
+/* Four elements a time: 16 bytes of floats, 8 of the others. */
+template <typename A, typename B> DEVICE void cast(const A *x, B *y, i64 n)
+{
+    const i64 first = first_element<4, COPIES>(), left = left_element<4>(n);
+    floats<4> a[COPIES];
+#pragma unroll
+    for (int k = 0; k < COPIES; k++)
+        if (first + k * THREADS * 4 + 4 <= n) a[k] = load<4>(x + first + k * THREADS * 4);
+#pragma unroll
+    for (int k = 0; k < COPIES; k++)
+        if (first + k * THREADS * 4 + 4 <= n) store<4>(y + first + k * THREADS * 4, a[k]);
+    if (left < n) y[left] = to<B>(to_float(x[left]));
+}
+KERNEL(THREADS) narrow(const float *x, bf16 *y, i64 n)
+{
+    cast(x, y, n);
+}
+KERNEL(THREADS) widen(const bf16 *x, float *y, i64 n)
+{
+    cast(x, y, n);
+}

@@ -1,0 +1,216 @@
+#include "backend/cuda/launch.h"
+
+#include "backend/cuda/context.h"
+#include "backend/cuda/jit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGE_SHARED = 48 << 10, ALIGNMENT = 256 };
+
+/* What prepare made of a row: its launches, and a function for each. */
+struct prepared {
+    struct cuda_launches l;
+    int module[LAUNCHES];
+    CUfunction function[LAUNCHES];
+    bool ready;
+};
+
+struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
+                               int64_t grid_x, int block)
+{
+    BUG_IF(l->n == LAUNCHES, "%s: too many launches", entry);
+    BUG_IF(text && (block < 1 || block > 1024), "%s: %d threads a block", entry, block);
+    struct cuda_launch *k = &l->launch[l->n++];
+    *k = (struct cuda_launch){.text = text, .entry = entry, .block = (unsigned)block};
+    launch_grid(k, grid_x, 1, 1);
+    return k;
+}
+
+void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z)
+{
+    BUG_IF(x > INT32_MAX || y > UINT16_MAX || z > UINT16_MAX, "%s: a grid of %lld, %lld, %lld",
+           k->entry, (long long)x, (long long)y, (long long)z);
+    k->grid[0] = (unsigned)x, k->grid[1] = (unsigned)y, k->grid[2] = (unsigned)z;
+}
+
+static struct cuda_arg *arg_add(struct cuda_launch *k, enum cuda_arg_kind kind)
+{
+    BUG_IF(k->args == LAUNCH_ARGS, "%s: too many arguments", k->entry);
+    k->arg[k->args] = (struct cuda_arg){.kind = kind};
+    return &k->arg[k->args++];
+}
+
+void arg_in(struct cuda_launch *k, int index)
+{
+    arg_add(k, ARG_IN)->index = index;
+}
+void arg_out(struct cuda_launch *k, int index)
+{
+    arg_add(k, ARG_OUT)->index = index;
+}
+void arg_scratch(struct cuda_launch *k, int64_t offset)
+{
+    arg_add(k, ARG_SCRATCH)->offset = offset;
+}
+void arg_i32(struct cuda_launch *k, int64_t v)
+{
+    BUG_IF(v < INT32_MIN || v > INT32_MAX, "%s: %lld is no int", k->entry, (long long)v);
+    arg_add(k, ARG_I32)->number.i32 = (int32_t)v;
+}
+void arg_u32(struct cuda_launch *k, uint32_t v)
+{
+    arg_add(k, ARG_U32)->number.u32 = v;
+}
+void arg_i64(struct cuda_launch *k, int64_t v)
+{
+    arg_add(k, ARG_I64)->number.i64 = v;
+}
+void arg_f32(struct cuda_launch *k, double v)
+{
+    arg_add(k, ARG_F32)->number.f32 = (float)v;
+}
+
+void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes)
+{
+    struct cuda_launch *k = launch_add(l, NULL, "zero", 1, 1);
+    arg_scratch(k, offset);
+    arg_i64(k, bytes);
+}
+
+void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes)
+{
+    struct cuda_launch *k = launch_add(l, NULL, "zero", 1, 1);
+    arg_out(k, index);
+    arg_i64(k, bytes);
+}
+
+static void option(struct cuda_launch *k, const char *name, const char *word)
+{
+    size_t used = strlen(k->options);
+    int n = snprintf(k->options + used, sizeof k->options - used, "%s-D%s=%s", used ? " " : "",
+                     name, word);
+    BUG_IF(n < 0 || (size_t)n >= sizeof k->options - used, "%s: too many options", k->entry);
+}
+
+void launch_define(struct cuda_launch *k, const char *name, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    option(k, name, text);
+}
+
+void launch_define_word(struct cuda_launch *k, const char *name, const char *word)
+{
+    option(k, name, word);
+}
+
+void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtype)
+{
+    static const char *const words[DT_COUNT] = {
+        [DT_F32] = "float", [DT_F64] = "double", [DT_BF16] = "bf16", [DT_I32] = "int"};
+    option(k, name, words[dtype]);
+}
+
+int64_t launch_scratch(struct cuda_launches *l, int64_t bytes)
+{
+    int64_t offset = l->scratch_bytes;
+    l->scratch_bytes = (offset + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return offset;
+}
+
+static void ask(const struct kernel *k, const struct kernel_call *c, struct cuda_launches *ret)
+{
+    *ret = (struct cuda_launches){.device = cuda_device_of(c)};
+    ((const struct cuda_row *)k)->launches(c, ret);
+}
+
+int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c)
+{
+    struct cuda_launches l;
+    ask(k, c, &l);
+    return l.scratch_bytes;
+}
+
+enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
+{
+    struct prepared *p = calloc(1, sizeof *p);
+    BUG_IF(!p, "no host memory");
+    ask(k, c, &p->l);
+    c->state = p;
+    if (cuda_plans_only(c->context)) return ST_OK;
+    for (int i = 0; i < p->l.n; i++)
+        if (p->l.launch[i].text)
+            p->module[i] =
+                jit_want(cuda_jit(c->context), p->l.launch[i].text, p->l.launch[i].options);
+    return ST_OK;
+}
+
+void cuda_release(struct kernel_call *c)
+{
+    free(c->state);
+    c->state = NULL;
+}
+
+/* Before the first run: everything that is wanted by then is compiled at once. */
+static enum status make_ready(struct prepared *p, const void *context)
+{
+    struct jit *j = cuda_jit(context);
+    TRY(jit_finish(j));
+    for (int i = 0; i < p->l.n; i++) {
+        const struct cuda_launch *k = &p->l.launch[i];
+        if (!k->text) continue;
+        TRY(jit_function(j, p->module[i], k->entry, &p->function[i]));
+        if (k->shared_bytes > LARGE_SHARED)
+            TRY(cuda_check(cuda_driver(NULL)->cuFuncSetAttribute(
+                               p->function[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                               (int)k->shared_bytes),
+                           "give a kernel its shared memory"));
+    }
+    p->ready = true;
+    return ST_OK;
+}
+
+static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a)
+{
+    switch (a->kind) {
+    case ARG_IN:
+        return (CUdeviceptr)c->in[a->index];
+    case ARG_OUT:
+        return (CUdeviceptr)c->out[a->index];
+    default:
+        return (CUdeviceptr)c->scratch + (CUdeviceptr)a->offset;
+    }
+}
+
+static enum status start(const struct kernel_call *c, const struct cuda_launch *k, CUfunction f)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUstream stream = cuda_stream(c->context);
+    if (!k->text)
+        return cuda_check(
+            d->cuMemsetD8Async(address(c, &k->arg[0]), 0, (size_t)k->arg[1].number.i64, stream),
+            "set memory to zero");
+    if (!k->grid[0] || !k->grid[1] || !k->grid[2]) return ST_OK;
+    CUdeviceptr at[LAUNCH_ARGS];
+    void *parameter[LAUNCH_ARGS];
+    for (int i = 0; i < k->args; i++) {
+        bool number = k->arg[i].kind > ARG_SCRATCH;
+        if (!number) at[i] = address(c, &k->arg[i]);
+        parameter[i] = number ? (void *)&k->arg[i].number : (void *)&at[i];
+    }
+    CUresult r = d->cuLaunchKernel(f, k->grid[0], k->grid[1], k->grid[2], k->block, 1, 1,
+                                   k->shared_bytes, stream, parameter, NULL);
+    if (r == CUDA_SUCCESS) return ST_OK;
+    return fail_in(cuda_check(r, "start it"), "kernel %s of %s (%s)", k->entry, k->text,
+                   k->options);
+}
+
+enum status cuda_run(const struct kernel_call *c)
+{
+    struct prepared *p = c->state;
+    if (!p->ready) TRY(make_ready(p, c->context));
+    for (int i = 0; i < p->l.n; i++) TRY(start(c, &p->l.launch[i], p->function[i]));
+    return ST_OK;
+}

@@ -1,0 +1,113 @@
+/* Heads, embeddings, picks (kernels/move.cu; embed.h). */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/embed.h"
+#include "backend/cuda/types.h"
+
+enum { THREADS = 256, TIMES = 4, LARGEST_WORD = 16 };
+
+/* The largest word that rows of `bytes` are made of. */
+static int64_t word_of(int64_t bytes)
+{
+    int64_t word = LARGEST_WORD;
+    while (bytes % word) word /= 2;
+    return word;
+}
+
+/* Lengths that a head's kernel takes, in words. */
+static struct cuda_launch *heads_launch(struct cuda_launches *l, const char *entry,
+                                        const struct type *packed, int64_t word)
+{
+    int64_t words = type_bytes(packed) / word, taken = THREADS * TIMES;
+    struct cuda_launch *k = launch_add(l, "move.cu", entry, (words + taken - 1) / taken, THREADS);
+    launch_define(k, "WORD", word);
+    return k;
+}
+
+static void heads_shape(struct cuda_launch *k, const struct type *packed, const struct type *heads,
+                        int64_t parts, int64_t word)
+{
+    arg_u32(k, (uint32_t)(type_bytes(packed) / word));
+    arg_u32(k, (uint32_t)heads->dim[2]);
+    arg_u32(k, (uint32_t)parts);
+    arg_u32(k, (uint32_t)heads->dim[1]);
+    arg_u32(k, (uint32_t)(heads->dim[3] * dtype_size(heads->dtype) / word));
+}
+
+static int64_t head_word(const struct type *heads)
+{
+    return word_of(heads->dim[3] * dtype_size(heads->dtype));
+}
+
+/* Kernels take as many tensors as there can be; those that are not there stand for the last. */
+static int present(int i, int n)
+{
+    return i < n ? i : n - 1;
+}
+
+static void split_heads(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t word = head_word(&c->out_type[0]);
+    struct cuda_launch *k = heads_launch(l, "split_heads", &c->in_type[0], word);
+    arg_in(k, 0);
+    for (int i = 0; i < MAX_OUT; i++) arg_out(k, present(i, c->n_out));
+    heads_shape(k, &c->in_type[0], &c->out_type[0], c->n_out, word);
+}
+
+static void merge_heads(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t word = head_word(&c->in_type[0]);
+    struct cuda_launch *k = heads_launch(l, "merge_heads", &c->out_type[0], word);
+    for (int i = 0; i < 3; i++) arg_in(k, present(i, c->n_in));
+    arg_out(k, 0);
+    heads_shape(k, &c->out_type[0], &c->in_type[0], c->n_in, word);
+}
+
+/* Words are counted in 32 bits. */
+static bool few_words(const struct type *packed, const struct type *heads)
+{
+    return type_bytes(packed) / head_word(heads) < INT32_MAX;
+}
+static bool fits_split(const struct kernel_call *c)
+{
+    return types_are(c, "a", "aaaa") && few_words(&c->in_type[0], &c->out_type[0]);
+}
+static bool fits_merge(const struct kernel_call *c)
+{
+    return types_are(c, "aaa", "a") && few_words(&c->out_type[0], &c->in_type[0]);
+}
+static bool fits_embed(const struct kernel_call *c)
+{
+    return types_are(c, "fi", "a") || types_are(c, "ai", "a");
+}
+static bool fits_embed_sum(const struct kernel_call *c)
+{
+    return types_are(c, "fifii", "a") || types_are(c, "aiaii", "a");
+}
+static bool fits_embed_grad(const struct kernel_call *c)
+{
+    return types_are(c, "ia", "f") && type_elements(&c->in_type[0]) < INT32_MAX / 4;
+}
+static bool fits_embed_scan(const struct kernel_call *c)
+{
+    return fits_embed_grad(c) && embed_grad_scans(c);
+}
+static bool fits_pick(const struct kernel_call *c)
+{
+    return types_are(c, "ai", "a");
+}
+static bool fits_pick_grad(const struct kernel_call *c)
+{
+    return types_are(c, "ia", "a");
+}
+
+const struct cuda_row move_rows[] = {
+    CUDA_ROW(SPLIT_HEADS, "cuda", fits_split, split_heads),
+    CUDA_ROW(MERGE_HEADS, "cuda", fits_merge, merge_heads),
+    CUDA_ROW(EMBED, "cuda", fits_embed, embed_launches),
+    CUDA_ROW(EMBED_SUM, "cuda", fits_embed_sum, embed_sum_launches),
+    CUDA_ROW(EMBED_GRAD, "scan", fits_embed_scan, embed_scan_launches),
+    CUDA_ROW(EMBED_GRAD, "sort", fits_embed_grad, embed_grad_launches),
+    CUDA_ROW(PICK, "cuda", fits_pick, pick_launches),
+    CUDA_ROW(PICK_GRAD, "cuda", fits_pick_grad, pick_grad_launches),
+    CUDA_ROWS_END,
+};

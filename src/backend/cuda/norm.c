@@ -1,0 +1,131 @@
+/* Layer norms and their gradients: rows in registers, compiled for their length. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/rows.h"
+
+enum { MOST_COLUMNS = 16384 };
+
+/* Up to 1024 columns a warp has a row; beyond that a block, 16 elements for each thread. */
+static int lanes_of(int64_t columns)
+{
+    return columns <= 1024 ? 32 : row_lanes(columns, 16);
+}
+
+static void define_rows(const struct kernel_call *c, struct cuda_launch *k, bool bias)
+{
+    const struct type *x = &c->in_type[0];
+    launch_define_type(k, "T_X", x->dtype);
+    launch_define(k, "COLUMNS", type_columns(x));
+    launch_define(k, "EACH", row_access(x->dtype, type_columns(x)));
+    launch_define(k, "BIAS", bias);
+}
+
+static bool few_columns(const struct kernel_call *c)
+{
+    return type_columns(&c->in_type[0]) <= MOST_COLUMNS;
+}
+
+/* x, w [, bias] -> y, mean, rstd */
+static void layernorm(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k =
+        row_launch(l, "norm.cu", "layernorm", type_rows(x), lanes_of(type_columns(x)));
+    define_rows(c, k, c->n_in > 2);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_f32(k, c->attr->norm.eps);
+    arg_i64(k, type_rows(x));
+}
+
+/* a, b, step, w [, bias] -> a + dropout(b), y, mean, rstd */
+static void add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k =
+        row_launch(l, "norm.cu", "add_layernorm", type_rows(x), lanes_of(type_columns(x)));
+    define_rows(c, k, c->n_in > 4);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_dropout(k, &c->attr->norm.drop);
+    arg_f32(k, c->attr->norm.eps);
+    arg_i64(k, type_rows(x));
+}
+
+/* How the gradient's blocks are made. With more columns a lane needs more registers, so fewer rows go side by
+ * side; beyond 1024 a block has one row at a time, and several blocks share a multiprocessor. */
+struct grad_shape {
+    int lanes, groups, ahead;
+    int64_t blocks;
+};
+
+static struct grad_shape grad_shape(const struct kernel_call *c, const struct cuda_device *d)
+{
+    const struct type *x = &c->in_type[0];
+    int64_t columns = type_columns(x), rows = type_rows(x), blocks = d->processors;
+    struct grad_shape s = {lanes_of(columns), 1, 0, 0};
+    if (s.lanes == 32) {
+        s.groups = columns <= 512 ? 16 : columns <= 768 && x->dtype == DT_BF16 ? 12 : 8;
+        s.ahead = 1;
+    } else {
+        blocks *= 512 / s.lanes > 1 ? 512 / s.lanes : 1;
+    }
+    s.blocks = (rows + s.groups - 1) / s.groups;
+    if (s.blocks > blocks) s.blocks = blocks;
+    return s;
+}
+
+static void define_grad(const struct kernel_call *c, struct cuda_launch *k,
+                        const struct grad_shape *s, bool add)
+{
+    define_rows(c, k, c->attr->norm.bias);
+    launch_define(k, "LANES", s->lanes);
+    launch_define(k, "GROUPS", s->groups);
+    launch_define(k, "AHEAD", s->ahead);
+    launch_define(k, "ADD", add);
+}
+
+/* [more,] dy, x, w, mean, rstd -> dx, dw [, dbias] */
+static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    const struct grad_shape s = grad_shape(c, l->device);
+    bool bias = c->attr->norm.bias, add = c->n_in == 6;
+    int64_t sums = (bias ? 2 : 1) * type_columns(x);
+    int64_t parts = launch_scratch(l, s.blocks * sums * (int64_t)sizeof(float));
+
+    struct cuda_launch *k =
+        launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
+    define_grad(c, k, &s, add);
+    k->spills = s.lanes > 512; /* a few: registers for dw and dbias of all columns are scarce */
+    arg_out(k, 0);
+    arg_scratch(k, parts);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_i64(k, type_rows(x));
+
+    k = launch_add(l, "norm_grad.cu", "norm_parts", (sums + 31) / 32, 16 * 32);
+    define_grad(c, k, &s, add);
+    for (int i = 1; i < c->n_out; i++) arg_out(k, i);
+    arg_scratch(k, parts);
+    arg_i32(k, (int32_t)s.blocks);
+}
+
+static bool fits_layernorm(const struct kernel_call *c)
+{
+    return few_columns(c) && row_types(c, "aff", "aff");
+}
+static bool fits_add_layernorm(const struct kernel_call *c)
+{
+    return few_columns(c) && row_types(c, "aaiff", "aaff");
+}
+static bool fits_grad(const struct kernel_call *c)
+{
+    return few_columns(c) && row_types(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
+}
+
+const struct cuda_row norm_rows[] = {
+    CUDA_ROW(LAYERNORM, "registers", fits_layernorm, layernorm),
+    CUDA_ROW(ADD_LAYERNORM, "registers", fits_add_layernorm, add_layernorm),
+    CUDA_ROW(LAYERNORM_GRAD, "registers", fits_grad, layernorm_grad),
+    CUDA_ROW(LAYERNORM_GRAD_ADD, "registers", fits_grad, layernorm_grad),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,69 @@
+/* What an update does to whole ranges: one launch over all parameters. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/rows.h"
+
+enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as kernels/optimizer.cu has them */
+
+/* Blocks of a sum of squares: enough to fill the device, and none without a full round of work. */
+static int64_t square_blocks(int64_t n, const struct cuda_device *d)
+{
+    int64_t most = 4 * (int64_t)d->processors, each = SQUARES_THREADS * 16;
+    int64_t blocks = (n + each - 1) / each;
+    return blocks < most ? blocks : most;
+}
+
+static void sum_squares(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t n = type_elements(&c->in_type[0]), blocks = square_blocks(n, l->device);
+    int64_t parts = launch_scratch(l, blocks * (int64_t)sizeof(float));
+    struct cuda_launch *k = launch_add(l, "optimizer.cu", "square_parts", blocks, SQUARES_THREADS);
+    launch_define(k, "COPY", 1);
+    arg_scratch(k, parts);
+    arg_in(k, 0);
+    arg_i64(k, n);
+    k = launch_add(l, "optimizer.cu", "add_parts", 1, SQUARES_THREADS);
+    launch_define(k, "COPY", 1);
+    arg_out(k, 0);
+    arg_scratch(k, parts);
+    arg_i32(k, (int32_t)blocks);
+}
+
+/* w, m, v [, copy], g, lr, bias1, bias2, clip -> w, m, v [, copy] */
+static void adamw(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t n = type_elements(&c->in_type[0]), block = THREADS * EACH;
+    double beta1 = c->attr->adamw.beta1, beta2 = c->attr->adamw.beta2;
+    struct cuda_launch *k =
+        launch_add(l, "optimizer.cu", "adamw", (n + block - 1) / block, THREADS);
+    launch_define(k, "COPY", c->n_out == 4);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = c->n_out; i < c->n_in; i++) arg_in(k, i);
+    arg_f32(k, beta1);
+    arg_f32(k, 1 - beta1);
+    arg_f32(k, beta2);
+    arg_f32(k, 1 - beta2);
+    arg_f32(k, c->attr->adamw.eps);
+    arg_f32(k, c->attr->adamw.weight_decay);
+    arg_i64(k, c->attr->adamw.decay_elements);
+    arg_i64(k, n);
+}
+
+static bool fits_sum_squares(const struct kernel_call *c)
+{
+    return row_types(c, "f", "f");
+}
+static bool fits_adamw(const struct kernel_call *c)
+{
+    return row_types(c, "ffffffff", "fff");
+}
+static bool fits_adamw_copy(const struct kernel_call *c)
+{
+    return row_types(c, "fffbfffff", "fffb");
+}
+
+const struct cuda_row optimizer_rows[] = {
+    CUDA_ROW(SUM_SQUARES, "two stages", fits_sum_squares, sum_squares),
+    CUDA_ROW(ADAMW, "vector", fits_adamw, adamw),
+    CUDA_ROW(ADAMW_COPY, "vector", fits_adamw_copy, adamw),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,90 @@
+/* product.h - matrix products by cuBLASLt: what a call asks for, and how the library is told. Private to
+ * backend/cuda.
+ *
+ * The library counts columns first. A row-major C (M,N) is its (N,M), so its A is our B and its B our A, both
+ * with the transposes that they have. */
+#ifndef BACKEND_CUDA_PRODUCT_H
+#define BACKEND_CUDA_PRODUCT_H
+
+#include "backend/cuda/cublaslt.h"
+#include "backend/cuda/driver.h"
+#include "backend/kernel.h"
+
+enum {
+    PRODUCT_ALIGNMENT = 32, /* of every operand: parameters start at multiples of 16 elements */
+    PRODUCT_WORKSPACE_ALIGN = 256,
+};
+
+/* What is done with the sums before they are stored, after the bias was added. */
+enum product_end {
+    END_STORE,
+    END_GELU,
+    END_GELU_KEEP, /* a second output keeps what GELU was taken of */
+    END_GELU_GRAD, /* times the slope of GELU at a third input */
+    END_SUM,       /* a second output is the sum over the rows of b */
+};
+
+/* One kind of product: everything that an algorithm depends on. */
+struct product {
+    int64_t M, N, K, batch;
+    bool ta, tb, tf32;
+    enum dtype in, out;
+    bool bias; /* of N elements, of the type of the output */
+    enum product_end end;
+};
+
+/* False where the library does not multiply such types, and for packed weights. `op` is what the call is of. */
+bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret);
+bool product_has_bias(enum op op, const struct kernel_call *c);
+bool product_has_beside(const struct product *p);
+/* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */
+enum { PRODUCT_TEXT = 160 };
+void product_text(const struct product *p, char ret_text[PRODUCT_TEXT]);
+
+/* A product as the library has it. */
+struct product_parts {
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, out;
+};
+enum status product_open(struct product_parts *parts, const struct product *p);
+void product_close(struct product_parts *parts);
+/* What the library proposes, best guess first; returns how many, 0 if it has nothing. */
+enum { PRODUCT_CANDIDATES = 8 };
+int product_candidates(const struct product_parts *parts, int64_t workspace_bytes, int most,
+                       cublasLtMatmulHeuristicResult_t *ret);
+
+struct product_memory {
+    const void *a, *b;
+    void *bias;   /* or where END_SUM leaves the sums */
+    void *beside; /* the matrix that END_GELU_KEEP writes and END_GELU_GRAD reads */
+    void *out, *workspace;
+    int64_t workspace_bytes;
+};
+enum status product_run(const struct product_parts *parts, const cublasLtMatmulAlgo_t *algorithm,
+                        const struct product_memory *m, CUstream stream);
+
+/* product_tune.c: the fastest of the candidates on this GPU, from the file of winners or measured now. Allocates
+ * for the time of the measurement; where that fails, the library's first guess is taken, and its time is 0. */
+struct product_choice {
+    cublasLtMatmulAlgo_t algorithm;
+    double us;
+};
+enum status product_choose(const struct product *p, const struct product_parts *parts,
+                           int64_t workspace_bytes, void *context, struct product_choice *ret);
+/* Microseconds in which this GPU copies so many bytes, read and written; 0 if that cannot be measured. */
+double product_copy_us(int64_t bytes, void *context);
+
+/* product_winners.c: the file of winners, one for each GPU and version of the library. What is damaged is not
+ * there; what cannot be written is measured again by the next program. */
+bool product_winner(const char *device, const char *product, struct product_choice *ret);
+struct product_times {
+    double best_us, first_us; /* the winner's, and that of the library's first guess */
+    int candidates;
+};
+void product_winner_keep(const char *device, const char *product,
+                         const cublasLtMatmulAlgo_t *winner, const struct product_times *times);
+/* What the product and what stands beside it take apart from each other, once that was asked; 0: it was not. */
+double product_apart_us(const char *device, const char *product);
+void product_apart_keep(const char *device, const char *product, double us);
+
+#endif

@@ -1,0 +1,55 @@
+#include "backend/cuda/rows.h"
+
+static bool types_match(const struct type *t, int n, enum dtype act, const char *letters)
+{
+    for (int i = 0; i < n; i++) {
+        char letter = letters[i];
+        enum dtype wanted = letter == 'a'   ? act
+                            : letter == 'f' ? DT_F32
+                            : letter == 'b' ? DT_BF16
+                                            : DT_I32;
+        if (!letter || t[i].dtype != wanted) return false;
+    }
+    return true;
+}
+
+bool row_types(const struct kernel_call *c, const char *in, const char *out)
+{
+    for (enum dtype act = DT_F32; act <= DT_BF16; act += DT_BF16 - DT_F32)
+        if (types_match(c->in_type, c->n_in, act, in) &&
+            types_match(c->out_type, c->n_out, act, out))
+            return true;
+    return false;
+}
+
+enum { WARP = 32, MOST_THREADS = 1024, WARP_ROWS = 4 };
+
+int row_lanes(int64_t columns, int64_t each)
+{
+    int64_t warps = (columns + each * WARP - 1) / (each * WARP);
+    return warps * WARP > MOST_THREADS ? MOST_THREADS : (int)warps * WARP;
+}
+
+int row_access(enum dtype dtype, int64_t columns)
+{
+    int n = dtype == DT_BF16 ? 8 : 4;
+    while (columns % n) n /= 2;
+    return n;
+}
+
+struct cuda_launch *row_launch(struct cuda_launches *l, const char *text, const char *entry,
+                               int64_t rows, int lanes)
+{
+    int together = lanes == WARP ? WARP_ROWS : 1;
+    struct cuda_launch *k =
+        launch_add(l, text, entry, (rows + together - 1) / together, lanes * together);
+    launch_define(k, "LANES", lanes);
+    return k;
+}
+
+void arg_dropout(struct cuda_launch *k, const struct dropout *d)
+{
+    arg_u32(k, d->seed);
+    arg_u32(k, d->site);
+    arg_i32(k, d->threshold);
+}

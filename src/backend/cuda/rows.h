@@ -1,0 +1,23 @@
+/* rows.h - what the host sides of kernels over rows share; kernels/rows.cuh is the other side. */
+#ifndef BACKEND_CUDA_ROWS_H
+#define BACKEND_CUDA_ROWS_H
+
+#include "backend/cuda/launch.h"
+
+/* The types are those of a letter for each: a is f32 or bf16, the same for all, f is f32, b bf16, i int32.
+ * Letters that are left over are inputs and outputs that an operator may do without. */
+bool row_types(const struct kernel_call *c, const char *in, const char *out);
+
+/* Threads that take a row of so many columns together, `each` of them for a thread: a warp, or a multiple of
+ * it up to 1024. */
+int row_lanes(int64_t columns, int64_t each);
+/* Elements of an access of 16 bytes, fewer where rows are no multiple of that. */
+int row_access(enum dtype dtype, int64_t columns);
+
+/* A launch over rows: defines LANES; the block is what rows.cuh expects. */
+struct cuda_launch *row_launch(struct cuda_launches *l, const char *text, const char *entry,
+                               int64_t rows, int lanes);
+/* Seed, site and threshold, as kernels take them. */
+void arg_dropout(struct cuda_launch *k, const struct dropout *d);
+
+#endif

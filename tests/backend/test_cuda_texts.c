@@ -1,0 +1,150 @@
+/* Every kernel of the GPU's table is compiled, without a GPU: for all cases of `strobe check` and for the plan of a
+ * GPT, for compute capability 8.0 and 9.0. Rows spill no registers unless they say so. */
+#include "backend/backend.h"
+#include "base/arena.h"
+#include "graph/graph.h"
+#include "measure/cases.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#ifdef HAVE_CUDA
+#include "backend/cuda/jit.h"
+#include "backend/cuda/launch.h"
+
+enum { MODULES = 4096 };
+
+static struct module {
+    char text[64], options[LAUNCH_OPTIONS], entry[64];
+    bool spills;
+} module[MODULES];
+static int modules;
+
+static void note(const struct cuda_launch *k)
+{
+    if (!k->text) return;
+    for (int i = 0; i < modules; i++)
+        if (!strcmp(module[i].text, k->text) && !strcmp(module[i].options, k->options)) {
+            module[i].spills |= k->spills;
+            return;
+        }
+    assert_true(modules < MODULES);
+    struct module *m = &module[modules++];
+    snprintf(m->text, sizeof m->text, "%s", k->text);
+    snprintf(m->options, sizeof m->options, "%s", k->options);
+    m->spills = k->spills;
+}
+
+/* The rows of products by a library are no launches. */
+static void note_rows(const struct backend *cuda, const struct kernel_call *call, int op)
+{
+    const struct kernel *k;
+    for (int n = 0; (k = cuda->kernel(op, call, n)); n++) {
+        if (k->prepare != cuda_prepare) continue;
+        struct cuda_launches l = {.device = cuda_device_of(call)};
+        ((const struct cuda_row *)k)->launches(call, &l);
+        for (int i = 0; i < l.n; i++) note(&l.launch[i]);
+    }
+}
+
+static void note_cases(void)
+{
+    static const enum dtype dtypes[] = {DT_F32, DT_BF16};
+    const struct backend *cuda = backend_find("cuda");
+    const struct op_case *c;
+    for (int i = 0; (c = case_at(i)); i++)
+        for (int d = 0; d < COUNT_OF(dtypes); d++) {
+            struct node node;
+            struct kernel_call call = {.attr = &node.attr};
+            if (case_node(c, dtypes[d], &node, call.in_type, call.out_type) != ST_OK) continue;
+            call.n_in = node.n_in;
+            call.n_out = node.n_out;
+            note_rows(cuda, &call, (int)node.op);
+        }
+}
+
+/* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a module. */
+static bool has_spills(const char *log)
+{
+    for (const char *at = log; (at = strstr(at, " bytes spill stores")); at++) {
+        const char *number = at;
+        while (number > log && number[-1] >= '0' && number[-1] <= '9') number--;
+        if (atoi(number) > 0) return true;
+    }
+    return false;
+}
+
+static const char *compile(const struct module *m, const char *arch)
+{
+    char *image, *log;
+    int64_t bytes;
+    if (jit_compile(m->text, m->options, arch, &image, &bytes, &log) != ST_OK)
+        return strdup(fail_message());
+    const char *problem = NULL;
+    if (!strstr(log, "spill stores")) problem = "the compiler does not tell registers";
+    if (has_spills(log) && !m->spills) problem = "spills registers";
+    free(image);
+    free(log);
+    return problem ? strdup(problem) : NULL;
+}
+
+static void test_all_compile(void **state)
+{
+    (void)state;
+    static const char *const archs[] = {"sm_80", "sm_90a"};
+    const char *why;
+    if (!cuda_nvrtc(&why)) {
+        print_message("skipped, NVRTC is missing: %s\n", why);
+        skip();
+    }
+    note_cases();
+    assert_true(modules > 20);
+    int failed = 0;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : failed) collapse(2)
+    for (int i = 0; i < modules; i++)
+        for (int k = 0; k < COUNT_OF(archs); k++) {
+            const char *problem = compile(&module[i], archs[k]);
+            if (!problem) continue;
+            failed++;
+#pragma omp critical
+            print_error("%s %s %s: %s\n", module[i].text, archs[k], module[i].options, problem);
+            free((char *)problem);
+        }
+    print_message("%d modules for each of %d architectures\n", modules, (int)COUNT_OF(archs));
+    assert_int_equal(failed, 0);
+}
+
+static void test_a_text_that_is_wrong(void **state)
+{
+    (void)state;
+    char *image;
+    int64_t bytes;
+    if (!cuda_nvrtc(NULL)) skip();
+    assert_int_equal(jit_compile("pointwise.cu", "-DT_X=nonsense", "sm_90a", &image, &bytes, NULL),
+                     ST_DEVICE);
+    assert_non_null(strstr(fail_message(), "pointwise.cu"));
+}
+#else
+static void test_all_compile(void **state)
+{
+    (void)state;
+    print_message("skipped: built without the CUDA toolkit's headers\n");
+    skip();
+}
+#define test_a_text_that_is_wrong test_all_compile
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_compile),
+        cmocka_unit_test(test_a_text_that_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
