@@ -159,13 +159,25 @@ static int device_number(const struct config *c)
     return c->plan.device >= DEVICE_CUDA_0 ? (int)(c->plan.device - DEVICE_CUDA_0) : 0;
 }
 
-/* What the configuration asks for and this backend has not. */
-static enum status check_backend(const struct config *c, const struct backend *b, const char *name)
+static enum status find_backend(const char *name, const struct backend **ret)
 {
-    if (!b && !strcmp(name, "cuda"))
-        return fail(ST_UNSUPPORTED, "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers "
-                                    "were not there); use device=cpu");
-    BUG_IF(!b, "backend %s", name);
+    *ret = backend_find(name);
+    if (*ret) return ST_OK;
+    BUG_IF(strcmp(name, "cuda") != 0, "backend %s", name);
+    return fail(ST_UNSUPPORTED,
+                "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers were not "
+                "there); use device=cpu");
+}
+
+enum status engine_device(const struct config *c, struct device *ret)
+{
+    ret->number = device_number(c);
+    return find_backend(engine_backend(c), &ret->backend);
+}
+
+/* What the configuration asks for and this backend has not. */
+static enum status check_backend(const struct config *c, const char *name)
+{
     if (strcmp(name, "cpu")) return ST_OK;
     if (c->plan.dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and there is none here; use "
@@ -179,10 +191,11 @@ static enum status check_backend(const struct config *c, const struct backend *b
 static enum status plan_on(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                            const char *backend, int device, struct arena *a)
 {
-    *e = (struct engine){.config = c, .backend = backend_find(backend)};
-    TRY(check_backend(c, e->backend, backend));
+    *e = (struct engine){.config = c};
+    TRY(check_backend(c, backend));
     TRY(isa_limit(c->plan.isa));
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
+    TRY(find_backend(backend, &e->backend));
     enum status opened = e->backend->open(device, &e->context);
     if (opened != ST_OK) e->backend = NULL;
     TRY(opened);

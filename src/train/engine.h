@@ -6,6 +6,7 @@
 #ifndef TRAIN_ENGINE_H
 #define TRAIN_ENGINE_H
 
+#include "backend/backend.h"
 #include "config/config.h"
 #include "model/gpt.h"
 #include "pass/pass.h"
@@ -47,6 +48,8 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
 
 /* The name of the backend that the configuration asks for. */
 const char *engine_backend(const struct config *c);
+/* The device that it asks for; a failure says that this build has no such backend. */
+enum status engine_device(const struct config *c, struct device *ret);
 /* Opens the backend of that name and builds the plans of `kinds` (a mask, 1 << kind). Weights are zero
  * until they are drawn or loaded; whoever writes them calls engine_refresh. GRAPH_REFRESH is built
  * wherever it is needed. The configuration must outlive the engine. */
