@@ -7,6 +7,23 @@
 struct kernel;
 struct kernel_call;
 
+/* What a device is. */
+struct device_facts {
+    char name[64];          /* "NVIDIA H200"; empty: unknown */
+    char capability[16];    /* of a GPU: "9.0" */
+    int processors;         /* multiprocessors of a GPU, logical processors of a CPU */
+    int64_t bytes;          /* of memory in all; 0: unknown */
+    int64_t cache_bytes;    /* of the cache before memory that all processors share; 0: unknown */
+};
+
+/* A library that a backend opens when the program runs. */
+struct device_library {
+    const char *name;
+    const char *without; /* what its lack costs */
+    const char *why;     /* NULL: it is there; else why it is not */
+    char version[48];    /* empty: unknown */
+};
+
 struct backend {
     const char *name;
     /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
@@ -22,12 +39,16 @@ struct backend {
     /* Devices that are there to be opened, numbered from 0. */
     int (*devices)(void);
     bool host_memory; /* what alloc gives, the host may read and write */
+    /* A failure says why there is no such device. */
+    enum status (*describe)(int device, struct device_facts *ret);
+    /* Bytes of a device's memory that are free; -1: unknown. */
+    int64_t (*room)(int device);
+    /* Library i of those that it opens; false after the last. NULL: it opens none. */
+    bool (*library)(int i, struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
     /* Why this device does not compute in that type, NULL if it does. NULL: every type. */
     const char *(*refuses)(const void *ctx, enum dtype dtype);
-    /* Bytes of its memory that are free. NULL: not told beforehand. */
-    int64_t (*room)(void *ctx);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);
@@ -35,6 +56,8 @@ struct backend {
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
     /* As download, but the host goes on: dst is filled when sync returns, or sooner. At most 64 bytes. */
     enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
+    /* From device memory to device memory; the two do not overlap. */
+    enum status (*copy)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
     enum status (*sync)(void *ctx);
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
@@ -49,6 +72,11 @@ struct backend {
 };
 
 enum { BACKEND_EVENTS = 4096 };
+/* One device of a backend. */
+struct device {
+    const struct backend *backend;
+    int number;
+};
 /* A device number for open: nothing will run, so the device need not be there. */
 enum { BACKEND_PLAN_ONLY = -1 };
 

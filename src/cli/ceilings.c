@@ -37,10 +37,10 @@ enum status ceilings_measure(struct machine *m, bool quick, const char **ret_pat
     return ST_OK;
 }
 
-enum status ceilings_get(struct machine *m, struct arena *a)
+enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a)
 {
     const char *path = record_path(a);
-    machine_identify(m, a);
+    TRY(machine_identify(m, device, a));
     bool known = path && machine_read(m, path, a);
     if (known && !machine_was_disturbed(m)) return ST_OK;
     if (known) {
@@ -48,9 +48,14 @@ enum status ceilings_get(struct machine *m, struct arena *a)
                  "them again, quickly");
         return ceilings_measure(m, true, &path, a);
     }
-    log_info("the peaks of this machine with %d thread%s are not known yet; measuring them once, "
-             "quickly (`strobe machine` does it thoroughly)",
-             m->threads, m->threads == 1 ? "" : "s");
+    if (m->gpu)
+        log_info("the peaks of this %s are not known yet; measuring them once, quickly (`strobe "
+                 "machine` does it thoroughly)",
+                 m->name);
+    else
+        log_info("the peaks of this machine with %d thread%s are not known yet; measuring them "
+                 "once, quickly (`strobe machine` does it thoroughly)",
+                 m->threads, m->threads == 1 ? "" : "s");
     return ceilings_measure(m, true, &path, a);
 }
 
@@ -62,21 +67,27 @@ const char *ceilings_flops(double per_second, struct arena *a)
 
 const char *ceilings_bytes(double per_second, struct arena *a)
 {
+    if (per_second >= 1e12) return arena_printf(a, "%.3g TB/s", per_second * 1e-12);
     return arena_printf(a, "%.3g GB/s", per_second * 1e-9);
+}
+
+const char *ceilings_who(const struct machine *m, struct arena *a)
+{
+    if (m->gpu) return m->name;
+    return arena_printf(a, "%s, %d thread%s", m->name, m->threads, m->threads == 1 ? "" : "s");
 }
 
 const char *ceilings_words(const struct machine *m, struct arena *a)
 {
-    const char *peaks = "", *quickly = m->quick ? " quickly" : "",
-               *many = m->threads == 1 ? "" : "s";
+    const char *peaks = "", *quickly = m->quick ? " quickly" : "";
     const char *beside = machine_was_disturbed(m) ? ", beside other busy programs" : "";
     for (int i = 0; i < m->peaks; i++)
-        peaks = arena_printf(a, "%s%s %s, ", peaks, dtype_name(m->peak[i].dtype),
+        peaks = arena_printf(a, "%s%s %s, ", peaks, machine_precision_name(m->peak[i].precision),
                              ceilings_flops(m->peak[i].flops, a));
     return arena_printf(a,
-                        "peaks: %scopy %s in L2, %s past the caches; measured%s %.10s, %s, %d "
-                        "thread%s%s; `strobe machine` measures anew",
+                        "peaks: %scopy %s in L2, %s past the caches; measured%s %.10s, %s%s; "
+                        "`strobe machine` measures anew",
                         peaks, ceilings_bytes(machine_copy_in_cache(m)->moved, a),
-                        ceilings_bytes(machine_copy_large(m)->moved, a), quickly, m->date, m->cpu,
-                        m->threads, many, beside);
+                        ceilings_bytes(machine_copy_large(m)->moved, a), quickly, m->date,
+                        ceilings_who(m, a), beside);
 }

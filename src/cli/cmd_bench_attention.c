@@ -2,11 +2,11 @@
 #include "base/file.h"
 #include "base/isa.h"
 #include "base/log.h"
-#include "base/room.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/ceilings.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/table_form.h"
 #include "measure/bench_attention.h"
 #include "report/plot.h"
@@ -46,7 +46,7 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
     [COLUMN_SAMPLES] = {"samples", "n", "samples taken", true},
     [COLUMN_FORWARD_RATE] = {"forward_gflop_per_s", "GFLOP/s fwd", "of attention's own work", true},
-    [COLUMN_BACKWARD_RATE] = {"backward_gflop_per_s", "bwd", "of attention's own work", true},
+    [COLUMN_BACKWARD_RATE] = {"backward_gflop_per_s", "GFLOP/s bwd", "of attention's own work", true},
     [COLUMN_SPEEDUP] = {"times_slow_op", "x slow op", "how many times as fast as slow op", true},
     [COLUMN_MEMORY] = {"bytes", "memory", "of the plan, inputs and outputs included", true},
     [COLUMN_KERNELS] = {"kernels", "kernels", "that one forward and backward pass runs", true},
@@ -75,19 +75,23 @@ static void set_times(struct table *t, int at, const struct attention_cell *c, s
     table_set(t, at, COLUMN_BACKWARD, 4, c->backward.median, a);
     table_set_std(t, at, COLUMN_BACKWARD_STD, &c->backward, a);
     table_set(t, at, COLUMN_SAMPLES, 0, c->both.n, a);
-    table_set(t, at, COLUMN_FORWARD_RATE, 3, c->forward_flops / c->forward.median * 1e-6, a);
-    table_set(t, at, COLUMN_BACKWARD_RATE, 3, c->backward_flops / c->backward.median * 1e-6, a);
+    table_form_set_flops(t, at, COLUMN_FORWARD_RATE, c->forward_flops / c->forward.median * 1e3, a);
+    table_form_set_flops(t, at, COLUMN_BACKWARD_RATE, c->backward_flops / c->backward.median * 1e3,
+                         a);
     if (!slow->reason) table_set(t, at, COLUMN_SPEEDUP, 3, slow->both.median / c->both.median, a);
 }
 
-static struct table make_table(const struct attention_cell *cell, int cells, struct arena *a)
+static struct table make_table(const struct options *o, const struct attention_cell *cell,
+                               int cells, struct arena *a)
 {
-    struct table t = {.column = columns, .columns = COLUMNS, .rows = cells};
-    t.cell = ARENA_NEW(a, struct table_cell, cells * COLUMNS);
-    for (int i = 0; i < cells; i++) {
-        const struct attention_cell *c = &cell[i];
+    int every = o->run.flash_only ? ATTENTION_WAYS : 1; /* flash is the last way */
+    struct table t = {.column = columns, .columns = COLUMNS, .rows = cells / every};
+    t.cell = ARENA_NEW(a, struct table_cell, t.rows * COLUMNS);
+    if (!o->run.device.backend->host_memory) table_form_tera(&t, a);
+    for (int i = 0; i < t.rows; i++) {
+        const struct attention_cell *c = &cell[i * every + every - 1];
         char bytes[32];
-        table_set_text(&t, i, COLUMN_TYPE, dtype_name(c->dtype));
+        table_set_text(&t, i, COLUMN_TYPE, machine_precision_name(c->precision));
         table_set(&t, i, COLUMN_T, 0, (double)c->T, a);
         table_set(&t, i, COLUMN_B, 0, (double)c->B, a);
         table_set_text(&t, i, COLUMN_WAY, attention_way_name(c->way));
@@ -115,7 +119,7 @@ struct picture {
 static void add_lines(struct picture *p, const struct options *o, const struct attention_cell *cell,
                       int d, int way, struct arena *a)
 {
-    int n = o->run.lengths, stride = o->run.dtypes * ATTENTION_WAYS;
+    int n = o->run.lengths, stride = o->run.precisions * ATTENTION_WAYS;
     struct plot_point *time = ARENA_NEW(a, struct plot_point, n);
     struct plot_point *memory = ARENA_NEW(a, struct plot_point, n);
     for (int i = 0; i < n; i++) {
@@ -124,7 +128,7 @@ static void add_lines(struct picture *p, const struct options *o, const struct a
         memory[i] = (struct plot_point){(double)c->T, (double)c->bytes, c->reason != NULL};
     }
     const char *name = arena_printf(a, "%s, %s", attention_way_name((enum attention_way)way),
-                                    dtype_name(o->run.dtype[d]));
+                                    machine_precision_name(o->run.precision[d]));
     p->line[0][p->lines] = (struct plot_line){name, way, d > 0, time, n};
     p->line[1][p->lines++] = (struct plot_line){name, way, d > 0, memory, n};
 }
@@ -134,8 +138,9 @@ static enum status draw(const struct options *o, const struct attention_cell *ce
 {
     struct picture p = {0};
     struct str s = {0};
-    for (int d = 0; d < o->run.dtypes; d++)
-        for (int way = 0; way < ATTENTION_WAYS; way++) add_lines(&p, o, cell, d, way, a);
+    for (int d = 0; d < o->run.precisions; d++)
+        for (int way = 0; way < ATTENTION_WAYS; way++)
+            if (way == FLASH || !o->run.flash_only) add_lines(&p, o, cell, d, way, a);
     struct plot_panel panel[] = {
         {.title = "time, forward and backward", .unit = PLOT_MILLISECONDS, .line = p.line[0]},
         {.title = "memory of the plan", .unit = PLOT_BYTES, .line = p.line[1]},
@@ -184,20 +189,22 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
 {
     static const struct {
         const char *name;
-        enum dtype dtype;
-    } known[] = {{"float32", DT_F32}, {"bfloat16", DT_BF16}};
+        enum machine_precision precision;
+    } known[] = {{"float32", MACHINE_F32}, {"tfloat32", MACHINE_TF32}, {"bfloat16", MACHINE_BF16}};
     for (const char *at = words;; at++) {
         size_t n = strcspn(at, ",");
         int i = 0;
         while (i < COUNT_OF(known) && (strlen(known[i].name) != n || strncmp(at, known[i].name, n)))
             i++;
-        bool twice = i < COUNT_OF(known) && o->dtypes && o->dtype[0] == known[i].dtype;
+        bool twice = false;
+        for (int k = 0; k < o->precisions && i < COUNT_OF(known); k++)
+            twice |= o->precision[k] == known[i].precision;
         if (i == COUNT_OF(known) || twice)
             return fail(ST_USAGE,
-                        "--dtype takes float32, bfloat16 or both, as in float32,bfloat16; "
-                        "not %s",
+                        "--dtype takes float32, bfloat16 or both, as in float32,bfloat16, and on a "
+                        "GPU tfloat32; not %s",
                         words);
-        o->dtype[o->dtypes++] = known[i].dtype;
+        o->precision[o->precisions++] = known[i].precision;
         at += n;
         if (!*at) return ST_OK;
     }
@@ -214,18 +221,18 @@ static enum status check(const struct options *o, int64_t samples, int64_t limit
     return ST_OK;
 }
 
-static void show(void *user, double done, double all, enum dtype dtype, int64_t T)
+static void show(void *user, double done, double all, enum machine_precision precision,
+                 int64_t T)
 {
     struct progress *p = user;
     char text[64];
     if (!p->what) progress_start(p, "bench attention", 0, (int64_t)all);
-    snprintf(text, sizeof text, "%s, T %lld", dtype_name(dtype), (long long)T);
+    snprintf(text, sizeof text, "%s, T %lld", machine_precision_name(precision), (long long)T);
     progress_show(p, (int64_t)done, text);
 }
 
-static const char flops_note[] = "GFLOP/s: attention's own work, 4 B H D T (T+1)/2 forward and 2.5 "
-                                 "times that backward, whatever a "
-                                 "way calculates besides";
+static const char flops_note[] = "FLOPs: attention's own, 4 B H T^2 D / 2 forward, as it is causal, and "
+                                 "2.5 times that backward, whatever a way calculates besides";
 
 static json_t *make_json(const struct options *o, const struct machine *m, const struct table *t)
 {
@@ -241,15 +248,15 @@ static enum status run(struct options *o, struct arena *a)
     struct progress progress = {0};
     struct attention_cell *cell;
     int cells;
-    TRY(ceilings_get(&m, a));
-    int64_t room = room_bytes();
+    TRY(ceilings_get(&m, &o->run.device, a));
+    int64_t room = o->run.device.backend->room(o->run.device.number);
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
     o->run.each = show;
     o->run.user = &progress;
     enum status st = bench_attention_run(&o->run, &cell, &cells, a);
     if (progress.what) progress_end(&progress);
     TRY(st);
-    struct table t = make_table(cell, cells, a);
+    struct table t = make_table(o, cell, cells, a);
     struct str s = {0};
     const char *machine = ceilings_words(&m, a);
     if (o->form.json) {
@@ -261,10 +268,10 @@ static enum status run(struct options *o, struct arena *a)
     fputs(str_text(&s), stdout);
     fflush(stdout);
     str_release(&s);
-    machine_identify(&m, a); /* the record is of another day */
+    TRY(machine_identify(&m, &o->run.device, a)); /* the record is of another day */
     TRY(draw(o, cell,
-             arena_printf(a, "%.10s, %s, %d thread%s. Hollow points: known from the plan, not run.",
-                          m.date, m.cpu, m.threads, m.threads == 1 ? "" : "s"),
+             arena_printf(a, "%.10s, %s. Hollow points: known from the plan, not run.", m.date,
+                          ceilings_who(&m, a)),
              a));
     log_info("picture: %s", o->svg);
     return ST_OK;
@@ -275,9 +282,10 @@ enum status cmd_bench_attention(int argc, char **argv)
     struct options o = {.svg = "attention.svg",
                         .run = {.heads = 6, .head_size = 64, .tokens = 8192}};
     const char *lengths = "64,128,256,512,1024,2048,4096,8192", *dtypes = "float32,bfloat16";
-    const char *isa = NULL;
+    const char *isa = NULL, *word = NULL;
     int64_t samples = 20, limit = 240, threads = 0;
     const struct opt options[] = {
+        DEVICE_OPTION(&word),
         {"T", OPT_TEXT, &lengths, "N,N,...",
          "lengths of sequences (64,128,256,512,1024,2048,4096,8192)"},
         {"tokens", OPT_INT, &o.run.tokens, "N",
@@ -285,6 +293,7 @@ enum status cmd_bench_attention(int argc, char **argv)
         {"heads", OPT_INT, &o.run.heads, "N", "(6)"},
         {"head_size", OPT_INT, &o.run.head_size, "N", "(64)"},
         {"dtype", OPT_TEXT, &dtypes, "NAME,...", "(float32,bfloat16)"},
+        {"flash_only", OPT_FLAG, &o.run.flash_only, NULL, "not the slow ways"},
         {"samples", OPT_INT, &samples, "N", "of each cell; the median counts (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
          "for all together: slow cells give fewer samples; what would take too long is left out "
@@ -304,6 +313,10 @@ enum status cmd_bench_attention(int argc, char **argv)
     TRY(parse_dtypes(&o.run, dtypes));
     if (threads < 0 || threads > 4096) return fail(ST_USAGE, "--threads is 0 to 4096");
     if (isa) TRY(isa_limit_word(isa));
+    TRY(device_of_word(word, &o.run.device));
+    for (int i = 0; i < o.run.precisions && o.run.device.backend->host_memory; i++)
+        if (o.run.precision[i] == MACHINE_TF32)
+            return fail(ST_UNSUPPORTED, "--dtype=tfloat32 is of CUDA devices; use float32");
     threads_set(threads);
     o.run.samples = (int)samples;
     o.run.limit_ms = 1e3 * (double)limit;

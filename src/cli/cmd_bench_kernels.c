@@ -9,6 +9,7 @@
 #include "cli/table_form.h"
 #include "measure/bench_kernels.h"
 #include "measure/noise.h"
+#include "train/device.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -64,7 +65,8 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
 {
     table_set_text(t, at, COLUMN_OP, op_def(c->op)->name);
     table_set_text(t, at, COLUMN_SHAPE, c->shape);
-    table_set_text(t, at, COLUMN_TYPE, dtype_name(c->dtype));
+    bool tf32 = c->products == MACHINE_TF32;
+    table_set_text(t, at, COLUMN_TYPE, tf32 ? "tf32" : dtype_name(c->dtype));
     table_set(t, at, COLUMN_CALLS, 0, (double)c->per_step, a);
     table_set_text(t, at, COLUMN_KERNEL, r->kernel->variant);
     if (r->taken) table_set_text(t, at, COLUMN_TAKEN, "yes");
@@ -76,15 +78,16 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
     if (r->ms.n > 1) table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
     table_set(t, at, COLUMN_SAMPLES, 0, r->ms.n, a);
     if (r->taken) table_set(t, at, COLUMN_STEP_US, 4, 1e3 * c->ms_per_step, a);
-    table_set(t, at, COLUMN_GFLOPS, 3, r->flops * 1e-9, a);
+    table_form_set_flops(t, at, COLUMN_GFLOPS, r->flops, a);
     table_set(t, at, COLUMN_GBYTES, 3, r->bytes * 1e-9, a);
     table_set(t, at, COLUMN_SHARE, 3, 100 * r->share, a);
     table_set_text(t, at, COLUMN_BOUND, r->by_bytes ? "copy" : "product");
 }
 
-static struct table make_table(const struct bench_kernels *k, struct arena *a)
+static struct table make_table(const struct bench_kernels *k, bool gpu, struct arena *a)
 {
     struct table t = {.column = columns, .columns = COLUMNS, .rows = k->rows};
+    if (gpu) table_form_tera(&t, a);
     t.cell = ARENA_NEW(a, struct table_cell, k->rows * COLUMNS);
     int at = 0;
     for (int i = 0; i < k->calls; i++)
@@ -113,7 +116,7 @@ static struct summary summarise(const struct bench_kernels *k, const struct mach
         const struct bench_call *c = &k->call[i];
         s.all_ms += c->ms_per_step;
         if (c->op != OP_MATMUL && c->op != OP_LINEAR) continue;
-        const struct machine_peak *peak = machine_peak(m, c->dtype);
+        const struct machine_peak *peak = machine_peak(m, c->products);
         s.rows_ms += c->ms_per_step;
         if (peak) ideal_ms += c->cost.flops * (double)c->per_step / peak->flops * 1e3;
     }
@@ -215,24 +218,30 @@ static const char *words_of(const struct config *c, int64_t vocab, struct arena 
     return arena_printf(a, "%svocabulary=%lld", words, (long long)vocab);
 }
 
+static const char cache_note[] =
+    "times by the device's events around runs in one recording; copies of the inputs and outputs "
+    "take turns, up to 64 of\nthem, so that what they hold comes from memory and not from L2";
+
 static enum status run(int argc, char **argv, const struct table_form *f, int64_t vocab,
                        const struct bench_kernels_options *o, struct arena *a)
 {
     struct bench_kernels_options against = *o;
     struct config c;
+    struct device device;
     struct machine m;
     struct bench_kernels k;
     TRY(read_config(&c, argc, argv, a));
     TRY(planned_vocabulary(&c, vocab, &vocab, a));
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
+    TRY(device_of(&c, &device));
     TRY(noise_check(&c, vocab));
-    TRY(ceilings_get(&m, a));
+    TRY(ceilings_get(&m, &device, a));
     against.machine = &m;
     TRY(measure(&c, vocab, &against, &k, a));
     if (!k.calls)
         return fail(ST_USAGE, "a step of this configuration has no %s", op_def(o->op)->name);
-    struct table t = make_table(&k, a);
+    struct table t = make_table(&k, m.gpu, a);
     struct summary sum = summarise(&k, &m);
     struct str s = {0};
     const char *words = words_of(&c, vocab, a);
@@ -241,6 +250,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     } else {
         table_form_print(f, &t, &s);
         if (o->op == OP_COUNT) note_products(f, &k, &sum, a, &s);
+        if (m.gpu) table_form_note(f, cache_note, &s);
         table_form_note(f, arena_printf(a, "%s\n%s", words, ceilings_words(&m, a)), &s);
     }
     fputs(str_text(&s), stdout);

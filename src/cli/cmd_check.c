@@ -1,11 +1,11 @@
 /* strobe check: every kernel row against the reference, every gradient and expansion against
  * arithmetic. */
-#include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/isa.h"
 #include "base/opt.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "measure/cases.h"
 #include "measure/check.h"
 #include "measure/check_rules.h"
@@ -145,12 +145,12 @@ static enum status find_op(const char *name, enum op *ret_op)
     return fail(ST_USAGE, "there is no operator %s; docs/OPS.md lists them", name);
 }
 
-static enum status check_all(struct table *t, const struct backend *b, enum op op)
+static enum status check_all(struct table *t, const struct device *d, enum op op)
 {
     void *context;
-    TRY(b->open(0, &context));
-    enum status st = check_kernels(b, context, op, note_kernel, t);
-    b->close(context);
+    TRY(d->backend->open(d->number, &context));
+    enum status st = check_kernels(d->backend, context, op, note_kernel, t);
+    d->backend->close(context);
     TRY(st);
     note_missing(t, op);
     return check_rules(t, op);
@@ -158,28 +158,26 @@ static enum status check_all(struct table *t, const struct backend *b, enum op o
 
 enum status cmd_check(int argc, char **argv)
 {
-    const char *name = NULL, *backend = "cpu", *isa = "auto";
+    const char *name = NULL, *word = NULL, *isa = "auto";
     bool json = false;
     const struct opt options[] = {
         {"op", OPT_TEXT, &name, "NAME", "only this operator"},
-        {"backend", OPT_TEXT, &backend, "NAME", "whose kernels (cpu)"},
+        DEVICE_OPTION(&word),
         {"isa", OPT_TEXT, &isa, "SET", "only kernels that need no wider instruction set (auto)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {0},
     };
     struct arena arena = {0};
     struct table t = {.arena = &arena};
+    struct device device;
     enum op op;
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 0)
         return fail(ST_USAGE, "%s: check takes options only; see strobe check --help", argv[0]);
     TRY(find_op(name, &op));
     TRY(isa_limit_word(isa));
-    const struct backend *b = backend_find(backend);
-    if (!b) return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
-    if (!strcmp(b->name, "null"))
-        return fail(ST_USAGE, "the null backend computes nothing that could be checked; use cpu");
-    enum status st = check_all(&t, b, op);
+    TRY(device_of_word(word, &device));
+    enum status st = check_all(&t, &device, op);
     int failed = 0;
     if (st == ST_OK) failed = json ? print_json(&t) : print_text(&t);
     arena_release(&arena);

@@ -1,7 +1,6 @@
 /* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary buy, one after the other. */
 #include "base/isa.h"
 #include "base/log.h"
-#include "base/room.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/ceilings.h"
@@ -9,6 +8,7 @@
 #include "cli/planned.h"
 #include "cli/table_form.h"
 #include "measure/ladder.h"
+#include "train/device.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -26,13 +26,15 @@ enum {
     COLUMN_BEFORE,
     COLUMN_FIRST,
     COLUMN_MEMORY,
+    COLUMN_TAKEN,
     COLUMN_KERNELS,
     COLUMN_TYPE,
     COLUMN_MFU,
     COLUMN_PLAN,
     COLUMN_LOSS,
     COLUMN_NOTE,
-    COLUMNS
+    COLUMN_PUBLISHED, /* of a GPU's ladder alone, as are the others of them */
+    COLUMNS = COLUMN_PUBLISHED + LADDER_PUBLISHED
 };
 
 static const struct table_column columns[COLUMNS] = {
@@ -46,7 +48,8 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_BEFORE] = {"times_before", "x before",
                        "how many times as fast as the last rung that ran", true},
     [COLUMN_FIRST] = {"times_first", "x first", "how many times as fast as the first rung", true},
-    [COLUMN_MEMORY] = {"memory_bytes", "memory", "of the plan", true},
+    [COLUMN_MEMORY] = {"memory_bytes", "memory", "of the plan: what the step takes at its peak", true},
+    [COLUMN_TAKEN] = {"taken_bytes", "taken", "of a GPU's memory, as its driver says", true},
     [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "that a step runs", true},
     [COLUMN_TYPE] = {"dtype", "peak of", "the type of its products", false},
     [COLUMN_MFU] = {"mfu_percent", "MFU %", "6 N + 12 L C T FLOPs a token over that peak", true},
@@ -54,32 +57,48 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_LOSS] = {"first_loss", "first loss", "of the first step: the same batch and weights",
                      true},
     [COLUMN_NOTE] = {"note", "note", "why it was not run", false},
+    [COLUMN_PUBLISHED] = {"published_a100_tokens_per_s", "A100, published", "tokens/s, another's",
+                          true},
+    {"published_rtx_4060_ti_tokens_per_s", "RTX 4060 Ti, published", "tokens/s, another's", true},
 };
+
+static void set_count(struct table *t, int at, int column, double x, struct arena *a)
+{
+    char text[32];
+    *table_at(t, at, column) =
+        (struct table_cell){arena_strdup(a, str_thousands(text, (int64_t)(x + 0.5))), x};
+}
+
+static void set_bytes(struct table *t, int at, int column, int64_t bytes, struct arena *a)
+{
+    char text[32];
+    *table_at(t, at, column) =
+        (struct table_cell){arena_strdup(a, str_bytes(text, (double)bytes)), (double)bytes};
+}
 
 static void set_figures(struct table *t, int at, const struct ladder_rung *r, struct arena *a)
 {
-    char bytes[32], tokens[32];
     table_set(t, at, COLUMN_MS, 4, r->ms.median, a);
     table_set_std(t, at, COLUMN_STD, &r->ms, a);
     table_set(t, at, COLUMN_STEPS, 0, r->ms.n, a);
-    *table_at(t, at, COLUMN_TOKENS) = (struct table_cell){
-        arena_strdup(a, str_thousands(tokens, (int64_t)(r->tokens_per_s + 0.5))), r->tokens_per_s};
+    set_count(t, at, COLUMN_TOKENS, r->tokens_per_s, a);
     if (r->times_before > 0) table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
     table_set(t, at, COLUMN_FIRST, 3, r->times_first, a);
-    *table_at(t, at, COLUMN_MEMORY) = (struct table_cell){
-        arena_strdup(a, str_bytes(bytes, (double)r->facts.total)), (double)r->facts.total};
+    set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
+    if (r->taken) set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
     table_set(t, at, COLUMN_KERNELS, 0, (double)r->facts.kernels, a);
-    table_set_text(t, at, COLUMN_TYPE, dtype_name(r->dtype));
+    table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->products));
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
     if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);
     table_set(t, at, COLUMN_LOSS, 5, r->loss, a);
 }
 
-static struct table make_table(const struct ladder *l, struct arena *a)
+static struct table make_table(const struct ladder *l, bool gpu, struct arena *a)
 {
-    struct table t = {.column = columns, .columns = COLUMNS, .rows = LADDER_RUNGS};
-    t.cell = ARENA_NEW(a, struct table_cell, LADDER_RUNGS * COLUMNS);
-    for (int i = 0; i < LADDER_RUNGS; i++) {
+    struct table t = {
+        .column = columns, .columns = gpu ? COLUMNS : COLUMN_PUBLISHED, .rows = l->rungs};
+    t.cell = ARENA_NEW(a, struct table_cell, t.rows * t.columns);
+    for (int i = 0; i < t.rows; i++) {
         const struct ladder_rung *r = &l->rung[i];
         table_set_text(&t, i, COLUMN_RUNG, r->name);
         table_set_text(&t, i, COLUMN_DIFFERS, r->differs);
@@ -87,6 +106,9 @@ static struct table make_table(const struct ladder *l, struct arena *a)
             table_set_text(&t, i, COLUMN_NOTE, r->reason);
         else
             set_figures(&t, i, r, a);
+        for (int k = 0; gpu && k < LADDER_PUBLISHED; k++)
+            if (r->published[k] > 0)
+                set_count(&t, i, COLUMN_PUBLISHED + k, r->published[k], a);
     }
     return t;
 }
@@ -101,22 +123,34 @@ static const char *formula_words(const struct ladder *l, const struct config *c,
                         (long long)c->model.n_embd, (long long)c->model.block_size);
 }
 
-static const char *order_words(const struct ladder *l)
+static const char *const order_words[] = {
+    [LADDER_IN_TURN] = "The rungs ran in turn, step by step.",
+    [LADDER_NO_ROOM] = "Memory does not hold all rungs at once: they ran one after the other, so "
+                       "drift of the clock is in the ratios.",
+    [LADDER_WARM] = "The rungs ran one after the other, each warmed up first; a time is from before a "
+                    "batch is fed to where\nthe host has waited for the update, as in training.",
+};
+
+static const char *published_words(struct arena *a)
 {
-    return l->interleaved ? "The rungs ran in turn, step by step."
-                          : "Memory does not hold all rungs at once: they ran one after the other, "
-                            "so drift of the clock is in the ratios.";
+    const char *words = "Published: tokens/s of GPT-2 124M on other machines, by others, not "
+                        "measured here:";
+    for (int i = 0; i < LADDER_PUBLISHED; i++)
+        words = arena_printf(a, "%s%s %s by %s", words, i ? ";" : "", ladder_published[i].machine,
+                             ladder_published[i].where);
+    return arena_printf(a, "%s.", words);
 }
 
 static json_t *make_json(const struct ladder *l, const struct config *c, int64_t vocab,
                          const struct machine *m, const struct table *t)
 {
+    bool in_turn = l->order == LADDER_IN_TURN;
     return json_pack("{s:i, s:I, s:I, s:f, s:f, s:s, s:b, s:o, s:o}", "v", 1, "vocabulary",
                      (json_int_t)vocab, "tokens_per_step",
                      (json_int_t)(c->data.batch_size * c->model.block_size *
                                   c->train.gradient_accumulation_steps),
                      "parameters", l->parameters, "flops_per_token", l->flops_per_token, "formula",
-                     "6 N + 12 L C T", "interleaved", (int)l->interleaved, "machine",
+                     "6 N + 12 L C T", "interleaved", (int)in_turn, "machine",
                      machine_json(m), "rungs", table_json(t));
 }
 
@@ -146,6 +180,7 @@ struct options {
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
     struct config c;
+    struct device device;
     struct machine m;
     struct ladder l;
     struct progress progress;
@@ -158,8 +193,9 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                  (long long)c.train.gradient_accumulation_steps);
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
-    TRY(ceilings_get(&m, a));
-    int64_t room = room_bytes();
+    TRY(device_of(&c, &device));
+    TRY(ceilings_get(&m, &device, a));
+    int64_t room = device.backend->room(device.number);
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
     o->run.config = &c;
     o->run.machine = &m;
@@ -169,7 +205,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     enum status st = ladder_run(&o->run, &l, a);
     progress_end(&progress);
     TRY(st);
-    struct table t = make_table(&l, a);
+    struct table t = make_table(&l, m.gpu, a);
     struct str s = {0};
     if (o->form.json) {
         json_print(make_json(&l, &c, o->run.vocab, &m, &t), &s);
@@ -177,8 +213,9 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
         table_form_print(&o->form, &t, &s);
         table_form_note(&o->form,
                         arena_printf(a, "%s\n%s\n%s", formula_words(&l, &c, a),
-                                     ceilings_words(&m, a), order_words(&l)),
+                                     ceilings_words(&m, a), order_words[l.order]),
                         &s);
+        if (m.gpu) table_form_note(&o->form, published_words(a), &s);
     }
     fputs(str_text(&s), stdout);
     str_release(&s);

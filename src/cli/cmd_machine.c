@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "cli/ceilings.h"
 #include "cli/command.h"
+#include "cli/device.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ enum { THREADS_MOST = 4096 };
 
 static void print_head(const struct machine *m, struct str *s)
 {
-    str_printf(s, "cpu        %s\n", m->cpu);
-    str_printf(s, "isa        %s\n", m->isa);
+    str_printf(s, "%-10s %s\n", m->gpu ? "gpu" : "cpu", m->name);
+    str_printf(s, "%-10s %s\n", m->gpu ? "" : "isa", m->isa);
     str_printf(s, "library    %s\n", m->library);
     str_printf(s, "measured   %s%s\n", m->date, m->quick ? ", quickly" : "");
 }
@@ -35,7 +36,8 @@ static void print_copy(struct str *s, const struct machine *m, const char *what,
     char bytes[32];
     print_row(s, what, ceilings_bytes(c->moved, a),
               m->threads > 1 ? ceilings_bytes(c->moved_one, a) : NULL,
-              arena_printf(a, "%s a thread, read + written", str_bytes(bytes, (double)c->bytes)));
+              arena_printf(a, "%s%s, read + written", str_bytes(bytes, (double)c->bytes),
+                           m->gpu ? "" : " a thread"));
 }
 
 static void print_text(const struct machine *m, const char *path, struct arena *a, struct str *s)
@@ -43,11 +45,12 @@ static void print_text(const struct machine *m, const char *path, struct arena *
     bool many = m->threads > 1;
     print_head(m, s);
     str_append(s, "\n");
-    print_row(s, "", arena_printf(a, "%d thread%s", m->threads, many ? "s" : ""),
-              many ? "1 thread" : NULL, "");
+    if (!m->gpu)
+        print_row(s, "", arena_printf(a, "%d thread%s", m->threads, many ? "s" : ""),
+                  many ? "1 thread" : NULL, "");
     for (int i = 0; i < m->peaks; i++) {
         const struct machine_peak *p = &m->peak[i];
-        print_row(s, arena_printf(a, "product, %s", dtype_name(p->dtype)),
+        print_row(s, arena_printf(a, "product, %s", machine_precision_name(p->precision)),
                   ceilings_flops(p->flops, a), many ? ceilings_flops(p->flops_one, a) : NULL,
                   arena_printf(a, "%s, %lld x %lld x %lld", p->kernel, (long long)p->M,
                                (long long)p->N, (long long)p->K));
@@ -78,8 +81,9 @@ enum status cmd_machine(int argc, char **argv)
 {
     bool quick = false, json = false;
     int64_t threads = 0;
-    const char *isa = NULL;
+    const char *isa = NULL, *word = NULL;
     const struct opt options[] = {
+        DEVICE_OPTION(&word),
         {"quick", OPT_FLAG, &quick, NULL, "in a few seconds: fewer shapes, fewer repeats"},
         {"threads", OPT_INT, &threads, "N", "as many as this process may use, unless given"},
         {"isa", OPT_TEXT, &isa, "SET",
@@ -95,10 +99,12 @@ enum status cmd_machine(int argc, char **argv)
     struct arena a = {0};
     struct str s = {0};
     struct machine m;
+    struct device device;
     const char *path = NULL;
+    TRY(device_of_word(word, &device));
     threads_set(threads);
-    machine_identify(&m, &a);
-    enum status st = ceilings_measure(&m, quick, &path, &a);
+    enum status st = machine_identify(&m, &device, &a);
+    if (st == ST_OK) st = ceilings_measure(&m, quick, &path, &a);
     if (st == ST_OK && json)
         print_json(&m, path, &s);
     else if (st == ST_OK)

@@ -7,6 +7,9 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+static const char giga[] = "GFLOP/s";
 
 enum status table_form_check(const struct table_form *f)
 {
@@ -34,6 +37,26 @@ void table_set(struct table *t, int row, int column, int digits, double x, struc
     int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
     int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
     *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
+}
+
+void table_form_tera(struct table *t, struct arena *a)
+{
+    struct table_column *column = ARENA_NEW(a, struct table_column, t->columns);
+    for (int i = 0; i < t->columns; i++) {
+        column[i] = t->column[i];
+        const char *at = strstr(column[i].title, giga);
+        if (at)
+            column[i].title = arena_printf(a, "%.*sTFLOP/s%s", (int)(at - column[i].title),
+                                           column[i].title, at + strlen(giga));
+    }
+    t->column = column;
+}
+
+void table_form_set_flops(struct table *t, int row, int column, double per_second, struct arena *a)
+{
+    bool shown_in_giga = strstr(t->column[column].title, giga);
+    table_set(t, row, column, 3, per_second * (shown_in_giga ? 1e-9 : 1e-12), a);
+    table_at(t, row, column)->number = per_second * 1e-9;
 }
 
 void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a)

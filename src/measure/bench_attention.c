@@ -2,15 +2,18 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "backend/kernel.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "graph/build.h"
 #include "measure/reference.h"
 #include "measure/rounds.h"
+#include "measure/stopwatch.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
 
-enum { LEAST = 3, WARMUP = 2 };
+enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
+static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
 
 static const struct {
     const char *name;
@@ -34,7 +37,10 @@ struct trial {
     struct graph graph;
     struct plan plan;
     bool planned;
-    int64_t turned_ns; /* when the first kernel of the backward pass began */
+    bool turned; /* the first kernel of the backward pass has begun */
+    /* Where both passes are a single kernel that can be run again on the same bytes. */
+    const struct step *step[2];
+    struct stopwatch watch[2];
     struct length *length;
 };
 
@@ -50,20 +56,28 @@ struct length {
     const struct stock *stock;
     const struct backend *backend;
     void *context;
+    void *qkv, *dy; /* the stock, on the device */
     struct storage_blocks storage;
     struct trial trial[ATTENTION_WAYS];
     struct arena arena;
 };
 
+static enum dtype dtype_of(enum machine_precision p)
+{
+    return p == MACHINE_BF16 ? DT_BF16 : DT_F32;
+}
+
 static enum status build(struct trial *t, const struct attention_options *o, struct arena *a)
 {
     const struct attention_cell *c = t->cell;
+    enum dtype dtype = dtype_of(c->precision);
     struct pass_options p = {.rung = ways[c->way].rung, .flash = ways[c->way].flash};
     struct graph *g = &t->graph;
     int64_t C = o->heads * o->head_size;
-    p.compute = c->dtype;
+    p.compute = dtype;
+    p.tf32 = c->precision == MACHINE_TF32;
     graph_init(g, a);
-    value qkv = g_input(g, "qkv", type_3d(c->dtype, c->B, c->T, 3 * C));
+    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, 3 * C));
     value step = g_input(g, "step", type_scalar(DT_I32));
     struct graph_scope top = graph_enter(g, "attention", -1);
     value y = g_attention(g, qkv, step, (int)o->heads, true, (struct dropout){0});
@@ -82,6 +96,24 @@ static enum status build(struct trial *t, const struct attention_options *o, str
     return passes_run(AFTER_GRADIENT, g, &p, NULL);
 }
 
+static enum status run_again(void *user, int i)
+{
+    const struct step *s = *(const struct step **)user;
+    (void)i;
+    return s->kernel->run(&s->call);
+}
+
+/* Flash attention is a kernel forward and one backward, neither of which takes the bytes of what it reads. */
+static void find_steps(struct length *l, struct trial *t)
+{
+    int n = 0;
+    for (int id = 0; id < t->plan.steps; id++)
+        if (t->plan.step[id].kernel && n < 2) t->step[n++] = &t->plan.step[id];
+    for (int i = 0; i < 2; i++)
+        t->watch[i] = (struct stopwatch){
+            .backend = l->backend, .context = l->context, .start = run_again, .user = &t->step[i]};
+}
+
 static enum status make_plan(struct length *l, struct trial *t)
 {
     TRY(build(t, l->o, &l->arena));
@@ -89,6 +121,7 @@ static enum status make_plan(struct length *l, struct trial *t)
     t->planned = true;
     t->cell->bytes = t->plan.arena_bytes;
     t->cell->kernels = plan_kernels(&t->plan);
+    if (t->cell->way == FLASH && t->cell->kernels == 2) find_steps(l, t);
     return ST_OK;
 }
 
@@ -113,38 +146,49 @@ static enum status draw_stock(const struct attention_options *o, enum dtype dtyp
     return draw(dtype, n, 1, &s->dy, &s->dy_bytes, a);
 }
 
-/* Inputs give their bytes away once they are read, so all are fed before every run. */
+/* Inputs give their bytes away once they are read, so all are fed before every run. They lie on the device, and
+ * what is started while they are copied waits there for its turn. */
 static enum status feed(struct trial *t)
 {
     const struct length *l = t->length;
     int32_t step = 0;
     void *at = plan_input(&t->plan, "step");
     const struct stock *s = l->stock;
-    TRY(l->backend->upload(l->context, plan_input(&t->plan, "qkv"), s->qkv, s->qkv_bytes));
-    TRY(l->backend->upload(l->context, plan_input(&t->plan, "dy"), s->dy, s->dy_bytes));
+    TRY(l->backend->copy(l->context, plan_input(&t->plan, "qkv"), l->qkv, s->qkv_bytes));
+    TRY(l->backend->copy(l->context, plan_input(&t->plan, "dy"), l->dy, s->dy_bytes));
     return at ? l->backend->upload(l->context, at, &step, sizeof step) : ST_OK;
 }
 
 static void note_turn(void *user, const struct plan *p, int step)
 {
     struct trial *t = user;
-    if (!t->turned_ns && p->graph->node[step].phase == PHASE_BACKWARD) t->turned_ns = clock_ns();
+    if (t->turned || p->graph->node[step].phase != PHASE_BACKWARD) return;
+    t->turned = p->backend->mark(p->context, TURN) == ST_OK;
 }
 
-static enum status sample(void *user, int calls, double *ret_ms)
+static enum status sample_pass(void *user, int calls, double *ret_ms)
 {
     struct trial *t = user;
+    const struct length *l = t->length;
     struct plan_hooks hooks = {.user = t, .before = note_turn};
     BUG_IF(calls != 1, "%d calls", calls);
     TRY(feed(t));
-    t->turned_ns = 0;
-    int64_t start = clock_ns();
+    t->turned = false;
+    TRY(l->backend->mark(l->context, START));
     TRY(plan_run(&t->plan, &hooks));
-    TRY(t->length->backend->sync(t->length->context));
-    int64_t end = clock_ns();
-    ret_ms[0] = clock_ms(start, t->turned_ns);
-    ret_ms[1] = clock_ms(t->turned_ns, end);
-    return ST_OK;
+    TRY(l->backend->mark(l->context, END));
+    TRY(l->backend->sync(l->context));
+    TRY(l->backend->elapsed(l->context, START, TURN, &ret_ms[0]));
+    return l->backend->elapsed(l->context, TURN, END, &ret_ms[1]);
+}
+
+/* The one kernel again and again, then the other. */
+static enum status sample_kernels(void *user, int calls, double *ret_ms)
+{
+    struct trial *t = user;
+    TRY(feed(t));
+    TRY(stopwatch_time(&t->watch[0], calls, &ret_ms[0]));
+    return stopwatch_time(&t->watch[1], calls, &ret_ms[1]);
 }
 
 static const char *reason_of_room(int64_t bytes, int64_t room, struct arena *a)
@@ -166,7 +210,7 @@ static const char *reason_of_time(double ms, double budget_ms, double limit_ms, 
 static void conclude(const struct attention_options *o, struct trial *t, const struct contender *c)
 {
     struct attention_cell *cell = t->cell;
-    double T = (double)cell->T, pairs = (double)cell->B * T * (T + 1) / 2;
+    double T = (double)cell->T, pairs = (double)cell->B * T * T / 2;
     cell->forward = c->part[0];
     cell->backward = c->part[1];
     cell->both = c->whole;
@@ -181,7 +225,7 @@ struct report {
     double done, all;
     double weight; /* of the length that runs */
     double share;  /* of it that is done; it never falls, whatever is expected meanwhile */
-    enum dtype dtype;
+    enum machine_precision precision;
     int64_t T;
 };
 
@@ -191,7 +235,16 @@ static void show(void *user, double done_ms, double expected)
     double share = expected > done_ms ? done_ms / expected : expected > 0;
     if (share > r->share) r->share = share;
     double done = r->done + r->share * r->weight;
-    if (r->o->each) r->o->each(r->o->user, done, r->all, r->dtype, r->T);
+    if (r->o->each) r->o->each(r->o->user, done, r->all, r->precision, r->T);
+}
+
+static enum status place_stock(struct length *l)
+{
+    const struct stock *s = l->stock;
+    TRY(l->backend->alloc(l->context, s->qkv_bytes, &l->qkv));
+    TRY(l->backend->alloc(l->context, s->dy_bytes, &l->dy));
+    TRY(l->backend->upload(l->context, l->qkv, s->qkv, s->qkv_bytes));
+    return l->backend->upload(l->context, l->dy, s->dy, s->dy_bytes);
 }
 
 static enum status time_trials(struct length *l, double budget_ms, struct report *report)
@@ -202,15 +255,20 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
         .most = l->o->samples, .least = LEAST, .warmup = WARMUP - 1, .each = show, .user = report};
     int n = 0;
     if (rounds.least > rounds.most) rounds.least = rounds.most;
+    if (!l->backend->host_memory) rounds.cold = 1, rounds.sample_ms = DEVICE_SAMPLE_MS;
     for (int w = 0; w < ATTENTION_WAYS; w++)
         if (!l->trial[w].cell->reason) running[n++] = &l->trial[w];
     for (int i = 0; i < n; i++) {
         storage_reserve(&l->storage, &running[i]->plan);
-        contender[i] = (struct contender){
-            .sample = sample, .user = running[i], .parts = 2, .one_by_one = true};
+        bool again = running[i]->step[1];
+        contender[i] = (struct contender){.sample = again ? sample_kernels : sample_pass,
+                                          .user = running[i],
+                                          .parts = 2,
+                                          .one_by_one = !again};
         contender[i].budget_ms = budget_ms / n;
     }
     TRY(storage_alloc(&l->storage));
+    TRY(place_stock(l));
     for (int i = 0; i < n; i++) TRY(plan_bind(&running[i]->plan, &l->storage));
     TRY(rounds_run(&rounds, contender, n));
     for (int i = 0; i < n; i++) conclude(l->o, running[i], &contender[i]);
@@ -222,6 +280,10 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
                          double budget_ms, struct arena *a)
 {
     struct attention_cell *c = t->cell;
+    if (l->o->flash_only && c->way != FLASH) {
+        c->reason = "--flash_only";
+        return ST_OK;
+    }
     enum status st = make_plan(l, t);
     if (st != ST_OK && st != ST_UNSUPPORTED) return st;
     if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
@@ -244,8 +306,12 @@ static enum status run_length(struct length *l, const struct attention_cell *bef
 
 static void close_length(struct length *l)
 {
-    for (int w = 0; w < ATTENTION_WAYS; w++)
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
         if (l->trial[w].planned) plan_release(&l->trial[w].plan);
+    }
+    if (l->qkv) l->backend->free(l->context, l->qkv);
+    if (l->dy) l->backend->free(l->context, l->dy);
     if (l->storage.backend) storage_free(&l->storage);
     if (l->context) l->backend->close(l->context);
     arena_release(&l->arena);
@@ -254,15 +320,15 @@ static void close_length(struct length *l)
 static enum status run_one(struct report *r, struct attention_cell *cell,
                            const struct attention_cell *before, double budget_ms, struct arena *a)
 {
-    struct length l = {.o = r->o, .stock = r->stock, .backend = backend_find("cpu")};
+    struct length l = {.o = r->o, .stock = r->stock, .backend = r->o->device.backend};
     for (int w = 0; w < ATTENTION_WAYS; w++) {
-        cell[w] =
-            (struct attention_cell){.way = (enum attention_way)w, .dtype = r->dtype, .T = r->T};
+        cell[w] = (struct attention_cell){
+            .way = (enum attention_way)w, .precision = r->precision, .T = r->T};
         cell[w].B = r->o->tokens / r->T;
         l.trial[w].cell = &cell[w];
     }
     show(r, 0, 0);
-    TRY(l.backend->open(0, &l.context));
+    TRY(l.backend->open(r->o->device.number, &l.context));
     l.storage = (struct storage_blocks){.backend = l.backend, .context = l.context};
     enum status st = run_length(&l, before, budget_ms, r, a);
     close_length(&l);
@@ -282,16 +348,16 @@ static double weight(const struct attention_options *o, int i)
 static enum status run_all(const struct attention_options *o, const struct stock *stock,
                            struct attention_cell *cell, struct arena *a)
 {
-    int of_length = o->dtypes * ATTENTION_WAYS;
+    int of_length = o->precisions * ATTENTION_WAYS;
     struct report r = {.o = o};
     int64_t start = clock_ns();
-    for (int i = 0; i < o->lengths; i++) r.all += o->dtypes * weight(o, i);
+    for (int i = 0; i < o->lengths; i++) r.all += o->precisions * weight(o, i);
     for (int i = 0; i < o->lengths; i++)
-        for (int d = 0; d < o->dtypes; d++) {
+        for (int d = 0; d < o->precisions; d++) {
             struct attention_cell *at = cell + i * of_length + d * ATTENTION_WAYS;
             double left = o->limit_ms - clock_ms(start, clock_ns());
             r.stock = &stock[d];
-            r.dtype = o->dtype[d];
+            r.precision = o->precision[d];
             r.T = o->length[i];
             r.weight = weight(o, i);
             double budget_ms = left * r.weight / (r.all - r.done);
@@ -305,11 +371,11 @@ enum status bench_attention_run(const struct attention_options *o, struct attent
 {
     struct arena stocks = {0};
     struct stock stock[ATTENTION_DTYPES];
-    int cells = o->lengths * o->dtypes * ATTENTION_WAYS;
+    int cells = o->lengths * o->precisions * ATTENTION_WAYS;
     struct attention_cell *cell = ARENA_NEW(a, struct attention_cell, cells);
     enum status st = ST_OK;
-    for (int d = 0; d < o->dtypes && st == ST_OK; d++)
-        st = draw_stock(o, o->dtype[d], &stock[d], &stocks);
+    for (int d = 0; d < o->precisions && st == ST_OK; d++)
+        st = draw_stock(o, dtype_of(o->precision[d]), &stock[d], &stocks);
     if (st == ST_OK) st = run_all(o, stock, cell, a);
     arena_release(&stocks);
     *ret_cell = cell;

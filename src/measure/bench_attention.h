@@ -7,6 +7,7 @@
 
 #include "base/stats.h"
 #include "graph/op.h"
+#include "measure/machine.h"
 
 struct arena;
 
@@ -14,36 +15,41 @@ enum attention_way { SLOW_PRIMITIVE, SLOW_OP, SLOW_FULL, FLASH, ATTENTION_WAYS }
 /* "slow primitive", "slow op", "slow full", "flash" */
 const char *attention_way_name(enum attention_way way);
 
-enum { ATTENTION_LENGTHS = 24, ATTENTION_DTYPES = 2 };
+enum { ATTENTION_LENGTHS = 24, ATTENTION_DTYPES = 3 };
 
 struct attention_options {
+    struct device device;
     int64_t heads, head_size, tokens;  /* H, D, B x T */
     int64_t length[ATTENTION_LENGTHS]; /* T, rising; each divides tokens */
     int lengths;
-    enum dtype dtype[ATTENTION_DTYPES];
-    int dtypes;
+    enum machine_precision precision[ATTENTION_DTYPES];
+    int precisions;
+    bool flash_only;
     int samples; /* of each cell */
     double
         limit_ms; /* of all: slow cells give fewer samples, and what would take too long is not run */
     int64_t room; /* bytes of memory that may be used; -1: unknown, no limit */
     /* `done` of `all`, in units of its own */
-    void (*each)(void *user, double done, double all, enum dtype dtype, int64_t T);
+    void (*each)(void *user, double done, double all, enum machine_precision p, int64_t T);
     void *user;
 };
 
 struct attention_cell {
     enum attention_way way;
-    enum dtype dtype;
+    enum machine_precision precision; /* of its products */
     int64_t B, T;
     int64_t bytes;      /* that the plan takes, inputs and outputs included; 0: there is no plan */
     int kernels;        /* of the plan */
     const char *reason; /* why it was not run; NULL: it was */
     double expected_ms; /* of one run, as the length before says; 0: not known */
     struct stats forward, backward, both; /* ms */
-    double forward_flops, backward_flops; /* of attention, whatever the way calculates besides */
+    /* Of attention, whatever the way calculates besides: half of 4 B H D T^2, as only half of the scores are
+     * needed, and 2.5 times that. */
+    double forward_flops, backward_flops;
 };
 
-/* One cell for each length, type and way, in that order; *ret_cells of them, in `a`. */
+/* One cell for each length, type and way, in that order; *ret_cells of them, in `a`. With flash_only the slow ways
+ * have cells, too, with that as the reason why they were not run. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 

@@ -81,6 +81,22 @@ static enum dtype dtype_of(const struct kernel_call *c)
     return c->out_type[0].dtype;
 }
 
+/* A GPU may round the operands of a product to TF32. */
+static bool is_tf32(enum op op, const union attr *attr)
+{
+    switch (op) {
+    case OP_MATMUL:
+        return attr->matmul.tf32;
+    case OP_LINEAR:
+        return attr->linear.tf32;
+    case OP_ATTENTION:
+    case OP_ATTENTION_GRAD:
+        return attr->attention.tf32;
+    default:
+        return false;
+    }
+}
+
 static struct bench_row *rows_of(const struct backend *b, enum op op, const struct step *s,
                                  int *ret_n, struct arena *a)
 {
@@ -121,6 +137,7 @@ static void meet(struct finding *f, enum graph_kind kind, int id, int64_t runs)
     c->cost = s->cost;
     c->where = n->scope;
     c->dtype = dtype_of(&s->call);
+    c->products = machine_precision(c->dtype, is_tf32(n->op, s->call.attr));
     bool product = n->op == OP_MATMUL || n->op == OP_LINEAR;
     c->shape = product ? product_shape(&s->call, n->op, s->cost.flops, f->a)
                        : tensor_shape(&s->call, f->a);

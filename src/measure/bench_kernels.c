@@ -4,11 +4,13 @@
 #include "base/clock.h"
 #include "measure/noise.h"
 #include "measure/rounds.h"
+#include "measure/stopwatch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 3, WARMUP = 3, ROWS_MOST = 16 };
+enum { LEAST = 3, WARMUP = 3, ROWS_MOST = 16, COPIES_MOST = 64 };
+static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
 
 /* The reference is plain loops on one thread: it is not timed where it would take long. */
 static const double REFERENCE_FLOPS = 5e8, REFERENCE_MS_MOST = 2000;
@@ -19,15 +21,23 @@ struct session {
     struct bench_kernels *k;
     enum graph_kind kind; /* whose plan is running */
     int done;             /* rows */
+    int64_t cache_bytes;  /* that must not keep what is read: 0 on a CPU */
     enum status st;
 };
 
-/* One call with memory of its own, and one row that runs it. */
+/* One call with memory of its own, some of it several times. */
+struct copied {
+    struct kernel_call call[COPIES_MOST];
+    int copies;
+};
+
+/* One row that runs it. */
 struct running {
-    const struct backend *backend;
+    const struct copied *copied;
     const struct kernel *kernel;
-    struct kernel_call call;
+    struct kernel_call call; /* its addresses are those of a copy */
     bool prepared;
+    struct stopwatch watch;
 };
 
 static enum status take(struct session *s, int64_t bytes, void **ret)
@@ -42,14 +52,9 @@ static void give(struct session *s, void *memory)
 
 static enum status copy_input(struct session *s, const void *from, int64_t bytes, void **ret)
 {
-    struct arena scratch = {0};
     const struct backend *b = s->engine->backend;
-    void *host = arena_alloc(&scratch, bytes);
-    enum status st = take(s, bytes, ret);
-    if (st == ST_OK) st = b->download(s->engine->context, host, from, bytes);
-    if (st == ST_OK) st = b->upload(s->engine->context, *ret, host, bytes);
-    arena_release(&scratch);
-    return st;
+    TRY(take(s, bytes, ret));
+    return b->copy(s->engine->context, *ret, from, bytes);
 }
 
 /* Outputs that are inputs, written in place, stay so. */
@@ -77,10 +82,20 @@ static void free_call(struct session *s, const struct bench_call *c, struct kern
     for (int i = 0; i < call->n_in; i++) give(s, call->in[i]);
 }
 
-static enum status open_row(struct session *s, const struct kernel *k,
-                            const struct kernel_call *call, struct running *r)
+/* So many that twice the cache does not hold them. */
+static int copies_of(const struct session *s, const struct kernel_call *c)
 {
-    *r = (struct running){.backend = s->engine->backend, .kernel = k, .call = *call};
+    int64_t bytes = 1;
+    for (int i = 0; i < c->n_in; i++) bytes += type_bytes(&c->in_type[i]);
+    for (int i = 0; i < c->n_out; i++) bytes += type_bytes(&c->out_type[i]);
+    int64_t copies = 1 + 2 * s->cache_bytes / bytes;
+    return copies < COPIES_MOST ? (int)copies : COPIES_MOST;
+}
+
+static enum status open_row(struct session *s, const struct kernel *k, const struct copied *copied,
+                            struct running *r)
+{
+    *r = (struct running){.copied = copied, .kernel = k, .call = copied->call[0]};
     if (k->scratch_bytes && k->scratch_bytes(k, &r->call) > 0)
         TRY(take(s, k->scratch_bytes(k, &r->call), &r->call.scratch));
     if (k->prepare) TRY(k->prepare(k, &r->call));
@@ -90,18 +105,23 @@ static enum status open_row(struct session *s, const struct kernel *k,
 
 static void close_row(struct session *s, struct running *r)
 {
+    stopwatch_release(&r->watch);
     if (r->prepared && r->kernel->release) r->kernel->release(&r->call);
     give(s, r->call.scratch);
 }
 
-static enum status sample(void *user, int calls, double *ret_ms)
+static enum status start(void *user, int i)
 {
     struct running *r = user;
-    int64_t start = clock_ns();
-    for (int i = 0; i < calls; i++) TRY(r->kernel->run(&r->call));
-    TRY(r->backend->sync(r->call.context));
-    ret_ms[0] = clock_ms(start, clock_ns()) / calls;
-    return ST_OK;
+    const struct kernel_call *from = &r->copied->call[i % r->copied->copies];
+    memcpy(r->call.in, from->in, sizeof r->call.in);
+    memcpy(r->call.out, from->out, sizeof r->call.out);
+    return r->kernel->run(&r->call);
+}
+
+static enum status sample(void *user, int calls, double *ret_ms)
+{
+    return stopwatch_time(&((struct running *)user)->watch, calls, ret_ms);
 }
 
 static const char *reason_to_leave_out(const struct bench_call *c, const struct bench_row *row)
@@ -116,7 +136,7 @@ static void judge(const struct bench_call *c, const struct machine *m, struct be
 {
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
-    const struct machine_peak *peak = machine_peak(m, c->dtype);
+    const struct machine_peak *peak = machine_peak(m, c->products);
     double copy = machine_copy_rate(m, c->cost.bytes);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
@@ -126,20 +146,32 @@ static void judge(const struct bench_call *c, const struct machine *m, struct be
     row->share = row->by_bytes ? by_bytes : by_flops;
 }
 
-static enum status time_rows(struct session *s, struct bench_call *c,
-                             const struct kernel_call *call)
+/* Where the runs of a sample are a recording, the first compiles. */
+static struct rounds rounds_of(const struct session *s)
+{
+    bool host = s->engine->backend->host_memory;
+    struct rounds r = {.most = s->o->samples, .least = LEAST, .warmup = WARMUP};
+    if (r.least > r.most) r.least = r.most;
+    if (!host) r.cold = 1, r.sample_ms = DEVICE_SAMPLE_MS;
+    return r;
+}
+
+static enum status time_rows(struct session *s, struct bench_call *c, const struct copied *copied)
 {
     struct running running[ROWS_MOST];
     struct contender contender[ROWS_MOST];
     int row_of[ROWS_MOST], n = 0, opened = 0;
     enum status st = ST_OK;
-    struct rounds rounds = {.most = s->o->samples, .least = LEAST, .warmup = WARMUP};
-    if (rounds.least > rounds.most) rounds.least = rounds.most;
+    struct rounds rounds = rounds_of(s);
     for (int i = 0; i < c->rows && n < ROWS_MOST; i++) {
         c->row[i].left_out = reason_to_leave_out(c, &c->row[i]);
         if (c->row[i].left_out) continue;
         opened = n + 1;
-        TRY_OUT(st, open_row(s, c->row[i].kernel, call, &running[n]));
+        TRY_OUT(st, open_row(s, c->row[i].kernel, copied, &running[n]));
+        running[n].watch = (struct stopwatch){.backend = s->engine->backend,
+                                              .context = s->engine->context,
+                                              .start = start,
+                                              .user = &running[n]};
         contender[n] = (struct contender){.sample = sample, .user = &running[n], .parts = 1};
         contender[n].budget_ms = s->o->limit_ms / s->k->rows;
         row_of[n++] = i;
@@ -157,11 +189,14 @@ out:
 static enum status time_call(struct session *s, struct bench_call *c)
 {
     const struct step *step = &s->engine->plan[c->kind].step[c->step];
-    struct kernel_call call;
+    struct copied copied = {0};
+    int wanted = copies_of(s, &step->call);
+    enum status st = ST_OK;
     if (s->o->each) s->o->each(s->o->user, s->done, s->k->rows, c);
-    enum status st = copy_call(s, c, &step->call, &call);
-    if (st == ST_OK) st = time_rows(s, c, &call);
-    free_call(s, c, &call);
+    while (st == ST_OK && copied.copies < wanted)
+        st = copy_call(s, c, &step->call, &copied.call[copied.copies++]);
+    if (st == ST_OK) st = time_rows(s, c, &copied);
+    for (int i = 0; i < copied.copies; i++) free_call(s, c, &copied.call[i]);
     s->done += c->rows;
     if (s->o->each) s->o->each(s->o->user, s->done, s->k->rows, c);
     if (st != ST_OK) return fail_in(st, "%s %s", op_def(c->op)->name, c->shape);
@@ -199,8 +234,7 @@ static enum status sample_products(void *user, int calls, double *ret_ms)
 static enum status time_products(struct session *s)
 {
     struct contender c = {.sample = sample_products, .user = s, .parts = 1, .one_by_one = true};
-    struct rounds rounds = {.most = s->o->samples, .least = LEAST, .warmup = WARMUP};
-    if (rounds.least > rounds.most) rounds.least = rounds.most;
+    struct rounds rounds = rounds_of(s);
     c.budget_ms = s->o->limit_ms / 4;
     TRY(rounds_run(&rounds, &c, 1));
     s->k->products_ms = c.whole;
@@ -221,8 +255,13 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     struct session s = {.engine = e, .o = o, .k = ret};
     struct plan_hooks hooks = {.user = &s, .before = before, .after = after};
     struct noise noise;
+    struct device_facts facts;
     bench_calls_find(e, o->op, ret, a);
     if (!ret->calls) return ST_OK;
+    if (!e->backend->host_memory) {
+        TRY(e->backend->describe(o->machine->device.number, &facts));
+        s.cache_bytes = facts.cache_bytes;
+    }
     TRY(noise_init(&noise, e, a));
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         s.kind = kinds[k];

@@ -2,7 +2,9 @@
  *
  * A step of training is run once on random tokens. Where a call is met for the first time, every row that
  * fits it is run on copies of what the call was given there, in turn: so the numbers are those that such a
- * call sees, and losers stand beside winners. What fits in a cache stays in it from run to run. */
+ * call sees, and losers stand beside winners. On a CPU what fits in a cache stays in it from run to run. On a
+ * GPU copies of the inputs and outputs take turns, as many as its cache does not hold twice over, but no more
+ * than 64; and all runs of a sample are one recording, so that the host does not slow them (stopwatch.h). */
 #ifndef MEASURE_BENCH_KERNELS_H
 #define MEASURE_BENCH_KERNELS_H
 
@@ -32,6 +34,7 @@ struct bench_call {
     int64_t per_step; /* how often a training step runs it */
     struct cost cost;
     enum dtype dtype;  /* of its first float input, or of its output */
+    enum machine_precision products; /* whose peak its arithmetic is held against */
     const char *shape; /* "768 x 384 x 128 tb", "f32 (12,64,512)" */
     const char *where; /* "h.0.attn.c_attn" */
     struct bench_row *row;

@@ -240,6 +240,18 @@ static bool touches(const struct kernel_call *call, enum dtype dtype)
     return false;
 }
 
+/* The call of case number i with that float type, without addresses. False where it is not for this backend: types
+ * that the operator refuses are not for any kernel. `node` keeps the attributes. */
+static bool call_of_case(const struct backend *b, void *context, int i, enum dtype dtype,
+                         struct node *node, struct kernel_call *ret)
+{
+    *ret = (struct kernel_call){.attr = &node->attr, .context = context};
+    if (case_node(case_at(i), dtype, node, ret->in_type, ret->out_type) != ST_OK) return false;
+    ret->n_in = node->n_in;
+    ret->n_out = node->n_out;
+    return touches(ret, dtype) && b->kernel((int)node->op, ret, 0);
+}
+
 /* Every row that fits case number i with that float type. */
 static enum status check_case(const struct backend *b, void *context, int i, enum dtype dtype,
                               check_fn report, void *user, struct arena *a)
@@ -247,12 +259,8 @@ static enum status check_case(const struct backend *b, void *context, int i, enu
     struct node node;
     struct case_data data;
     double *expected[MAX_OUT];
-    struct kernel_call call = {.attr = &node.attr, .context = context};
-    /* Types that the operator refuses are not for any kernel. */
-    if (case_node(case_at(i), dtype, &node, call.in_type, call.out_type) != ST_OK) return ST_OK;
-    call.n_in = node.n_in;
-    call.n_out = node.n_out;
-    if (!touches(&call, dtype) || !b->kernel((int)node.op, &call, 0)) return ST_OK;
+    struct kernel_call call;
+    if (!call_of_case(b, context, i, dtype, &node, &call)) return ST_OK;
     TRY(case_fill(i, dtype, a, &data));
     TRY(expect(&data, a, expected));
     const struct kernel *k;
@@ -267,14 +275,37 @@ static enum status check_case(const struct backend *b, void *context, int i, enu
     return check_packed(b, context, &data, dtype, expected[0], tolerance, report, user, a);
 }
 
+static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
+
+static bool is_wanted(const struct op_case *c, enum op op)
+{
+    return (op == OP_COUNT || op == OP_PACK || c->op == op) && !(op_def(c->op)->flags & OP_VIEW);
+}
+
+/* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
+static enum status announce(const struct backend *b, void *context, enum op op)
+{
+    const struct kernel *k;
+    for (int i = 0; case_at(i); i++)
+        for (int d = 0; d < COUNT_OF(dtypes) && is_wanted(case_at(i), op); d++) {
+            struct node node;
+            struct kernel_call call;
+            if (!call_of_case(b, context, i, dtypes[d], &node, &call)) continue;
+            for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+                if (k->prepare) TRY(k->prepare(k, &call));
+                if (k->release) k->release(&call);
+            }
+        }
+    return ST_OK;
+}
+
 enum status check_kernels(const struct backend *b, void *context, enum op op, check_fn report,
                           void *user)
 {
-    static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
     const struct op_case *c;
+    if (!b->host_memory) TRY(announce(b, context, op));
     for (int i = 0; (c = case_at(i)); i++) {
-        if ((op != OP_COUNT && op != OP_PACK && c->op != op) || op_def(c->op)->flags & OP_VIEW)
-            continue;
+        if (!is_wanted(c, op)) continue;
         for (int d = 0; d < COUNT_OF(dtypes); d++) {
             struct arena arena = {0};
             enum status st = check_case(b, context, i, dtypes[d], report, user, &arena);

@@ -2,29 +2,57 @@
 
 #include "measure/noise.h"
 #include "measure/rounds.h"
+#include "train/device.h"
 
 #include <string.h>
 
-enum { LEAST = 3, WARMUP = 3, KEYS_MOST = 4, PAD = 64 };
+enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
 
-/* THE rungs: what each sets, over the one before. The first sets every key that a later one changes. */
+/* Runs before those that count. A GPU compiles in its first and records, where it replays, in its second; the others
+ * bring its clocks to where they stay. */
 static const struct {
+    int runs, cold;
+} warmup_of_host = {3, 0}, warmup_of_device = {10, 2};
+
+/* THE rungs, and of which ladder each is: what it sets, over the one before of the same ladder. The first sets every key
+ * that a later one changes. On a CPU they are in the order of what fuses; on a GPU in that of the tables that were
+ * published: tokens per second of GPT-2 124M on other machines (ladder_published). */
+/* clang-format off */
+static const struct {
+    int on;
     const char *name, *key[KEYS_MOST];
-} rungs[LADDER_RUNGS] = {
-    {"primitive, slow", {"dtype=float32", "fusion=primitive", "flash=false", "pad_vocab=0"}},
-    {"op", {"fusion=op"}},
-    {"full", {"fusion=full"}},
-    {"bfloat16", {"dtype=bfloat16"}},
-    {"flash", {"flash=true"}},
-    {"padded vocabulary", {"pad_vocab=64"}},
+    double published[LADDER_PUBLISHED];
+} rungs[] = {
+    {CPU,       "primitive, slow",   {"dtype=float32", "fusion=primitive", "flash=false", "pad_vocab=0"}, {0}},
+    {CPU,       "op",                {"fusion=op"},      {0}},
+    {CPU,       "full",              {"fusion=full"},    {0}},
+    {GPU,       "float32, slow",     {"dtype=float32", "fusion=op", "flash=false", "pad_vocab=0", "replay=false"}, {16000, 1600}},
+    {GPU,       "tfloat32",          {"dtype=tfloat32"}, {49000, 2000}},
+    {CPU | GPU, "bfloat16",          {"dtype=bfloat16"}, {54500, 3250}},
+    {GPU,       "full fusion",       {"fusion=full"},    {126000}},
+    {CPU | GPU, "flash",             {"flash=true"},     {170000, 15000}},
+    {CPU | GPU, "padded vocabulary", {"pad_vocab=64"},   {175000, 15300}},
+    {GPU,       "replay",            {"replay=true"},    {0}},
 };
+/* clang-format on */
+
+const struct ladder_source ladder_published[LADDER_PUBLISHED] = {
+    {"A100", "Karpathy's lecture \"Let's reproduce GPT-2 (124M)\", PyTorch"},
+    {"RTX 4060 Ti", "the nanoGPT-training post, PyTorch"},
+};
+
+static bool sets(const char *const key[KEYS_MOST], const char *word, int64_t length)
+{
+    for (int i = 0; i < KEYS_MOST && key[i]; i++)
+        if ((int64_t)strcspn(key[i], "=") == length && !strncmp(key[i], word, (size_t)length))
+            return true;
+    return false;
+}
 
 bool ladder_sets(const char *key, int64_t length)
 {
-    for (int i = 0; i < KEYS_MOST; i++) {
-        const char *own = rungs[0].key[i];
-        if ((int64_t)strcspn(own, "=") == length && !strncmp(own, key, (size_t)length)) return true;
-    }
+    for (int i = 0; i < COUNT_OF(rungs); i++)
+        if (sets(rungs[i].key, key, length)) return true;
     return false;
 }
 
@@ -36,28 +64,31 @@ struct climb {
     int iteration;
     bool open;
     int64_t bytes; /* that the engine takes */
+    int64_t room;  /* of the device, before */
     struct arena arena;
 };
 
 struct climbing {
     const struct ladder_options *o;
     struct ladder *l;
+    struct device device;
     struct climb climb[LADDER_RUNGS];
     int begun, climbs; /* where rungs run one after the other: the first of those that run now */
     struct arena *a;
 };
 
-/* Sets the keys of rung `i` over those of the one before; words why this build does not serve it. */
-static enum status configure(struct climbing *c, int i, const struct config *before,
-                             int64_t *ret_bytes)
+/* Sets the keys of row `i` over those of the rung before; words why this build does not serve it. */
+static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
+                             const struct config *before, int64_t *ret_bytes)
 {
-    struct ladder_rung *r = &c->l->rung[i];
     *r = (struct ladder_rung){.name = rungs[i].name, .differs = "", .config = *before};
+    memcpy(r->published, rungs[i].published, sizeof r->published);
     for (int k = 0; k < KEYS_MOST && rungs[i].key[k]; k++) {
         TRY(config_set(&r->config, rungs[i].key[k], c->a));
         r->differs = arena_printf(c->a, "%s%s--%s", r->differs, k ? " " : "", rungs[i].key[k]);
     }
-    r->dtype = r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
+    r->products = machine_precision(r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
+                                    r->config.plan.dtype == PRECISION_TFLOAT32);
     if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
@@ -68,11 +99,13 @@ static enum status configure(struct climbing *c, int i, const struct config *bef
 static enum status find_rungs(struct climbing *c)
 {
     const struct config *before = c->o->config;
-    for (int i = 0; i < LADDER_RUNGS; i++) {
-        struct ladder_rung *r = &c->l->rung[i];
+    int device = c->device.backend->host_memory ? CPU : GPU;
+    for (int i = 0; i < COUNT_OF(rungs); i++) {
+        if (!(rungs[i].on & device)) continue;
+        struct ladder_rung *r = &c->l->rung[c->l->rungs++];
         int64_t bytes;
-        enum status st = configure(c, i, before, &bytes);
-        if (st != ST_OK && (i == 0 || st != ST_UNSUPPORTED)) return st;
+        enum status st = configure(c, i, r, before, &bytes);
+        if (st != ST_OK && (c->l->rungs == 1 || st != ST_UNSUPPORTED)) return st;
         if (st == ST_OK) {
             before = &r->config;
             st = noise_check_room(bytes, c->o->room);
@@ -89,6 +122,7 @@ static enum status find_rungs(struct climbing *c)
 static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
+    one->room = c->device.backend->room(c->device.number);
     TRY(noise_open(&one->engine, &r->config, c->o->vocab, &one->arena));
     one->open = true;
     r->facts = facts_of(&one->engine);
@@ -121,17 +155,28 @@ static void show(void *user, double done_ms, double expected_ms)
     const struct climbing *c = user;
     bool warm = expected_ms > 0;
     double share = warm ? done_ms / expected_ms : 0, before = c->begun;
-    const char *what = c->l->interleaved ? "rungs in turn" : c->climb[c->begun].rung->name;
-    if (!c->l->interleaved) share = (before + share) / c->climbs;
+    const char *what = c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
+    if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->climbs;
     if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
+}
+
+/* What a device has less of since the rung was opened: its driver knows it, also what kernels and recordings take. */
+static int64_t taken(const struct climbing *c, const struct climb *one)
+{
+    const struct backend *b = c->device.backend;
+    if (b->host_memory || one->room < 0) return 0;
+    int64_t now = b->room(c->device.number);
+    return now >= 0 && now < one->room ? one->room - now : 0;
 }
 
 /* Runs the climbs first ... first + n - 1 in turn. */
 static enum status climb(struct climbing *c, int first, int n)
 {
     struct contender contender[LADDER_RUNGS];
-    struct rounds rounds = {
-        .most = c->o->steps, .least = LEAST, .warmup = WARMUP - 1, .each = show, .user = c};
+    bool host = c->device.backend->host_memory;
+    struct rounds rounds = {.most = c->o->steps, .least = LEAST, .each = show, .user = c};
+    rounds.warmup = (host ? warmup_of_host.runs : warmup_of_device.runs) - 1;
+    rounds.cold = host ? warmup_of_host.cold : warmup_of_device.cold;
     if (rounds.least > rounds.most) rounds.least = rounds.most;
     c->begun = first;
     for (int i = 0; i < n; i++) {
@@ -143,17 +188,22 @@ static enum status climb(struct climbing *c, int first, int n)
     }
     TRY(rounds_run(&rounds, contender, n));
     for (int i = 0; i < n; i++) {
-        c->climb[first + i].rung->ms = contender[i].whole;
-        c->climb[first + i].rung->first_ms = contender[i].first_ms;
+        struct ladder_rung *r = c->climb[first + i].rung;
+        r->ms = contender[i].whole;
+        r->first_ms = contender[i].first_ms;
+        r->taken = taken(c, &c->climb[first + i]);
     }
     return ST_OK;
 }
 
-static bool all_fit(const struct climbing *c)
+/* On a GPU a step leaves its mark on the next one, by the heat that it makes and the clocks that this leaves: each rung
+ * is warmed up and runs alone. */
+static enum ladder_order order_of(const struct climbing *c)
 {
+    if (!c->device.backend->host_memory) return LADDER_WARM;
     int64_t bytes = 0;
     for (int i = 0; i < c->climbs; i++) bytes += c->climb[i].bytes;
-    return c->o->room < 0 || bytes <= c->o->room;
+    return c->o->room < 0 || bytes <= c->o->room ? LADDER_IN_TURN : LADDER_NO_ROOM;
 }
 
 static void conclude(struct climbing *c)
@@ -162,7 +212,7 @@ static void conclude(struct climbing *c)
     for (int i = 0; i < c->climbs; i++) {
         struct ladder_rung *r = c->climb[i].rung;
         double ms = r->ms.median, seconds = ms * 1e-3;
-        const struct machine_peak *peak = machine_peak(c->o->machine, r->dtype);
+        const struct machine_peak *peak = machine_peak(c->o->machine, r->products);
         r->tokens_per_s = (double)r->facts.tokens / seconds;
         if (before) r->times_before = before->ms.median / ms;
         r->times_first = first->ms.median / ms;
@@ -179,9 +229,10 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     struct climbing c = {.o = o, .l = ret, .a = a};
     enum status st = ST_OK;
     *ret = (struct ladder){0};
+    TRY(device_of(o->config, &c.device));
     TRY(find_rungs(&c));
-    ret->interleaved = all_fit(&c);
-    int together = ret->interleaved ? c.climbs : 1;
+    ret->order = order_of(&c);
+    int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
         st = climb(&c, i, together);
         for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);

@@ -1,8 +1,8 @@
 /* ladder.h - what each acceleration buys: one training step at each rung, each rung one change from the last.
  *
- * The rungs run in turn, round by round, so that drift of the clock favours none; where memory does not
- * hold them all at once they run one after the other. All of them start from the same weights and see the
- * same random tokens. */
+ * On a CPU the rungs run in turn, round by round, so that drift of the clock favours none; where memory does
+ * not hold them all at once, and on a GPU, they run one after the other. All of them start from the same
+ * weights and see the same random tokens. A GPU has a ladder of its own. */
 #ifndef MEASURE_LADDER_H
 #define MEASURE_LADDER_H
 
@@ -10,14 +10,21 @@
 #include "measure/machine.h"
 #include "train/facts.h"
 
-enum { LADDER_RUNGS = 6 };
+enum { LADDER_RUNGS = 7, LADDER_PUBLISHED = 2 }; /* at most; machines of others */
+enum ladder_order { LADDER_IN_TURN, LADDER_NO_ROOM, LADDER_WARM };
+
+/* Whose figures stand beside a GPU's ladder. */
+struct ladder_source {
+    const char *machine, *where;
+};
+extern const struct ladder_source ladder_published[LADDER_PUBLISHED];
 
 struct ladder_rung {
     const char *name;    /* "bfloat16" */
     const char *differs; /* from the rung before: "--dtype=bfloat16" */
     const char *reason;  /* why it was not run; NULL: it was */
     struct config config;
-    enum dtype dtype; /* of its products */
+    enum machine_precision products; /* their type */
     struct facts facts;
     struct stats ms; /* of a step */
     double first_ms; /* of the very first */
@@ -27,12 +34,15 @@ struct ladder_rung {
         times_first;   /* as fast as the last rung that ran, as the first; by medians */
     double mfu;        /* nanoGPT's count of FLOPs over the measured peak of products of its type */
     double plan_share; /* the same with what the operators of its plan count */
+    int64_t taken;     /* bytes that the driver says were taken; 0: not known */
+    double published[LADDER_PUBLISHED]; /* tokens per second of others; 0: none */
 };
 
 struct ladder {
     struct ladder_rung rung[LADDER_RUNGS];
+    int rungs;
     double parameters, flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (gpt_flops_per_token) */
-    bool interleaved;
+    enum ladder_order order;
 };
 
 struct ladder_options {

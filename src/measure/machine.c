@@ -21,21 +21,60 @@ static const char *product_library(const struct environment *e, struct arena *a)
     return "none";
 }
 
-void machine_identify(struct machine *m, struct arena *a)
+enum machine_precision machine_precision(enum dtype dtype, bool tf32)
+{
+    return dtype == DT_BF16 ? MACHINE_BF16 : tf32 ? MACHINE_TF32 : MACHINE_F32;
+}
+
+const char *machine_precision_name(enum machine_precision p)
+{
+    static const char *const names[] = {
+        [MACHINE_F32] = "f32", [MACHINE_TF32] = "tf32", [MACHINE_BF16] = "bf16"};
+    return names[p];
+}
+
+static const char *library_of(const struct backend *b, const char *name, struct arena *a)
+{
+    struct device_library l;
+    for (int i = 0; b->library && b->library(i, &l); i++)
+        if (!strcmp(l.name, name)) return l.why ? NULL : arena_strdup(a, l.version);
+    return NULL;
+}
+
+/* Kernels are compiled by NVRTC and started by the driver: other versions of these may be faster, too. */
+static enum status identify_gpu(struct machine *m, struct arena *a)
+{
+    const struct backend *b = m->device.backend;
+    struct device_facts f;
+    TRY(b->describe(m->device.number, &f));
+    const char *driver = library_of(b, "driver", a), *products = library_of(b, "cuBLASLt", a);
+    m->gpu = true;
+    m->threads = 1;
+    m->name = arena_strdup(a, f.name);
+    m->isa = arena_printf(a, "compute capability %s, %d SMs, driver %s", f.capability, f.processors,
+                          driver ? driver : "unknown");
+    m->library = products ? arena_printf(a, "cuBLASLt %s", products) : "none";
+    m->cache_bytes = f.cache_bytes;
+    return ST_OK;
+}
+
+enum status machine_identify(struct machine *m, const struct device *device, struct arena *a)
 {
     struct environment e;
     environment_gather(&e, a);
-    *m = (struct machine){.cpu = e.cpu, .date = arena_strdup(a, e.date)};
+    *m = (struct machine){.device = *device, .name = e.cpu, .date = arena_strdup(a, e.date)};
+    if (!device->backend->host_memory) return identify_gpu(m, a);
     m->isa = arena_printf(a, "%s of %s", isa_words[isa_used()], isa_names(a));
     m->library = product_library(&e, a);
     m->threads = (int)threads_count();
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
     m->cache_bytes = cache > 0 ? cache : 0;
+    return ST_OK;
 }
 
 bool machine_same(const struct machine *m, const struct machine *other)
 {
-    return m->threads == other->threads && !strcmp(m->cpu, other->cpu) &&
+    return m->gpu == other->gpu && m->threads == other->threads && !strcmp(m->name, other->name) &&
            !strcmp(m->isa, other->isa) && !strcmp(m->library, other->library);
 }
 
@@ -52,11 +91,11 @@ enum status machine_measure(struct machine *m, bool quick,
     m->date = arena_strdup(a, now.date);
     m->quick = quick;
     enum status st = machine_measure_products(&w);
-    if (st == ST_OK) st = machine_measure_copies(&w);
+    if (st == ST_OK) st = m->gpu ? machine_measure_device_copies(&w) : machine_measure_copies(&w);
     threads_set(threads);
     struct host_work after = host_work_now();
     double others = (after.all - before.all) - (after.own - before.own);
-    if (before.all >= 0 && others > 0) m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
+    if (!m->gpu && before.all >= 0 && others > 0) m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
     return st;
 }
 
@@ -72,10 +111,10 @@ void machine_work_done(struct machine_work *w, double share, const char *next)
     if (w->each) w->each(w->user, w->done, next);
 }
 
-const struct machine_peak *machine_peak(const struct machine *m, enum dtype dtype)
+const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p)
 {
     for (int i = 0; i < m->peaks; i++)
-        if (m->peak[i].dtype == dtype) return &m->peak[i];
+        if (m->peak[i].precision == p) return &m->peak[i];
     return NULL;
 }
 

@@ -6,15 +6,22 @@
 #ifndef MEASURE_MACHINE_H
 #define MEASURE_MACHINE_H
 
+#include "backend/backend.h"
 #include "graph/op.h"
 
 struct arena;
 
-enum { MACHINE_PEAKS = 2, MACHINE_COPIES = 24 };
+enum { MACHINE_COPIES = 24 };
+
+/* How products multiply: tf32 is what a GPU makes of f32 if it may. */
+enum machine_precision { MACHINE_F32, MACHINE_TF32, MACHINE_BF16, MACHINE_PRECISIONS };
+enum machine_precision machine_precision(enum dtype dtype, bool tf32);
+/* "f32", "tf32", "bf16" */
+const char *machine_precision_name(enum machine_precision p);
 
 /* The fastest product of one type. */
 struct machine_peak {
-    enum dtype dtype;
+    enum machine_precision precision;
     double flops, flops_one; /* per second; with all threads, with one */
     int64_t M, N, K;         /* the shape that was the fastest with all threads */
     const char *kernel;      /* "onednn" */
@@ -28,23 +35,26 @@ struct machine_copy {
 
 struct machine {
     /* Who this is: machine_identify. What was measured counts where all of these are the same. */
-    const char *cpu, *library; /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3" */
-    const char *isa;           /* what is used of what there is: "amx of avx2 fma avx512f ..." */
-    int threads;
+    struct device device;       /* that is measured; a record of the file has none */
+    bool gpu;
+    const char *name, *library; /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
+    /* What is used of what there is: "amx of avx2 fma avx512f ..."; of a GPU "compute capability 9.0, 132 SMs" */
+    const char *isa;
+    int threads; /* of a GPU 1 */
     /* machine_measure */
     const char *date; /* "2026-11-21T08:22:13Z" */
     bool quick;       /* in a few seconds, by another command */
     double others; /* processors that other programs kept busy meanwhile; 0: nobody, or unknown */
-    struct machine_peak peak[MACHINE_PEAKS];
+    struct machine_peak peak[MACHINE_PRECISIONS];
     int peaks;
     struct machine_copy copy[MACHINE_COPIES]; /* by size, smallest first */
     int copies;
-    int64_t cache_bytes; /* L2 of one thread, as the system says; 0: it does not */
+    int64_t cache_bytes; /* L2 of one thread, or of a GPU, as the system says; 0: it does not */
 };
 
 /* The processor, its instructions within the limit that is set (base/isa.h), the library of products, and
- * the threads that are set (base/threads.h). */
-void machine_identify(struct machine *m, struct arena *a);
+ * the threads that are set (base/threads.h); or the GPU. */
+enum status machine_identify(struct machine *m, const struct device *device, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 
 /* Fills the rest. `each` is told how much is done, between 0 and 1, and what comes next; may be NULL. */
@@ -55,7 +65,7 @@ enum status machine_measure(struct machine *m, bool quick,
 /* True if others were so busy meanwhile that the peaks are likely too low. */
 bool machine_was_disturbed(const struct machine *m);
 /* The product of that type; NULL: this machine has no kernel for it. */
-const struct machine_peak *machine_peak(const struct machine *m, enum dtype dtype);
+const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
 /* Bytes per second that a copy moves when source and destination together are so many bytes, shared by
  * all threads; 0 if no copy was measured. */
 double machine_copy_rate(const struct machine *m, double bytes);

@@ -95,9 +95,9 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* A smaller copy is never slower for being small: where memcpy changes its method late, it would be. And
- * nobody need use all threads: beside busy programs one alone can be the fastest. */
-static void make_ceilings(struct machine *m)
+/* Where memcpy changes its method late, a smaller copy would be slower. And nobody need use all threads: beside busy
+ * programs one alone can be the fastest. */
+void machine_make_ceilings(struct machine *m)
 {
     for (int i = m->copies - 1; i >= 0; i--) {
         struct machine_copy *c = &m->copy[i];
@@ -124,7 +124,7 @@ enum status machine_measure_copies(struct machine_work *w)
         m->copy[m->copies++] = (struct machine_copy){bytes, all, one};
         machine_work_done(w, 0.5 / sizes, "copies");
     }
-    make_ceilings(m);
+    machine_make_ceilings(m);
 out:
     close_copying(&c);
     return st;

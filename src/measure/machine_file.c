@@ -13,7 +13,8 @@ enum { FILE_VERSION = 1, RECORDS_MOST = 32 };
 
 static json_t *peak_json(const struct machine_peak *p)
 {
-    return json_pack("{s:s, s:f, s:f, s:I, s:I, s:I, s:s}", "dtype", dtype_name(p->dtype),
+    return json_pack("{s:s, s:f, s:f, s:I, s:I, s:I, s:s}", "dtype",
+                     machine_precision_name(p->precision),
                      "flops_per_s", p->flops, "flops_per_s_one_thread", p->flops_one, "M",
                      (json_int_t)p->M, "N", (json_int_t)p->N, "K", (json_int_t)p->K, "kernel",
                      p->kernel);
@@ -30,8 +31,8 @@ struct json_t *machine_json(const struct machine *m)
     json_t *peaks = json_array(), *copies = json_array();
     for (int i = 0; i < m->peaks; i++) json_array_append_new(peaks, peak_json(&m->peak[i]));
     for (int i = 0; i < m->copies; i++) json_array_append_new(copies, copy_json(&m->copy[i]));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o}", "cpu", m->cpu,
-                          "isa", m->isa, "library", m->library, "threads", m->threads, "date",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o}",
+                          m->gpu ? "gpu" : "cpu", m->name, "isa", m->isa, "library", m->library, "threads", m->threads, "date",
                           m->date, "quick", (int)m->quick, "others", m->others, "l2_bytes",
                           (json_int_t)m->cache_bytes, "products", peaks, "copies", copies);
     BUG_IF(!j, "facts about this machine that are no JSON");
@@ -60,14 +61,15 @@ static int64_t count_of(const json_t *j, const char *key)
 static bool read_peak(const json_t *j, struct machine_peak *p, struct arena *a)
 {
     const char *dtype = json_string_value(json_object_get(j, "dtype"));
-    *p = (struct machine_peak){.dtype = DT_COUNT};
-    for (int d = 0; dtype && d < DT_COUNT; d++)
-        if (!strcmp(dtype, dtype_name((enum dtype)d))) p->dtype = (enum dtype)d;
+    *p = (struct machine_peak){.precision = MACHINE_PRECISIONS};
+    for (int i = 0; dtype && i < MACHINE_PRECISIONS; i++)
+        if (!strcmp(dtype, machine_precision_name((enum machine_precision)i)))
+            p->precision = (enum machine_precision)i;
     p->flops = number_of(j, "flops_per_s");
     p->flops_one = number_of(j, "flops_per_s_one_thread");
     p->M = count_of(j, "M"), p->N = count_of(j, "N"), p->K = count_of(j, "K");
     p->kernel = text_of(j, "kernel", a);
-    return p->dtype != DT_COUNT && p->flops > 0 && p->flops_one > 0 && p->kernel;
+    return p->precision != MACHINE_PRECISIONS && p->flops > 0 && p->flops_one > 0 && p->kernel;
 }
 
 static bool read_copy(const json_t *j, struct machine_copy *c)
@@ -81,7 +83,7 @@ static bool read_copy(const json_t *j, struct machine_copy *c)
 static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
 {
     const json_t *peaks = json_object_get(j, "products"), *copies = json_object_get(j, "copies");
-    if (json_array_size(peaks) > MACHINE_PEAKS || json_array_size(copies) > MACHINE_COPIES)
+    if (json_array_size(peaks) > MACHINE_PRECISIONS || json_array_size(copies) > MACHINE_COPIES)
         return false;
     while (m->peaks < (int)json_array_size(peaks)) {
         const json_t *one = json_array_get(peaks, (size_t)m->peaks);
@@ -99,14 +101,16 @@ static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
 /* False if something is missing or makes no sense: then the record is as good as none. */
 static bool read_record(const json_t *j, struct machine *m, struct arena *a)
 {
-    *m = (struct machine){.cpu = text_of(j, "cpu", a), .isa = text_of(j, "isa", a)};
+    *m = (struct machine){.name = text_of(j, "gpu", a), .isa = text_of(j, "isa", a)};
+    m->gpu = m->name != NULL;
+    if (!m->gpu) m->name = text_of(j, "cpu", a);
     m->library = text_of(j, "library", a);
     m->date = text_of(j, "date", a);
     m->threads = (int)count_of(j, "threads");
     m->quick = json_is_true(json_object_get(j, "quick"));
     m->others = number_of(j, "others");
     m->cache_bytes = count_of(j, "l2_bytes");
-    return m->cpu && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
+    return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
 }
 
 /* The array of records, or a new one where the file is none of ours; released with what holds it. */
@@ -131,7 +135,10 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
     bool found = false;
     for (size_t i = json_array_size(records); i > 0 && !found; i--)
         found = read_record(json_array_get(records, i - 1), &record, a) && machine_same(&record, m);
-    if (found) *m = record;
+    if (found) {
+        record.device = m->device;
+        *m = record;
+    }
     json_decref(file);
     return found;
 }

@@ -18,5 +18,9 @@ void machine_work_done(struct machine_work *w, double share, const char *next);
 /* Both change the number of threads that is set. */
 enum status machine_measure_products(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
+/* The same in a GPU's memory. */
+enum status machine_measure_device_copies(struct machine_work *w);
+/* A smaller copy is never slower for being small. */
+void machine_make_ceilings(struct machine *m);
 
 #endif

@@ -3,7 +3,6 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/rng.h"
-#include "base/room.h"
 #include "base/str.h"
 #include "train/device.h"
 #include "train/weights.h"
@@ -49,9 +48,11 @@ enum status noise_check_room(int64_t bytes, int64_t room)
 
 enum status noise_check(const struct config *c, int64_t vocab)
 {
+    struct device device;
     int64_t bytes;
+    TRY(device_of(c, &device));
     TRY(noise_bytes(c, vocab, &bytes));
-    return noise_check_room(bytes, room_bytes());
+    return noise_check_room(bytes, device.backend->room(device.number));
 }
 
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
@@ -60,11 +61,32 @@ enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, 
     return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
 }
 
+static int64_t micro_steps(const struct noise *n)
+{
+    return n->engine->config->train.gradient_accumulation_steps;
+}
+
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a)
 {
     *n = (struct noise){.engine = e};
-    n->tokens = ARENA_NEW(a, int32_t, count(n));
+    n->tokens = ARENA_NEW(a, int32_t, 2 * micro_steps(n) * count(n));
+    n->positions = ARENA_NEW(a, int32_t, positions(n));
+    for (int64_t i = 0; i < positions(n); i++) n->positions[i] = (int32_t)i;
     return weights_draw(e);
+}
+
+/* Tokens and targets of a micro-step. */
+static int32_t *tokens_of(struct noise *n, int64_t micro)
+{
+    return n->tokens + 2 * micro * count(n);
+}
+
+static void draw(struct noise *n, int64_t micro, int iteration)
+{
+    int32_t *token = tokens_of(n, micro);
+    for (int64_t i = 0; i < 2 * count(n); i++)
+        token[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration, (uint64_t)i,
+                                      n->engine->model.vocab);
 }
 
 static enum status feed_update(struct engine *e)
@@ -75,45 +97,46 @@ static enum status feed_update(struct engine *e)
     return engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2);
 }
 
-static enum status feed_ids(struct noise *n, enum graph_kind kind, const char *input,
-                            uint32_t sequence, uint64_t first)
+static enum status feed(struct noise *n, enum graph_kind kind, int64_t micro, int iteration)
 {
-    int64_t vocab = n->engine->model.vocab;
-    for (int64_t i = 0; i < count(n); i++)
-        n->tokens[i] = (int32_t)rng_below(1, RNG_TEST, sequence, first + (uint64_t)i, vocab);
-    return engine_feed(n->engine, kind, input, n->tokens, count(n) * ID);
+    struct engine *e = n->engine;
+    int32_t step = iteration, *tokens = tokens_of(n, micro);
+    TRY(engine_feed(e, kind, "tokens", tokens, count(n) * ID));
+    TRY(engine_feed(e, kind, "targets", tokens + count(n), count(n) * ID));
+    TRY(engine_feed(e, kind, "positions", n->positions, positions(n) * ID));
+    return engine_feed(e, kind, "step", &step, sizeof step);
 }
 
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration)
 {
+    if (kind == GRAPH_UPDATE) return feed_update(n->engine);
+    draw(n, 0, iteration);
+    return feed(n, kind, 0, iteration);
+}
+
+/* As training does it: everything is started before the host waits, once. */
+static enum status start(struct noise *n, int iteration, const struct plan_hooks *hooks)
+{
     struct engine *e = n->engine;
-    int64_t T = positions(n);
-    int32_t step = iteration;
-    if (kind == GRAPH_UPDATE) return feed_update(e);
-    TRY(feed_ids(n, kind, "tokens", (uint32_t)iteration, 0));
-    TRY(feed_ids(n, kind, "targets", (uint32_t)iteration, (uint64_t)count(n)));
-    for (int64_t i = 0; i < T; i++) n->tokens[i] = (int32_t)i;
-    TRY(engine_feed(e, kind, "positions", n->tokens, T * ID));
-    return engine_feed(e, kind, "step", &step, sizeof step);
+    for (int64_t i = 0; i < micro_steps(n); i++) {
+        enum graph_kind kind = i == 0 ? GRAPH_MICRO : GRAPH_MICRO_MORE;
+        TRY(feed(n, kind, i, (int)(iteration * micro_steps(n) + i)));
+        TRY(engine_run(e, kind, hooks));
+        if (i == micro_steps(n) - 1)
+            TRY(engine_read_later(e, kind, "loss", &n->loss, sizeof n->loss));
+    }
+    TRY(feed_update(e));
+    return engine_run(e, GRAPH_UPDATE, hooks);
 }
 
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms)
 {
-    struct engine *e = n->engine;
-    int64_t micro_steps = e->config->train.gradient_accumulation_steps;
-    double ms = 0;
-    for (int64_t i = 0; i <= micro_steps; i++) {
-        enum graph_kind kind = i == micro_steps ? GRAPH_UPDATE
-                               : i == 0         ? GRAPH_MICRO
-                                                : GRAPH_MICRO_MORE;
-        TRY(noise_feed(n, kind, (int)(iteration * micro_steps + i)));
-        int64_t start = clock_ns();
-        TRY(engine_run(e, kind, hooks));
-        TRY(engine_sync(e));
-        ms += clock_ms(start, clock_ns());
-        if (kind != GRAPH_UPDATE) TRY(engine_read(e, kind, "loss", &n->loss, sizeof n->loss));
-    }
-    if (ret_ms) *ret_ms = ms;
+    for (int64_t i = 0; i < micro_steps(n); i++)
+        draw(n, i, (int)(iteration * micro_steps(n) + i));
+    int64_t from = clock_ns();
+    TRY(start(n, iteration, hooks));
+    TRY(engine_sync(n->engine));
+    if (ret_ms) *ret_ms = clock_ms(from, clock_ns());
     return ST_OK;
 }

@@ -8,7 +8,8 @@
 
 struct noise {
     struct engine *engine;
-    int32_t *tokens; /* (B,T) */
+    int32_t *tokens;    /* of a step: for each micro-step tokens and targets, (B,T) each */
+    int32_t *positions; /* (T) */
     float loss;      /* of the last micro-step */
 };
 
@@ -18,7 +19,7 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
 enum status noise_check_room(int64_t bytes, int64_t room);
 /* The same of what training takes and of the memory that is free, before any is asked for. */
 enum status noise_check(const struct config *c, int64_t vocab);
-/* Checks, and opens an engine with the plans of training on the CPU. */
+/* Checks, and opens an engine with the plans of training, on the device of the configuration. */
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);
 
 /* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
@@ -26,8 +27,8 @@ enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
 /* Feeds the inputs of one plan; what is drawn depends on `iteration` alone. Plans share the memory of
  * their inputs, so each is fed right before it runs. */
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration);
-/* One whole step: all micro-steps and the update. `hooks` may be NULL; ret_ms may be NULL: the time of
- * what runs, without the drawing of tokens. */
+/* One whole step: all micro-steps and the update, then the host waits, as in training. `hooks` may be NULL;
+ * ret_ms may be NULL: the time of all that, without the drawing of tokens. */
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms);
 

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 
-/* The clock and the calls around it cost well below a microsecond: a hundredth of this. */
+/* A host's clock and the calls around it cost well below a microsecond: a hundredth of this. */
 static const double SAMPLE_MS = 0.1;
 enum { CALLS_MOST = 1000 };
 static const double SLOW_MS = 500; /* one warm-up is enough */
@@ -49,10 +49,11 @@ static enum status warm_up(struct timing *t, struct contender *c)
         TRY(sample(t, c, ms));
         one = sum(ms, c->parts);
         if (i == 0) c->first_ms = one;
-        if (one > SLOW_MS) break;
+        if (one > SLOW_MS && i >= t->r->cold) break;
     }
-    if (!c->one_by_one) c->calls = within(SAMPLE_MS / (one > 1e-6 ? one : 1e-6), 1, CALLS_MOST);
-    double sample_ms = one * c->calls > 1e-6 ? one * c->calls : 1e-6;
+    double sample_ms = t->r->sample_ms > 0 ? t->r->sample_ms : SAMPLE_MS;
+    if (!c->one_by_one) c->calls = within(sample_ms / (one > 1e-6 ? one : 1e-6), 1, CALLS_MOST);
+    sample_ms = one * c->calls > 1e-6 ? one * c->calls : 1e-6;
     int least = sample_ms > c->budget_ms ? 1 : t->r->least;
     c->samples = within(c->budget_ms / sample_ms, least, t->r->most);
     t->expected_ms += sample_ms * c->samples;

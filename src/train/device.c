@@ -18,13 +18,26 @@ int device_number(const struct config *c)
     return c->plan.device >= DEVICE_CUDA_0 ? (int)(c->plan.device - DEVICE_CUDA_0) : 0;
 }
 
-enum status device_check(const struct config *c, const struct backend *b, const char *name)
+static enum status check_there(const struct backend *b, const char *name)
 {
     if (!b && !strcmp(name, "cuda"))
         return fail(ST_UNSUPPORTED,
                     "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers "
                     "were not there); use device=cpu");
     BUG_IF(!b, "backend %s", name);
+    return ST_OK;
+}
+
+enum status device_of(const struct config *c, struct device *ret)
+{
+    const char *name = device_backend(c);
+    *ret = (struct device){.backend = backend_find(name), .number = device_number(c)};
+    return check_there(ret->backend, name);
+}
+
+enum status device_check(const struct config *c, const struct backend *b, const char *name)
+{
+    TRY(check_there(b, name));
     if (strcmp(name, "cpu")) return ST_OK;
     if (c->plan.dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED,
@@ -51,8 +64,8 @@ enum status device_check_room(const struct engine *e, unsigned kinds)
 {
     const struct backend *b = e->backend;
     char needed[32], there[32], missing[32];
-    int64_t bytes = engine_bytes(e), room = b->room ? b->room(e->context) : bytes, batch = 0;
-    if (bytes <= room) return ST_OK;
+    int64_t bytes = engine_bytes(e), room = b->room(device_number(e->config)), batch = 0;
+    if (b->host_memory || room < 0 || bytes <= room) return ST_OK;
     str_bytes(needed, (double)bytes);
     str_bytes(there, (double)room);
     str_bytes(missing, (double)(bytes - room));

@@ -8,6 +8,8 @@
 const char *device_backend(const struct config *c);
 /* The number of the device among its kind. */
 int device_number(const struct config *c);
+/* The device that it asks for; a failure says that this build has no such backend. */
+enum status device_of(const struct config *c, struct device *ret);
 /* What the configuration asks for and the backend of that name has not, or is not there at all (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
 /* The same for an opened device and the types it computes in. */

@@ -207,7 +207,8 @@ static int64_t taken_bytes(const struct engine *e)
 {
     if (e->backend->host_memory) return host_anonymous_bytes();
     enum { FAR = 50 }; /* no device has 2^50 bytes */
-    return e->backend->room ? ((int64_t)1 << FAR) - e->backend->room(e->context) : -1;
+    int64_t room = e->backend->room(device_number(e->config));
+    return room < 0 ? -1 : ((int64_t)1 << FAR) - room;
 }
 
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,

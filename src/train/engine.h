@@ -6,6 +6,7 @@
 #ifndef TRAIN_ENGINE_H
 #define TRAIN_ENGINE_H
 
+#include "backend/backend.h"
 #include "config/config.h"
 #include "model/gpt.h"
 #include "pass/pass.h"

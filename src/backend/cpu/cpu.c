@@ -3,20 +3,25 @@
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/onednn_isa.h"
 #include "base/clock.h"
+#include "base/room.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct cpu_context {
     int64_t event_ns[BACKEND_EVENTS];
 };
 
+static enum status fail_number(int device)
+{
+    return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together", device);
+}
+
 static enum status cpu_open(int device, void **ret_ctx)
 {
-    if (device > 0)
-        return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together",
-                    device);
+    if (device > 0) return fail_number(device);
     TRY(onednn_limit());
     *ret_ctx = calloc(1, sizeof(struct cpu_context));
     BUG_IF(!*ret_ctx, "no host memory");
@@ -78,6 +83,22 @@ static int cpu_devices(void)
     return 1;
 }
 
+static enum status cpu_describe(int device, struct device_facts *ret)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    *ret = (struct device_facts){.processors = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    if (device > 0) return fail_number(device);
+    ret->bytes = pages > 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
+    ret->cache_bytes = cache > 0 ? cache : 0;
+    return ST_OK;
+}
+
+static int64_t cpu_room(int device)
+{
+    (void)device;
+    return room_bytes();
+}
+
 static enum status cpu_sync(void *ctx)
 {
     (void)ctx;
@@ -107,6 +128,8 @@ const struct backend cpu_backend = {
     .library_isa = cpu_library_isa,
     .devices = cpu_devices,
     .host_memory = true,
+    .describe = cpu_describe,
+    .room = cpu_room,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,
@@ -114,6 +137,7 @@ const struct backend cpu_backend = {
     .upload = cpu_copy,
     .download = cpu_copy,
     .download_later = cpu_copy,
+    .copy = cpu_copy,
     .fill = cpu_fill,
     .sync = cpu_sync,
     .mark = cpu_mark,

@@ -11,6 +11,9 @@ struct jit;
  * nothing is compiled and nothing runs. */
 bool cuda_plans_only(const void *context);
 const struct cuda_device *cuda_context_device(const void *context);
+/* GPU `number` as the driver has it; a failure says why there is none. */
+enum status cuda_find(int number, CUdevice *ret);
+enum status cuda_read_device(CUdevice handle, struct cuda_device *ret);
 CUstream cuda_stream(const void *context);
 struct jit *cuda_jit(const void *context);
 

@@ -2,6 +2,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/context.h"
 #include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/facts.h"
 #include "backend/cuda/jit.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -71,7 +72,7 @@ struct jit *cuda_jit(const void *context)
     return ((const struct cuda_context *)context)->jit;
 }
 
-static enum status describe(CUdevice handle, struct cuda_device *ret)
+enum status cuda_read_device(CUdevice handle, struct cuda_device *ret)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int major = 0, minor = 0, l2 = 0;
@@ -95,7 +96,7 @@ static enum status describe(CUdevice handle, struct cuda_device *ret)
     return ST_OK;
 }
 
-static enum status find(int number, CUdevice *ret)
+enum status cuda_find(int number, CUdevice *ret)
 {
     const char *why;
     const struct cuda_driver *d = cuda_driver(&why);
@@ -112,13 +113,17 @@ static enum status find(int number, CUdevice *ret)
     if (number >= devices)
         return fail(ST_USAGE, "there is no cuda:%d; this machine has %d GPU%s, counted from 0",
                     number, devices, devices == 1 ? "" : "s");
-    if (!cuda_nvrtc(&why))
-        return fail(
-            ST_UNSUPPORTED,
-            "kernels cannot be compiled: %s (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use "
-            "device=cpu",
-            why);
     return cuda_check(d->cuDeviceGet(ret, number), "be had");
+}
+
+static enum status find_compiler(void)
+{
+    const char *why;
+    if (cuda_nvrtc(&why)) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "kernels cannot be compiled: %s (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use "
+                "device=cpu",
+                why);
 }
 
 /* Those that the driver shows; without a driver none. */
@@ -138,14 +143,15 @@ static void open_plans_only(struct cuda_context *ctx)
     ctx->plans_only = true;
     ctx->device = imagined;
     if (cuda_devices() > 0 && cuda_driver(NULL)->cuDeviceGet(&handle, 0) == CUDA_SUCCESS &&
-        describe(handle, &ctx->device) != ST_OK)
+        cuda_read_device(handle, &ctx->device) != ST_OK)
         ctx->device = imagined;
 }
 
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
-    TRY(find(number, &ctx->handle));
-    TRY(describe(ctx->handle, &ctx->device));
+    TRY(cuda_find(number, &ctx->handle));
+    TRY(find_compiler());
+    TRY(cuda_read_device(ctx->handle, &ctx->device));
     if (ctx->device.arch < OLDEST_ARCH)
         return fail(ST_UNSUPPORTED,
                     "%s is too old (compute capability %d.%d, 7.0 is needed); use device=cpu",
@@ -176,10 +182,8 @@ static void cuda_close(void *context)
         if (ctx->event[i]) d->cuEventDestroy(ctx->event[i]);
     if (ctx->staging) d->cuMemFreeHost(ctx->staging);
     if (ctx->pinned_read) d->cuMemFreeHost(ctx->pinned_read);
-    if (ctx->stream) {
-        d->cuStreamDestroy(ctx->stream);
-        d->cuDevicePrimaryCtxRelease(ctx->handle);
-    }
+    /* The device's own context stays until the program ends: libraries keep handles in it. */
+    if (ctx->stream) d->cuStreamDestroy(ctx->stream);
     free(ctx);
 }
 
@@ -210,14 +214,6 @@ static const char *cuda_refuses(const void *context, enum dtype dtype)
     return why;
 }
 
-static int64_t cuda_room(void *context)
-{
-    size_t left = 0, all = 0;
-    if (cuda_plans_only(context) || cuda_driver(NULL)->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
-        return cuda_context_device(context)->bytes;
-    return (int64_t)left;
-}
-
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
 {
     struct cuda_context *ctx = context;
@@ -245,6 +241,15 @@ static void cuda_free(void *context, void *mem)
     const struct cuda_driver *d = cuda_driver(NULL);
     d->cuCtxSynchronize();
     d->cuMemFree((CUdeviceptr)mem);
+}
+
+static enum status cuda_copy(void *context, void *dst, const void *src, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    if (size <= 0) return ST_OK;
+    return cuda_check(cuda_driver(NULL)->cuMemcpyDtoDAsync((CUdeviceptr)dst, (CUdeviceptr)src,
+                                                           (size_t)size, ctx->stream),
+                      "copy memory");
 }
 
 static enum status cuda_fill(void *context, void *dst, uint8_t byte, int64_t size)
@@ -375,6 +380,8 @@ const struct backend cuda_backend = {
     .gains = cuda_gains,
     .row = cuda_row_at,
     .devices = cuda_devices,
+    .describe = cuda_describe,
+    .library = cuda_library,
     .open = cuda_open,
     .close = cuda_close,
     .refuses = cuda_refuses,
@@ -384,6 +391,7 @@ const struct backend cuda_backend = {
     .upload = cuda_upload,
     .download = cuda_download,
     .download_later = cuda_download_later,
+    .copy = cuda_copy,
     .fill = cuda_fill,
     .sync = cuda_sync,
     .mark = cuda_mark,

@@ -14,7 +14,7 @@ struct module {
     char *image; /* until it is loaded */
     int64_t bytes;
     CUmodule loaded;
-    const char *failure; /* what the compiler said */
+    char *failure; /* what the compiler said */
 };
 
 struct jit {
@@ -43,6 +43,7 @@ void jit_close(struct jit *j)
 {
     for (int i = 0; i < j->modules; i++) {
         free(j->module[i].image);
+        free(j->module[i].failure);
         if (j->module[i].loaded) cuda_driver(NULL)->cuModuleUnload(j->module[i].loaded);
     }
     arena_release(&j->arena);
@@ -160,12 +161,7 @@ enum status jit_finish(struct jit *j)
     progress_end(&p);
     for (; j->finished < last; j->finished++) {
         struct module *m = &j->module[j->finished];
-        if (m->failure) {
-            enum status st = fail(ST_DEVICE, "%s", m->failure);
-            free((char *)m->failure);
-            m->failure = NULL;
-            return st;
-        }
+        if (m->failure) continue; /* for whoever wants a function of it */
         TRY(cuda_check(cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image), "load a kernel"));
         free(m->image);
         m->image = NULL;
@@ -176,6 +172,7 @@ enum status jit_finish(struct jit *j)
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret)
 {
     struct module *m = &j->module[number];
+    if (m->failure) return fail(ST_DEVICE, "%s", m->failure);
     BUG_IF(!m->loaded, "%s is not loaded", m->text);
     if (cuda_driver(NULL)->cuModuleGetFunction(ret, m->loaded, entry) == CUDA_SUCCESS) return ST_OK;
     return fail(ST_DEVICE, "%s has no kernel %s", m->text, entry);

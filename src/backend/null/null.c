@@ -74,6 +74,19 @@ static enum status null_download(void *ctx, void *dst, const void *src, int64_t 
     return ST_OK;
 }
 
+static enum status null_describe(int device, struct device_facts *ret)
+{
+    (void)device;
+    *ret = (struct device_facts){.name = "nothing"};
+    return ST_OK;
+}
+
+static int64_t null_room(int device)
+{
+    (void)device;
+    return -1;
+}
+
 static enum status null_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
 {
     (void)ctx, (void)dst, (void)byte, (void)size;
@@ -109,6 +122,8 @@ const struct backend null_backend = {
     .kernel = null_kernel,
     .row = null_row,
     .devices = null_devices,
+    .describe = null_describe,
+    .room = null_room,
     .open = null_open,
     .close = null_close,
     .alloc = null_alloc,
@@ -116,6 +131,7 @@ const struct backend null_backend = {
     .upload = null_upload,
     .download = null_download,
     .download_later = null_download,
+    .copy = null_upload,
     .fill = null_fill,
     .sync = null_sync,
     .mark = null_mark,

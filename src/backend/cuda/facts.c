@@ -1,0 +1,94 @@
+/* What is there: the GPU, its driver, and the libraries that are opened when the program runs. */
+#include "backend/cuda/facts.h"
+
+#include "backend/cuda/context.h"
+#include "backend/cuda/cublaslt.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status cuda_describe(int number, struct device_facts *ret)
+{
+    CUdevice handle;
+    struct cuda_device device;
+    TRY(cuda_find(number, &handle));
+    TRY(cuda_read_device(handle, &device));
+    *ret = (struct device_facts){.processors = device.processors,
+                                 .bytes = device.bytes,
+                                 .cache_bytes = device.l2_bytes};
+    snprintf(ret->name, sizeof ret->name, "%s", device.name);
+    snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
+    return ST_OK;
+}
+
+int64_t cuda_room(int number)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUdevice handle;
+    CUcontext primary;
+    size_t left = 0, all = 0;
+    if (cuda_find(number, &handle) != ST_OK) return -1;
+    if (d->cuDevicePrimaryCtxRetain(&primary, handle) != CUDA_SUCCESS) return -1;
+    bool known = d->cuCtxSetCurrent(primary) == CUDA_SUCCESS &&
+                 d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
+    return known ? (int64_t)left : -1;
+}
+
+/* "580.95.05" out of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..."; empty: not told. */
+static void driver_release(char ret[32])
+{
+    char line[256] = "", *rest = line;
+    FILE *f = fopen("/proc/driver/nvidia/version", "r");
+    ret[0] = '\0';
+    if (!f) return;
+    if (!fgets(line, sizeof line, f)) line[0] = '\0';
+    fclose(f);
+    for (char *word; !ret[0] && (word = strtok_r(rest, " \t\n", &rest));)
+        if (isdigit((unsigned char)word[0]) && strspn(word, "0123456789.") == strlen(word))
+            snprintf(ret, 32, "%.31s", word);
+}
+
+static void find_driver(struct device_library *l)
+{
+    char release[32];
+    int version = 0;
+    const struct cuda_driver *d = cuda_driver(&l->why);
+    if (!d || d->cuDriverGetVersion(&version) != CUDA_SUCCESS) return;
+    driver_release(release);
+    snprintf(l->version, sizeof l->version, "%s%sCUDA %d.%d", release, *release ? ", " : "",
+             version / 1000, version % 1000 / 10);
+}
+
+static void find_nvrtc(struct device_library *l)
+{
+    int major = 0, minor = 0;
+    const struct cuda_nvrtc *n = cuda_nvrtc(&l->why);
+    if (n && n->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS)
+        snprintf(l->version, sizeof l->version, "%d.%d", major, minor);
+}
+
+static void find_cublaslt(struct device_library *l)
+{
+    int64_t v = cublaslt(&l->why) ? cublaslt_version() : 0;
+    if (v)
+        snprintf(l->version, sizeof l->version, "%lld.%lld.%lld", (long long)(v / 10000),
+                 (long long)(v / 100 % 100), (long long)(v % 100));
+}
+
+bool cuda_library(int i, struct device_library *ret)
+{
+    static const struct {
+        const char *name, *without;
+        void (*find)(struct device_library *);
+    } libraries[] = {
+        {"driver", "no GPU can be used", find_driver},
+        {"NVRTC", "kernels cannot be compiled, so no GPU can be used", find_nvrtc},
+        {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
+         find_cublaslt},
+    };
+    if (i >= COUNT_OF(libraries)) return false;
+    *ret = (struct device_library){.name = libraries[i].name, .without = libraries[i].without};
+    libraries[i].find(ret);
+    return true;
+}

@@ -1,0 +1,12 @@
+/* facts.h - what a machine's GPUs, their driver and its libraries are, as struct backend asks. Private to
+ * backend/cuda. */
+#ifndef BACKEND_CUDA_FACTS_H
+#define BACKEND_CUDA_FACTS_H
+
+#include "backend/backend.h"
+
+enum status cuda_describe(int number, struct device_facts *ret);
+int64_t cuda_room(int number);
+bool cuda_library(int i, struct device_library *ret);
+
+#endif
