@@ -9,11 +9,11 @@ struct kernel_call;
 
 /* What a device is. */
 struct device_facts {
-    char name[64];          /* "NVIDIA H200"; empty: unknown */
-    char capability[16];    /* of a GPU: "9.0" */
-    int processors;         /* multiprocessors of a GPU, logical processors of a CPU */
-    int64_t bytes;          /* of memory in all; 0: unknown */
-    int64_t cache_bytes;    /* of the cache before memory that all processors share; 0: unknown */
+    char name[64];       /* "NVIDIA H200"; empty: unknown */
+    char capability[16]; /* of a GPU: "9.0" */
+    int processors;      /* multiprocessors of a GPU, logical processors of a CPU */
+    int64_t bytes;       /* of memory in all; 0: unknown */
+    int64_t cache_bytes; /* of the cache before memory that all processors share; 0: unknown */
 };
 
 /* A library that a backend opens when the program runs. */
