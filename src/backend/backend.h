@@ -2,7 +2,7 @@
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
-#include "base/base.h"
+#include "graph/op.h"
 
 struct kernel;
 struct kernel_call;
@@ -28,6 +28,9 @@ struct backend {
     const char *name;
     /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
     const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
+    /* Whether an operator that stands for smaller ones is faster here than these, for operators of which the pass
+     * `fuse` is not sure (pass.h). NULL: never. */
+    bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
@@ -44,6 +47,8 @@ struct backend {
     bool (*library)(int i, struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
+    /* Why this device does not compute in that type, NULL if it does. NULL: every type. */
+    const char *(*refuses)(const void *ctx, enum dtype dtype);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);

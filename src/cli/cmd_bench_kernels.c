@@ -9,6 +9,7 @@
 #include "cli/table_form.h"
 #include "measure/bench_kernels.h"
 #include "measure/noise.h"
+#include "train/device.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -233,7 +234,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     TRY(planned_vocabulary(&c, vocab, &vocab, a));
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
-    TRY(engine_device(&c, &device));
+    TRY(device_of(&c, &device));
     TRY(noise_check(&c, vocab));
     TRY(ceilings_get(&m, &device, a));
     against.machine = &m;

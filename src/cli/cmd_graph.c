@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "train/copies.h"
+#include "train/device.h"
 #include "train/learner.h"
 
 #include <jansson.h>
@@ -97,6 +98,7 @@ enum status cmd_graph(int argc, char **argv)
     struct planned p;
     struct graph g;
     struct str s = {0};
+    void *context = NULL;
     enum graph_kind kind = GRAPH_MICRO;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     if (update + eval + (kind_name != NULL) > 1)
@@ -106,9 +108,12 @@ enum status cmd_graph(int argc, char **argv)
     enum status st = ST_OK;
     struct gpt m;
     gpt_init(&m, &p.config.model, p.vocab, (uint32_t)p.config.train.seed, &p.arena);
-    const struct backend *b = backend_find(engine_backend(&p.config));
+    const struct backend *b = backend_find(device_backend(&p.config));
     const struct pass_packing *packing = copies_packing(&p.config, &m, b, &p.arena);
-    TRY_OUT(st, engine_graph(kind, &p.config, &m, packing, after, &g, &p.arena));
+    struct engine_kernels k;
+    TRY_OUT(st, b->open(BACKEND_PLAN_ONLY, &context));
+    engine_kernels_init(&k, b, context);
+    TRY_OUT(st, engine_graph(kind, &p.config, &m, packing, &k.kernels, after, &g, &p.arena));
     if (json) {
         print_json(&g, graph_kind_name(kind), &s);
     } else if (dot) {
@@ -119,6 +124,7 @@ enum status cmd_graph(int argc, char **argv)
     }
     fputs(str_text(&s), stdout);
 out:
+    if (context) b->close(context);
     str_release(&s);
     planned_release(&p);
     return st;

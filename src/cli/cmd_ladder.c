@@ -8,6 +8,7 @@
 #include "cli/planned.h"
 #include "cli/table_form.h"
 #include "measure/ladder.h"
+#include "train/device.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -192,7 +193,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                  (long long)c.train.gradient_accumulation_steps);
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
-    TRY(engine_device(&c, &device));
+    TRY(device_of(&c, &device));
     TRY(ceilings_get(&m, &device, a));
     int64_t room = device.backend->room(device.number);
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */

@@ -10,6 +10,7 @@
 #include "cli/version.h"
 #include "config/config.h"
 #include "report/html.h"
+#include "train/device.h"
 #include "train/environment.h"
 #include "train/trainer.h"
 
@@ -99,7 +100,7 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     e->mode = version_mode;
     e->threads = (int)threads_count();
     e->isa = isa_words[isa_used()];
-    const struct backend *b = backend_find(engine_backend(c));
+    const struct backend *b = backend_find(device_backend(c));
     e->isa_library = b->library_isa ? b->library_isa() : NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/device.h"
 
 #include "train/engine.h"
+#include "train/device.h"
 
 enum status device_of_word(const char *word, struct device *ret)
 {
@@ -9,7 +10,7 @@ enum status device_of_word(const char *word, struct device *ret)
     config_init(&c);
     enum status st =
         config_set(&c, arena_printf(&a, "--device=%s", word ? word : "auto"), &a);
-    if (st == ST_OK) st = engine_device(&c, ret);
+    if (st == ST_OK) st = device_of(&c, ret);
     arena_release(&a);
     return st;
 }

@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "data/meta.h"
+#include "train/device.h"
 #include "train/learner.h"
 
 #include <string.h>
@@ -54,7 +55,7 @@ unsigned planned_kinds(const struct config *c)
 
 enum status planned_train(struct planned *p, const char *backend)
 {
-    if (!backend) backend = engine_backend(&p->config);
+    if (!backend) backend = device_backend(&p->config);
     if (!backend_find(backend))
         return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
     return engine_plan(&p->engine, &p->config, p->vocab, planned_kinds(&p->config), backend,

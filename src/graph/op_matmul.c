@@ -115,3 +115,84 @@ void expand_linear(struct graph *g, const struct node *n, const value *in, value
     value y = g_matmul_as(g, in[0], in[1], false, n->attr.linear.tb, n->attr.linear.tf32);
     out[0] = g_add(g, y, in[2]);
 }
+
+static struct node product_of(const struct node *linear)
+{
+    struct node product = {.op = OP_MATMUL, .n_in = 2};
+    product.attr.matmul.tb = linear->attr.linear.tb;
+    product.attr.matmul.packed = linear->attr.linear.packed;
+    return product;
+}
+
+/* x (...,K), w (K,N) or (N,K) [, bias (N)] -> gelu(x w + bias) (...,N) [, x w + bias] */
+enum status shape_linear_gelu(struct node *n, const struct type *in, const struct type *given,
+                              struct type *out)
+{
+    struct node product = product_of(n);
+    TRY(n->n_in == 3 ? shape_linear(n, in, given, out) : shape_matmul(&product, in, given, out));
+    out[1] = out[0];
+    n->n_out = n->attr.linear.keep ? 2 : 1;
+    return ST_OK;
+}
+
+void expand_linear_gelu(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    union attr attr = {.linear = {.tb = n->attr.linear.tb, .tf32 = n->attr.linear.tf32}};
+    value y = n->n_in == 3 ? graph_add(g, OP_LINEAR, &attr, 3, in, NULL)
+                           : g_matmul_as(g, in[0], in[1], false, attr.linear.tb, attr.linear.tf32);
+    out[0] = g_gelu(g, y, n->attr.linear.tanh);
+    if (n->n_out == 2) out[1] = y;
+}
+
+/* The product's, and ten operations for each element of the output. */
+struct cost cost_linear_gelu(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_matmul(n, in, out);
+    c.flops += 10.0 * (double)type_elements(&out[0]);
+    return c;
+}
+
+/* dy (...,K), w (K,N) or (N,K), x (...,N) -> the gradient of gelu(x): (dy w) gelu'(x) */
+enum status shape_matmul_gelu_grad(struct node *n, const struct type *in, const struct type *given,
+                                   struct type *out)
+{
+    TRY(shape_matmul(n, in, given, out));
+    if (!type_same(&in[2], &out[0]))
+        return fail(ST_USAGE, "what GELU was taken of has another shape than the product");
+    return ST_OK;
+}
+
+void expand_matmul_gelu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value dy =
+        g_matmul_as(g, in[0], in[1], n->attr.matmul.ta, n->attr.matmul.tb, n->attr.matmul.tf32);
+    out[0] = g_gelu_grad(g, dy, in[2], n->attr.matmul.tanh);
+}
+
+/* a (K,M), b (K,N) -> a^T b, and the sum over the rows of b (N): the gradients of a weight and its bias. */
+enum status shape_matmul_sum(struct node *n, const struct type *in, const struct type *given,
+                             struct type *out)
+{
+    TRY(shape_matmul(n, in, given, out));
+    if (!n->attr.matmul.ta || n->attr.matmul.tb || in[1].rank != 2)
+        return fail(ST_USAGE, "rows are summed beside products of a transposed a alone");
+    out[1] = type_1d(out[0].dtype, type_columns(&in[1]));
+    n->n_out = 2;
+    return ST_OK;
+}
+
+void expand_matmul_sum(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    struct type b = *graph_type(g, in[1]);
+    out[0] = g_matmul_as(g, in[0], in[1], true, false, n->attr.matmul.tf32);
+    out[1] = g_sum_leading(g, in[1], type_1d(b.dtype, type_columns(&b)));
+}
+
+struct cost cost_matmul_sum(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct node product = *n;
+    product.op = OP_MATMUL; /* of a transposed a, as cost_matmul counts */
+    struct cost c = cost_matmul(&product, in, out);
+    c.flops += (double)type_elements(&in[1]);
+    return c;
+}

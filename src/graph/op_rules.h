@@ -77,6 +77,14 @@ GRAD(matmul);
 GRAD(linear);
 EXPAND(linear);
 COST(matmul);
+SHAPE(linear_gelu);
+EXPAND(linear_gelu);
+COST(linear_gelu);
+SHAPE(matmul_gelu_grad);
+EXPAND(matmul_gelu_grad);
+SHAPE(matmul_sum);
+EXPAND(matmul_sum);
+COST(matmul_sum);
 /* op_norm.c */
 SHAPE(layernorm);
 SHAPE(layernorm_grad);

@@ -34,9 +34,17 @@ static void print_attr(const struct node *n, struct str *s)
                    a->column_mask.value);
         break;
     case OP_MATMUL:
+    case OP_MATMUL_SUM:
         if (a->matmul.ta || a->matmul.tb)
             str_printf(s, " [%s%s]", a->matmul.ta ? "ta" : "", a->matmul.tb ? "tb" : "");
         if (a->matmul.tf32) str_append(s, " [tf32]");
+        break;
+    case OP_MATMUL_GELU_GRAD:
+        str_printf(s, " [%s%s%s]", a->matmul.tb ? "tb " : "", a->matmul.tanh ? "tanh" : "erf",
+                   a->matmul.tf32 ? " tf32" : "");
+        break;
+    case OP_LINEAR_GELU:
+        str_printf(s, " [%s%s]", a->linear.tanh ? "tanh" : "erf", a->linear.tf32 ? " tf32" : "");
         break;
     case OP_LINEAR:
         if (a->linear.tf32) str_append(s, " [tf32]");

@@ -22,6 +22,7 @@ static const char INFINITE[] = "the outputs are infinite";
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
+#define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -133,9 +134,12 @@ static const struct op_case cases[] = {
     {OP_MATMUL, "gradient of a weight", .attr = {.matmul = {.ta = true}}, .in = {{F(257,65)}, {F(257,127)}},
      .given = TYPE(65,127), .given_wide = true},
     {OP_MATMUL, "large, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(129,257)}, {F(65,257)}}},
+    {OP_MATMUL, "in TF32", .attr = {.matmul = {.tf32 = true}}, OF_TF32, .in = {{F(129,264)}, {F(264,72)}}},
+    {OP_MATMUL, "of heads, in TF32", .attr = {.matmul = {.tb = true, .tf32 = true}}, OF_TF32, .in = {{F(2,3,33,64)}, {F(2,3,31,64)}}},
     {OP_LINEAR, "plain", .in = {{F(2,5,7)}, {F(7,9)}, {F(9), .wide = true}}},
     {OP_LINEAR, "w transposed", .attr = {.linear = {true}}, .in = {{F(2,5,7)}, {F(9,7)}, {F(9), .wide = true}}},
     {OP_LINEAR, "large", .in = {{F(3,43,129)}, {F(129,65)}, {F(65), .wide = true}}},
+    {OP_LINEAR, "in TF32", .attr = {.linear = {.tf32 = true}}, OF_TF32, .in = {{F(129,136)}, {F(136,72)}, {F(72), .wide = true}}},
     {OP_LINEAR, "large, w transposed", .attr = {.linear = {true}}, .in = {{F(129,129)}, {F(65,129)}, {F(65), .wide = true}}},
 
     {OP_SPLIT_HEADS, "packed", .attr = {.heads = {2, 3}}, .in = {{F(2,5,18)}}, .loss_outputs = 3},
@@ -263,6 +267,19 @@ static const struct op_case cases[] = {
     {OP_GELU_BOTH, "one element", .in = {{F(1)}}},
     {OP_GELU_BOTH, "erf, wide", .in = {{F(257,513), FILL_WIDE}}},
     {OP_GELU_BOTH, "tanh, wide", .attr = {.gelu = {true}}, .in = {{F(257,513), FILL_WIDE}}},
+    {OP_LINEAR_GELU, "tanh", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2,
+     .in = {{F(2,5,7)}, {F(7,16)}, {F(16), .wide = true}}},
+    {OP_LINEAR_GELU, "erf, w transposed", .attr = {.linear = {.tb = true, .keep = true}}, .in = {{F(2,5,7)}, {F(9,7)}, {F(9), .wide = true}}},
+    {OP_LINEAR_GELU, "output alone", .attr = {.linear = {.tanh = true}}, .in = {{F(43,129)}, {F(129,64)}, {F(64), .wide = true}}},
+    {OP_LINEAR_GELU, "no bias", .attr = {.linear = {.tanh = true, .keep = true}}, .in = {{F(3,43,129)}, {F(129,64)}}},
+    {OP_LINEAR_GELU, "no bias, w transposed", .attr = {.linear = {.tb = true, .tanh = true}}, .in = {{F(43,128)}, {F(64,128)}}},
+    {OP_MATMUL_GELU_GRAD, "tanh", .attr = {.matmul = {.tanh = true}}, .in = {{F(2,5,7)}, {F(7,16)}, {F(2,5,16)}}},
+    {OP_MATMUL_GELU_GRAD, "erf", .in = {{F(2,5,7)}, {F(7,9)}, {F(2,5,9)}}},
+    {OP_MATMUL_GELU_GRAD, "large, w transposed", .attr = {.matmul = {.tb = true, .tanh = true}},
+     .in = {{F(257,65)}, {F(128,65)}, {F(257,128)}}},
+    {OP_MATMUL_SUM, "small", .attr = {.matmul = {.ta = true}}, .in = {{F(7,5)}, {F(7,9)}}, .given = TYPE(5,9), .given_wide = true},
+    {OP_MATMUL_SUM, "large", .attr = {.matmul = {.ta = true}}, .in = {{F(257,64)}, {F(257,128)}}, .given = TYPE(64,128), .given_wide = true},
+    {OP_MATMUL_SUM, "of activations' type", .attr = {.matmul = {.ta = true}}, .in = {{F(67,64)}, {F(67,32)}}},
     {OP_ADD_LAYERNORM, "with bias", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_SUM,
      .in = {{F(2,5,17)}, {F(2,5,17)}, STEP, {F(17), .wide = true}, {F(17), .wide = true}}},
     {OP_ADD_LAYERNORM, "without bias", .attr = {.norm = {1e-5, false, NO_DROPOUT}}, OF_ROUNDED_SUM,

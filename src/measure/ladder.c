@@ -2,6 +2,7 @@
 
 #include "measure/noise.h"
 #include "measure/rounds.h"
+#include "train/device.h"
 
 #include <string.h>
 
@@ -228,7 +229,7 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     struct climbing c = {.o = o, .l = ret, .a = a};
     enum status st = ST_OK;
     *ret = (struct ladder){0};
-    TRY(engine_device(o->config, &c.device));
+    TRY(device_of(o->config, &c.device));
     TRY(find_rungs(&c));
     ret->order = order_of(&c);
     int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;

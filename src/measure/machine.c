@@ -83,6 +83,7 @@ enum status machine_measure(struct machine *m, bool quick,
                             struct arena *a)
 {
     struct machine_work w = {m, quick, each, user, 0};
+    m->peaks = m->copies = 0; /* an earlier record may be in it */
     int64_t threads = threads_count(), start = clock_ns();
     struct host_work before = host_work_now();
     struct environment now;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "train/device.h"
 #include "train/weights.h"
 
 static const int64_t ID = sizeof(int32_t);
@@ -28,7 +29,7 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
 {
     struct arena a = {0};
     struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds(c), engine_backend(c), &a);
+    enum status st = engine_plan(&e, c, vocab, kinds(c), device_backend(c), &a);
     if (st == ST_OK) {
         *ret_bytes = engine_bytes(&e);
         engine_close(&e);
@@ -49,7 +50,7 @@ enum status noise_check(const struct config *c, int64_t vocab)
 {
     struct device device;
     int64_t bytes;
-    TRY(engine_device(c, &device));
+    TRY(device_of(c, &device));
     TRY(noise_bytes(c, vocab, &bytes));
     return noise_check_room(bytes, device.backend->room(device.number));
 }
@@ -57,7 +58,7 @@ enum status noise_check(const struct config *c, int64_t vocab)
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
 {
     TRY(noise_check(c, vocab));
-    return engine_open(e, c, vocab, kinds(c), engine_backend(c), a);
+    return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
 }
 
 static int64_t micro_steps(const struct noise *n)

@@ -2,7 +2,7 @@
  *
  * A matcher looks at the last node of its pattern and, if all of the pattern is there, appends the
  * fused operator to `out` and maps the outputs of every node it stands for. A value of the pattern
- * that is now computed later than before must not be used in between: `quiet` asks. */
+ * that is now computed later than before must not be used in between: `fuse_quiet` asks. */
 #include "pass/fuse.h"
 #include "graph/build.h"
 
@@ -16,16 +16,14 @@ static bool used_between(const struct graph *g, value v, int after, int before)
     return false;
 }
 
-/* True if no output of `n` is used after it and before node `id`. */
-static bool quiet(const struct fuse *f, const struct node *n, int id)
+bool fuse_quiet(const struct fuse *f, const struct node *n, int id)
 {
     for (int i = 0; i < n->n_out; i++)
         if (used_between(f->in, n->out[i], (int)(n - f->in->node), id)) return false;
     return true;
 }
 
-/* The producer of `v` if it is such an operator and `v` has no other use; else NULL. */
-static const struct node *only_for(const struct fuse *f, value v, enum op op)
+const struct node *fuse_only_for(const struct fuse *f, value v, enum op op)
 {
     const struct node *n = graph_producer(f->in, v);
     return n->op == op && f->uses[v.i] == 1 ? n : NULL;
@@ -57,10 +55,12 @@ static bool add_layernorm(struct fuse *f, int id)
 {
     const struct node *norm = &f->in->node[id], *add, *drop;
     if (norm->op != OP_LAYERNORM || !(add = made_by(f, norm->in[0], OP_ADD))) return false;
-    if (!f->step.i || !same_shape(f, add->in[0], add->in[1]) || !quiet(f, add, id)) return false;
+    if (!f->step.i || !same_shape(f, add->in[0], add->in[1]) || !fuse_quiet(f, add, id))
+        return false;
     union attr attr = norm->attr;
     value branch = add->in[1];
-    if ((drop = only_for(f, branch, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_POINTWISE) {
+    if ((drop = fuse_only_for(f, branch, OP_DROPOUT)) &&
+        drop->attr.drop.pattern == DROPOUT_POINTWISE) {
         attr.norm.drop = drop->attr.drop;
         branch = drop->in[0];
     }
@@ -76,9 +76,10 @@ static bool add_layernorm(struct fuse *f, int id)
 static bool layernorm_grad_add(struct fuse *f, int id)
 {
     const struct node *add = &f->in->node[id], *grad;
-    if (add->op != OP_ADD || !(grad = only_for(f, add->in[1], OP_LAYERNORM_GRAD))) return false;
+    if (add->op != OP_ADD || !(grad = fuse_only_for(f, add->in[1], OP_LAYERNORM_GRAD)))
+        return false;
     if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
-    if (!quiet(f, grad, id)) return false;
+    if (!fuse_quiet(f, grad, id)) return false;
     value in[6] = {moved(f, add->in[0])};
     for (int i = 0; i < 5; i++) in[i + 1] = moved(f, grad->in[i]);
     value first = graph_add(f->out, OP_LAYERNORM_GRAD_ADD, &grad->attr, 6, in, NULL);
@@ -105,16 +106,16 @@ static bool score_softmax(struct fuse *f, int id)
         last->attr.drop.threshold) {
         softmax = made_by(f, last->in[0], OP_SOFTMAX);
         attr.score.drop = last->attr.drop;
-        if (!softmax || !quiet(f, softmax, id)) return false;
+        if (!softmax || !fuse_quiet(f, softmax, id)) return false;
     } else if (last->op != OP_SOFTMAX || followed_by(f, last->out[0], OP_DROPOUT)) {
         return false;
     }
     value x = softmax->in[0];
-    if ((mask = only_for(f, x, OP_CAUSAL_MASK)) && isinf(mask->attr.constant.value)) {
+    if ((mask = fuse_only_for(f, x, OP_CAUSAL_MASK)) && isinf(mask->attr.constant.value)) {
         attr.score.causal = true;
         x = mask->in[0];
     }
-    if (!f->step.i || !(scale = only_for(f, x, OP_SCALE))) return false;
+    if (!f->step.i || !(scale = fuse_only_for(f, x, OP_SCALE))) return false;
     attr.score.scale = scale->attr.constant.value;
     const struct type *t = graph_type(f->in, scale->in[0]);
     if (t->rank != 4 || t->dim[2] != t->dim[3]) return false;
@@ -132,13 +133,13 @@ static bool score_softmax_grad(struct fuse *f, int id)
     union attr attr = {0};
     if (scale->op != OP_SCALE || !f->step.i) return false;
     value x = scale->in[0];
-    if ((mask = only_for(f, x, OP_CAUSAL_MASK)) && mask->attr.constant.value == 0) {
+    if ((mask = fuse_only_for(f, x, OP_CAUSAL_MASK)) && mask->attr.constant.value == 0) {
         attr.score.causal = true;
         x = mask->in[0];
     }
-    if (!(grad = only_for(f, x, OP_SOFTMAX_GRAD))) return false;
+    if (!(grad = fuse_only_for(f, x, OP_SOFTMAX_GRAD))) return false;
     value d = grad->in[0];
-    if ((drop = only_for(f, d, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_ATTENTION) {
+    if ((drop = fuse_only_for(f, d, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_ATTENTION) {
         attr.score.drop = drop->attr.drop;
         d = drop->in[0];
     }
@@ -154,7 +155,8 @@ static bool score_softmax_grad(struct fuse *f, int id)
 static bool cross_entropy_both(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id], *loss;
-    if (grad->op != OP_CROSS_ENTROPY_GRAD || !(loss = only_for(f, grad->in[2], OP_CROSS_ENTROPY)))
+    if (grad->op != OP_CROSS_ENTROPY_GRAD ||
+        !(loss = fuse_only_for(f, grad->in[2], OP_CROSS_ENTROPY)))
         return false;
     if (f->uses[loss->out[0].i] || loss->in[0].i != grad->in[0].i) return false;
     value in[] = {moved(f, grad->in[0]), moved(f, grad->in[1]), moved(f, grad->in[3])};
@@ -171,12 +173,12 @@ static bool embed_sum(struct fuse *f, int id)
     union attr attr = {0};
     if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_POINTWISE) {
         attr.drop = last->attr.drop;
-        if (!(add = only_for(f, last->in[0], OP_ADD))) return false;
+        if (!(add = fuse_only_for(f, last->in[0], OP_ADD))) return false;
     } else if (last->op != OP_ADD || followed_by(f, last->out[0], OP_DROPOUT)) {
         return false;
     }
-    if (!f->step.i || !(token = only_for(f, add->in[0], OP_EMBED)) ||
-        !(position = only_for(f, add->in[1], OP_EMBED)))
+    if (!f->step.i || !(token = fuse_only_for(f, add->in[0], OP_EMBED)) ||
+        !(position = fuse_only_for(f, add->in[1], OP_EMBED)))
         return false;
     if (graph_type(f->in, position->in[1])->rank != 1) return false;
     value in[] = {moved(f, token->in[0]), moved(f, token->in[1]), moved(f, position->in[0]),
@@ -217,7 +219,8 @@ static bool gelu_grad(struct fuse *f, int id)
 /* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
     add_layernorm, layernorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
-    embed_sum, gelu_both, gelu_grad, fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
+    embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_matmul_sum,
+    fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
 };
 /* clang-format on */
 
@@ -238,7 +241,8 @@ enum status pass_fuse(const struct graph *in, struct graph *out, const struct pa
         TRY(pass_dead_code(in, &alive, o));
         in = &alive;
     }
-    struct fuse f = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
+    struct fuse f = {
+        .options = o, .in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     f.uses = ARENA_NEW(out->arena, int, in->values);
     f.slope = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++)

@@ -59,6 +59,17 @@ void pass_finish(const struct graph *in, struct graph *out, const value *map)
         graph_output(out, in->output[i].name, map[in->output[i].v.i]);
 }
 
+bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
+                const union attr *attr, int n_in, const value *in, const struct type *given)
+{
+    if (!o->kernels || graph_status(g) != ST_OK) return false;
+    struct node n = {.op = op, .attr = *attr, .n_in = n_in};
+    struct type from[MAX_IN], to[MAX_OUT];
+    for (int i = 0; i < n_in; i++) from[i] = *graph_type(g, in[i]);
+    if (op_def(op)->shape(&n, from, given, to) != ST_OK) return false;
+    return o->kernels->gain(o->kernels->who, &n, from, to);
+}
+
 void pass_mark(struct graph *out, const struct node *n)
 {
     out->phase = n->phase;

@@ -18,6 +18,16 @@ struct pass_options {
     bool tf32;   /* products of f32 operands may round them to TF32 */
     bool deterministic;                 /* kernels give the same bits in every run */
     const struct pass_packing *packing; /* NULL: weights are read as they lie */
+    const struct pass_kernels
+        *kernels; /* NULL: no operator is made that only some kernels gain by */
+};
+
+/* What the kernels that a graph is meant for are good at, for operators whose expansion is often as fast. */
+struct pass_kernels {
+    /* Whether there is a kernel for the node on those types that is faster than what the node stands for. */
+    bool (*gain)(const void *who, const struct node *n, const struct type *in,
+                 const struct type *out);
+    const void *who;
 };
 
 /* Weights that are kept once more in the order in which products of `rows` rows want them: the parameter
@@ -55,6 +65,9 @@ enum status passes_run(enum pass_time time, struct graph *g, const struct pass_o
 /* For passes: copies node `id` and maps its outputs; maps the outputs of the graph at the end. */
 void pass_keep(const struct graph *in, int id, struct graph *out, value *map);
 void pass_finish(const struct graph *in, struct graph *out, const value *map);
+/* For passes: whether kernels gain by such a node of `g`, before it is made. */
+bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
+                const union attr *attr, int n_in, const value *in, const struct type *given);
 /* For passes: new nodes of `out` are marked as node `n`. */
 void pass_mark(struct graph *out, const struct node *n);
 

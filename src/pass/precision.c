@@ -13,6 +13,7 @@
 struct precision {
     const struct graph *in;
     struct graph *out;
+    const struct pass_options *options;
     bool full;
     value *map;            /* of each old value, in the type that it was made in */
     value *cast[DT_COUNT]; /* the same in that type, once somebody needed it */
@@ -129,6 +130,21 @@ static bool is_parameter_gradient(const struct graph *g, const struct node *n)
     return n->op == OP_SUM_LEADING || n->op == OP_EMBED_GRAD;
 }
 
+/* A library's products may take a bias in their own type alone. There is one where the optimizer keeps a copy. */
+static bool narrows_bias(const struct precision *p, const struct node *n)
+{
+    const struct pass_kernels *k = p->options->kernels;
+    if (n->op != OP_LINEAR || !p->full || !k) return false;
+    if (graph_producer(p->in, n->in[2])->op != OP_LEAF) return false;
+    struct type in[MAX_IN], out = *graph_type(p->in, n->out[0]);
+    for (int i = 0; i < n->n_in; i++) {
+        in[i] = *graph_type(p->in, n->in[i]);
+        in[i].dtype = DT_BF16;
+    }
+    out.dtype = DT_BF16;
+    return k->gain(k->who, n, in, &out);
+}
+
 static void mixed(struct precision *p, int id)
 {
     const struct node *n = &p->in->node[id];
@@ -136,8 +152,9 @@ static void mixed(struct precision *p, int id)
     struct type given = *graph_type(p->in, n->out[0]);
     value from[MAX_IN];
     pass_mark(p->out, n);
+    unsigned all_wide = narrows_bias(p, n) ? 0 : policies[n->op].wide;
     for (int i = 0; i < n->n_in; i++) {
-        bool wide = policies[n->op].wide >> i & 1;
+        bool wide = all_wide >> i & 1;
         from[i] = in_type(p, n->in[i], wide ? DT_F32 : work);
     }
     if (n->n_in && dtype_is_float(given.dtype))
@@ -149,7 +166,7 @@ static void mixed(struct precision *p, int id)
 
 static enum status mix(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
-    struct precision p = {.in = in, .out = out, .full = o->rung == RUNG_FULL};
+    struct precision p = {.in = in, .out = out, .options = o, .full = o->rung == RUNG_FULL};
     p.map = ARENA_NEW(out->arena, value, in->values);
     for (int i = 0; i < DT_COUNT; i++) p.cast[i] = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++) {

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "graph/build.h"
 #include "train/copies.h"
+#include "train/device.h"
 #include "train/optim.h"
 
 #include <string.h>
@@ -17,7 +18,24 @@ const char *graph_kind_name(enum graph_kind kind)
     return kind_names[kind];
 }
 
-static struct pass_options options_of(const struct config *c, const struct pass_packing *packing)
+static bool gain(const void *who, const struct node *n, const struct type *in,
+                 const struct type *out)
+{
+    const struct engine_kernels *k = who;
+    struct kernel_call call = {
+        .attr = &n->attr, .n_in = n->n_in, .n_out = n->n_out, .context = k->context};
+    for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
+    for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
+    return k->backend->gains && k->backend->gains((int)n->op, &call);
+}
+
+void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context)
+{
+    *k = (struct engine_kernels){.kernels = {gain, k}, .backend = b, .context = context};
+}
+
+static struct pass_options options_of(const struct config *c, const struct pass_packing *packing,
+                                      const struct pass_kernels *kernels)
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
@@ -27,7 +45,8 @@ static struct pass_options options_of(const struct config *c, const struct pass_
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
                                  .deterministic = c->plan.deterministic,
-                                 .packing = packing};
+                                 .packing = packing,
+                                 .kernels = kernels};
 }
 
 /* Every parameter's gradient goes to its place in the range of gradients. */
@@ -99,10 +118,10 @@ static enum status fail_unknown_pass(const char *name)
 }
 
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
-                         struct arena *a)
+                         const struct pass_packing *packing, const struct pass_kernels *kernels,
+                         const char *last, struct graph *ret_g, struct arena *a)
 {
-    struct pass_options o = options_of(c, packing);
+    struct pass_options o = options_of(c, packing, kernels);
     struct graph g;
     value loss = {0};
     graph_init(&g, a);
@@ -130,7 +149,9 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
 {
     const struct config_plan *p = &e->config->plan;
     struct plan_options o = {.no_reuse = !p->reuse, .poison = p->poison};
-    TRY(engine_graph(kind, e->config, &e->model, e->packing, NULL, &e->graph[kind], a));
+    struct engine_kernels k;
+    engine_kernels_init(&k, e->backend, e->context);
+    TRY(engine_graph(kind, e->config, &e->model, e->packing, &k.kernels, NULL, &e->graph[kind], a));
     TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
     e->built[kind] = true;
     storage_reserve(&e->storage, &e->plan[kind]);
@@ -147,63 +168,22 @@ static void reserve_ranges(struct engine *e)
     }
 }
 
-const char *engine_backend(const struct config *c)
-{
-    const struct backend *cuda = backend_find("cuda");
-    if (c->plan.device == DEVICE_AUTO) return cuda && cuda->devices() > 0 ? "cuda" : "cpu";
-    return c->plan.device == DEVICE_CPU ? "cpu" : "cuda";
-}
-
-static int device_number(const struct config *c)
-{
-    return c->plan.device >= DEVICE_CUDA_0 ? (int)(c->plan.device - DEVICE_CUDA_0) : 0;
-}
-
-static enum status find_backend(const char *name, const struct backend **ret)
-{
-    *ret = backend_find(name);
-    if (*ret) return ST_OK;
-    BUG_IF(strcmp(name, "cuda") != 0, "backend %s", name);
-    return fail(ST_UNSUPPORTED,
-                "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers were not "
-                "there); use device=cpu");
-}
-
-enum status engine_device(const struct config *c, struct device *ret)
-{
-    ret->number = device_number(c);
-    return find_backend(engine_backend(c), &ret->backend);
-}
-
-/* What the configuration asks for and this backend has not. */
-static enum status check_backend(const struct config *c, const char *name)
-{
-    if (strcmp(name, "cpu")) return ST_OK;
-    if (c->plan.dtype == PRECISION_TFLOAT32)
-        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices, and there is none here; use "
-                                    "dtype=float32");
-    if (c->plan.replay)
-        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and there is none here; use "
-                                    "replay=false");
-    return ST_OK;
-}
-
 static enum status plan_on(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                            const char *backend, int device, struct arena *a)
 {
-    *e = (struct engine){.config = c};
-    TRY(check_backend(c, backend));
+    *e = (struct engine){.config = c, .backend = backend_find(backend)};
+    TRY(device_check(c, e->backend, backend));
     TRY(isa_limit(c->plan.isa));
     gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
-    TRY(find_backend(backend, &e->backend));
     enum status opened = e->backend->open(device, &e->context);
     if (opened != ST_OK) e->backend = NULL;
     TRY(opened);
+    enum status st = ST_OK;
+    TRY_OUT(st, device_check_type(e));
     e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
     const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
     if (kinds & many_rows) e->packing = copies_packing(c, &e->model, e->backend, a);
     if (copies_exist(c, e->packing)) kinds |= 1u << GRAPH_REFRESH;
-    enum status st = ST_OK;
     if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !e->packing)
         TRY_OUT(st, fail(ST_UNSUPPORTED,
                          "pack_weights=true: nothing here packs weights (oneDNN does, `strobe "
@@ -222,12 +202,22 @@ enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab,
     return plan_on(e, c, vocab, kinds, backend, BACKEND_PLAN_ONLY, a);
 }
 
+/* What is taken of the memory in which the ranges are, up to a constant; -1: unknown. */
+static int64_t taken_bytes(const struct engine *e)
+{
+    if (e->backend->host_memory) return host_anonymous_bytes();
+    enum { FAR = 50 }; /* no device has 2^50 bytes */
+    int64_t room = e->backend->room(device_number(e->config));
+    return room < 0 ? -1 : ((int64_t)1 << FAR) - room;
+}
+
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
     TRY(plan_on(e, c, vocab, kinds, backend, device_number(c), a));
     enum status st = ST_OK;
-    e->anonymous_before = host_anonymous_bytes();
+    TRY_OUT(st, device_check_room(e, kinds));
+    e->taken_before = taken_bytes(e);
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (e->built[kind]) TRY_OUT(st, plan_bind(&e->plan[kind], &e->storage));
@@ -250,60 +240,6 @@ void engine_close(struct engine *e)
     e->backend = NULL;
 }
 
-enum status engine_refresh(struct engine *e)
-{
-    return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
-}
-
-static enum status record(struct engine *e, enum graph_kind kind)
-{
-    TRY(e->backend->capture_begin(e->context));
-    enum status st = plan_run(&e->plan[kind], NULL);
-    enum status ended = e->backend->capture_end(e->context, &e->recording[kind]);
-    return st != ST_OK ? st : ended;
-}
-
-enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
-{
-    bool watched = hooks && (hooks->before || hooks->after);
-    bool replay = e->config->plan.replay && !watched && !e->config->plan.poison;
-    if (!replay || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
-    if (!e->recording[kind]) TRY(record(e, kind));
-    return e->backend->replay(e->context, e->recording[kind]);
-}
-
-enum status engine_sync(struct engine *e)
-{
-    return e->backend->sync(e->context);
-}
-
-enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
-                        int64_t bytes)
-{
-    value v = graph_find_leaf(&e->graph[kind], STORAGE_INPUT, input);
-    if (!v.i) return ST_OK;
-    BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) != bytes, "input %s of %lld bytes", input,
-           (long long)bytes);
-    return e->backend->upload(e->context, plan_address(&e->plan[kind], v), data, bytes);
-}
-
-enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
-                        int64_t bytes)
-{
-    value v = graph_find_output(&e->graph[kind], output);
-    BUG_IF(!v.i, "no output %s", output);
-    BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s is smaller", output);
-    return e->backend->download(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
-}
-
-enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
-                              void *ret_data, int64_t bytes)
-{
-    value v = graph_find_output(&e->graph[kind], output);
-    BUG_IF(!v.i || type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s", output);
-    return e->backend->download_later(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
-}
-
 int64_t engine_bytes(const struct engine *e)
 {
     int64_t sum = 0;
@@ -313,6 +249,6 @@ int64_t engine_bytes(const struct engine *e)
 
 int64_t engine_measured_bytes(const struct engine *e)
 {
-    int64_t now = host_anonymous_bytes();
-    return now < 0 || e->anonymous_before < 0 ? -1 : now - e->anonymous_before;
+    int64_t now = taken_bytes(e);
+    return now < 0 || e->taken_before < 0 ? -1 : now - e->taken_before;
 }

@@ -35,21 +35,25 @@ struct engine {
     struct storage_blocks storage;
     void *recording[GRAPH_COUNT]; /* of a plan's run, with replay=true; NULL: not yet made */
     int64_t runs[GRAPH_COUNT];
-    int64_t anonymous_before; /* bytes of the process before storage was allocated */
+    int64_t taken_before; /* bytes of the process or the device before storage was allocated */
 };
 
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
 const char *graph_kind_name(enum graph_kind kind);
+/* What a backend's kernels gain by, for engine_graph. */
+struct engine_kernels {
+    struct pass_kernels kernels;
+    /* private to engine.c */
+    const struct backend *backend;
+    void *context;
+};
+void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context);
 /* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any).
- * `packing` is what copies_packing says of a backend, NULL: no weight is packed. */
+ * `packing` is what copies_packing says of a backend, NULL: no weight is packed; `kernels` may be NULL, too. */
 enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                         const struct pass_packing *packing, const char *last, struct graph *ret_g,
-                         struct arena *a);
+                         const struct pass_packing *packing, const struct pass_kernels *kernels,
+                         const char *last, struct graph *ret_g, struct arena *a);
 
-/* The name of the backend that the configuration asks for. */
-const char *engine_backend(const struct config *c);
-/* The device that it asks for; a failure says that this build has no such backend. */
-enum status engine_device(const struct config *c, struct device *ret);
 /* Opens the backend of that name and builds the plans of `kinds` (a mask, 1 << kind). Weights are zero
  * until they are drawn or loaded; whoever writes them calls engine_refresh. GRAPH_REFRESH is built
  * wherever it is needed. The configuration must outlive the engine. */
@@ -75,7 +79,7 @@ enum status engine_read(struct engine *e, enum graph_kind kind, const char *outp
 enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
                               void *ret_data, int64_t bytes);
 enum status engine_sync(struct engine *e);
-/* Bytes by which the process has grown since storage was allocated, -1 if unknown: what engine_bytes
+/* Bytes by which the process, or what is taken of the device, has grown since storage was allocated, -1 if unknown: what engine_bytes
  * foretold, and what libraries and the run took besides. All of it counts once a step has touched it. */
 int64_t engine_measured_bytes(const struct engine *e);
 /* Bytes of each storage block, for people. */

@@ -1,5 +1,6 @@
 #include "train/learner.h"
 
+#include "train/device.h"
 #include "train/lr.h"
 #include "train/weights.h"
 
@@ -17,7 +18,7 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
                     B, T));
     struct loader validation; /* a text too short is said before memory is asked for */
     TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
-    TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, kinds, engine_backend(c), a));
+    TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, kinds, device_backend(c), a));
     batch_init(&l->batch, B, T, a);
     if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));
     return weights_draw(&l->engine);

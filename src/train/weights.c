@@ -2,7 +2,6 @@
 
 #include "backend/backend.h"
 
-
 enum status weights_draw(struct engine *e)
 {
     struct arena scratch = {0};

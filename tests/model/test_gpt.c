@@ -148,7 +148,7 @@ static void test_product_flops_of_the_plan(void **state)
         c.data.batch_size = 12;
         c.plan.flash = flash;
         gpt_init(&m, &c.model, GPT2.vocab, 1, &a);
-        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, &g, &a));
+        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
         hand_ok(plan_build(&p, &g, backend_find("null"), NULL, NULL, &a));
         double N = 12 * 1024, C = 768, L = 12, V = 50257, T = 1024;
         double linear = 2 * N * (L * (C * 3 * C + C * C + 2 * C * 4 * C) + C * V);
@@ -170,7 +170,7 @@ static void test_attention_flops_of_the_plan(void **state)
     struct config c = config_of(&LAPTOP);
     c.data.batch_size = 12;
     gpt_init(&m, &c.model, LAPTOP.vocab, 1, &a);
-    hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, &g, &a));
+    hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
     double pairs = 12 * 64 * 65 / 2, C = 128, H = 4, is = 0;
     for (int id = 0; id < g.nodes; id++)
         if (g.node[id].op == OP_ATTENTION || g.node[id].op == OP_ATTENTION_GRAD)

@@ -10,10 +10,11 @@
 #include "backend/cpu/ref/move.h"
 #include "backend/cpu/ref/norm.h"
 #include "backend/cpu/ref/pointwise.h"
+#include "backend/cpu/ref/product.h"
 #include "backend/cpu/ref/rows.h"
 #include "backend/cpu/ref/state.h"
 
 const struct kernel *const ref_f32_tables[] = {
-    REF(ref_pointwise), REF(ref_rows), REF(ref_matmul), REF(ref_move), REF(ref_norm),
-    REF(ref_attention), REF(ref_loss), REF(ref_state),  NULL,
+    REF(ref_pointwise), REF(ref_rows), REF(ref_matmul), REF(ref_move),    REF(ref_norm),
+    REF(ref_attention), REF(ref_loss), REF(ref_state),  REF(ref_product), NULL,
 };

@@ -5,6 +5,10 @@
 #include <string.h>
 
 enum { DY, QKV, Y, LSE, STEP }; /* inputs */
+enum {
+    GRID_YZ = 65535,
+    PLAIN_D = 1024
+}; /* blocks at most; head size from which on registers spill */
 
 struct sizes {
     int64_t B, T, H, D;
@@ -78,7 +82,6 @@ static struct layout layout_for(const struct kernel_call *c, bool sums)
 
 static bool fits_mma(const struct kernel_call *c, bool sums)
 {
-    enum { GRID_YZ = 65535 };
     struct sizes s = sizes_of(c);
     return is_of(c, DT_BF16) && cuda_device_of(c)->arch >= 80 && layout_for(c, sums).warps &&
            s.B <= GRID_YZ && s.H <= GRID_YZ;
@@ -173,8 +176,105 @@ static void launches_mma_two(const struct kernel_call *c, struct cuda_launches *
     launches_mma(c, l, false);
 }
 
+/* delta by the plain text, into scratch; both of what follows starts with it. */
+static int64_t add_delta(struct cuda_launches *l, const struct kernel_call *c)
+{
+    enum { WARPS = 4 };
+    struct sizes s = sizes_of(c);
+    int64_t rows = s.B * s.H * s.T, delta = launch_scratch(l, rows * 4);
+    struct cuda_launch *k = launch_add(l, "attention_grad_plain.cu", "attention_grad_delta",
+                                       parts_of(rows, WARPS), 32 * WARPS);
+    launch_define(k, "HEAD_SIZE", s.D);
+    launch_define_type(k, "T_X", c->in_type[DY].dtype);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
+    k->spills = s.D > PLAIN_D;
+    arg_in(k, DY);
+    arg_in(k, Y);
+    arg_scratch(k, delta);
+    arg_i64(k, rows);
+    arg_sizes(k, &s);
+    return delta;
+}
+
+static struct cuda_launch *add_with_delta(struct cuda_launches *l, const struct kernel_call *c,
+                                          const char *text, const char *entry, int64_t blocks,
+                                          int threads, int64_t delta)
+{
+    struct cuda_launch *k = launch_add(l, text, entry, blocks, threads);
+    launch_define(k, "HEAD_SIZE", sizes_of(c).D);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
+    arg_in(k, DY);
+    arg_in(k, QKV);
+    arg_in(k, LSE);
+    arg_scratch(k, delta);
+    arg_in(k, STEP);
+    arg_out(k, 0);
+    arg_f32(k, 1 / sqrt((double)sizes_of(c).D));
+    return k;
+}
+
+/* float by FMAs: rows of a block, as many as shared memory has room for; 0: none. */
+static unsigned bytes_fma(int64_t D, int own)
+{
+    enum { TILE = 32 };
+    int64_t rows = 2 * (own + TILE) * (D + 4), scores = 2 * TILE * (own + 4), stats = 2 * TILE;
+    return (unsigned)((rows + scores + stats) * 4);
+}
+static int own_rows_fma(const struct kernel_call *c)
+{
+    int64_t D = sizes_of(c).D, room = cuda_device_of(c)->shared_bytes;
+    return bytes_fma(D, 64) <= room ? 64 : bytes_fma(D, 32) <= room ? 32 : 0;
+}
+static bool fits_fma(const struct kernel_call *c)
+{
+    struct sizes s = sizes_of(c);
+    bool size = s.D == 16 || s.D == 32 || s.D == 64 || s.D == 96 || s.D == 128;
+    return is_of(c, DT_F32) && size && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
+}
+static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
+{
+    static const char *const entries[] = {"attention_grad_queries", "attention_grad_keys"};
+    struct sizes s = sizes_of(c);
+    int own = own_rows_fma(c);
+    int64_t delta = add_delta(l, c), blocks = parts_of(s.T, own);
+    for (int i = 0; i < 2; i++) {
+        struct cuda_launch *k =
+            add_with_delta(l, c, "attention_grad_f32.cu", entries[i], blocks, 256, delta);
+        launch_grid(k, blocks, s.H, s.B);
+        launch_define(k, "OWN_ROWS", own);
+        k->shared_bytes = bytes_fma(s.D, own);
+        arg_sizes(k, &s);
+        arg_dropout(k, &c->attr->attention.drop);
+    }
+}
+
+static bool fits_plain(const struct kernel_call *c)
+{
+    return is_of(c, DT_F32) || is_of(c, DT_BF16);
+}
+static void launches_plain(const struct kernel_call *c, struct cuda_launches *l)
+{
+    enum { WARPS = 4 };
+    static const char *const entries[] = {"attention_grad_queries", "attention_grad_keys"};
+    struct sizes s = sizes_of(c);
+    int64_t delta = add_delta(l, c), rows = s.B * s.H * s.T;
+    for (int i = 0; i < 2; i++) {
+        struct cuda_launch *k = add_with_delta(l, c, "attention_grad_plain.cu", entries[i],
+                                               parts_of(rows, WARPS), 32 * WARPS, delta);
+        launch_define_type(k, "T_X", c->in_type[DY].dtype);
+        k->spills = s.D > PLAIN_D;
+        arg_i64(k, rows);
+        arg_sizes(k, &s);
+        arg_dropout(k, &c->attr->attention.drop);
+    }
+}
+
 const struct cuda_row attention_grad_rows[] = {
     CUDA_ROW(ATTENTION_GRAD, "mma_sums", fits_mma_sums, launches_mma_sums),
     CUDA_ROW(ATTENTION_GRAD, "mma", fits_mma_two, launches_mma_two),
+    CUDA_ROW(ATTENTION_GRAD, "fma", fits_fma, launches_fma),
+    CUDA_ROW(ATTENTION_GRAD, "plain", fits_plain, launches_plain),
     CUDA_ROWS_END,
 };

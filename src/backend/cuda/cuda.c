@@ -7,10 +7,17 @@
 #include "base/arena.h"
 #include "base/file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGING_BYTES = 8 << 20, READING_BYTES = 64, READINGS = 64, OLDEST_ARCH = 70 };
+enum {
+    STAGING_BYTES = 8 << 20,
+    READING_BYTES = 64,
+    READINGS = 64,
+    OLDEST_ARCH = 70,
+    BF16_ARCH = 80
+};
 
 /* A few bytes on their way to the host. */
 struct reading {
@@ -124,7 +131,8 @@ static int cuda_devices(void)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int devices = 0;
-    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS) return 0;
+    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return 0;
     return devices;
 }
 
@@ -194,6 +202,16 @@ static enum status cuda_open(int device, void **ret_context)
     else
         *ret_context = ctx;
     return st;
+}
+
+static const char *cuda_refuses(const void *context, enum dtype dtype)
+{
+    static _Thread_local char why[160];
+    const struct cuda_device *d = cuda_context_device(context);
+    if (dtype != DT_BF16 || d->arch >= BF16_ARCH) return NULL;
+    snprintf(why, sizeof why, "%s has compute capability %d.%d and 8.0 is needed", d->name,
+             d->arch / 10, d->arch % 10);
+    return why;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
@@ -359,13 +377,15 @@ static void cuda_recording_free(void *context, void *recording)
 const struct backend cuda_backend = {
     .name = "cuda",
     .kernel = cuda_kernel,
+    .gains = cuda_gains,
     .row = cuda_row_at,
     .devices = cuda_devices,
     .describe = cuda_describe,
-    .room = cuda_room,
     .library = cuda_library,
     .open = cuda_open,
     .close = cuda_close,
+    .refuses = cuda_refuses,
+    .room = cuda_room,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,

@@ -20,5 +20,6 @@ extern const struct kernel product_rows[];  /* cuBLASLt */
 /* As struct backend says. */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
 const struct kernel *cuda_row_at(int i);
+bool cuda_gains(int op, const struct kernel_call *call);
 
 #endif

@@ -9,17 +9,22 @@ static bool is_small(int64_t n)
     return n <= INT32_MAX;
 }
 
+static bool gemm_of_call(const struct kernel_call *c, struct product *ret)
+{
+    return gemm_of(c->n_in == 3 ? OP_LINEAR : OP_MATMUL, c, ret);
+}
+
 static bool fits(const struct kernel_call *c)
 {
     struct product p;
-    return gemm_of(c, &p) && is_small(p.M) && is_small(p.N) && is_small(p.K) &&
+    return gemm_of_call(c, &p) && is_small(p.M) && is_small(p.N) && is_small(p.K) &&
            is_small(p.batch);
 }
 
 static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct product p;
-    bool fine = gemm_of(c, &p);
+    bool fine = gemm_of_call(c, &p);
     BUG_IF(!fine, "a product that does not fit");
     int64_t tiles = (p.M + TILE_M - 1) / TILE_M * ((p.N + TILE_N - 1) / TILE_N);
     struct cuda_launch *k = launch_add(l, "matmul.cu", "matmul", tiles, THREADS);

@@ -15,16 +15,28 @@ enum {
     PRODUCT_WORKSPACE_ALIGN = 256,
 };
 
+/* What is done with the sums before they are stored, after the bias was added. */
+enum product_end {
+    END_STORE,
+    END_GELU,
+    END_GELU_KEEP, /* a second output keeps what GELU was taken of */
+    END_GELU_GRAD, /* times the slope of GELU at a third input */
+    END_SUM,       /* a second output is the sum over the rows of b */
+};
+
 /* One kind of product: everything that an algorithm depends on. */
 struct product {
     int64_t M, N, K, batch;
     bool ta, tb, tf32;
     enum dtype in, out;
     bool bias; /* of N elements, of the type of the output */
+    enum product_end end;
 };
 
-/* False where the library does not multiply such types, and for packed weights. */
-bool gemm_of(const struct kernel_call *c, struct product *ret);
+/* False where the library does not multiply such types, and for packed weights. `op` is what the call is of. */
+bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret);
+bool product_has_bias(enum op op, const struct kernel_call *c);
+bool product_has_beside(const struct product *p);
 /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */
 enum { PRODUCT_TEXT = 160 };
 void product_text(const struct product *p, char ret_text[PRODUCT_TEXT]);
@@ -42,7 +54,9 @@ int product_candidates(const struct product_parts *parts, int64_t workspace_byte
                        cublasLtMatmulHeuristicResult_t *ret);
 
 struct product_memory {
-    const void *a, *b, *bias;
+    const void *a, *b;
+    void *bias;   /* or where END_SUM leaves the sums */
+    void *beside; /* the matrix that END_GELU_KEEP writes and END_GELU_GRAD reads */
     void *out, *workspace;
     int64_t workspace_bytes;
 };
@@ -50,18 +64,27 @@ enum status product_run(const struct product_parts *parts, const cublasLtMatmulA
                         const struct product_memory *m, CUstream stream);
 
 /* product_tune.c: the fastest of the candidates on this GPU, from the file of winners or measured now. Allocates
- * for the time of the measurement; where that fails, the library's first guess is taken. */
+ * for the time of the measurement; where that fails, the library's first guess is taken, and its time is 0. */
+struct product_choice {
+    cublasLtMatmulAlgo_t algorithm;
+    double us;
+};
 enum status product_choose(const struct product *p, const struct product_parts *parts,
-                           int64_t workspace_bytes, void *context, cublasLtMatmulAlgo_t *ret);
+                           int64_t workspace_bytes, void *context, struct product_choice *ret);
+/* Microseconds in which this GPU copies so many bytes, read and written; 0 if that cannot be measured. */
+double product_copy_us(int64_t bytes, void *context);
 
 /* product_winners.c: the file of winners, one for each GPU and version of the library. What is damaged is not
  * there; what cannot be written is measured again by the next program. */
-bool product_winner(const char *device, const char *product, cublasLtMatmulAlgo_t *ret);
+bool product_winner(const char *device, const char *product, struct product_choice *ret);
 struct product_times {
     double best_us, first_us; /* the winner's, and that of the library's first guess */
     int candidates;
 };
 void product_winner_keep(const char *device, const char *product,
                          const cublasLtMatmulAlgo_t *winner, const struct product_times *times);
+/* What the product and what stands beside it take apart from each other, once that was asked; 0: it was not. */
+double product_apart_us(const char *device, const char *product);
+void product_apart_keep(const char *device, const char *product, double us);
 
 #endif

@@ -4,15 +4,54 @@
 #include <stdio.h>
 #include <string.h>
 
-bool gemm_of(const struct kernel_call *c, struct product *ret)
+bool product_has_bias(enum op op, const struct kernel_call *c)
+{
+    return (op == OP_LINEAR || op == OP_LINEAR_GELU) && c->n_in == 3;
+}
+
+bool product_has_beside(const struct product *p)
+{
+    return p->end == END_GELU_KEEP || p->end == END_GELU_GRAD;
+}
+
+static bool types_fit(enum op op, const struct kernel_call *c)
+{
+    enum dtype in = c->in_type[0].dtype, out = c->out_type[0].dtype, bias = c->in_type[2].dtype;
+    if (product_has_bias(op, c) && bias != DT_F32 && bias != out) return false;
+    return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
+}
+
+/* What the library does with sums; GELU is its approximation by tanh, and a matrix beside the output has rows of
+ * a multiple of 8. */
+static bool end_of(enum op op, const struct kernel_call *c, enum product_end *ret)
+{
+    enum { BESIDE = 8 };
+    bool even = type_columns(&c->out_type[0]) % BESIDE == 0;
+    switch (op) {
+    case OP_LINEAR_GELU:
+        *ret = c->attr->linear.keep ? END_GELU_KEEP : END_GELU;
+        return c->attr->linear.tanh && (even || !c->attr->linear.keep);
+    case OP_MATMUL_GELU_GRAD:
+        *ret = END_GELU_GRAD;
+        return c->attr->matmul.tanh && even && c->in_type[1].rank == 2;
+    case OP_MATMUL_SUM:
+        *ret = END_SUM;
+        return true;
+    default:
+        *ret = END_STORE;
+        return true;
+    }
+}
+
+bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
-    bool linear = c->n_in == 3;
+    bool linear = op == OP_LINEAR || op == OP_LINEAR_GELU;
+    enum product_end end;
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
-    bool bf16 = a->dtype == DT_BF16 && (y->dtype == DT_BF16 || y->dtype == DT_F32);
-    if (!bf16 && (a->dtype != DT_F32 || y->dtype != DT_F32)) return false;
-    if (linear && c->in_type[2].dtype != DT_F32 && c->in_type[2].dtype != y->dtype) return false;
-    *ret = (struct product){.in = a->dtype, .out = y->dtype, .batch = 1, .bias = linear};
+    if (!types_fit(op, c) || !end_of(op, c, &end)) return false;
+    *ret = (struct product){.in = a->dtype, .out = y->dtype, .batch = 1, .end = end};
+    ret->bias = product_has_bias(op, c);
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     ret->tf32 = a->dtype == DT_F32 && (linear ? c->attr->linear.tf32 : c->attr->matmul.tf32);
@@ -28,12 +67,17 @@ bool gemm_of(const struct kernel_call *c, struct product *ret)
 
 void product_text(const struct product *p, char ret_text[PRODUCT_TEXT])
 {
+    static const char *const ends[] = {[END_STORE] = "",
+                                       [END_GELU] = ", gelu",
+                                       [END_GELU_KEEP] = ", gelu and x",
+                                       [END_GELU_GRAD] = ", gelu's gradient",
+                                       [END_SUM] = ", sum of rows"};
     char batch[32] = "";
     if (p->batch > 1) snprintf(batch, sizeof batch, "%lld times ", (long long)p->batch);
-    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s", batch,
+    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s", batch,
              p->tf32 ? "tf32" : dtype_name(p->in), (long long)p->M, (long long)p->K,
              p->ta ? " ta" : "", (long long)p->K, (long long)p->N, p->tb ? " tb" : "",
-             dtype_name(p->out), p->bias ? ", bias" : "");
+             dtype_name(p->out), p->bias ? ", bias" : "", ends[p->end]);
 }
 
 static cudaDataType_t type_word(enum dtype dtype)
@@ -65,21 +109,45 @@ static cublasStatus_t open_layout(cublasLtMatrixLayout_t *ret, enum dtype dtype,
     return s;
 }
 
+static cublasStatus_t set_pointers(cublasLtMatmulDesc_t d, const void *bias, const void *beside)
+{
+    cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
+    if (bias) s = set(d, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (beside && s == CUBLAS_STATUS_SUCCESS)
+        s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &beside, sizeof beside);
+    return s;
+}
+
+static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct product *p)
+{
+    static const cublasLtEpilogue_t words[][2] = {
+        [END_STORE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+        [END_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
+        [END_GELU_KEEP] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
+        [END_GELU_GRAD] = {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU},
+        [END_SUM] = {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA}, /* its A is our b */
+    };
+    int64_t columns = p->N;
+    cublasStatus_t s =
+        set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, &words[p->end][p->bias], sizeof words[0][0]);
+    if (product_has_beside(p) && s == CUBLAS_STATUS_SUCCESS)
+        s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &columns, sizeof columns);
+    if (s != CUBLAS_STATUS_SUCCESS) return s;
+    /* The heuristics read off them how these are aligned. */
+    const void *somewhere = (const void *)(uintptr_t)PRODUCT_ALIGNMENT;
+    bool vector = p->bias || p->end == END_SUM;
+    return set_pointers(d, vector ? somewhere : NULL, product_has_beside(p) ? somewhere : NULL);
+}
+
 static cublasStatus_t open_operation(cublasLtMatmulDesc_t *ret, const struct product *p)
 {
     cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N,
                       tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t bias = CUBLASLT_EPILOGUE_BIAS;
     cublasComputeType_t compute = p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    /* The heuristics read off it how the bias is aligned. */
-    const void *somewhere = (const void *)(uintptr_t)PRODUCT_ALIGNMENT;
     cublasStatus_t s = cublaslt(NULL)->cublasLtMatmulDescCreate(ret, compute, CUDA_R_32F);
     if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSA, &tb, sizeof tb);
     if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSB, &ta, sizeof ta);
-    if (s != CUBLAS_STATUS_SUCCESS || !p->bias) return s;
-    s = set(*ret, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias);
-    if (s != CUBLAS_STATUS_SUCCESS) return s;
-    return set(*ret, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere, sizeof somewhere);
+    return s == CUBLAS_STATUS_SUCCESS ? set_epilogue(*ret, p) : s;
 }
 
 enum status product_open(struct product_parts *parts, const struct product *p)
@@ -151,9 +219,7 @@ enum status product_run(const struct product_parts *parts, const cublasLtMatmulA
                         const struct product_memory *m, CUstream stream)
 {
     const float one = 1, zero = 0;
-    cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
-    if (m->bias)
-        s = set(parts->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m->bias, sizeof m->bias);
+    cublasStatus_t s = set_pointers(parts->operation, m->bias, m->beside);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublaslt(NULL)->cublasLtMatmul(cublaslt_handle(), parts->operation, &one, m->b,
                                            parts->b, m->a, parts->a, &zero, m->out, parts->out,

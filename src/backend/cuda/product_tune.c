@@ -62,16 +62,17 @@ static CUresult take_memory(struct tuning *t, const struct product *p)
     int64_t in = dtype_size(p->in), out = dtype_size(p->out);
     size_t a = aligned(p->batch * p->M * p->K * in), b = aligned(p->batch * p->K * p->N * in);
     size_t y = aligned(p->batch * p->M * p->N * out), bias = aligned(p->N * out);
-    size_t workspace = (size_t)t->memory.workspace_bytes;
-    CUresult r = d->cuMemAlloc(&t->block, a + b + bias + y + workspace);
+    size_t beside = product_has_beside(p) ? y : 0, filled = a + b + bias + beside;
+    CUresult r = d->cuMemAlloc(&t->block, filled + y + (size_t)t->memory.workspace_bytes);
     if (r != CUDA_SUCCESS) return r;
     t->memory.a = (const void *)t->block;
     t->memory.b = (const void *)(t->block + a);
-    t->memory.bias = (const void *)(t->block + a + b);
-    t->memory.out = (void *)(t->block + a + b + bias);
-    t->memory.workspace = (void *)(t->block + a + b + bias + y);
+    t->memory.bias = p->bias || p->end == END_SUM ? (void *)(t->block + a + b) : NULL;
+    t->memory.beside = beside ? (void *)(t->block + a + b + bias) : NULL;
+    t->memory.out = (void *)(t->block + filled);
+    t->memory.workspace = (void *)(t->block + filled + y);
     r = fill(t->block, a + b, p->in, t->stream);
-    if (r == CUDA_SUCCESS) r = fill(t->block + a + b, bias, p->out, t->stream);
+    if (r == CUDA_SUCCESS) r = fill(t->block + a + b, bias + beside, p->out, t->stream);
     if (r == CUDA_SUCCESS) r = d->cuEventCreate(&t->from, CU_EVENT_DEFAULT);
     return r == CUDA_SUCCESS ? d->cuEventCreate(&t->to, CU_EVENT_DEFAULT) : r;
 }
@@ -121,37 +122,76 @@ static int race(const struct tuning *t, struct candidate *c, int n)
     return best;
 }
 
-enum status product_choose(const struct product *p, const struct product_parts *parts,
-                           int64_t workspace_bytes, void *context, cublasLtMatmulAlgo_t *ret)
+/* The fastest candidate, which is kept; the first where they could not be measured. */
+static void tune(const struct product *p, const struct product_parts *parts, void *context,
+                 int64_t workspace_bytes, int n, const cublasLtMatmulHeuristicResult_t *proposed,
+                 struct product_choice *ret)
 {
-    const char *device = cuda_context_device(context)->name;
-    const struct cublaslt *lt = cublaslt(NULL);
+    char name[PRODUCT_TEXT];
+    struct tuning t = {.parts = parts,
+                       .memory = {.workspace_bytes = workspace_bytes},
+                       .stream = cuda_stream(context)};
+    *ret = (struct product_choice){.algorithm = proposed[0].algo};
+    if (take_memory(&t, p) == CUDA_SUCCESS) {
+        struct candidate c[PRODUCT_CANDIDATES];
+        for (int i = 0; i < n; i++) c[i] = (struct candidate){.algorithm = proposed[i].algo};
+        const struct candidate *best = &c[race(&t, c, n)];
+        product_text(p, name);
+        if (isfinite(best->ms)) {
+            double first_ms = isfinite(c[0].ms) ? c[0].ms : 0; /* it does not run */
+            struct product_times times = {1e3 * best->ms, 1e3 * first_ms, n};
+            log_debug("%s: %.1f us, %.1f by the library's first guess", name, times.best_us,
+                      times.first_us);
+            *ret = (struct product_choice){best->algorithm, times.best_us};
+            product_winner_keep(cuda_context_device(context)->name, name, &ret->algorithm, &times);
+        }
+    }
+    give_memory(&t);
+}
+
+enum status product_choose(const struct product *p, const struct product_parts *parts,
+                           int64_t workspace_bytes, void *context, struct product_choice *ret)
+{
     cublasLtMatmulHeuristicResult_t proposed[PRODUCT_CANDIDATES];
     char name[PRODUCT_TEXT];
     product_text(p, name);
-    if (product_winner(device, name, ret) &&
-        lt->cublasLtMatmulAlgoCheck(cublaslt_handle(), parts->operation, parts->b, parts->a,
-                                    parts->out, parts->out, ret,
-                                    &proposed[0]) == CUBLAS_STATUS_SUCCESS &&
+    if (product_winner(cuda_context_device(context)->name, name, ret) &&
+        cublaslt(NULL)->cublasLtMatmulAlgoCheck(cublaslt_handle(), parts->operation, parts->b,
+                                                parts->a, parts->out, parts->out, &ret->algorithm,
+                                                &proposed[0]) == CUBLAS_STATUS_SUCCESS &&
         (int64_t)proposed[0].workspaceSize <= workspace_bytes)
         return ST_OK;
     int n = product_candidates(parts, workspace_bytes, PRODUCT_CANDIDATES, proposed);
     if (n == 0) return fail(ST_UNSUPPORTED, "cuBLASLt has no algorithm for %s", name);
-    *ret = proposed[0].algo;
-    struct tuning t = {.parts = parts,
-                       .memory = {.workspace_bytes = workspace_bytes},
-                       .stream = cuda_stream(context)};
-    if (take_memory(&t, p) == CUDA_SUCCESS) {
-        struct candidate c[PRODUCT_CANDIDATES];
-        for (int i = 0; i < n; i++) c[i] = (struct candidate){.algorithm = proposed[i].algo};
-        int best = race(&t, c, n);
-        *ret = c[best].algorithm;
-        log_debug("%s: %.1f us, %.1f by the library's first guess", name, 1e3 * c[best].ms,
-                  1e3 * c[0].ms);
-        double first_ms = isfinite(c[0].ms) ? c[0].ms : 0; /* it does not run */
-        struct product_times times = {1e3 * c[best].ms, 1e3 * first_ms, n};
-        if (isfinite(c[best].ms)) product_winner_keep(device, name, ret, &times);
+    tune(p, parts, context, workspace_bytes, n, proposed, ret);
+    return ST_OK;
+}
+
+/* Of a block that no cache holds. */
+static double copy_us_per_byte(void *context)
+{
+    enum { COPIED = 128 << 20, TIMES = 5 };
+    const struct cuda_driver *d = cuda_driver(NULL);
+    struct tuning t = {.stream = cuda_stream(context)};
+    float ms = 0, best = INFINITY;
+    bool fine = d->cuMemAlloc(&t.block, 2 * (size_t)COPIED) == CUDA_SUCCESS &&
+                d->cuEventCreate(&t.from, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+                d->cuEventCreate(&t.to, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
+    for (int i = 0; fine && i < TIMES; i++) {
+        d->cuEventRecord(t.from, t.stream);
+        fine = d->cuMemcpyDtoDAsync(t.block + COPIED, t.block, COPIED, t.stream) == CUDA_SUCCESS;
+        d->cuEventRecord(t.to, t.stream);
+        fine = fine && d->cuEventSynchronize(t.to) == CUDA_SUCCESS &&
+               d->cuEventElapsedTime(&ms, t.from, t.to) == CUDA_SUCCESS;
+        best = fminf(best, ms);
     }
     give_memory(&t);
-    return ST_OK;
+    return fine ? 1e3 * (double)best / (2.0 * COPIED) : 0;
+}
+
+double product_copy_us(int64_t bytes, void *context)
+{
+    static double us_per_byte; /* of the one GPU that a program uses */
+    if (us_per_byte <= 0) us_per_byte = copy_us_per_byte(context);
+    return us_per_byte * (double)bytes;
 }

@@ -69,14 +69,21 @@ static bool read_algorithm(const char *text, cublasLtMatmulAlgo_t *ret)
     return true;
 }
 
-bool product_winner(const char *device, const char *product, cublasLtMatmulAlgo_t *ret)
+bool product_winner(const char *device, const char *product, struct product_choice *ret)
 {
-    _Static_assert(sizeof ret->data == WORDS * sizeof(uint64_t), "words of an algorithm");
+    _Static_assert(sizeof ret->algorithm.data == WORDS * sizeof(uint64_t), "words of an algorithm");
     const json_t *entry = json_object_get(winners_of(device), product);
-    return read_algorithm(json_string_value(json_object_get(entry, "algorithm")), ret);
+    ret->us = json_number_value(json_object_get(entry, "microseconds"));
+    return read_algorithm(json_string_value(json_object_get(entry, "algorithm")), &ret->algorithm);
 }
 
-static enum status write_winners(const char *device)
+double product_apart_us(const char *device, const char *product)
+{
+    const json_t *entry = json_object_get(winners_of(device), product);
+    return json_number_value(json_object_get(entry, "apart_microseconds"));
+}
+
+static enum status write_file(const char *device)
 {
     struct arena a = {0};
     const char *path = path_of(device, &a);
@@ -92,6 +99,18 @@ out:
     return st;
 }
 
+static void write_winners(const char *device)
+{
+    if (write_file(device) != ST_OK) log_debug("products are not kept: %s", fail_message());
+}
+
+void product_apart_keep(const char *device, const char *product, double us)
+{
+    json_t *entry = json_object_get(winners_of(device), product);
+    if (entry && json_object_set_new(entry, "apart_microseconds", json_real(us)) == 0)
+        write_winners(device);
+}
+
 void product_winner_keep(const char *device, const char *product,
                          const cublasLtMatmulAlgo_t *winner, const struct product_times *times)
 {
@@ -101,6 +120,5 @@ void product_winner_keep(const char *device, const char *product,
     json_t *entry =
         json_pack("{s:s, s:f, s:f, s:i}", "algorithm", text, "microseconds", times->best_us,
                   "first_guess_microseconds", times->first_us, "candidates", times->candidates);
-    json_object_set_new(winners_of(device), product, entry);
-    if (write_winners(device) != ST_OK) log_debug("products are not kept: %s", fail_message());
+    if (json_object_set_new(winners_of(device), product, entry) == 0) write_winners(device);
 }

@@ -4,9 +4,10 @@
 #include <string.h>
 
 /* TEXTS(F) and HEADERS(F) apply F to the name of every file of the folder: the build says which there are. */
-#define EMBED(symbol, kind, ending)                                                            \
-    __asm__(".section .rodata\n" #kind "_" #symbol "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol \
-            ending "\"\n" #kind "_" #symbol "_last:\n.byte 0\n.previous\n");                  \
+#define EMBED(symbol, kind, ending)                                                                \
+    __asm__(".section .rodata\n" #kind "_" #symbol                                                 \
+            "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol ending "\"\n" #kind "_" #symbol \
+            "_last:\n.byte 0\n.previous\n");                                                       \
     extern const char kind##_##symbol##_first[], kind##_##symbol##_last[];
 #define EMBED_TEXT(symbol)   EMBED(symbol, text, ".cu")
 #define EMBED_HEADER(symbol) EMBED(symbol, header, ".cuh")

@@ -1,8 +1,8 @@
 /* attention_grad.cu - the backward of attention, bf16, on tensor cores by mma.sync: dv, dk, and dq on the way.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C); FlashAttention-2 (Dao, arXiv 2307.08691,
- * algorithm 2). A block has BLOCK keys and walks over the queries that see them, TILE at a time; K and most of V stay in
- * registers, dK and dV are summed there. Everything is transposed, keys being the rows of a warp:
+ * algorithm 2). A block has BLOCK keys and walks over the queries that see them, TILE at a time; K and V stay in
+ * registers, or most of them, dK and dV are summed there. Everything is transposed, keys being the rows of a warp:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q,
  * so P and dS are left operands as they stand in registers. Only dS goes through shared memory, for dQ = dS K, whose rows
  * all warps share; two buffers, so that a tile's dQ is computed beside the next tile and one barrier a tile is enough.
@@ -11,8 +11,8 @@
  * attention_grad_convert knows), in whatever order blocks come: not the same bits in every run. Else a kernel of
  * attention_grad_queries.cu makes dQ, and this text leaves it out.
  *
- * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 416 KB read for 128 x 128 pairs, 3300
- * clocks, beside 4100 to 5100 of products). Constants: attention_grad.cuh's, DQ_SUMS, RED_VECTOR. */
+ * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 480 KB for 128 x 128 pairs, 3800 clocks,
+ * beside 4100 to 5100 of products). Constants: attention_grad.cuh's, DQ_SUMS, RED_VECTOR. */
 #include "attention_grad.cuh"
 
 /* How the warps divide a tile of dQ: DQ_ROWS parts of queries by DQ_COLUMNS parts of columns, in PASSES. */
@@ -25,8 +25,9 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns of V in registers, by 16, as many as there is room for. */
-    V_KEPT = D == 64 ? 2 : D == 128 ? 6 - 4 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D / 16,
+    /* Columns of K and V in registers, by 16: as many as there is room for. */
+    K_KEPT = D == 128 ? 6 - DROPOUT : D / 16,
+    V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 - DROPOUT : D / 16,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -36,6 +37,42 @@ enum {
     AT_DS = AT_STAGES + 2 * STAGE_BYTES,
 };
 static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
+
+/* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T
+ * on have an infinite one, so their probabilities are 0. Where DQ_SUMS, also clears the tile of dq's sums. Grid
+ * (tiles, H, B); bound by reading y and dy. */
+enum { ROW_THREADS = 256 };
+KERNEL(ROW_THREADS)
+attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)
+{
+    enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, bh = b * H + h, lane = threadIdx.x % LANES;
+    i64 tile_at = (i64)bh * gridDim.x + tile;
+    stats += tile_at * STATS;
+    for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
+        int t = tile * TILE + row;
+        float sum = 0;
+        if (t < T) {
+            i64 at = (((i64)b * T + t) * H + h) * D + lane * 8;
+#pragma unroll
+            for (int i = 0; i < TIMES; i++) {
+                floats<8> a = load<8>(dy + at + i * LANES * 8), c = load<8>(y + at + i * LANES * 8);
+#pragma unroll
+                for (int k = 0; k < 8; k++) sum += a[k] * c[k];
+            }
+        }
+#pragma unroll
+        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+        if (lane == 0) {
+            stats[row] = t < T ? lse[(i64)bh * T + t] * LOG2_E : INFINITY_F;
+            stats[TILE + row] = sum;
+        }
+    }
+#if DQ_SUMS
+    float4 *clear = (float4 *)(dq + tile_at * TILE * D);
+    for (int i = threadIdx.x; i < TILE * D / 4; i += ROW_THREADS) clear[i] = make_float4(0, 0, 0, 0);
+#endif
+}
 
 #if DQ_SUMS
 /* Where a thread's floats of a pass lie in a tile of dq's sums: neighbouring threads beside each other. */
@@ -178,7 +215,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     load_queries(dy, qkv, stats, T, H, tile);
     cp_async_wait<1>();
     __syncthreads();
-    left_rows<D / 16> k;
+    left_rows<K_KEPT> k;
     left_rows<V_KEPT> v;
     sums dk, dv;
     u32 own = base + threadIdx.x / WARP * OWN * ROW_BYTES + lane_down(threadIdx.x % WARP); /* in K; in V AT_VALUES on */
@@ -210,10 +247,10 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                 continue;
             }
             u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
-            u32 dy_rows = q_rows + TILE_BYTES;
+            u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
             const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
             scores s, dp;
-            rows_by_rows(s, k, 0, q_rows + lane_across(lane));
+            rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 l = *(const float2 *)(lse + 8 * n);
@@ -242,7 +279,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
             pack(a, s);
 #endif
             add_by_columns(dv, a, dy_rows + lane_down(lane));
-            rows_by_rows(dp, v, base + AT_VALUES + first * ROW_BYTES + lane_down(lane), dy_rows + lane_across(lane));
+            rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
 #if DROPOUT
             drop_gradients<true>(dp, bytes, threshold, drop_scale);
 #endif

@@ -1,5 +1,5 @@
 /* attention_grad.cuh - what the two bf16 texts of attention's backward share: tiles in shared memory, products of a warp,
- * the statistics of rows, dropout's bytes.
+ * dropout's bytes.
  *
  * Constants: HEAD_SIZE (a multiple of 16), WARPS, TILE_ROWS (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one text, queries in
  * the other) whose operands and sums it keeps in registers, and walks over the others 16 N at a time: so a matrix of
@@ -233,40 +233,4 @@ template <bool ROWS_ARE_KEYS> DEVICE void drop_gradients(scores &dp, const drop_
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 dp[m][n][i] = (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
-}
-
-/* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T
- * on have an infinite one, so their probabilities are 0. Where DQ_SUMS, also clears the tile of dq's sums. Grid
- * (tiles, H, B); bound by reading y and dy. */
-enum { ROW_THREADS = 256 };
-KERNEL(ROW_THREADS)
-attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)
-{
-    enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
-    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, bh = b * H + h, lane = threadIdx.x % LANES;
-    i64 tile_at = (i64)bh * gridDim.x + tile;
-    stats += tile_at * STATS;
-    for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
-        int t = tile * TILE + row;
-        float sum = 0;
-        if (t < T) {
-            i64 at = (((i64)b * T + t) * H + h) * D + lane * 8;
-#pragma unroll
-            for (int i = 0; i < TIMES; i++) {
-                floats<8> a = load<8>(dy + at + i * LANES * 8), c = load<8>(y + at + i * LANES * 8);
-#pragma unroll
-                for (int k = 0; k < 8; k++) sum += a[k] * c[k];
-            }
-        }
-#pragma unroll
-        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
-        if (lane == 0) {
-            stats[row] = t < T ? lse[(i64)bh * T + t] * LOG2_E : INFINITY_F;
-            stats[TILE + row] = sum;
-        }
-    }
-#if DQ_SUMS
-    float4 *clear = (float4 *)(dq + tile_at * TILE * D);
-    for (int i = threadIdx.x; i < TILE * D / 4; i += ROW_THREADS) clear[i] = make_float4(0, 0, 0, 0);
-#endif
 }

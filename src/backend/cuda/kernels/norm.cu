@@ -41,7 +41,7 @@ DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float 
     *rstd = r;
 }
 
-KERNEL(ROW_THREADS)
+KERNEL_MIN(ROW_THREADS, 1)
 layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
 #if BIAS
           const float *bias,
@@ -72,7 +72,7 @@ DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int thresho
 }
 
 /* s may be a. The norm is that of the sums as they are kept. */
-KERNEL(ROW_THREADS)
+KERNEL_MIN(ROW_THREADS, 1)
 add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
 #if BIAS
               const float *bias,

@@ -109,8 +109,12 @@ DEVICE void draw(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 
 }
 #endif
 
+/* So many blocks on a multiprocessor ask for no more registers than 1024 columns need without spilling. */
+#define FORWARD_BLOCKS (LANES == WARP ? 6 : 1)
+#define GRAD_BLOCKS (LANES == WARP ? DROP ? 4 : 5 : 1)
+
 /* y may be x. rows: of all matrices together. */
-KERNEL(ROW_THREADS)
+KERNEL_MIN(ROW_THREADS, FORWARD_BLOCKS)
 softmax(T_X *y,
 #if DROP
         T_X *dropped, const int *step, u32 seed, u32 site, int threshold,
@@ -153,7 +157,7 @@ softmax(T_X *y,
 }
 
 /* dx = scale y (d - sum of d y), d = dy, dropped out as y was; dx may be dy. */
-KERNEL(ROW_THREADS)
+KERNEL_MIN(ROW_THREADS, GRAD_BLOCKS)
 softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
 #if DROP
              const int *step, u32 seed, u32 site, int threshold,

@@ -1,0 +1,49 @@
+/* product.h - the reference: products and what stands beside them. A text of ref_f32.c and ref_f64.c. */
+#ifndef BACKEND_CPU_REF_PRODUCT_H
+#define BACKEND_CPU_REF_PRODUCT_H
+
+#include "backend/cpu/ref/matmul.h"
+#include "backend/cpu/ref/pointwise.h"
+#include "backend/cpu/ref/rows.h"
+
+/* The product is kept in the second output, or, where there is none, GELU takes its place. */
+static enum status run_linear_gelu(const struct kernel_call *c)
+{
+    struct kernel_call product = *c;
+    union attr attr = {.matmul.tb = c->attr->linear.tb};
+    real *y = c->out[0], *x = c->n_out == 2 ? c->out[1] : c->out[0];
+    product.out[0] = x;
+    if (c->n_in == 2) product.attr = &attr;
+    TRY(c->n_in == 3 ? run_linear(&product) : run_matmul(&product));
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        y[i] = (real)gelu((double)x[i], c->attr->linear.tanh);
+    return ST_OK;
+}
+
+static enum status run_matmul_gelu_grad(const struct kernel_call *c)
+{
+    const real *x = c->in[2];
+    real *out = c->out[0];
+    TRY(run_matmul(c));
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+        out[i] = (real)((double)out[i] * gelu_slope((double)x[i], c->attr->matmul.tanh));
+    return ST_OK;
+}
+
+static enum status run_matmul_sum(const struct kernel_call *c)
+{
+    struct kernel_call sum = *c;
+    sum.in[0] = c->in[1], sum.in_type[0] = c->in_type[1];
+    sum.out[0] = c->out[1], sum.out_type[0] = c->out_type[1];
+    TRY(run_matmul(c));
+    return run_sum_leading(&sum);
+}
+
+const struct kernel REF(ref_product)[] = {
+    {.op = OP_LINEAR_GELU, .variant = "ref", .fits = fits_real, .run = run_linear_gelu},
+    {.op = OP_MATMUL_GELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_matmul_gelu_grad},
+    {.op = OP_MATMUL_SUM, .variant = "ref", .fits = fits_real, .run = run_matmul_sum},
+    {.run = NULL},
+};
+
+#endif

@@ -1,0 +1,218 @@
+/* Attention over packed q, k, v in float, with float's full precision: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), log-sum-exp
+ * (B,H,T).
+ *
+ * FlashAttention-2 as in attention.cu, with fused multiply-adds: a block has 64 query rows of one head, the 16 lanes of
+ * half a warp have eight of them, 8 apart, and of the keys each every 16th. Bound by the multiply-adds, 4 HEAD for
+ * each row and key; q, k, v and the weights lie in shared memory. HEAD: a multiple of 4, at most 128. */
+#include "mma.cuh"
+
+#define THREADS 128
+#define ROWS 64
+#define MINE 8                    /* rows of a thread: slot, slot + 8, ... */
+#define EACH (KEYS / 16)          /* keys of a thread: lane, lane + 16, ... */
+#define PAIRS ((HEAD + 31) / 32)  /* of columns of the output: 32u + 2 lane */
+#define CHUNKS (PAIRS * 8)        /* of four floats, of a row in shared memory */
+#define TILE (KEYS * CHUNKS * 16) /* bytes */
+#define SHARED (ROWS * CHUNKS * 16 + 2 * TILE + ROWS * KEYS * 4)
+
+/* Dropout's key. */
+struct drop {
+    u32 seed, site, step, bh;
+    int threshold;
+};
+
+/* Copies N rows, as copy_rows of attention.cu does; values are not swizzled. */
+template <int N, bool SWIZZLED> DEVICE void copy_rows(u32 to, const float *from, int stride, int there)
+{
+    int chunk = threadIdx.x % 8, row = threadIdx.x / 8;
+#pragma unroll
+    for (int i = row; i < N; i += THREADS / 8)
+#pragma unroll
+        for (int c = chunk; c < CHUNKS; c += 8) {
+            bool full = i < there && c * 4 < HEAD;
+            u32 at = SWIZZLED ? swizzle<CHUNKS>(i, c) : (u32)(i * CHUNKS + c) * 16;
+            cp_async_16(to + at, full ? from + i * (i64)stride + c * 4 : from, full ? 16 : 0);
+        }
+}
+
+DEVICE float4 chunk_of(const u8 *tile, int row, int chunk)
+{
+    return *(const float4 *)(tile + swizzle<CHUNKS>(row, chunk));
+}
+/* Where four weights of a row lie: rows of two neighbouring slots in different halves of the banks. */
+DEVICE int weight_at(int row, int four)
+{
+    return row * KEYS + ((four ^ (row & 1) * 4) * 4);
+}
+
+/* s = q k^T */
+DEVICE void scores(float (&s)[MINE][EACH], const u8 *q, const u8 *k)
+{
+    int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
+#pragma unroll
+    for (int i = 0; i < MINE; i++)
+#pragma unroll
+        for (int j = 0; j < EACH; j++) s[i][j] = 0;
+#pragma unroll 2
+    for (int c = 0; c < (HEAD + 3) / 4; c++) {
+        float4 b[EACH];
+#pragma unroll
+        for (int j = 0; j < EACH; j++) b[j] = chunk_of(k, lane + 16 * j, c);
+#pragma unroll
+        for (int i = 0; i < MINE; i++) {
+            float4 a = chunk_of(q, slot + 8 * i, c);
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                s[i][j] += a.x * b[j].x;
+                s[i][j] += a.y * b[j].y;
+                s[i][j] += a.z * b[j].z;
+                s[i][j] += a.w * b[j].w;
+            }
+        }
+    }
+}
+
+/* o += p v */
+DEVICE void add_values(float (&o)[MINE][PAIRS][2], const float *p, const u8 *v)
+{
+    int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
+#pragma unroll 2
+    for (int k = 0; k < KEYS; k += 4) {
+        float2 b[4][PAIRS];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int u = 0; u < PAIRS; u++) b[j][u] = *(const float2 *)(v + ((k + j) * CHUNKS + 8 * u) * 16 + lane * 8);
+#pragma unroll
+        for (int i = 0; i < MINE; i++) {
+            float4 a = *(const float4 *)(p + weight_at(slot + 8 * i, k / 4));
+#pragma unroll
+            for (int u = 0; u < PAIRS; u++) {
+                o[i][u][0] += a.x * b[0][u].x, o[i][u][1] += a.x * b[0][u].y;
+                o[i][u][0] += a.y * b[1][u].x, o[i][u][1] += a.y * b[1][u].y;
+                o[i][u][0] += a.z * b[2][u].x, o[i][u][1] += a.z * b[2][u].y;
+                o[i][u][0] += a.w * b[3][u].x, o[i][u][1] += a.w * b[3][u].y;
+            }
+        }
+    }
+}
+
+/* Zero for what dropout drops. A 4x4 set of a 16x16 block (rows 32 i2 ..., keys 16 j ...) belongs to eight lanes of the warp,
+ * two rows of each; each of them draws every eighth set. */
+DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int first)
+{
+    int lane = threadIdx.x % WARP, odd = lane / 16, a = (int)threadIdx.x / WARP, b = lane % 8 / 2;
+    int rank = odd * 4 + lane / 8 % 2 * 2 + lane % 2;
+    int shift = 8 * (lane / 8 % 2 * 2 + lane % 2);
+#pragma unroll
+    for (int first_set = 0; first_set < MINE / 2 * EACH; first_set += 8) {
+        int set = first_set + rank, i = set / EACH, j = set % EACH;
+        words w = dropout_attention(d.seed, d.site, d.step, d.bh, row / 16 + i, first / 16 + j, a, b);
+#pragma unroll
+        for (int t = 0; t < 8; t++) {
+            int from = t / 4 * 16 + t / 2 % 2 * 8 + b * 2 + t % 2;
+            u32 got[4];
+#pragma unroll
+            for (int n = 0; n < 4; n++) got[n] = __shfl_sync(~0u, w.w[n], from);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                u32 byte = (odd ? got[2 * h + 1] : got[2 * h]) >> shift & 255;
+                if ((int)byte < d.threshold) s[(first_set + t) / EACH * 2 + h][(first_set + t) % EACH] = 0;
+            }
+        }
+    }
+}
+
+/* The 16 lanes that share rows have the result. */
+DEVICE float half_max(float a)
+{
+#pragma unroll
+    for (int d = 8; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    return a;
+}
+DEVICE float half_sum(float a)
+{
+#pragma unroll
+    for (int d = 8; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+
+/* Blocks and arguments as attention_forward's in attention.cu; dropout's threshold as it is. */
+KERNEL_MIN(THREADS, 2)
+attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
+                  u32 seed, u32 site, int threshold, float keep)
+{
+    extern __shared__ __align__(1024) u8 shared_memory[];
+    u8 *q = shared_memory, *k = q + ROWS * CHUNKS * 16, *v = k + TILE;
+    float *p = (float *)(v + TILE);
+    int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
+    int row_blocks = (T + ROWS - 1) / ROWS;
+    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
+    int heads_here = min(group, BH - section * group);
+    int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
+    int C = H * HEAD, n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
+    const float *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
+    drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
+    float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
+#pragma unroll
+    for (int i = 0; i < MINE; i++) top[i] = -INFINITY_F, sum[i] = 0;
+
+    copy_rows<ROWS, true>(shared_address(q), head + (i64)row * 3 * C, 3 * C, T - row);
+    copy_rows<KEYS, true>(shared_address(k), head + C, 3 * C, T);
+    cp_async_commit();
+    /* Keys are walked through upwards, so every row sees one of the first tile. */
+#pragma unroll 1
+    for (int key = 0; key < n; key += KEYS) {
+        const float *next = head + (i64)(key + KEYS) * 3 * C;
+        cp_async_wait<0>();
+        __syncthreads();
+        copy_rows<KEYS, false>(shared_address(v), head + (i64)key * 3 * C + 2 * C, 3 * C, T - key);
+        cp_async_commit();
+        float s[MINE][EACH];
+        scores(s, q, k);
+        __syncthreads();
+        if (key + KEYS < n) copy_rows<KEYS, true>(shared_address(k), next + C, 3 * C, T - key - KEYS);
+        cp_async_commit();
+#pragma unroll
+        for (int i = 0; i < MINE; i++) {
+            int seen = (CAUSAL ? row + slot + 8 * i + 1 : T) - key - lane;
+            float max = -INFINITY_F;
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                if (16 * j >= seen) s[i][j] = -INFINITY_F;
+                max = fmaxf(max, s[i][j]);
+            }
+            max = fmaxf(top[i], half_max(max));
+            float factor = ex2_approx((top[i] - max) * scale), less = max * scale;
+            top[i] = max;
+            sum[i] *= factor;
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                s[i][j] = ex2_approx(s[i][j] * scale - less);
+                sum[i] += s[i][j];
+            }
+#pragma unroll
+            for (int u = 0; u < PAIRS; u++) o[i][u][0] *= factor, o[i][u][1] *= factor;
+        }
+        if (DROPOUT) drop_weights(s, d, row, key);
+#pragma unroll
+        for (int i = 0; i < MINE; i++)
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                p[weight_at(slot + 8 * i, (lane + 16 * j) / 4) + lane % 4] = s[i][j];
+        cp_async_wait<1>();
+        __syncthreads();
+        add_values(o, p, v);
+    }
+#pragma unroll
+    for (int i = 0; i < MINE; i++) {
+        int t = row + slot + 8 * i;
+        float all = half_sum(sum[i]), by = keep / all;
+        if (t >= T) continue;
+        float *to = y + ((i64)(bh / H) * T + t) * C + bh % H * HEAD;
+#pragma unroll
+        for (int u = 0; u < PAIRS; u++)
+            if (32 * u + 2 * lane < HEAD) *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);
+        if (lane == 0) lse[(i64)bh * T + t] = (top[i] * scale + lg2_approx(all)) * 0.693147180559945309f;
+    }
+}

@@ -1,0 +1,210 @@
+/* attention_grad_f32.cu - the backward of attention in true float, and the sums of rows for it.
+ *
+ * dy (B,T,C), qkv (B,T,3C), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv (B,T,3C). Two kernels, so that every sum is made in
+ * one place: a block owns OWN keys (dK, dV) or queries (dQ), keeps them in shared memory and walks over the others 32
+ * at a time. Scores and their gradients go through shared memory between the products. 256 threads as 16 x 16: a
+ * thread has R neighbouring rows of its own and 2 of the others; or, of the sums, those R rows and D/16 columns.
+ * Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64 FMAs).
+ * Constants: HEAD_SIZE (a multiple of 16), OWN_ROWS (32 or 64), CAUSAL, DROPOUT. */
+#include "device.cuh"
+
+enum {
+    D = HEAD_SIZE,
+    THREADS = 256,
+    OWN = OWN_ROWS,
+    R = OWN / 16,
+    TILE = 32,
+    PITCH = D + 4, /* of a row, so that neighbouring rows lie in other banks */
+    SCORE_PITCH = OWN + 4,
+    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats read at a time of a thread's columns */
+    COLUMNS = D / 16,
+    OWN_FLOATS = OWN * PITCH,
+    TILE_FLOATS = TILE * PITCH,
+    SCORE_FLOATS = TILE * SCORE_PITCH,
+};
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+template <int ROWS> DEVICE void load_rows(float *tile, const float *rows, int pitch, int first, int T)
+{
+    for (int i = threadIdx.x; i < ROWS * D / 4; i += THREADS) {
+        int row = i / (D / 4), column = i % (D / 4) * 4;
+        floats<4> a = {{0, 0, 0, 0}};
+        if (first + row < T) a = load<4>(rows + (i64)(first + row) * pitch + column);
+        store<4>(tile + row * PITCH + column, a);
+    }
+}
+
+/* s[i][j] = own row y R + i times other row x + 16 j */
+DEVICE void multiply(float (&s)[R][2], const float *own, const float *other)
+{
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll
+    for (int i = 0; i < R; i++) s[i][0] = s[i][1] = 0;
+#pragma unroll 4
+    for (int d = 0; d < D; d += 4) {
+        floats<4> a[R], b[2];
+#pragma unroll
+        for (int i = 0; i < R; i++) a[i] = load<4>(own + (y * R + i) * PITCH + d);
+#pragma unroll
+        for (int j = 0; j < 2; j++) b[j] = load<4>(other + (x + 16 * j) * PITCH + d);
+#pragma unroll
+        for (int i = 0; i < R; i++)
+#pragma unroll
+            for (int j = 0; j < 2; j++)
+#pragma unroll
+                for (int k = 0; k < 4; k++) s[i][j] += a[i][k] * b[j][k];
+    }
+}
+/* The other way round: sums of own rows, over the others, of s (others, own) times other rows. */
+DEVICE void accumulate(float (&sum)[R][COLUMNS], const float *s, const float *other)
+{
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll 4
+    for (int t = 0; t < TILE; t++) {
+        floats<R> a = load<R>(s + t * SCORE_PITCH + y * R);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c += WIDE) {
+            floats<WIDE> b = load<WIDE>(other + t * PITCH + c * 16 + x * WIDE);
+#pragma unroll
+            for (int i = 0; i < R; i++)
+#pragma unroll
+                for (int k = 0; k < WIDE; k++) sum[i][c + k] += a[i] * b[k];
+        }
+    }
+}
+DEVICE void clear(float (&sum)[R][COLUMNS])
+{
+#pragma unroll
+    for (int i = 0; i < R; i++)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) sum[i][c] = 0;
+}
+DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&sum)[R][COLUMNS], float scale)
+{
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll
+    for (int i = 0; i < R; i++)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c += WIDE) {
+            floats<WIDE> a;
+#pragma unroll
+            for (int k = 0; k < WIDE; k++) a[k] = sum[i][c + k] * scale;
+            if (first + y * R + i < T) store<WIDE>(rows + (i64)(first + y * R + i) * pitch + c * 16 + x * WIDE, a);
+        }
+}
+
+/* What a probability is multiplied with. */
+DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
+{
+    words r = dropout_attention(seed, site, step, bh, q / 16, k / 16, q % 8 / 2, k % 8 / 2);
+    u32 low = q % 2 ? r.w[1] : r.w[0], high = q % 2 ? r.w[3] : r.w[2];
+    u32 byte = (q % 16 < 8 ? low : high) >> (8 * (k % 16 / 8 * 2 + k % 2)) & 255;
+    return (int)byte >= threshold ? dropout_scale(threshold) : 0;
+}
+/* Of one pair: s becomes the gradient of the score (without `scale`), dp the probability as it was used. */
+DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep, bool seen)
+{
+    float p = seen ? expf(s * scale - lse) : 0;
+    s = seen ? p * (dp * keep - delta) : 0;
+    dp = p * keep;
+}
+
+/* Grid (blocks of queries, H, B). */
+KERNEL_MIN(THREADS, 1)
+attention_grad_queries(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
+                       float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
+{
+    float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *k = dout + OWN_FLOATS, *v = k + TILE_FLOATS;
+    float *ds = v + TILE_FLOATS;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = 3 * H * D;
+    int first_query = ((int)gridDim.x - 1 - (int)blockIdx.x) * OWN; /* the longest first */
+    int seen = CAUSAL && first_query + OWN < T ? first_query + OWN : T;
+    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
+    load_rows<OWN>(q, qkv + head, pitch, first_query, T);
+    load_rows<OWN>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
+    float sum[R][COLUMNS], row_lse[R], row_delta[R];
+    clear(sum);
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        int t = first_query + y * R + i;
+        row_lse[i] = t < T ? lse[(i64)bh * T + t] : 0;
+        row_delta[i] = t < T ? delta[(i64)bh * T + t] : 0;
+    }
+    for (int first_key = 0; first_key < seen; first_key += TILE) {
+        load_rows<TILE>(k, qkv + head + H * D, pitch, first_key, T);
+        load_rows<TILE>(v, qkv + head + 2 * H * D, pitch, first_key, T);
+        __syncthreads();
+        float s[R][2], dp[R][2];
+        multiply(s, q, k);
+        multiply(dp, dout, v);
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            int key = first_key + x + 16 * j;
+            floats<R> out;
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                int query = first_query + y * R + i;
+                float keep = DROPOUT ? keep_scale(seed, site, *step, bh, query, key, threshold) : 1;
+                gradient(s[i][j], dp[i][j], row_lse[i], row_delta[i], scale, keep,
+                         query < T && key < T && (!CAUSAL || key <= query));
+                out[i] = s[i][j];
+            }
+            store<R>(ds + (x + 16 * j) * SCORE_PITCH + y * R, out);
+        }
+        __syncthreads();
+        accumulate(sum, ds, k);
+        __syncthreads();
+    }
+    store_sums(dqkv + head, pitch, first_query, T, sum, scale);
+}
+
+/* Grid (blocks of keys, H, B). */
+KERNEL_MIN(THREADS, 1)
+attention_grad_keys(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
+                    float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
+{
+    float *k = (float *)shared_memory, *v = k + OWN_FLOATS, *q = v + OWN_FLOATS, *dout = q + TILE_FLOATS;
+    float *p = dout + TILE_FLOATS, *ds = p + SCORE_FLOATS, *stats = ds + SCORE_FLOATS;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = 3 * H * D;
+    int first_key = blockIdx.x * OWN;
+    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
+    load_rows<OWN>(k, qkv + head + H * D, pitch, first_key, T);
+    load_rows<OWN>(v, qkv + head + 2 * H * D, pitch, first_key, T);
+    float dk[R][COLUMNS], dv[R][COLUMNS];
+    clear(dk);
+    clear(dv);
+    for (int first_query = CAUSAL ? first_key : 0; first_query < T; first_query += TILE) {
+        load_rows<TILE>(q, qkv + head, pitch, first_query, T);
+        load_rows<TILE>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
+        if (threadIdx.x < 2 * TILE) {
+            int t = first_query + threadIdx.x % TILE;
+            stats[threadIdx.x] = t < T ? (threadIdx.x < TILE ? lse : delta)[(i64)bh * T + t] : 0;
+        }
+        __syncthreads();
+        float s[R][2], dp[R][2];
+        multiply(s, k, q);
+        multiply(dp, v, dout);
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            int row = x + 16 * j, query = first_query + row;
+            floats<R> used, out;
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                int key = first_key + y * R + i;
+                float keep = DROPOUT ? keep_scale(seed, site, *step, bh, query, key, threshold) : 1;
+                gradient(s[i][j], dp[i][j], stats[row], stats[TILE + row], scale, keep,
+                         query < T && key < T && (!CAUSAL || key <= query));
+                used[i] = dp[i][j];
+                out[i] = s[i][j];
+            }
+            store<R>(p + row * SCORE_PITCH + y * R, used);
+            store<R>(ds + row * SCORE_PITCH + y * R, out);
+        }
+        __syncthreads();
+        accumulate(dv, p, dout);
+        accumulate(dk, ds, q);
+        __syncthreads();
+    }
+    store_sums(dqkv + head + H * D, pitch, first_key, T, dk, scale);
+    store_sums(dqkv + head + 2 * H * D, pitch, first_key, T, dv, 1);
+}

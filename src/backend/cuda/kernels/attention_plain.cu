@@ -1,0 +1,108 @@
+/* Attention of one query at a time, for any head size and length, and that of a new position to a cache of keys and
+ * values. qkv (B,T,3,H,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float.
+ *
+ * A lane takes a key, a warp 32 at a time; the output is summed in shared memory, D floats a warp, where a lane has every
+ * 32nd element. Bound by the latency of its reads: right, not fast. */
+#include "device.cuh"
+
+/* Softmax of the scores so far, of which exponents are taken less `top`. */
+struct so_far {
+    float top, sum;
+};
+struct drop {
+    u32 seed, site, step, bh, q;
+    int threshold; /* 0: all is kept */
+    float keep;    /* factor of what is kept */
+};
+
+DEVICE float keep(const drop &d, int k)
+{
+    if (!d.threshold) return 1;
+    u32 row = d.q % 16, col = (u32)k % 16;
+    words w = dropout_attention(d.seed, d.site, d.step, d.bh, d.q / 16, (u32)k / 16, row % 8 / 2, col % 8 / 2);
+    u32 low = row % 2 ? w.w[1] : w.w[0], high = row % 2 ? w.w[3] : w.w[2];
+    u32 byte = (row / 8 ? high : low) >> (8 * (col / 8 * 2 + col % 2)) & 255;
+    return byte >= (u32)d.threshold ? d.keep : 0;
+}
+
+/* The keys first, first + 1, ... of them 32, then those `jump` further, all before n; rows are `stride` elements apart.
+ * o (D) begins as zero. */
+DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first, int jump, int n, int D,
+                     float scale, const drop &d, float *o)
+{
+    so_far a = {-INFINITY_F, 0};
+    int lane = threadIdx.x % WARP;
+    for (int at = first; at < n; at += jump) {
+        int k = at + lane;
+        float s = k < n ? 0 : -INFINITY_F;
+        if (k < n)
+            for (int i = 0; i < D; i++) s += to_float(q[i]) * to_float(keys[k * stride + i]);
+        s *= scale;
+        float top = fmaxf(a.top, warp_max(s)), factor = expf(a.top - top), p = k < n ? expf(s - top) : 0;
+        a.sum = a.sum * factor + warp_sum(p);
+        a.top = top;
+        if (k < n) p *= keep(d, k);
+        for (int i = 0; i < D; i += WARP) {
+            float sum = i + lane < D ? o[i + lane] * factor : 0;
+            for (int j = 0; j < WARP && at + j < n; j++) {
+                float weight = __shfl_sync(~0u, p, j);
+                if (i + lane < D) sum += weight * to_float(values[(at + j) * stride + i + lane]);
+            }
+            if (i + lane < D) o[i + lane] = sum;
+        }
+    }
+    return a;
+}
+
+/* A warp a query. */
+KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int D, int causal,
+                            float scale, u32 seed, u32 site, int threshold, float kept)
+{
+    extern __shared__ __align__(1024) u8 shared_memory[];
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    float *o = (float *)shared_memory + warp * D;
+    i64 at = (i64)blockIdx.x * (128 / WARP) + warp, C = (i64)H * D;
+    if (at >= (i64)B * H * T) return;
+    int bh = (int)(at / T), t = (int)(at % T);
+    const T_X *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * D;
+    drop d = {seed, site, threshold ? (u32)*step : 0, (u32)bh, (u32)t, threshold, kept};
+    for (int i = lane; i < D; i += WARP) o[i] = 0;
+    so_far a = attend(head + t * 3 * C, head + C, head + 2 * C, 3 * C, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
+    y += ((i64)(bh / H) * T + t) * C + bh % H * D;
+    for (int i = lane; i < D; i += WARP) y[i] = to<T_X>(o[i] / a.sum);
+    if (lane == 0) lse[at] = a.top + logf(a.sum);
+}
+
+/* cache (2,B,most,C), qkv (B,1,3C) -> the cache with k and v at the position, y (B,1,C): attention to the positions up to
+ * it. A block a head, whose warps share the keys. A position outside the cache changes nothing. */
+KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int most, int H, int D,
+                             float scale)
+{
+    enum { WARPS = 256 / WARP };
+    extern __shared__ __align__(1024) u8 shared_memory[];
+    __shared__ so_far part[WARPS];
+    int warp = threadIdx.x / WARP, b = (int)blockIdx.x / H, h = (int)blockIdx.x % H, now = *position;
+    i64 C = (i64)H * D;
+    T_X *keys = cache + (i64)b * most * C + h * D, *values = keys + (i64)B * most * C;
+    float *o = (float *)shared_memory;
+    if (now < 0 || now >= most) return;
+    qkv += b * 3 * C + h * D;
+    for (int i = threadIdx.x; i < D; i += 256) {
+        keys[now * C + i] = qkv[C + i];
+        values[now * C + i] = qkv[2 * C + i];
+    }
+    for (int i = threadIdx.x; i < WARPS * D; i += 256) o[i] = 0;
+    __syncthreads();
+    drop none = {};
+    so_far a = attend(qkv, keys, values, C, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
+    if (threadIdx.x % WARP == 0) part[warp] = a;
+    __syncthreads();
+    float top = -INFINITY_F, sum = 0;
+    for (int w = 0; w < WARPS; w++) top = fmaxf(top, part[w].top);
+    for (int w = 0; w < WARPS; w++) sum += part[w].sum * expf(part[w].top - top);
+    for (int i = threadIdx.x; i < D; i += 256) {
+        float all = 0;
+        for (int w = 0; w < WARPS; w++) all += o[w * D + i] * expf(part[w].top - top);
+        y[b * C + h * D + i] = to<T_X>(all / sum);
+    }
+}

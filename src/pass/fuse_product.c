@@ -1,0 +1,86 @@
+/* A product and the pointwise operator or the sum beside it become one operator, where kernels gain by it: a library
+ * may do the second on what the first has in registers. */
+#include "pass/fuse.h"
+
+static value moved(const struct fuse *f, value old)
+{
+    return f->map[old.i];
+}
+
+/* gelu(linear(x)) -> linear_gelu: y [, linear(x), if the gradient needs it] */
+bool fuse_linear_gelu(struct fuse *f, int id)
+{
+    const struct node *gelu = &f->in->node[id];
+    if (gelu->op != OP_GELU) return false;
+    const struct node *product = graph_producer(f->in, gelu->in[0]);
+    bool matmul = product->op == OP_MATMUL && !product->attr.matmul.ta;
+    if ((!matmul && product->op != OP_LINEAR) || !fuse_quiet(f, product, id)) return false;
+    if (graph_type(f->in, product->in[1])->rank != 2) return false;
+    union attr attr = product->attr;
+    if (matmul)
+        attr = (union attr){
+            .linear = {.tb = product->attr.matmul.tb, .tf32 = product->attr.matmul.tf32}};
+    attr.linear.tanh = gelu->attr.gelu.tanh;
+    attr.linear.keep = f->uses[product->out[0].i] > 1;
+    value in[3] = {{0}};
+    for (int i = 0; i < product->n_in; i++) in[i] = moved(f, product->in[i]);
+    const struct type *t = graph_type(f->in, product->out[0]);
+    if (!pass_gains(f->options, f->out, OP_LINEAR_GELU, &attr, product->n_in, in, t)) return false;
+    value first = graph_add(f->out, OP_LINEAR_GELU, &attr, product->n_in, in, t);
+    f->map[gelu->out[0].i] = first;
+    if (attr.linear.keep) f->map[product->out[0].i] = graph_out(first, 1);
+    return true;
+}
+
+/* gelu_grad(matmul(dy, w), x) -> matmul_gelu_grad, unless the slope of that GELU is there already */
+bool fuse_matmul_gelu_grad(struct fuse *f, int id)
+{
+    const struct node *grad = &f->in->node[id], *product;
+    if (grad->op != OP_GELU_GRAD || f->slope[grad->in[1].i].i) return false;
+    if (!(product = fuse_only_for(f, grad->in[0], OP_MATMUL)) || product->attr.matmul.ta)
+        return false;
+    union attr attr = product->attr;
+    attr.matmul.tanh = grad->attr.gelu.tanh;
+    value in[] = {moved(f, product->in[0]), moved(f, product->in[1]), moved(f, grad->in[1])};
+    const struct type *t = graph_type(f->in, product->out[0]);
+    if (!pass_gains(f->options, f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t)) return false;
+    f->map[grad->out[0].i] = graph_add(f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t);
+    return true;
+}
+
+/* What a RESHAPE only looks at otherwise. */
+static value behind_views(const struct graph *g, value v)
+{
+    const struct node *n = graph_producer(g, v);
+    return n->op == OP_RESHAPE ? behind_views(g, n->in[0]) : v;
+}
+
+/* The product a^T d of the gradient of a weight, before node `id`; else NULL. */
+static const struct node *weight_gradient(const struct fuse *f, value d, int id)
+{
+    for (int i = f->in->info[d.i].producer + 1; i < id; i++) {
+        const struct node *n = &f->in->node[i];
+        if (n->op != OP_MATMUL || !n->attr.matmul.ta || n->attr.matmul.tb) continue;
+        if (graph_type(f->in, n->out[0])->rank != 2) continue;
+        if (behind_views(f->in, n->in[1]).i == d.i && fuse_quiet(f, n, id)) return n;
+    }
+    return NULL;
+}
+
+/* matmul(a^T, d), sum of d over its rows -> matmul_sum: the gradients of a weight and its bias */
+bool fuse_matmul_sum(struct fuse *f, int id)
+{
+    const struct node *sum = &f->in->node[id], *product;
+    if (sum->op != OP_SUM_LEADING) return false;
+    value d = behind_views(f->in, sum->in[0]);
+    const struct type *t = graph_type(f->in, sum->out[0]);
+    if (t->rank != 1 || !(product = weight_gradient(f, d, id))) return false;
+    const struct type *w = graph_type(f->in, product->out[0]);
+    if (w->dtype != t->dtype || type_columns(w) != t->dim[0]) return false;
+    value in[] = {moved(f, product->in[0]), moved(f, product->in[1])};
+    if (!pass_gains(f->options, f->out, OP_MATMUL_SUM, &product->attr, 2, in, w)) return false;
+    value first = graph_add(f->out, OP_MATMUL_SUM, &product->attr, 2, in, w);
+    f->map[product->out[0].i] = first;
+    f->map[sum->out[0].i] = graph_out(first, 1);
+    return true;
+}
