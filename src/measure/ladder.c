@@ -208,9 +208,11 @@ static enum ladder_order order_of(const struct climbing *c)
 
 static void conclude(struct climbing *c)
 {
-    const struct ladder_rung *before = NULL, *first = c->climb[0].rung;
+    const struct ladder_rung *before = NULL, *first = NULL;
     for (int i = 0; i < c->climbs; i++) {
         struct ladder_rung *r = c->climb[i].rung;
+        if (r->reason) continue;
+        if (!first) first = r;
         double ms = r->ms.median, seconds = ms * 1e-3;
         const struct machine_peak *peak = machine_peak(c->o->machine, r->products);
         r->tokens_per_s = (double)r->facts.tokens / seconds;
@@ -236,6 +238,10 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
         st = climb(&c, i, together);
         for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
+        if (st == ST_UNSUPPORTED && ret->order == LADDER_WARM) { /* of this device, as opening it shows */
+            c.climb[i].rung->reason = arena_strdup(a, fail_message());
+            st = ST_OK;
+        }
     }
     if (st == ST_OK) conclude(&c);
     return st;
