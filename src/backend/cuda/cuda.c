@@ -111,7 +111,7 @@ enum status cuda_find(int number, CUdevice *ret)
                     "there is no NVIDIA GPU to use: the driver says: %s; use device=cpu", text);
     }
     if (number >= devices)
-        return fail(ST_USAGE, "there is no cuda:%d; this machine has %d GPU%s, counted from 0",
+        return fail(ST_UNSUPPORTED, "there is no cuda:%d; this machine has %d GPU%s, counted from 0",
                     number, devices, devices == 1 ? "" : "s");
     return cuda_check(d->cuDeviceGet(ret, number), "be had");
 }
