@@ -26,8 +26,8 @@ enum {
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
     /* Columns of K and V in registers, by 16: as many as there is room for. */
-    K_KEPT = D == 128 ? 6 - DROPOUT : D / 16,
-    V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 - DROPOUT : D / 16,
+    K_KEPT = D == 128 ? 6 - DROPOUT : D == 64 ? 4 - DROPOUT : D / 16,
+    V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 : D / 16,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
