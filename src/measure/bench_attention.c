@@ -1,8 +1,8 @@
 #include "measure/bench_attention.h"
 
 #include "backend/backend.h"
-#include "base/clock.h"
 #include "backend/kernel.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "graph/build.h"

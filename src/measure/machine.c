@@ -95,7 +95,8 @@ enum status machine_measure(struct machine *m, bool quick,
     threads_set(threads);
     struct host_work after = host_work_now();
     double others = (after.all - before.all) - (after.own - before.own);
-    if (!m->gpu && before.all >= 0 && others > 0) m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
+    if (!m->gpu && before.all >= 0 && others > 0)
+        m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
     return st;
 }
 

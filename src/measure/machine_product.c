@@ -132,8 +132,7 @@ static enum status start(void *user, int i)
 /* The shortest run. */
 static enum status time_trial(struct trial *t, const struct patience *p, double *ret_ms)
 {
-    struct stopwatch w = {
-        .backend = t->backend, .context = t->context, .start = start, .user = t};
+    struct stopwatch w = {.backend = t->backend, .context = t->context, .start = start, .user = t};
     double best = 0, spent = 0, ms;
     int calls = 1;
     enum status st = ST_OK;
@@ -175,8 +174,7 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
     double rate = flops / (ms * 1e-3);
     if (rate > s->rate) {
         s->rate = rate;
-        *best =
-            (struct machine_peak){p, rate, 0, shape[0], shape[1], shape[2], t.kernel->variant};
+        *best = (struct machine_peak){p, rate, 0, shape[0], shape[1], shape[2], t.kernel->variant};
     }
     return ST_OK;
 }

@@ -30,6 +30,7 @@ struct cuda_context {
     struct cuda_device device;
     CUdevice handle;
     CUstream stream;
+    int64_t started;               /* kernels */
     CUevent event[BACKEND_EVENTS]; /* made when first marked */
     struct jit *jit;
     char *staging; /* pinned; what is uploaded waits here */
@@ -65,6 +66,16 @@ const struct cuda_device *cuda_device_of(const struct kernel_call *c)
 CUstream cuda_stream(const void *context)
 {
     return ((const struct cuda_context *)context)->stream;
+}
+
+void cuda_count_start(void *context)
+{
+    ((struct cuda_context *)context)->started++;
+}
+
+static int64_t cuda_started(void *context)
+{
+    return ((const struct cuda_context *)context)->started;
 }
 
 struct jit *cuda_jit(const void *context)
@@ -111,8 +122,9 @@ enum status cuda_find(int number, CUdevice *ret)
                     "there is no NVIDIA GPU to use: the driver says: %s; use device=cpu", text);
     }
     if (number >= devices)
-        return fail(ST_UNSUPPORTED, "there is no cuda:%d; this machine has %d GPU%s, counted from 0",
-                    number, devices, devices == 1 ? "" : "s");
+        return fail(ST_UNSUPPORTED,
+                    "there is no cuda:%d; this machine has %d GPU%s, counted from 0", number,
+                    devices, devices == 1 ? "" : "s");
     return cuda_check(d->cuDeviceGet(ret, number), "be had");
 }
 
@@ -394,6 +406,7 @@ const struct backend cuda_backend = {
     .copy = cuda_copy,
     .fill = cuda_fill,
     .sync = cuda_sync,
+    .started = cuda_started,
     .mark = cuda_mark,
     .elapsed = cuda_elapsed,
     .capture_begin = cuda_capture_begin,

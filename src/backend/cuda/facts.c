@@ -14,9 +14,8 @@ enum status cuda_describe(int number, struct device_facts *ret)
     struct cuda_device device;
     TRY(cuda_find(number, &handle));
     TRY(cuda_read_device(handle, &device));
-    *ret = (struct device_facts){.processors = device.processors,
-                                 .bytes = device.bytes,
-                                 .cache_bytes = device.l2_bytes};
+    *ret = (struct device_facts){
+        .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
     snprintf(ret->name, sizeof ret->name, "%s", device.name);
     snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
     return ST_OK;
@@ -30,8 +29,8 @@ int64_t cuda_room(int number)
     size_t left = 0, all = 0;
     if (cuda_find(number, &handle) != ST_OK) return -1;
     if (d->cuDevicePrimaryCtxRetain(&primary, handle) != CUDA_SUCCESS) return -1;
-    bool known = d->cuCtxSetCurrent(primary) == CUDA_SUCCESS &&
-                 d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
+    bool known =
+        d->cuCtxSetCurrent(primary) == CUDA_SUCCESS && d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
     return known ? (int64_t)left : -1;
 }
 
