@@ -84,6 +84,8 @@ enum { BACKEND_PLAN_ONLY = -1 };
 
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
+/* The library of that name that a backend opens; false: it opens none such. */
+bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Number i of the list, NULL after the last. */
 const struct backend *backend_at(int i);
 

@@ -36,9 +36,7 @@ const char *machine_precision_name(enum machine_precision p)
 static const char *library_of(const struct backend *b, const char *name, struct arena *a)
 {
     struct device_library l;
-    for (int i = 0; b->library && b->library(i, &l); i++)
-        if (!strcmp(l.name, name)) return l.why ? NULL : arena_strdup(a, l.version);
-    return NULL;
+    return backend_library(b, name, &l) && !l.why ? arena_strdup(a, l.version) : NULL;
 }
 
 /* Kernels are compiled by NVRTC and started by the driver: other versions of these may be faster, too. */
