@@ -51,6 +51,7 @@ static enum status fill(struct trial *t, void *to, const struct type *type, stru
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);
     uint32_t *x = arena_alloc(scratch, type_bytes(type));
+#pragma omp parallel for
     for (int64_t i = 0; i < n; i += 4) {
         struct rng_words r = rng_block(1, RNG_TEST, (struct rng_words){{(uint32_t)i, 0, 0, 0}});
         for (int64_t k = i; k < i + 4 && k < n; k++)
