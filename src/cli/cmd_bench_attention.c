@@ -46,7 +46,8 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
     [COLUMN_SAMPLES] = {"samples", "n", "samples taken", true},
     [COLUMN_FORWARD_RATE] = {"forward_gflop_per_s", "GFLOP/s fwd", "of attention's own work", true},
-    [COLUMN_BACKWARD_RATE] = {"backward_gflop_per_s", "GFLOP/s bwd", "of attention's own work", true},
+    [COLUMN_BACKWARD_RATE] = {"backward_gflop_per_s", "GFLOP/s bwd", "of attention's own work",
+                              true},
     [COLUMN_SPEEDUP] = {"times_slow_op", "x slow op", "how many times as fast as slow op", true},
     [COLUMN_MEMORY] = {"bytes", "memory", "of the plan, inputs and outputs included", true},
     [COLUMN_KERNELS] = {"kernels", "kernels", "that one forward and backward pass runs", true},
@@ -221,8 +222,7 @@ static enum status check(const struct options *o, int64_t samples, int64_t limit
     return ST_OK;
 }
 
-static void show(void *user, double done, double all, enum machine_precision precision,
-                 int64_t T)
+static void show(void *user, double done, double all, enum machine_precision precision, int64_t T)
 {
     struct progress *p = user;
     char text[64];
@@ -231,8 +231,9 @@ static void show(void *user, double done, double all, enum machine_precision pre
     progress_show(p, (int64_t)done, text);
 }
 
-static const char flops_note[] = "FLOPs: attention's own, 4 B H T^2 D / 2 forward, as it is causal, and "
-                                 "2.5 times that backward, whatever a way calculates besides";
+static const char flops_note[] =
+    "FLOPs: attention's own, 4 B H T^2 D / 2 forward, as it is causal, and "
+    "2.5 times that backward, whatever a way calculates besides";
 
 static json_t *make_json(const struct options *o, const struct machine *m, const struct table *t)
 {

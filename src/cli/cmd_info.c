@@ -209,9 +209,9 @@ static void print_json(const struct environment *e, const char *isa)
         "v", 1, "version", e->version, "commit", e->commit, "mode", e->mode, "compiler",
         e->compiler, "host", e->host, "os", e->os, "kernel", e->kernel, "cpu", e->cpu, "isa", isa,
         "cores", e->cores, "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes,
-        "libraries", libraries, "backends", backends, "gpu",
-        gpu_words(0, &a), "gpus", gpus_json(), "gpu_libraries", gpu_libraries_json(), "isa_sets", isa_json(), "kernels",
-        kernels_json(), "fastest_dtype", dtype_word(chosen_fastest(backend_find("cpu"))));
+        "libraries", libraries, "backends", backends, "gpu", gpu_words(0, &a), "gpus", gpus_json(),
+        "gpu_libraries", gpu_libraries_json(), "isa_sets", isa_json(), "kernels", kernels_json(),
+        "fastest_dtype", dtype_word(chosen_fastest(backend_find("cpu"))));
     char *text = json_dumps(j, JSON_INDENT(2));
     BUG_IF(!text, "facts about this machine that are no JSON");
     printf("%s\n", text);

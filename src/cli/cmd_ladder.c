@@ -28,6 +28,7 @@ enum {
     COLUMN_MEMORY,
     COLUMN_TAKEN,
     COLUMN_KERNELS,
+    COLUMN_STARTED,
     COLUMN_TYPE,
     COLUMN_MFU,
     COLUMN_PLAN,
@@ -48,9 +49,12 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_BEFORE] = {"times_before", "x before",
                        "how many times as fast as the last rung that ran", true},
     [COLUMN_FIRST] = {"times_first", "x first", "how many times as fast as the first rung", true},
-    [COLUMN_MEMORY] = {"memory_bytes", "memory", "of the plan: what the step takes at its peak", true},
+    [COLUMN_MEMORY] = {"memory_bytes", "memory", "of the plan: what the step takes at its peak",
+                       true},
     [COLUMN_TAKEN] = {"taken_bytes", "taken", "of a GPU's memory, as its driver says", true},
-    [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "that a step runs", true},
+    [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "of the plan, that a step runs", true},
+    [COLUMN_STARTED] = {"launches_per_step", "launches",
+                        "of a GPU's kernels: one of the plan may be several", true},
     [COLUMN_TYPE] = {"dtype", "peak of", "the type of its products", false},
     [COLUMN_MFU] = {"mfu_percent", "MFU %", "6 N + 12 L C T FLOPs a token over that peak", true},
     [COLUMN_PLAN] = {"plan_percent", "plan %", "the FLOPs of the plan over that peak", true},
@@ -87,6 +91,7 @@ static void set_figures(struct table *t, int at, const struct ladder_rung *r, st
     set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
     if (r->taken) set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
     table_set(t, at, COLUMN_KERNELS, 0, (double)r->facts.kernels, a);
+    if (r->started) table_set(t, at, COLUMN_STARTED, 0, (double)r->started, a);
     table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->products));
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
     if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);
@@ -107,8 +112,7 @@ static struct table make_table(const struct ladder *l, bool gpu, struct arena *a
         else
             set_figures(&t, i, r, a);
         for (int k = 0; gpu && k < LADDER_PUBLISHED; k++)
-            if (r->published[k] > 0)
-                set_count(&t, i, COLUMN_PUBLISHED + k, r->published[k], a);
+            if (r->published[k] > 0) set_count(&t, i, COLUMN_PUBLISHED + k, r->published[k], a);
     }
     return t;
 }
@@ -127,8 +131,9 @@ static const char *const order_words[] = {
     [LADDER_IN_TURN] = "The rungs ran in turn, step by step.",
     [LADDER_NO_ROOM] = "Memory does not hold all rungs at once: they ran one after the other, so "
                        "drift of the clock is in the ratios.",
-    [LADDER_WARM] = "The rungs ran one after the other, each warmed up first; a time is from before a "
-                    "batch is fed to where\nthe host has waited for the update, as in training.",
+    [LADDER_WARM] =
+        "The rungs ran one after the other, each warmed up first; a time is from before a "
+        "batch is fed to where\nthe host has waited for the update, as in training.",
 };
 
 static const char *published_words(struct arena *a)
@@ -150,8 +155,8 @@ static json_t *make_json(const struct ladder *l, const struct config *c, int64_t
                      (json_int_t)(c->data.batch_size * c->model.block_size *
                                   c->train.gradient_accumulation_steps),
                      "parameters", l->parameters, "flops_per_token", l->flops_per_token, "formula",
-                     "6 N + 12 L C T", "interleaved", (int)in_turn, "machine",
-                     machine_json(m), "rungs", table_json(t));
+                     "6 N + 12 L C T", "interleaved", (int)in_turn, "machine", machine_json(m),
+                     "rungs", table_json(t));
 }
 
 static void show(void *user, double share, const char *what)

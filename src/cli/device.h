@@ -5,8 +5,8 @@
 #include "backend/backend.h"
 
 /* A row for a command's table of options. */
-#define DEVICE_OPTION(word)                                                              \
-    {                                                                                    \
+#define DEVICE_OPTION(word)                                                                        \
+    {                                                                                              \
         "device", OPT_TEXT, (word), "NAME", "cpu, cuda or cuda:N; a GPU where there is one (auto)" \
     }
 

@@ -144,9 +144,13 @@ static void close_climb(struct climb *one)
 static enum status step(void *user, int calls, double *ret_ms)
 {
     struct climb *one = user;
+    const struct engine *e = &one->engine;
+    int64_t before = e->backend->started ? e->backend->started(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
     TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
-    if (one->iteration++ == 0) one->rung->loss = (double)one->noise.loss;
+    if (one->iteration++) return ST_OK;
+    one->rung->loss = (double)one->noise.loss;
+    if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
     return ST_OK;
 }
 
@@ -155,7 +159,8 @@ static void show(void *user, double done_ms, double expected_ms)
     const struct climbing *c = user;
     bool warm = expected_ms > 0;
     double share = warm ? done_ms / expected_ms : 0, before = c->begun;
-    const char *what = c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
+    const char *what =
+        c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
     if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->climbs;
     if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
 }
@@ -238,7 +243,8 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
         st = climb(&c, i, together);
         for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
-        if (st == ST_UNSUPPORTED && ret->order == LADDER_WARM) { /* of this device, as opening it shows */
+        if (st == ST_UNSUPPORTED &&
+            ret->order == LADDER_WARM) { /* of this device, as opening it shows */
             c.climb[i].rung->reason = arena_strdup(a, fail_message());
             st = ST_OK;
         }

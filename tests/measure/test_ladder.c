@@ -27,10 +27,10 @@ static int release(void **state)
 
 static struct machine machine(void)
 {
-    return (struct machine){
-        .threads = 1,
-        .peak = {{.precision = MACHINE_F32, .flops = 2e12}, {.precision = MACHINE_BF16, .flops = 8e12}},
-        .peaks = 2};
+    return (struct machine){.threads = 1,
+                            .peak = {{.precision = MACHINE_F32, .flops = 2e12},
+                                     {.precision = MACHINE_BF16, .flops = 8e12}},
+                            .peaks = 2};
 }
 
 static struct config config(void)

@@ -51,8 +51,11 @@ static struct machine somebody(const char *cpu, int threads)
 /* The same machine, of which nothing is known yet. */
 static struct machine unknown(const struct machine *m)
 {
-    return (struct machine){
-        .gpu = m->gpu, .name = m->name, .isa = m->isa, .library = m->library, .threads = m->threads};
+    return (struct machine){.gpu = m->gpu,
+                            .name = m->name,
+                            .isa = m->isa,
+                            .library = m->library,
+                            .threads = m->threads};
 }
 
 static void test_measured(void **state)

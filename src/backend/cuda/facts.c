@@ -8,15 +8,68 @@
 #include <stdio.h>
 #include <string.h>
 
+enum status cuda_read_device(CUdevice handle, struct cuda_device *ret)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int major = 0, minor = 0, l2 = 0;
+    size_t bytes = 0;
+    const struct {
+        int *to;
+        CUdevice_attribute attribute;
+    } facts[] = {{&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+                 {&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+                 {&ret->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+                 {&ret->shared_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
+                 {&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE}};
+    for (int i = 0; i < COUNT_OF(facts); i++)
+        TRY(cuda_check(d->cuDeviceGetAttribute(facts[i].to, facts[i].attribute, handle),
+                       "say what it is"));
+    TRY(cuda_check(d->cuDeviceTotalMem(&bytes, handle), "say what memory it has"));
+    TRY(cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, handle), "say its name"));
+    ret->arch = major * 10 + minor;
+    ret->l2_bytes = l2;
+    ret->bytes = (int64_t)bytes;
+    return ST_OK;
+}
+
+enum status cuda_find(int number, CUdevice *ret)
+{
+    const char *why;
+    const struct cuda_driver *d = cuda_driver(&why);
+    if (!d) return fail(ST_UNSUPPORTED, "there is no NVIDIA GPU to use: %s; use device=cpu", why);
+    CUresult r = d->cuInit(0);
+    int devices = 0;
+    if (r == CUDA_SUCCESS) r = d->cuDeviceGetCount(&devices);
+    if (r != CUDA_SUCCESS || devices == 0) {
+        const char *text = "it finds no device";
+        if (r != CUDA_SUCCESS) d->cuGetErrorString(r, &text);
+        return fail(ST_UNSUPPORTED,
+                    "there is no NVIDIA GPU to use: the driver says: %s; use device=cpu", text);
+    }
+    if (number >= devices)
+        return fail(ST_UNSUPPORTED,
+                    "there is no cuda:%d; this machine has %d GPU%s, counted from 0", number,
+                    devices, devices == 1 ? "" : "s");
+    return cuda_check(d->cuDeviceGet(ret, number), "be had");
+}
+
+int cuda_devices(void)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int devices = 0;
+    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return 0;
+    return devices;
+}
+
 enum status cuda_describe(int number, struct device_facts *ret)
 {
     CUdevice handle;
     struct cuda_device device;
     TRY(cuda_find(number, &handle));
     TRY(cuda_read_device(handle, &device));
-    *ret = (struct device_facts){.processors = device.processors,
-                                 .bytes = device.bytes,
-                                 .cache_bytes = device.l2_bytes};
+    *ret = (struct device_facts){
+        .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
     snprintf(ret->name, sizeof ret->name, "%s", device.name);
     snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
     return ST_OK;
@@ -30,8 +83,8 @@ int64_t cuda_room(int number)
     size_t left = 0, all = 0;
     if (cuda_find(number, &handle) != ST_OK) return -1;
     if (d->cuDevicePrimaryCtxRetain(&primary, handle) != CUDA_SUCCESS) return -1;
-    bool known = d->cuCtxSetCurrent(primary) == CUDA_SUCCESS &&
-                 d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
+    bool known =
+        d->cuCtxSetCurrent(primary) == CUDA_SUCCESS && d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
     return known ? (int64_t)left : -1;
 }
 

@@ -149,6 +149,7 @@ static enum status run(const struct kernel_call *c)
         TRY(cuda_run(&r->narrow));
         m.bias = c->scratch;
     }
+    cuda_count_start(c->context);
     return product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context));
 }
 
