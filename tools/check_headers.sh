@@ -1,6 +1,8 @@
 #!/bin/sh
 # Every header compiles alone: it includes what it uses. The list of operators is no header in this sense.
+# Those of backend/cuda need the toolkit's, in CUDA as the Makefile has it, and are looked at where these are.
 cd "$(dirname "$0")/.." || exit 1
+cuda=${CUDA:-/usr/local/cuda}/include
 bad=0
 for header in $(git ls-files --cached --others --exclude-standard 'src/*.h' 'tests/*.h'); do
     [ -f "$header" ] || continue
@@ -10,6 +12,10 @@ for header in $(git ls-files --cached --others --exclude-standard 'src/*.h' 'tes
     src/backend/cpu/bf16/*)
         [ "$(uname -m)" = x86_64 ] || continue
         isa='-DISA=avx512_bf16 -march=x86-64-v4 -mavx512bf16'
+        ;;
+    src/backend/cuda/*)
+        [ -f "$cuda/cuda.h" ] && [ -f "$cuda/nvrtc.h" ] && [ -f "$cuda/cublasLt.h" ] || continue
+        isa="$isa -isystem $cuda"
         ;;
     esac
     printf '#include "%s"\n' "$PWD/$header" |

@@ -214,7 +214,8 @@ enum status config_check(const struct config *c)
         return fail(ST_USAGE, "pack_weights=true goes with fusion=full; leave it at auto, or add "
                               "--fusion=full");
     if (p->replay && p->device == DEVICE_CPU)
-        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices; add --device=cuda, or use replay=false");
+        return fail(ST_UNSUPPORTED,
+                    "replay=true is of CUDA devices; add --device=cuda, or use replay=false");
     if (p->recompute != RECOMPUTE_NONE)
         return fail(ST_UNSUPPORTED, "recompute=%s is not served by this build; use recompute=none",
                     p->recompute == RECOMPUTE_GELU ? "gelu" : "block");

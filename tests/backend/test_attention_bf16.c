@@ -129,7 +129,8 @@ static bool run_row(struct trial *t, int i)
         const struct kernel *row = backend_find("cpu")->kernel((int)ops[k], &call, i);
         if (!row) return false;
         t->row = row->variant;
-        if (row->scratch_bytes) call.scratch = poisoned(&t->p.arena, row->scratch_bytes(row, &call));
+        if (row->scratch_bytes)
+            call.scratch = poisoned(&t->p.arena, row->scratch_bytes(row, &call));
         if (row->prepare) assert_int_equal(row->prepare(row, &call), ST_OK);
         assert_int_equal(row->run(&call), ST_OK);
         if (row->release) row->release(&call);

@@ -46,7 +46,8 @@ void call_run(struct hand_call *h, const struct kernel *row)
     for (int i = 0; i < c->n_out; i++) memset(c->out[i], 0xff, (size_t)call_out_bytes(h, i));
     c->scratch = NULL;
     if (row->scratch_bytes) c->scratch = arena_alloc(&h->arena, row->scratch_bytes(row, c));
-    if (row->prepare && row->prepare(row, c) != ST_OK) fail_msg("%s: %s", row->variant, fail_message());
+    if (row->prepare && row->prepare(row, c) != ST_OK)
+        fail_msg("%s: %s", row->variant, fail_message());
     if (row->run(c) != ST_OK) fail_msg("%s: %s", row->variant, fail_message());
     if (row->release) row->release(c);
 }
