@@ -331,8 +331,7 @@ class StrobeAttention(Contestant):
         cells, deadline = {}, time.monotonic() + seconds
         for (heads, size, tokens), lengths in self.calls():
             found = run_strobe(self.a, [
-                "bench", "attention", *([] if self.a.device == "cpu" else [f"--device={self.a.device}"]),
-                f"--heads={heads}", f"--head_size={size}", f"--tokens={tokens}", "--dtype=bfloat16",
+                "bench", "attention", "--flash_only", f"--device={self.a.device}", f"--heads={heads}", f"--head_size={size}", f"--tokens={tokens}", "--dtype=bfloat16",
                 f"--T={','.join(map(str, sorted(lengths)))}", f"--samples={samples}",
                 f"--limit={max(1, round(4 * self.a.turn))}"], deadline - time.monotonic())
             for row in found["rows"]:

@@ -17,6 +17,13 @@ const struct backend *backend_find(const char *name)
     return NULL;
 }
 
+bool backend_library(const struct backend *b, const char *name, struct device_library *ret)
+{
+    for (int i = 0; b->library && b->library(i, ret); i++)
+        if (strcmp(ret->name, name) == 0) return true;
+    return false;
+}
+
 const struct backend *backend_at(int i)
 {
     return i >= 0 && i < COUNT_OF(backends) ? backends[i] : NULL;

@@ -60,6 +60,8 @@ struct backend {
     enum status (*copy)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
     enum status (*sync)(void *ctx);
+    /* Kernels that were started or recorded so far: a row may be several. NULL: it does not count them. */
+    int64_t (*started)(void *ctx);
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
     enum status (*mark)(void *ctx, int event);
     enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
@@ -82,6 +84,8 @@ enum { BACKEND_PLAN_ONLY = -1 };
 
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
+/* The library of that name that a backend opens; false: it opens none such. */
+bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Number i of the list, NULL after the last. */
 const struct backend *backend_at(int i);
 

@@ -56,7 +56,9 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_SHARE] = {"share_percent", "% of it", "how near it comes to the ceiling that is nearer",
                       true},
     [COLUMN_BOUND] = {"ceiling", "ceiling",
-                      "product: the peak of products; copy: what a copy of that size moves", false},
+                      "product: the peak of products; copy: what a copy of that size moves, on a "
+                      "GPU a large one",
+                      false},
     [COLUMN_NOTE] = {"note", "note", "why there is no time", false},
 };
 

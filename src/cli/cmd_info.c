@@ -40,8 +40,6 @@ static const struct {
     enum dtype dtype;
 } dtypes[] = {{"float32", DT_F32}, {"bfloat16", DT_BF16}};
 
-static const char gpu[] = "no CUDA backend in this build";
-
 static const char *dtype_word(enum dtype dtype)
 {
     for (int d = 0; d < COUNT_OF(dtypes); d++)
@@ -83,6 +81,43 @@ static void print_isa(const char *names)
                    i < isa_widest() ? "missing" : "not used", without[i]);
 }
 
+/* "NVIDIA H200, compute capability 9.0, 132 SMs, 139.8 GiB" or "none: ..." */
+static const char *gpu_words(int number, struct arena *a)
+{
+    const struct backend *cuda = backend_find("cuda");
+    struct device_facts f;
+    char memory[32];
+    if (!cuda)
+        return "none: this build has no CUDA backend (the CUDA toolkit's headers were not there)";
+    if (cuda->describe(number, &f) != ST_OK) return arena_printf(a, "none: %s", fail_message());
+    return arena_printf(a, "%s, compute capability %s, %d SMs, %s", f.name, f.capability,
+                        f.processors, str_bytes(memory, (double)f.bytes));
+}
+
+static int gpus(void)
+{
+    const struct backend *cuda = backend_find("cuda");
+    return cuda ? cuda->devices() : 0;
+}
+
+static void print_gpus(void)
+{
+    struct arena a = {0};
+    const struct backend *cuda = backend_find("cuda");
+    struct device_library l;
+    int n = gpus();
+    printf("gpu        %s\n", gpu_words(0, &a));
+    for (int i = 1; i < n; i++) printf("%-10s %s\n", "", gpu_words(i, &a));
+    for (int i = 0; cuda && cuda->library(i, &l); i++) {
+        printf("%-10s %-10s ", "", l.name);
+        if (l.why)
+            printf("missing: %s; %s\n", l.why, l.without);
+        else
+            printf("%s\n", *l.version ? l.version : "found");
+    }
+    arena_release(&a);
+}
+
 static void print_text(const struct environment *e, const char *isa)
 {
     char memory[32];
@@ -104,7 +139,8 @@ static void print_text(const struct environment *e, const char *isa)
                    optional[i].without);
     printf("backends  ");
     for (int i = 0; backend_at(i); i++) printf(" %s", backend_at(i)->name);
-    printf("\ngpu        %s\n", gpu);
+    printf("\n");
+    print_gpus();
 }
 
 static json_t *kernels_json(void)
@@ -133,8 +169,35 @@ static json_t *isa_json(void)
                      "without", missing, "onednn", backend_find("cpu")->library_isa());
 }
 
+static json_t *gpus_json(void)
+{
+    json_t *all = json_array();
+    struct device_facts f;
+    for (int i = 0, n = gpus(); i < n; i++)
+        if (backend_find("cuda")->describe(i, &f) == ST_OK)
+            json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:I, s:I}", "name", f.name,
+                                                 "compute_capability", f.capability, "processors",
+                                                 f.processors, "memory_bytes", (json_int_t)f.bytes,
+                                                 "l2_bytes", (json_int_t)f.cache_bytes));
+    return all;
+}
+
+/* A version is null where the library is missing; then "why" and what its lack costs stand beside it. */
+static json_t *gpu_libraries_json(void)
+{
+    const struct backend *cuda = backend_find("cuda");
+    json_t *all = json_object();
+    struct device_library l;
+    for (int i = 0; cuda && cuda->library(i, &l); i++)
+        json_object_set_new(all, l.name,
+                            json_pack("{s:s?, s:s?, s:s?}", "version", l.why ? NULL : l.version,
+                                      "missing", l.why, "without", l.why ? l.without : NULL));
+    return all;
+}
+
 static void print_json(const struct environment *e, const char *isa)
 {
+    struct arena a = {0};
     json_t *libraries = json_object(), *backends = json_array();
     for (int i = 0; i < e->libraries; i++)
         json_object_set_new(libraries, e->library[i].name, json_string(e->library[i].version));
@@ -142,17 +205,19 @@ static void print_json(const struct environment *e, const char *isa)
         json_array_append_new(backends, json_string(backend_at(i)->name));
     json_t *j = json_pack(
         "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:o, "
-        "s:o, s:s, s:o, s:o, s:s}",
+        "s:o, s:s, s:o, s:o, s:o, s:o, s:s}",
         "v", 1, "version", e->version, "commit", e->commit, "mode", e->mode, "compiler",
         e->compiler, "host", e->host, "os", e->os, "kernel", e->kernel, "cpu", e->cpu, "isa", isa,
         "cores", e->cores, "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes,
-        "libraries", libraries, "backends", backends, "gpu", gpu, "isa_sets", isa_json(), "kernels",
-        kernels_json(), "fastest_dtype", dtype_word(chosen_fastest(backend_find("cpu"))));
+        "libraries", libraries, "backends", backends, "gpu", gpu_words(0, &a), "gpus", gpus_json(),
+        "gpu_libraries", gpu_libraries_json(), "isa_sets", isa_json(), "kernels", kernels_json(),
+        "fastest_dtype", dtype_word(chosen_fastest(backend_find("cpu"))));
     char *text = json_dumps(j, JSON_INDENT(2));
     BUG_IF(!text, "facts about this machine that are no JSON");
     printf("%s\n", text);
     free(text);
     json_decref(j);
+    arena_release(&a);
 }
 
 static void print_ops(void)

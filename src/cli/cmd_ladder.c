@@ -28,6 +28,7 @@ enum {
     COLUMN_MEMORY,
     COLUMN_TAKEN,
     COLUMN_KERNELS,
+    COLUMN_STARTED,
     COLUMN_TYPE,
     COLUMN_MFU,
     COLUMN_PLAN,
@@ -51,7 +52,9 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_MEMORY] = {"memory_bytes", "memory", "of the plan: what the step takes at its peak",
                        true},
     [COLUMN_TAKEN] = {"taken_bytes", "taken", "of a GPU's memory, as its driver says", true},
-    [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "that a step runs", true},
+    [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "of the plan, that a step runs", true},
+    [COLUMN_STARTED] = {"launches_per_step", "launches",
+                        "of a GPU's kernels: one of the plan may be several", true},
     [COLUMN_TYPE] = {"dtype", "peak of", "the type of its products", false},
     [COLUMN_MFU] = {"mfu_percent", "MFU %", "6 N + 12 L C T FLOPs a token over that peak", true},
     [COLUMN_PLAN] = {"plan_percent", "plan %", "the FLOPs of the plan over that peak", true},
@@ -88,6 +91,7 @@ static void set_figures(struct table *t, int at, const struct ladder_rung *r, st
     set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
     if (r->taken) set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
     table_set(t, at, COLUMN_KERNELS, 0, (double)r->facts.kernels, a);
+    if (r->started) table_set(t, at, COLUMN_STARTED, 0, (double)r->started, a);
     table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->products));
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
     if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);

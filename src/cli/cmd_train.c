@@ -92,6 +92,19 @@ static void write_page(const char *dir, struct arena *a)
         log_warning("no page was written: %s", fail_message());
 }
 
+/* The GPU, and the libraries that work for it. */
+static void gather_device(struct environment *e, const struct device *d, struct arena *a)
+{
+    struct device_facts f;
+    struct device_library l;
+    if (d->backend->host_memory || d->backend->describe(d->number, &f) != ST_OK) return;
+    e->device = arena_strdup(a, f.name);
+    if (backend_library(d->backend, "driver", &l)) e->driver = arena_strdup(a, l.version);
+    for (int i = 0; d->backend->library(i, &l); i++)
+        if (!l.why && strcmp(l.name, "driver") != 0)
+            environment_add_library(e, l.name, arena_strdup(a, l.version));
+}
+
 static void gather(struct environment *e, const struct config *c, struct arena *a)
 {
     environment_gather(e, a);
@@ -100,8 +113,10 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     e->mode = version_mode;
     e->threads = (int)threads_count();
     e->isa = isa_words[isa_used()];
-    const struct backend *b = backend_find(device_backend(c));
-    e->isa_library = b->library_isa ? b->library_isa() : NULL;
+    struct device d;
+    if (device_of(c, &d) != ST_OK) return; /* the trainer will say so */
+    e->isa_library = d.backend->library_isa ? d.backend->library_isa() : NULL;
+    gather_device(e, &d, a);
 }
 
 static enum status say_finished(const struct config *c, bool json, struct arena *a)

@@ -1,8 +1,8 @@
 #include "measure/bench_attention.h"
 
 #include "backend/backend.h"
-#include "base/clock.h"
 #include "backend/kernel.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "graph/build.h"
@@ -130,6 +130,7 @@ static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **r
 {
     struct arena scratch = {0};
     float *wide = ARENA_NEW(&scratch, float, n);
+#pragma omp parallel for
     for (int64_t i = 0; i < n; i++) wide[i] = rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
     *ret_bytes = n * dtype_size(dtype);
     *ret_x = arena_alloc(a, *ret_bytes);

@@ -137,7 +137,9 @@ static void judge(const struct bench_call *c, const struct machine *m, struct be
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
     const struct machine_peak *peak = machine_peak(m, c->products);
-    double copy = machine_copy_rate(m, c->cost.bytes);
+    /* On a GPU copies of the call take turns, so its cache helps none of them. */
+    const struct machine_copy *large = m->gpu ? machine_copy_large(m) : NULL;
+    double copy = large ? large->moved : machine_copy_rate(m, c->cost.bytes);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
     double by_flops = peak ? row->flops / peak->flops : 0,
@@ -248,6 +250,21 @@ static int longest_first(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->step - y->step;
 }
 
+/* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
+static enum status announce(const struct engine *e, const struct bench_kernels *k)
+{
+    for (int i = 0; i < k->calls; i++) {
+        const struct bench_call *c = &k->call[i];
+        for (int row = 0; row < c->rows; row++) {
+            const struct kernel *kernel = c->row[row].kernel;
+            struct kernel_call call = e->plan[c->kind].step[c->step].call;
+            if (kernel->prepare) TRY(kernel->prepare(kernel, &call));
+            if (kernel->release) kernel->release(&call);
+        }
+    }
+    return ST_OK;
+}
+
 enum status bench_kernels_run(struct engine *e, const struct bench_kernels_options *o,
                               struct bench_kernels *ret, struct arena *a)
 {
@@ -261,6 +278,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     if (!e->backend->host_memory) {
         TRY(e->backend->describe(o->machine->device.number, &facts));
         s.cache_bytes = facts.cache_bytes;
+        TRY(announce(e, ret));
     }
     TRY(noise_init(&noise, e, a));
     for (int k = 0; k < COUNT_OF(kinds); k++) {

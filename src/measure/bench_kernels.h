@@ -33,10 +33,10 @@ struct bench_call {
     enum op op;
     int64_t per_step; /* how often a training step runs it */
     struct cost cost;
-    enum dtype dtype;  /* of its first float input, or of its output */
+    enum dtype dtype;                /* of its first float input, or of its output */
     enum machine_precision products; /* whose peak its arithmetic is held against */
-    const char *shape; /* "768 x 384 x 128 tb", "f32 (12,64,512)" */
-    const char *where; /* "h.0.attn.c_attn" */
+    const char *shape;               /* "768 x 384 x 128 tb", "f32 (12,64,512)" */
+    const char *where;               /* "h.0.attn.c_attn" */
     struct bench_row *row;
     int rows;
     double ms_per_step; /* of the row that the plan takes: median x per_step */

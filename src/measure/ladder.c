@@ -144,9 +144,13 @@ static void close_climb(struct climb *one)
 static enum status step(void *user, int calls, double *ret_ms)
 {
     struct climb *one = user;
+    const struct engine *e = &one->engine;
+    int64_t before = e->backend->started ? e->backend->started(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
     TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
-    if (one->iteration++ == 0) one->rung->loss = (double)one->noise.loss;
+    if (one->iteration++) return ST_OK;
+    one->rung->loss = (double)one->noise.loss;
+    if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
     return ST_OK;
 }
 
@@ -155,7 +159,8 @@ static void show(void *user, double done_ms, double expected_ms)
     const struct climbing *c = user;
     bool warm = expected_ms > 0;
     double share = warm ? done_ms / expected_ms : 0, before = c->begun;
-    const char *what = c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
+    const char *what =
+        c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
     if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->climbs;
     if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
 }
@@ -208,9 +213,11 @@ static enum ladder_order order_of(const struct climbing *c)
 
 static void conclude(struct climbing *c)
 {
-    const struct ladder_rung *before = NULL, *first = c->climb[0].rung;
+    const struct ladder_rung *before = NULL, *first = NULL;
     for (int i = 0; i < c->climbs; i++) {
         struct ladder_rung *r = c->climb[i].rung;
+        if (r->reason) continue;
+        if (!first) first = r;
         double ms = r->ms.median, seconds = ms * 1e-3;
         const struct machine_peak *peak = machine_peak(c->o->machine, r->products);
         r->tokens_per_s = (double)r->facts.tokens / seconds;
@@ -236,6 +243,11 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
         st = climb(&c, i, together);
         for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
+        if (st == ST_UNSUPPORTED &&
+            ret->order == LADDER_WARM) { /* of this device, as opening it shows */
+            c.climb[i].rung->reason = arena_strdup(a, fail_message());
+            st = ST_OK;
+        }
     }
     if (st == ST_OK) conclude(&c);
     return st;

@@ -34,6 +34,7 @@ struct ladder_rung {
         times_first;   /* as fast as the last rung that ran, as the first; by medians */
     double mfu;        /* nanoGPT's count of FLOPs over the measured peak of products of its type */
     double plan_share; /* the same with what the operators of its plan count */
+    int64_t started;   /* kernels, in the first step; 0: not counted */
     int64_t taken;     /* bytes that the driver says were taken; 0: not known */
     double published[LADDER_PUBLISHED]; /* tokens per second of others; 0: none */
 };

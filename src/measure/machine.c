@@ -36,9 +36,7 @@ const char *machine_precision_name(enum machine_precision p)
 static const char *library_of(const struct backend *b, const char *name, struct arena *a)
 {
     struct device_library l;
-    for (int i = 0; b->library && b->library(i, &l); i++)
-        if (!strcmp(l.name, name)) return l.why ? NULL : arena_strdup(a, l.version);
-    return NULL;
+    return backend_library(b, name, &l) && !l.why ? arena_strdup(a, l.version) : NULL;
 }
 
 /* Kernels are compiled by NVRTC and started by the driver: other versions of these may be faster, too. */
@@ -95,7 +93,8 @@ enum status machine_measure(struct machine *m, bool quick,
     threads_set(threads);
     struct host_work after = host_work_now();
     double others = (after.all - before.all) - (after.own - before.own);
-    if (!m->gpu && before.all >= 0 && others > 0) m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
+    if (!m->gpu && before.all >= 0 && others > 0)
+        m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
     return st;
 }
 

@@ -35,9 +35,10 @@ struct machine_copy {
 
 struct machine {
     /* Who this is: machine_identify. What was measured counts where all of these are the same. */
-    struct device device;       /* that is measured; a record of the file has none */
+    struct device device; /* that is measured; a record of the file has none */
     bool gpu;
-    const char *name, *library; /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
+    const char *name,
+        *library; /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
     /* What is used of what there is: "amx of avx2 fma avx512f ..."; of a GPU "compute capability 9.0, 132 SMs" */
     const char *isa;
     int threads; /* of a GPU 1 */

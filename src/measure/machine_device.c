@@ -1,4 +1,7 @@
-/* How fast a device copies in its own memory, from what its cache holds to what it does not. */
+/* How fast a device copies in its own memory, from what its cache holds to what it does not: by the driver or by the
+ * kernel that stores tensors, whichever is faster. A recorded copy of the driver's may run on an engine of its own that is slower
+ * than the processors are. */
+#include "backend/kernel.h"
 #include "measure/machine_parts.h"
 #include "measure/stopwatch.h"
 
@@ -7,13 +10,16 @@ static const int64_t SMALLEST = 1 << 20, ENOUGH = INT64_C(4) << 30, HASTY = INT6
 struct copying {
     const struct device *device;
     void *context, *from, *to;
-    int64_t bytes; /* of a copy */
+    int64_t bytes;               /* of a copy */
+    const struct kernel *kernel; /* NULL: the driver copies */
+    struct kernel_call call;
 };
 
 static enum status start(void *user, int i)
 {
     struct copying *c = user;
     (void)i;
+    if (c->kernel) return c->kernel->run(&c->call);
     return c->device->backend->copy(c->context, c->to, c->from, c->bytes);
 }
 
@@ -37,6 +43,35 @@ out:
     return st;
 }
 
+/* to = from, as an operator that has a kernel. */
+static enum status prepare(struct copying *c)
+{
+    static const union attr attr;
+    struct type t = type_1d(DT_F32, c->bytes / dtype_size(DT_F32));
+    c->call = (struct kernel_call){.attr = &attr,
+                                   .n_in = 2,
+                                   .n_out = 1,
+                                   .in_type = {t, t},
+                                   .out_type = {t},
+                                   .in = {c->to, c->from},
+                                   .out = {c->to},
+                                   .context = c->context};
+    c->kernel = c->device->backend->kernel(OP_STORE, &c->call, 0);
+    return c->kernel && c->kernel->prepare ? c->kernel->prepare(c->kernel, &c->call) : ST_OK;
+}
+
+static enum status faster(struct copying *c, bool quick, double *ret)
+{
+    double by_kernel = 0;
+    c->kernel = NULL;
+    TRY(rate(c, quick, ret));
+    TRY(prepare(c));
+    enum status st = c->kernel ? rate(c, quick, &by_kernel) : ST_OK;
+    if (c->kernel && c->kernel->release) c->kernel->release(&c->call);
+    if (by_kernel > *ret) *ret = by_kernel;
+    return st;
+}
+
 static enum status sizes(struct machine_work *w, struct copying *c, int64_t largest)
 {
     struct machine *m = w->machine;
@@ -47,7 +82,7 @@ static enum status sizes(struct machine_work *w, struct copying *c, int64_t larg
         machine_work_done(w, 0, "copies");
         c->bytes = (SMALLEST << i) / 2;
         copy->bytes = 2 * c->bytes;
-        TRY(rate(c, w->quick, &copy->moved));
+        TRY(faster(c, w->quick, &copy->moved));
         copy->moved_one = copy->moved;
         if (copy->moved > 0) m->copies++;
         machine_work_done(w, 0.5 / sizes, "copies");

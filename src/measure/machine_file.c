@@ -14,10 +14,9 @@ enum { FILE_VERSION = 1, RECORDS_MOST = 32 };
 static json_t *peak_json(const struct machine_peak *p)
 {
     return json_pack("{s:s, s:f, s:f, s:I, s:I, s:I, s:s}", "dtype",
-                     machine_precision_name(p->precision),
-                     "flops_per_s", p->flops, "flops_per_s_one_thread", p->flops_one, "M",
-                     (json_int_t)p->M, "N", (json_int_t)p->N, "K", (json_int_t)p->K, "kernel",
-                     p->kernel);
+                     machine_precision_name(p->precision), "flops_per_s", p->flops,
+                     "flops_per_s_one_thread", p->flops_one, "M", (json_int_t)p->M, "N",
+                     (json_int_t)p->N, "K", (json_int_t)p->K, "kernel", p->kernel);
 }
 
 static json_t *copy_json(const struct machine_copy *c)
@@ -31,10 +30,11 @@ struct json_t *machine_json(const struct machine *m)
     json_t *peaks = json_array(), *copies = json_array();
     for (int i = 0; i < m->peaks; i++) json_array_append_new(peaks, peak_json(&m->peak[i]));
     for (int i = 0; i < m->copies; i++) json_array_append_new(copies, copy_json(&m->copy[i]));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o}",
-                          m->gpu ? "gpu" : "cpu", m->name, "isa", m->isa, "library", m->library, "threads", m->threads, "date",
-                          m->date, "quick", (int)m->quick, "others", m->others, "l2_bytes",
-                          (json_int_t)m->cache_bytes, "products", peaks, "copies", copies);
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o}", m->gpu ? "gpu" : "cpu",
+                  m->name, "isa", m->isa, "library", m->library, "threads", m->threads, "date",
+                  m->date, "quick", (int)m->quick, "others", m->others, "l2_bytes",
+                  (json_int_t)m->cache_bytes, "products", peaks, "copies", copies);
     BUG_IF(!j, "facts about this machine that are no JSON");
     return j;
 }

@@ -51,6 +51,7 @@ static enum status fill(struct trial *t, void *to, const struct type *type, stru
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);
     uint32_t *x = arena_alloc(scratch, type_bytes(type));
+#pragma omp parallel for
     for (int64_t i = 0; i < n; i += 4) {
         struct rng_words r = rng_block(1, RNG_TEST, (struct rng_words){{(uint32_t)i, 0, 0, 0}});
         for (int64_t k = i; k < i + 4 && k < n; k++)
@@ -132,8 +133,7 @@ static enum status start(void *user, int i)
 /* The shortest run. */
 static enum status time_trial(struct trial *t, const struct patience *p, double *ret_ms)
 {
-    struct stopwatch w = {
-        .backend = t->backend, .context = t->context, .start = start, .user = t};
+    struct stopwatch w = {.backend = t->backend, .context = t->context, .start = start, .user = t};
     double best = 0, spent = 0, ms;
     int calls = 1;
     enum status st = ST_OK;
@@ -175,8 +175,7 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
     double rate = flops / (ms * 1e-3);
     if (rate > s->rate) {
         s->rate = rate;
-        *best =
-            (struct machine_peak){p, rate, 0, shape[0], shape[1], shape[2], t.kernel->variant};
+        *best = (struct machine_peak){p, rate, 0, shape[0], shape[1], shape[2], t.kernel->variant};
     }
     return ST_OK;
 }

@@ -132,8 +132,7 @@ static enum status start(struct noise *n, int iteration, const struct plan_hooks
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms)
 {
-    for (int64_t i = 0; i < micro_steps(n); i++)
-        draw(n, i, (int)(iteration * micro_steps(n) + i));
+    for (int64_t i = 0; i < micro_steps(n); i++) draw(n, i, (int)(iteration * micro_steps(n) + i));
     int64_t from = clock_ns();
     TRY(start(n, iteration, hooks));
     TRY(engine_sync(n->engine));

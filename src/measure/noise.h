@@ -10,7 +10,7 @@ struct noise {
     struct engine *engine;
     int32_t *tokens;    /* of a step: for each micro-step tokens and targets, (B,T) each */
     int32_t *positions; /* (T) */
-    float loss;      /* of the last micro-step */
+    float loss;         /* of the last micro-step */
 };
 
 /* The bytes that training takes. */

@@ -31,8 +31,9 @@ struct contender {
 struct rounds {
     int most, least; /* samples of a contender */
     int warmup;      /* calls before; slow things get one */
-    int cold;        /* the first so many of them compile kernels: their time says nothing of the others' */
-    double sample_ms; /* what is short is run so long for one sample, about; 0: for a host's clock */
+    int cold; /* the first so many of them compile kernels: their time says nothing of the others' */
+    double
+        sample_ms; /* what is short is run so long for one sample, about; 0: for a host's clock */
     /* Progress: after each call of sample, and the milliseconds that all are expected to take, 0 as long as
      * some are not warm. NULL: none. */
     void (*each)(void *user, double done_ms, double expected_ms);

@@ -220,6 +220,7 @@ void gpt_draw(const struct gpt *m, float *weights)
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
         int64_t drawn = type_elements(&p->type) / p->type.dim[0] * p->rows;
+#pragma omp parallel for
         for (int64_t k = 0; k < drawn; k++) {
             double z = p->std > 0 ? rng_normal(m->seed, RNG_INIT, (uint32_t)i, (uint64_t)k) : 0;
             weights[p->offset + k] = (float)(p->mean + p->std * z);

@@ -188,7 +188,8 @@ static bool embed_sum(struct fuse *f, int id)
     return true;
 }
 
-/* gelu(x), whose gradient is asked for later -> gelu_both: one exponential for both */
+/* gelu(x), whose gradient is asked for later -> gelu_both: one exponential for both. It writes the slope where the
+ * gradient would compute it anew, so what is bound by bytes does not gain. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
@@ -198,6 +199,9 @@ static bool gelu_both(struct fuse *f, int id)
         if (grad->op != OP_GELU_GRAD || grad->in[1].i != gelu->in[0].i) continue;
         if (grad->attr.gelu.tanh != gelu->attr.gelu.tanh) continue;
         value x = moved(f, gelu->in[0]);
+        if (f->options->kernels &&
+            !pass_gains(f->options, f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL))
+            return false;
         value first = graph_add(f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL);
         replace(f, gelu, 0, first);
         f->slope[gelu->in[0].i] = graph_out(first, 1);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const char TINY[] = "--n_layer=1 --n_head=2 --n_embd=16 --block_size=16 --batch_size=2 "
-                           "--threads=1 --data_dir=/nowhere";
+                           "--threads=1 --device=cpu --data_dir=/nowhere";
 
 /* All tests share the folder of the cache, so the machine is measured once. */
 static int strobe(const char *words)
@@ -69,7 +69,7 @@ static int lines_of(const char *s)
 static void test_machine(void **state)
 {
     (void)state;
-    json_t *m = json_of("machine --quick --threads=1 --json");
+    json_t *m = json_of("machine --device=cpu --quick --threads=1 --json");
     assert_string_equal(text(m, "path"), record());
     assert_true(file_exists(record()));
     assert_true(number(m, "threads") == 1 && json_is_true(json_object_get(m, "quick")));
@@ -81,6 +81,8 @@ static void test_machine(void **state)
     refuses("machine now", 2, "machine takes no words; found now");
     refuses("machine --threads=-1", 2, "--threads is 0 to 4096");
     refuses("machine --isa=mmx", 2, "mmx");
+    refuses("machine --device=tpu", 2, "device");
+    refuses("machine --device=cuda:7", 1, "there is no");
 }
 
 /* As if so many processors had been busy with other programs while the record was made: whether some were is
@@ -208,7 +210,7 @@ static void test_bench_attention(void **state)
     const char *svg = workdir_path("attention.svg");
     const char *words =
         arena_printf(&arena,
-                     "bench attention --T=16,32 --tokens=32 --heads=2 --head_size=8 "
+                     "bench attention --device=cpu --T=16,32 --tokens=32 --heads=2 --head_size=8 "
                      "--samples=2 --dtype=float32 --threads=1 --svg=%s",
                      svg);
     json_t *all = json_of(arena_printf(&arena, "%s --json", words));
@@ -232,6 +234,9 @@ static void test_bench_attention(void **state)
     assert_int_equal(strobe(words), 0);
     assert_non_null(strstr(said, "slow primitive"));
     assert_non_null(strstr(said, "2.5 times that backward"));
+    assert_int_equal(strobe(arena_printf(&arena, "%s --flash_only", words)), 0);
+    assert_non_null(strstr(said, "  flash  "));
+    assert_null(strstr(said, "slow"));
 }
 
 static void test_bench_attention_refuses(void **state)
@@ -245,6 +250,7 @@ static void test_bench_attention_refuses(void **state)
     refuses("bench attention --dtype=float16", 2, "--dtype takes float32, bfloat16 or both");
     refuses("bench attention --dtype=float32,float32", 2,
             "--dtype takes float32, bfloat16 or both");
+    refuses("bench attention --dtype=tfloat32 --device=cpu", 1, "tfloat32 is of CUDA devices");
     refuses("bench attention --heads=0", 2, "--heads and --head_size are 1 to 1024");
     refuses("bench attention --tokens=0", 2, "--tokens is 1 to");
     refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes options only");

@@ -1,6 +1,7 @@
 /* Attention alone: which graphs are run, what a cell says, and why one is not run. */
 #include "measure/bench_attention.h"
 
+#include "backend/backend.h"
 #include "base/arena.h"
 #include "base/threads.h"
 
@@ -26,13 +27,14 @@ static int release(void **state)
 static struct attention_options small(void)
 {
     threads_set(1);
-    return (struct attention_options){.heads = 2,
+    return (struct attention_options){.device = {backend_find("cpu"), 0},
+                                      .heads = 2,
                                       .head_size = 8,
                                       .tokens = 256,
                                       .length = {32, 64, 128},
                                       .lengths = 3,
-                                      .dtype = {DT_F32},
-                                      .dtypes = 1,
+                                      .precision = {MACHINE_F32},
+                                      .precisions = 1,
                                       .samples = 4,
                                       .limit_ms = 60000,
                                       .room = -1};
@@ -41,13 +43,13 @@ static struct attention_options small(void)
 static void run(const struct attention_options *o)
 {
     if (bench_attention_run(o, &cell, &cells, &arena) != ST_OK) fail_msg("%s", fail_message());
-    assert_int_equal(cells, o->lengths * o->dtypes * ATTENTION_WAYS);
+    assert_int_equal(cells, o->lengths * o->precisions * ATTENTION_WAYS);
 }
 
-static void count(void *user, double done, double all, enum dtype dtype, int64_t T)
+static void count(void *user, double done, double all, enum machine_precision p, int64_t T)
 {
     double *last = user;
-    if (done < last[0] || done > all || dtype != DT_F32 || T < 32) last[1] = 1;
+    if (done < last[0] || done > all || p != MACHINE_F32 || T < 32) last[1] = 1;
     last[0] = done;
 }
 
@@ -67,7 +69,7 @@ static void test_every_way_at_every_length(void **state)
         if (c->reason) fail_msg("%s", c->reason);
         assert_int_equal(c->both.n, 4);
         assert_true(c->forward.median > 0 && c->backward.median > 0);
-        double T = (double)c->T, forward = 4.0 * 16 * (double)c->B * T * (T + 1) / 2;
+        double T = (double)c->T, forward = 4.0 * 16 * (double)c->B * T * T / 2;
         assert_true(c->forward_flops == forward && c->backward_flops == 2.5 * forward);
         if (i + ATTENTION_WAYS >= cells) continue;
         double grows = (double)next->bytes / (double)c->bytes;
@@ -101,6 +103,20 @@ static void test_no_room(void **state)
     }
 }
 
+static void test_flash_only(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    o.flash_only = true;
+    run(&o);
+    for (int i = 0; i < cells; i++) {
+        if (cell[i].way == FLASH)
+            assert_true(!cell[i].reason && cell[i].both.n == 4);
+        else
+            assert_string_equal(cell[i].reason, "--flash_only");
+    }
+}
+
 static void test_no_time(void **state)
 {
     (void)state;
@@ -125,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_every_way_at_every_length, release),
         cmocka_unit_test_teardown(test_no_room, release),
+        cmocka_unit_test_teardown(test_flash_only, release),
         cmocka_unit_test_teardown(test_no_time, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
 static struct machine machine(void)
 {
     return (struct machine){.threads = 1,
-                            .peak = {{.dtype = DT_F32, .flops = 1e12}},
+                            .peak = {{.precision = MACHINE_F32, .flops = 1e12}},
                             .peaks = 1,
                             .copy = {{1 << 14, 1e12, 1e12}, {1 << 30, 1e11, 1e11}},
                             .copies = 2};

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { RUNGS = 6 }; /* of a CPU */
+
 static struct arena arena;
 static struct ladder ladder;
 
@@ -25,10 +27,10 @@ static int release(void **state)
 
 static struct machine machine(void)
 {
-    return (struct machine){
-        .threads = 1,
-        .peak = {{.dtype = DT_F32, .flops = 2e12}, {.dtype = DT_BF16, .flops = 8e12}},
-        .peaks = 2};
+    return (struct machine){.threads = 1,
+                            .peak = {{.precision = MACHINE_F32, .flops = 2e12},
+                                     {.precision = MACHINE_BF16, .flops = 8e12}},
+                            .peaks = 2};
 }
 
 static struct config config(void)
@@ -62,24 +64,26 @@ static void test_each_differs_by_its_keys(void **state)
     (void)state;
     struct config c = config();
     climb(&c, TINY_VOCAB, -1);
-    for (int i = 0; i < LADDER_RUNGS; i++) {
+    assert_int_equal(ladder.rungs, RUNGS);
+    for (int i = 0; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
         if (r->reason) fail_msg("%s: %s", r->name, r->reason);
         char *words = "";
         if (i) config_diff(&ladder.rung[i - 1].config, &r->config, note, &words);
         if (i) assert_string_equal(words, r->differs);
-        assert_true(r->dtype == (i < 3 ? DT_F32 : DT_BF16));
+        assert_true(r->products == (i < 3 ? MACHINE_F32 : MACHINE_BF16));
     }
     /* the first names every key, also those that it found so */
-    static const char *const differs[LADDER_RUNGS] = {
+    static const char *const differs[RUNGS] = {
         "--dtype=float32 --fusion=primitive --flash=false --pad_vocab=0",
         "--fusion=op",
         "--fusion=full",
         "--dtype=bfloat16",
         "--flash=true",
         "--pad_vocab=64"};
-    for (int i = 0; i < LADDER_RUNGS; i++) assert_string_equal(ladder.rung[i].differs, differs[i]);
+    for (int i = 0; i < RUNGS; i++) assert_string_equal(ladder.rung[i].differs, differs[i]);
     assert_true(ladder_sets("flash", 5) && ladder_sets("pad_vocab", 9));
+    assert_true(ladder_sets("replay", 6));
     assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
 }
 
@@ -90,10 +94,10 @@ static void test_figures_fit_together(void **state)
     c.train.gradient_accumulation_steps = 2;
     c.model.dropout = 0.1;
     climb(&c, TINY_VOCAB, -1);
-    assert_true(ladder.interleaved);
+    assert_int_equal(ladder.order, LADDER_IN_TURN);
     double times = 1, tokens = 2.0 * 3 * 16;
     assert_true(ladder.flops_per_token == 6 * ladder.parameters + 12 * 2 * 32 * 16);
-    for (int i = 0; i < LADDER_RUNGS; i++) {
+    for (int i = 0; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
         double peak = i < 3 ? 2e12 : 8e12, seconds = r->ms.median * 1e-3;
         assert_true(r->ms.n == 4 && r->ms.median > 0 && r->first_ms > 0);
@@ -119,11 +123,11 @@ static void test_a_vocabulary_that_needs_no_padding(void **state)
     (void)state;
     struct config c = config();
     climb(&c, 128, -1);
-    const struct ladder_rung *last = &ladder.rung[LADDER_RUNGS - 1];
+    const struct ladder_rung *last = &ladder.rung[RUNGS - 1];
     assert_string_equal(last->reason, "the vocabulary, 128, is a multiple of 64 already");
     assert_string_equal(last->differs, "--pad_vocab=64");
     assert_int_equal(last->ms.n, 0);
-    assert_null(ladder.rung[LADDER_RUNGS - 2].reason);
+    assert_null(ladder.rung[RUNGS - 2].reason);
 }
 
 static void test_the_loss_is_that_of_the_first_step(void **state)
@@ -165,7 +169,7 @@ static void test_no_room(void **state)
 
     /* one by one where not all at once */
     climb(&c, TINY_VOCAB, ladder.rung[5].facts.total + flash / 2);
-    assert_false(ladder.interleaved);
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
     assert_true(ladder.rung[4].ms.n == 4 && ladder.rung[5].ms.n == 4);
 
     struct machine m = machine();

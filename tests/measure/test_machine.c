@@ -35,12 +35,12 @@ static int teardown(void **state)
 static struct machine somebody(const char *cpu, int threads)
 {
     return (struct machine){
-        .cpu = cpu,
+        .name = cpu,
         .isa = "avx2",
         .library = "none",
         .threads = threads,
         .date = "2026-11-21T08:22:13Z",
-        .peak = {{DT_F32, 4e11, 2e11, 1024, 512, 256, "onednn"}},
+        .peak = {{MACHINE_F32, 4e11, 2e11, 1024, 512, 256, "onednn"}},
         .peaks = 1,
         .copy = {{1 << 14, 9e11, 5e11}, {1 << 20, 2e11, 1e11}, {1 << 30, 4e10, 2e10}},
         .copies = 3,
@@ -51,8 +51,11 @@ static struct machine somebody(const char *cpu, int threads)
 /* The same machine, of which nothing is known yet. */
 static struct machine unknown(const struct machine *m)
 {
-    return (struct machine){
-        .cpu = m->cpu, .isa = m->isa, .library = m->library, .threads = m->threads};
+    return (struct machine){.gpu = m->gpu,
+                            .name = m->name,
+                            .isa = m->isa,
+                            .library = m->library,
+                            .threads = m->threads};
 }
 
 static void test_measured(void **state)
@@ -60,15 +63,16 @@ static void test_measured(void **state)
     (void)state;
     struct machine m;
     threads_set(2);
-    machine_identify(&m, &arena);
+    struct device cpu = {backend_find("cpu"), 0};
+    assert_int_equal(machine_identify(&m, &cpu, &arena), ST_OK);
     assert_int_equal(m.threads, 2);
     assert_int_equal(machine_measure(&m, true, NULL, NULL, &arena), ST_OK);
     assert_int_equal(threads_count(), 2);
-    const struct machine_peak *p = machine_peak(&m, DT_F32);
+    const struct machine_peak *p = machine_peak(&m, MACHINE_F32);
     assert_non_null(p);
     assert_true(p->flops_one > 1e7 && p->flops >= p->flops_one && p->flops < 1e15);
     assert_true(p->M > 0 && p->N > 0 && p->K > 0 && *p->kernel);
-    assert_null(machine_peak(&m, DT_I32));
+    assert_null(machine_peak(&m, MACHINE_TF32)); /* of GPUs */
     assert_true(m.copies > 4);
     assert_true(m.copy[0].moved >= m.copy[0].moved_one);
     for (int i = 1; i < m.copies; i++) {
@@ -120,6 +124,9 @@ static void test_kept_and_found(void **state)
     m.library = "oneDNN 9.9";
     assert_false(machine_read(&m, path, &arena));
     m = unknown(&a);
+    m.gpu = true; /* of that name */
+    assert_false(machine_read(&m, path, &arena));
+    m = unknown(&a);
     m.isa = "avx2 avx512f";
     assert_false(machine_read(&m, path, &arena));
 
@@ -137,6 +144,26 @@ static void test_kept_and_found(void **state)
     int64_t size;
     assert_int_equal(file_read(path, &arena, &text, &size), ST_OK);
     assert_null(strstr(strstr(text, "\"A\"") + 1, "\"A\"")); /* once */
+}
+
+/* The GPU's record stands beside that of the CPU. */
+static void test_a_gpu(void **state)
+{
+    (void)state;
+    const char *path = workdir_path("machine.json");
+    struct machine cpu = somebody("A", 1), gpu = somebody("A", 1), m;
+    gpu.gpu = true;
+    gpu.peak[0].precision = MACHINE_TF32;
+    gpu.others = 0;
+    assert_int_equal(machine_write(&cpu, path), ST_OK);
+    assert_int_equal(machine_write(&gpu, path), ST_OK);
+    m = unknown(&gpu);
+    m.device.number = 3;
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(m.gpu && m.device.number == 3 && machine_peak(&m, MACHINE_TF32)->flops == 4e11);
+    m = unknown(&cpu);
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(!m.gpu && machine_peak(&m, MACHINE_F32) && !machine_peak(&m, MACHINE_TF32));
 }
 
 static void test_damaged(void **state)
@@ -178,6 +205,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_measured, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ceiling_of_a_size, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kept_and_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_gpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

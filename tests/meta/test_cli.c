@@ -89,8 +89,9 @@ static void test_unknown_words(void **state)
                  "configs/shakespeare_char_cpu.conf comes with strobe\n");
     assert_fails("config --n_head=7", 2,
                  "strobe: n_embd = 768 is not divisible by n_head = 7; change one of them\n");
-    assert_fails("config --device=cuda", 1,
-                 "strobe: device=cuda: this build has no CUDA backend; use device=cpu\n");
+    assert_fails("config --dtype=tfloat32 --device=cpu", 1,
+                 "strobe: dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
+                 "dtype=float32\n");
 }
 
 static void test_log_level(void **state)
@@ -118,6 +119,8 @@ static void test_info(void **state)
     (void)state;
     assert_int_equal(strobe("info"), 0);
     assert_non_null(strstr(said, "\nbackends   cpu"));
+    const char *gpu = strstr(said, "\ngpu        ");
+    assert_non_null(gpu);
     assert_int_equal(strobe("info --json"), 0);
     json_t *j = json_loads(said, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(j);
@@ -126,6 +129,11 @@ static void test_info(void **state)
     assert_true(json_integer_value(json_object_get(j, "memory_bytes")) > 1 << 20);
     assert_string_equal(json_string_value(json_array_get(json_object_get(j, "backends"), 0)),
                         "cpu");
+    /* "none", with the reason, where none is listed */
+    bool none = !strncmp(json_string_value(json_object_get(j, "gpu")), "none: ", 6);
+    assert_true(none == (json_array_size(json_object_get(j, "gpus")) == 0));
+    assert_true(none == !strncmp(gpu + 12, "none: ", 6));
+    assert_true(json_is_object(json_object_get(j, "gpu_libraries")));
     const char *dtype = json_string_value(json_object_get(j, "fastest_dtype"));
     assert_true(!strcmp(dtype, "float32") || !strcmp(dtype, "bfloat16"));
     json_decref(j);

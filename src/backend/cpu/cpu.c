@@ -19,6 +19,13 @@ static enum status fail_number(int device)
     return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together", device);
 }
 
+/* On a processor GELU is bound by its exponential. */
+static bool cpu_gains(int op, const struct kernel_call *call)
+{
+    (void)call;
+    return op == OP_GELU_BOTH;
+}
+
 static enum status cpu_open(int device, void **ret_ctx)
 {
     if (device > 0) return fail_number(device);
@@ -124,6 +131,7 @@ static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
 const struct backend cpu_backend = {
     .name = "cpu",
     .kernel = cpu_kernel,
+    .gains = cpu_gains,
     .row = cpu_row,
     .library_isa = cpu_library_isa,
     .devices = cpu_devices,

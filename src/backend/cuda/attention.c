@@ -30,9 +30,11 @@ struct tile {
 /* A warp takes 32 rows where registers allow, as it reads all keys and values from shared memory for its rows alone. */
 static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 {
-    bool most_registers = c->attr->attention.drop.threshold || !c->attr->attention.causal;
+    bool drop = c->attr->attention.drop.threshold > 0;
+    bool most_registers = drop || !c->attr->attention.causal;
     if (h->dtype == DT_F32)
         return h->D <= 64 ? (struct tile){2, 4, 64, 2, 0} : (struct tile){1, 4, 32, 2, 0};
+    if (h->D <= 64 && drop && h->T <= 1024) return (struct tile){1, 4, 64, 3, 1};
     if (h->D <= 64) return (struct tile){2, 4, 64, 2, 1};
     if (h->D <= 96) return (struct tile){2, 4, 64, 2, 0};
     return (struct tile){2, 4, most_registers ? 32 : 64, 2, 0};

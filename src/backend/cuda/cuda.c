@@ -30,6 +30,7 @@ struct cuda_context {
     struct cuda_device device;
     CUdevice handle;
     CUstream stream;
+    int64_t started;               /* kernels */
     CUevent event[BACKEND_EVENTS]; /* made when first marked */
     struct jit *jit;
     char *staging; /* pinned; what is uploaded waits here */
@@ -67,53 +68,19 @@ CUstream cuda_stream(const void *context)
     return ((const struct cuda_context *)context)->stream;
 }
 
+void cuda_count_start(void *context)
+{
+    ((struct cuda_context *)context)->started++;
+}
+
+static int64_t cuda_started(void *context)
+{
+    return ((const struct cuda_context *)context)->started;
+}
+
 struct jit *cuda_jit(const void *context)
 {
     return ((const struct cuda_context *)context)->jit;
-}
-
-enum status cuda_read_device(CUdevice handle, struct cuda_device *ret)
-{
-    const struct cuda_driver *d = cuda_driver(NULL);
-    int major = 0, minor = 0, l2 = 0;
-    size_t bytes = 0;
-    const struct {
-        int *to;
-        CUdevice_attribute attribute;
-    } facts[] = {{&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
-                 {&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
-                 {&ret->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
-                 {&ret->shared_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
-                 {&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE}};
-    for (int i = 0; i < COUNT_OF(facts); i++)
-        TRY(cuda_check(d->cuDeviceGetAttribute(facts[i].to, facts[i].attribute, handle),
-                       "say what it is"));
-    TRY(cuda_check(d->cuDeviceTotalMem(&bytes, handle), "say what memory it has"));
-    TRY(cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, handle), "say its name"));
-    ret->arch = major * 10 + minor;
-    ret->l2_bytes = l2;
-    ret->bytes = (int64_t)bytes;
-    return ST_OK;
-}
-
-enum status cuda_find(int number, CUdevice *ret)
-{
-    const char *why;
-    const struct cuda_driver *d = cuda_driver(&why);
-    if (!d) return fail(ST_UNSUPPORTED, "there is no NVIDIA GPU to use: %s; use device=cpu", why);
-    CUresult r = d->cuInit(0);
-    int devices = 0;
-    if (r == CUDA_SUCCESS) r = d->cuDeviceGetCount(&devices);
-    if (r != CUDA_SUCCESS || devices == 0) {
-        const char *text = "it finds no device";
-        if (r != CUDA_SUCCESS) d->cuGetErrorString(r, &text);
-        return fail(ST_UNSUPPORTED,
-                    "there is no NVIDIA GPU to use: the driver says: %s; use device=cpu", text);
-    }
-    if (number >= devices)
-        return fail(ST_USAGE, "there is no cuda:%d; this machine has %d GPU%s, counted from 0",
-                    number, devices, devices == 1 ? "" : "s");
-    return cuda_check(d->cuDeviceGet(ret, number), "be had");
 }
 
 static enum status find_compiler(void)
@@ -124,16 +91,6 @@ static enum status find_compiler(void)
                 "kernels cannot be compiled: %s (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use "
                 "device=cpu",
                 why);
-}
-
-/* Those that the driver shows; without a driver none. */
-static int cuda_devices(void)
-{
-    const struct cuda_driver *d = cuda_driver(NULL);
-    int devices = 0;
-    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
-        return 0;
-    return devices;
 }
 
 /* Plans are made for the first GPU there is, else for one imagined. */
@@ -394,6 +351,7 @@ const struct backend cuda_backend = {
     .copy = cuda_copy,
     .fill = cuda_fill,
     .sync = cuda_sync,
+    .started = cuda_started,
     .mark = cuda_mark,
     .elapsed = cuda_elapsed,
     .capture_begin = cuda_capture_begin,

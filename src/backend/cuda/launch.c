@@ -193,6 +193,7 @@ static enum status start(const struct kernel_call *c, const struct cuda_launch *
             d->cuMemsetD8Async(address(c, &k->arg[0]), 0, (size_t)k->arg[1].number.i64, stream),
             "set memory to zero");
     if (!k->grid[0] || !k->grid[1] || !k->grid[2]) return ST_OK;
+    cuda_count_start(c->context);
     CUdeviceptr at[LAUNCH_ARGS];
     void *parameter[LAUNCH_ARGS];
     for (int i = 0; i < k->args; i++) {

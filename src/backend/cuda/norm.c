@@ -54,7 +54,7 @@ static void add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
 /* How the gradient's blocks are made. With more columns a lane needs more registers, so fewer rows go side by
  * side; beyond 1024 a block has one row at a time, and several blocks share a multiprocessor. */
 struct grad_shape {
-    int lanes, groups, ahead;
+    int lanes, groups;
     int64_t blocks;
 };
 
@@ -62,10 +62,9 @@ static struct grad_shape grad_shape(const struct kernel_call *c, const struct cu
 {
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x), blocks = d->processors;
-    struct grad_shape s = {lanes_of(columns), 1, 0, 0};
+    struct grad_shape s = {lanes_of(columns), 1, 0};
     if (s.lanes == 32) {
         s.groups = columns <= 512 ? 16 : columns <= 768 && x->dtype == DT_BF16 ? 12 : 8;
-        s.ahead = 1;
     } else {
         blocks *= 512 / s.lanes > 1 ? 512 / s.lanes : 1;
     }
@@ -80,7 +79,6 @@ static void define_grad(const struct kernel_call *c, struct cuda_launch *k,
     define_rows(c, k, c->attr->norm.bias);
     launch_define(k, "LANES", s->lanes);
     launch_define(k, "GROUPS", s->groups);
-    launch_define(k, "AHEAD", s->ahead);
     launch_define(k, "ADD", add);
 }
 

@@ -149,6 +149,7 @@ static enum status run(const struct kernel_call *c)
         TRY(cuda_run(&r->narrow));
         m.bias = c->scratch;
     }
+    cuda_count_start(c->context);
     return product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context));
 }
 
@@ -202,6 +203,7 @@ static double us_apart(const struct product *p, const struct kernel_call *c)
 bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct product p;
+    if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
     if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
     if (!has_algorithm((enum op)op, c)) return false;
     if (cuda_plans_only(c->context)) return true;

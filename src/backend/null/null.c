@@ -32,6 +32,13 @@ static const struct kernel *null_row(int i)
     return i < OP_COUNT ? &rows[i] : NULL;
 }
 
+/* As the CPU, whose plans it stands for. */
+static bool null_gains(int op, const struct kernel_call *call)
+{
+    (void)call;
+    return op == OP_GELU_BOTH;
+}
+
 static enum status null_open(int device, void **ret_ctx)
 {
     (void)device;
@@ -120,6 +127,7 @@ static enum status null_elapsed(void *ctx, int from, int to, double *ret_ms)
 const struct backend null_backend = {
     .name = "null",
     .kernel = null_kernel,
+    .gains = null_gains,
     .row = null_row,
     .devices = null_devices,
     .describe = null_describe,

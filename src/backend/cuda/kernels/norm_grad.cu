@@ -5,8 +5,8 @@
  * multiprocessor; each goes through its share of the rows, and each lane sums dw and dbias of its columns in registers. Then
  * the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
  *
- * Bound by memory: 3 accesses an element, 4 with ADD; x and dy of the next row are under way while this one is
- * worked on, where a lane has the registers for it (AHEAD). */
+ * Bound by memory: 3 accesses an element, 4 with ADD. All that a row needs is asked for at once: measured better than
+ * the next row ahead, for which registers cost warps (docs/MEASURING.md). */
 #include "norm.cuh"
 
 #define THREADS (LANES * GROUPS)
@@ -48,6 +48,9 @@ struct row_in {
 /* dx of one row; adds to the lane's sums. dx may be dy or more. */
 DEVICE void grad_row(const kept &k, const row_in &in, const float *w, T_X *dx, sums &all)
 {
+    raw more[STEPS];
+    if (ADD && KEPT)
+        EACH_STEP if (is_column(s)) more[s] = load_raw(in.more + column_at(s));
     float sum = 0, products = 0;
     EACH_STEP {
         if (!is_column(s)) continue;
@@ -74,8 +77,8 @@ DEVICE void grad_row(const kept &k, const row_in &in, const float *w, T_X *dx, s
             a[e] = in.rstd * (to_float(dy.x[e]) * wi[e] - sum - h * products);
         }
         if (ADD) {
-            floats<N> b = load<N>(in.more + column_at(s));
-            EACH_ELEMENT a[e] += b[e];
+            const raw b = KEPT ? more[s] : load_raw(in.more + column_at(s));
+            EACH_ELEMENT a[e] += to_float(b.x[e]);
         }
         store<N>(dx + column_at(s), a);
     }
@@ -111,19 +114,12 @@ layernorm_grad(T_X *dx, float *parts,
     sums mine;
     EACH_STEP EACH_ELEMENT mine.dw[s][e] = mine.dbias[s][e] = 0;
     kept now;
-#if AHEAD
-    kept next;
-    if (row < rows) load_row(next, x + row * COLUMNS, dy + row * COLUMNS);
-#endif
+    float mean_next = row < rows ? mean[row] : 0, rstd_next = row < rows ? rstd[row] : 0;
     for (; row < rows; row += stride) {
         const i64 at = row * COLUMNS;
-        const row_in in = {x + at, dy + at, more + at, mean[row], rstd[row]};
-#if AHEAD
-        now = next;
-        if (row + stride < rows) load_row(next, in.x + stride * COLUMNS, in.dy + stride * COLUMNS);
-#else
+        const row_in in = {x + at, dy + at, more + at, mean_next, rstd_next};
+        if (row + stride < rows) mean_next = mean[row + stride], rstd_next = rstd[row + stride];
         load_row(now, in.x, in.dy);
-#endif
         grad_row(now, in, w, dx + at, mine);
     }
     float *part = parts + (i64)blockIdx.x * SUMS;
