@@ -1,5 +1,5 @@
-/* Every kernel of the GPU's table is compiled, without a GPU: for all cases of `strobe check` and for the plan of a
- * GPT, for compute capability 8.0 and 9.0. Rows spill no registers unless they say so. */
+/* Every kernel of the GPU's table is compiled, without a GPU: for all cases of `strobe check`, for compute capability 8.0
+ * and 9.0. Rows spill no registers unless they say so. */
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "graph/graph.h"
