@@ -10,6 +10,7 @@
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
 #   MODE=release|debug|asan|tsan        V=1 show commands        lasting choices: config.mk (ignored by git)
+#   CUDA=/usr/local/cuda                a toolkit whose headers the GPU's backend is built with; without them there is none
 -include config.mk
 
 MODE ?= release
