@@ -18,6 +18,7 @@
 #define DROP_SCORES   {DROPOUT_ATTENTION, 51, 1337, 6}
 
 static const char INFINITE[] = "the outputs are infinite";
+static const char SLOW[] = "seconds; smaller cases have them";
 /* In bf16 two roundings, one after the other: 2^-8 sqrt(2/3) and a little. */
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
@@ -134,6 +135,11 @@ static const struct op_case cases[] = {
     {OP_MATMUL, "gradient of a weight", .attr = {.matmul = {.ta = true}}, .in = {{F(257,65)}, {F(257,127)}},
      .given = TYPE(65,127), .given_wide = true},
     {OP_MATMUL, "large, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(129,257)}, {F(65,257)}}},
+    /* Matrices of a MiB in bf16 with rows of an odd length, as a vocabulary of 50257 has them. */
+    {OP_MATMUL, "to rows of 1031", .attr = {.matmul = {.tb = true}}, .in = {{F(517,136)}, {F(1031,136)}}, .no_differences = SLOW},
+    {OP_MATMUL, "of rows of 1031", .in = {{F(517,1031)}, {F(1031,136)}}, .no_differences = SLOW},
+    {OP_MATMUL, "of rows of 1031, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(517,1031)}, {F(517,136)}},
+     .given = TYPE(1031,136), .given_wide = true, .no_differences = SLOW},
     {OP_MATMUL, "in TF32", .attr = {.matmul = {.tf32 = true}}, OF_TF32, .in = {{F(129,264)}, {F(264,72)}}},
     {OP_MATMUL, "of heads, in TF32", .attr = {.matmul = {.tb = true, .tf32 = true}}, OF_TF32, .in = {{F(2,3,33,64)}, {F(2,3,31,64)}}},
     {OP_LINEAR, "plain", .in = {{F(2,5,7)}, {F(7,9)}, {F(9), .wide = true}}},

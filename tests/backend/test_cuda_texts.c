@@ -17,6 +17,7 @@
 #ifdef HAVE_CUDA
 #include "backend/cuda/jit.h"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/product.h"
 
 enum { MODULES = 4096 };
 
@@ -41,15 +42,30 @@ static void note(const struct cuda_launch *k)
     m->spills = k->spills;
 }
 
-/* The rows of products by a library are no launches. */
+static void note_launches(const struct cuda_row *row, const struct kernel_call *call)
+{
+    struct cuda_launches l = {.device = cuda_device_of(call)};
+    row->launches(call, &l);
+    for (int i = 0; i < l.n; i++) note(&l.launch[i]);
+}
+
+/* A product by the library is no launch; there may be some before and after it. */
+static void note_beside(const struct cuda_row *rows, const struct kernel_call *call, int op)
+{
+    for (const struct cuda_row *row = rows; row->kernel.run; row++)
+        if ((int)row->kernel.op == op) note_launches(row, call);
+}
+
 static void note_rows(const struct backend *cuda, const struct kernel_call *call, int op)
 {
     const struct kernel *k;
     for (int n = 0; (k = cuda->kernel(op, call, n)); n++) {
-        if (k->prepare != cuda_prepare) continue;
-        struct cuda_launches l = {.device = cuda_device_of(call)};
-        ((const struct cuda_row *)k)->launches(call, &l);
-        for (int i = 0; i < l.n; i++) note(&l.launch[i]);
+        if (k->prepare == cuda_prepare) {
+            note_launches((const struct cuda_row *)k, call);
+            continue;
+        }
+        note_beside(product_before, call, op);
+        note_beside(product_after, call, op);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What the library asks for at most, of its manual; one place in the arena serves all products. */
 enum { HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
@@ -15,34 +16,14 @@ static int64_t workspace_bytes(const struct kernel_call *c)
     return cuda_device_of(c)->arch >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
 }
 
-/* The library takes a bias of the output's type; one in f32 for a product in bf16 is rounded first, as an
- * eager framework's autocast does. A launch of a few hundred elements. */
-static void launch_narrow(const struct kernel_call *c, struct cuda_launches *l)
-{
-    enum { THREADS = 256 };
-    int64_t n = type_elements(&c->in_type[2]);
-    struct cuda_launch *k =
-        launch_add(l, "bias.cu", "narrow", (n + THREADS - 1) / THREADS, THREADS);
-    arg_in(k, 2);
-    arg_scratch(k, launch_scratch(l, n * dtype_size(DT_BF16)));
-    arg_i32(k, n);
-}
-
-static const struct cuda_row narrow = CUDA_ROW(LINEAR, "bias", NULL, launch_narrow);
-
-static bool narrows(enum op op, const struct kernel_call *c)
-{
-    return product_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&
-           c->out_type[0].dtype == DT_BF16;
-}
-
 /* What prepare makes. */
 struct prepared {
     struct product product;
     struct product_parts parts;
     struct product_choice choice;
-    int64_t workspace_bytes, narrow_bytes;
-    struct kernel_call narrow; /* the launch before the product, if the bias must be rounded */
+    int64_t workspace_bytes;
+    struct product_copies copies;
+    struct kernel_call before, after; /* launches, where there are copies */
 };
 
 /* The library has an algorithm for it; where there is no GPU to ask for, it is taken to have one. */
@@ -51,6 +32,7 @@ static bool has_algorithm(enum op op, const struct kernel_call *c)
     struct product p;
     if (!gemm_of(op, c, &p)) return false;
     if (cuda_plans_only(c->context)) return true;
+    p = product_even(&p);
     struct product_parts parts;
     cublasLtMatmulHeuristicResult_t first;
     if (!cublaslt_handle() || product_open(&parts, &p) != ST_OK) return false;
@@ -87,18 +69,36 @@ static bool fits_matmul_sum(const struct kernel_call *c)
 /* The workspace starts at a multiple of more than scratch does. */
 static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
-    int64_t bias = narrows(k->op, c) ? cuda_scratch_bytes(&narrow.kernel, c) : 0;
-    return bias + workspace_bytes(c) + PRODUCT_WORKSPACE_ALIGN;
+    return product_copies(k->op, c).bytes + workspace_bytes(c) + PRODUCT_WORKSPACE_ALIGN;
 }
 
 static void release(struct kernel_call *c)
 {
     struct prepared *r = c->state;
     if (!r) return;
-    if (r->narrow.state) cuda_release(&r->narrow);
+    if (r->before.state) cuda_release(&r->before);
+    if (r->after.state) cuda_release(&r->after);
     product_close(&r->parts);
     free(r);
     c->state = NULL;
+}
+
+static enum status prepare_launches(const struct cuda_row *row, enum op op,
+                                    const struct kernel_call *c, struct kernel_call *ret)
+{
+    while (row->kernel.run && row->kernel.op != op) row++;
+    BUG_IF(!row->kernel.run, "no launches beside %s", op_def(op)->name);
+    *ret = *c;
+    ret->state = NULL;
+    return cuda_prepare(&row->kernel, ret);
+}
+
+static enum status run_launches(struct kernel_call *launches, const struct kernel_call *c)
+{
+    memcpy(launches->in, c->in, sizeof c->in);
+    memcpy(launches->out, c->out, sizeof c->out);
+    launches->scratch = c->scratch;
+    return cuda_run(launches);
 }
 
 static enum status prepare(const struct kernel *k, struct kernel_call *c)
@@ -111,14 +111,13 @@ static enum status prepare(const struct kernel *k, struct kernel_call *c)
     bool fine = gemm_of(k->op, c, &r->product);
     BUG_IF(!fine, "a product that does not fit");
     enum status st = ST_OK;
+    r->product = product_even(&r->product);
+    r->copies = product_copies(k->op, c);
     TRY_OUT(st, product_open(&r->parts, &r->product));
     TRY_OUT(st, product_choose(&r->product, &r->parts, r->workspace_bytes, c->context, &r->choice));
-    if (narrows(k->op, c)) {
-        r->narrow = *c;
-        r->narrow.state = NULL;
-        r->narrow_bytes = cuda_scratch_bytes(&narrow.kernel, c);
-        TRY_OUT(st, cuda_prepare(&narrow.kernel, &r->narrow));
-    }
+    if (r->copies.bias >= 0 || r->copies.a >= 0 || r->copies.b >= 0)
+        TRY_OUT(st, prepare_launches(product_before, k->op, c, &r->before));
+    if (r->copies.out >= 0) TRY_OUT(st, prepare_launches(product_after, k->op, c, &r->after));
 out:
     if (st != ST_OK) release(c);
     return st;
@@ -130,27 +129,28 @@ static void *workspace_of(const struct kernel_call *c, int64_t before)
     return (void *)(at / PRODUCT_WORKSPACE_ALIGN * PRODUCT_WORKSPACE_ALIGN);
 }
 
+static void *copy_of(const struct kernel_call *c, int64_t offset, void *itself)
+{
+    return offset == COPY_NONE ? itself : (char *)c->scratch + offset;
+}
+
 static enum status run(const struct kernel_call *c)
 {
     struct prepared *r = c->state;
     enum product_end end = r->product.end;
-    struct product_memory m = {.a = c->in[0],
-                               .b = c->in[1],
-                               .out = c->out[0],
-                               .workspace = workspace_of(c, r->narrow_bytes),
+    struct product_memory m = {.a = copy_of(c, r->copies.a, c->in[0]),
+                               .b = copy_of(c, r->copies.b, c->in[1]),
+                               .out = copy_of(c, r->copies.out, c->out[0]),
+                               .workspace = workspace_of(c, r->copies.bytes),
                                .workspace_bytes = r->workspace_bytes};
-    if (r->product.bias) m.bias = c->in[2];
+    if (r->product.bias) m.bias = copy_of(c, r->copies.bias, c->in[2]);
     if (end == END_SUM) m.bias = c->out[1];
     if (end == END_GELU_KEEP) m.beside = c->out[1];
     if (end == END_GELU_GRAD) m.beside = c->in[2];
-    if (r->narrow_bytes) {
-        r->narrow.in[2] = c->in[2];
-        r->narrow.scratch = c->scratch;
-        TRY(cuda_run(&r->narrow));
-        m.bias = c->scratch;
-    }
+    if (r->before.state) TRY(run_launches(&r->before, c));
     cuda_count_start(c->context);
-    return product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context));
+    TRY(product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));
+    return r->after.state ? run_launches(&r->after, c) : ST_OK;
 }
 
 const struct kernel product_rows[] = {
@@ -196,7 +196,9 @@ static double us_apart(const struct product *p, const struct kernel_call *c)
     static const double SHARE = 0.9, LAUNCH_US = 1.5;
     struct product alone = *p;
     alone.end = END_STORE;
-    double product = us_of(&alone, c), copy = product_copy_us(bytes_beside(p), c->context);
+    int64_t bytes = bytes_beside(p) + product_copied_bytes(&alone);
+    alone = product_even(&alone);
+    double product = us_of(&alone, c), copy = product_copy_us(bytes, c->context);
     return product > 0 && copy > 0 ? product + copy / SHARE + LAUNCH_US : 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/driver.h"
-#include "backend/kernel.h"
+#include "backend/cuda/launch.h"
 
 enum {
     PRODUCT_ALIGNMENT = 32, /* of every operand: parameters start at multiples of 16 elements */
@@ -40,6 +40,22 @@ bool product_has_beside(const struct product *p);
 /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */
 enum { PRODUCT_TEXT = 160 };
 void product_text(const struct product *p, char ret_text[PRODUCT_TEXT]);
+
+/* product_copies.c: what kernels of ours do before and after a product. The library is several times slower where
+ * rows are no multiple of 16 bytes; large matrices of such rows are multiplied as copies, with zeros behind the
+ * columns and rows that there are. */
+/* What the library is asked for: `p`, or that with lengths rounded up. */
+struct product product_even(const struct product *p);
+/* Where in scratch the copies stand; COPY_NONE: the matrix itself is used. */
+enum { COPY_NONE = -1 };
+struct product_copies {
+    int64_t bias, a, b, out, bytes;
+};
+struct product_copies product_copies(enum op op, const struct kernel_call *c);
+/* Bytes that padding reads and writes. */
+int64_t product_copied_bytes(const struct product *p);
+/* The launches of a call, for every operator that may need some. */
+extern const struct cuda_row product_before[], product_after[];
 
 /* A product as the library has it. */
 struct product_parts {
