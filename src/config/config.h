@@ -55,7 +55,7 @@ struct config_plan {
     enum fusion fusion;
     bool flash, replay, deterministic;
     enum packing pack_weights; /* products read weights in the library's own layout */
-    enum recompute recompute;
+    enum recompute recompute; /* GELUs alone, or all of a block but what goes in */
     bool reuse;      /* values share bytes when their lives do not overlap */
     bool poison;     /* freed bytes become NaN before each run */
     int64_t threads; /* 0: as many as this process may use */
