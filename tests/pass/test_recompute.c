@@ -179,6 +179,8 @@ static void test_fused_again(void **state)
         assert_int_equal(count_again(&g, OP_MATMUL), flash ? 0 : 2 * L);
         static const enum op none[] = {OP_DROPOUT, OP_ADD, OP_SOFTMAX, OP_SCALE, OP_GELU};
         for (int i = 0; i < COUNT_OF(none); i++) assert_int_equal(count_again(&g, none[i]), 0);
+        g = after(GRAPH_MICRO, RECOMPUTE_BLOCK, "fuse"); /* a softmax waits for its own dropout */
+        assert_int_equal(count_again(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
     }
 }
 
