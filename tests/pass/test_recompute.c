@@ -200,6 +200,37 @@ static void test_gelu_alone(void **state)
     assert_int_equal(count_again(&g, OP_MATMUL), 0);
 }
 
+static bool gains_by_products(const void *who, const struct node *n, const struct type *in,
+                              const struct type *out)
+{
+    (void)who, (void)in, (void)out;
+    return n->op == OP_LINEAR_GELU || n->op == OP_MATMUL_GELU_GRAD;
+}
+
+/* Where kernels gain by it, GELU goes into the product before it, the second time as the first; a GELU that is alone
+ * computed again does not bring its product along. */
+static void test_fused_into_products(void **state)
+{
+    (void)state;
+    const struct pass_kernels kernels = {.gain = gains_by_products};
+    for (int recompute = RECOMPUTE_GELU; recompute <= RECOMPUTE_BLOCK; recompute++) {
+        bool block = recompute == RECOMPUTE_BLOCK;
+        struct graph g;
+        config.plan.recompute = (enum recompute)recompute;
+        gpt_init(&model, &config.model, TINY_VOCAB, 1, &arena);
+        hand_ok(engine_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
+        assert_int_equal(hand_count(&g, OP_LINEAR_GELU), block ? 2 * L : L);
+        assert_int_equal(count_again(&g, OP_LINEAR_GELU), block ? L : 0);
+        assert_int_equal(count_again(&g, OP_GELU), block ? 0 : L);
+        assert_int_equal(hand_count(&g, OP_GELU), block ? 0 : L);
+        assert_int_equal(hand_count(&g, OP_MATMUL_GELU_GRAD), L);
+        for (int id = 0; id < g.nodes;
+             id++) /* what GELU was taken of is kept where the slope is near */
+            if (g.node[id].op == OP_LINEAR_GELU)
+                assert_int_equal(g.node[id].attr.linear.keep, !block || is_again(&g.node[id]));
+    }
+}
+
 /* bf16 below `full`: what a product reads of a GELU is a cast, and as large. */
 static void test_casts_for_readers(void **state)
 {
@@ -277,6 +308,7 @@ int main(void)
         TEST(test_one_residual_a_block),
         TEST(test_fused_again),
         TEST(test_gelu_alone),
+        TEST(test_fused_into_products),
         TEST(test_casts_for_readers),
         TEST(test_nothing_without_a_backward_pass),
         TEST(test_memory_shrinks),
