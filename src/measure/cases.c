@@ -21,6 +21,7 @@ static const char INFINITE[] = "the outputs are infinite";
 static const char SLOW[] = "seconds; smaller cases have them";
 /* In bf16 two roundings, one after the other: 2^-8 sqrt(2/3) and a little. */
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
+#define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped out is the rounded dx"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
@@ -298,6 +299,14 @@ static const struct op_case cases[] = {
      .in = {{F(3,7)}, {F(3,7)}, {F(3,7)}, {F(7), .wide = true}, MEAN(2, 3, 3,1), RSTD(2, 3, 3,1)}},
     {OP_LAYERNORM_GRAD_ADD, "large", .attr = {.norm = {.eps = 1e-5, .bias = true}},
      .in = {{F(257,385)}, {F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(2, 3, 257,1), RSTD(2, 3, 257,1)}},
+    {OP_LAYERNORM_GRAD_DROP, "with bias", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(2,5,17)}, {F(2,5,17)}, {F(2,5,17)}, {F(17), .wide = true}, MEAN(2, 3, 2,5,1), RSTD(2, 3, 2,5,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "without bias", .attr = {.norm = {1e-5, false, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(3,8)}, {F(3,8)}, {F(3,8)}, {F(8), .wide = true}, MEAN(2, 3, 3,1), RSTD(2, 3, 3,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "large", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(257,385)}, {F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(2, 3, 257,1), RSTD(2, 3, 257,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "vectors", .attr = {.norm = {1e-5, false, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(67,384)}, {F(67,384)}, {F(67,384)}, {F(384), .wide = true}, MEAN(2, 3, 67,1), RSTD(2, 3, 67,1), STEP}},
     {OP_SCORE_SOFTMAX, "causal", .attr = {.score = {0.35, true, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, STEP}},
     {OP_SCORE_SOFTMAX, "not causal", .attr = {.score = {0.35, false, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, STEP}},
     {OP_SCORE_SOFTMAX, "dropout", .attr = {.score = {0.35, true, DROP_SCORES}}, .in = {{F(2,3,33,33)}, STEP}, OF_ROUNDED_P},
