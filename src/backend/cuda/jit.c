@@ -107,7 +107,7 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
     snprintf(copy, sizeof copy, "%s", options);
     word[3] = target;
     int words = words_of(copy, word, 4);
-    nvrtcProgram program;
+    nvrtcProgram program = NULL;
     nvrtcResult r = create(nvrtc, text, &program);
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, words, word);
     char *log = log_of(nvrtc, program);
@@ -145,6 +145,18 @@ static void make(struct jit *j, struct module *m)
     if (kept) jit_cache_write(path, m->image, m->bytes);
 }
 
+static void load(struct module *m)
+{
+    CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    enum status st = cuda_check(r, "load it");
+    if (st != ST_OK) {
+        (void)!fail_in(st, "%s (%s)", m->text, m->options);
+        m->failure = strdup(fail_message());
+    }
+    free(m->image);
+    m->image = NULL;
+}
+
 enum status jit_finish(struct jit *j)
 {
     int first = j->finished, last = j->modules;
@@ -162,9 +174,7 @@ enum status jit_finish(struct jit *j)
     for (; j->finished < last; j->finished++) {
         struct module *m = &j->module[j->finished];
         if (m->failure) continue; /* for whoever wants a function of it */
-        TRY(cuda_check(cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image), "load a kernel"));
-        free(m->image);
-        m->image = NULL;
+        load(m);
     }
     return ST_OK;
 }
