@@ -111,19 +111,19 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
 
 static bool fits_layernorm(const struct kernel_call *c)
 {
-    return few_columns(c) && row_types(c, "aff", "aff");
+    return few_columns(c) && types_are(c, "aff", "aff");
 }
 static bool fits_add_layernorm(const struct kernel_call *c)
 {
-    return few_columns(c) && row_types(c, "aaiff", "aaff");
+    return few_columns(c) && types_are(c, "aaiff", "aaff");
 }
 static bool fits_grad(const struct kernel_call *c)
 {
-    return few_columns(c) && row_types(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
+    return few_columns(c) && types_are(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
 }
 static bool fits_grad_drop(const struct kernel_call *c)
 {
-    return few_columns(c) && row_types(c, "aaafffi", "aaff");
+    return few_columns(c) && types_are(c, "aaafffi", "aaff");
 }
 
 const struct cuda_row norm_rows[] = {

@@ -214,6 +214,7 @@ bool cuda_gains(int op, const struct kernel_call *c)
     char name[PRODUCT_TEXT];
     bool fine = gemm_of((enum op)op, c, &p);
     BUG_IF(!fine, "a product that does not fit");
+    if (p.deterministic) return false; /* what a measurement decides is not done */
     product_text(&p, name);
     double together = us_of(&p, c), apart = product_apart_us(device, name);
     if (together > 0 && apart <= 0 && (apart = us_apart(&p, c)) > 0)
