@@ -47,8 +47,8 @@ struct backend {
     bool (*library)(int i, struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
-    /* Why this device does not compute in that type, NULL if it does. NULL: every type. */
-    const char *(*refuses)(const void *ctx, enum dtype dtype);
+    /* Why this device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
+    const char *(*refuses)(const void *ctx, enum dtype dtype, bool tf32);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);

@@ -88,12 +88,14 @@ COST(matmul_sum);
 /* op_norm.c */
 SHAPE(layernorm);
 SHAPE(layernorm_grad);
+SHAPE(layernorm_grad_drop);
 SHAPE(add_layernorm);
 GRAD(layernorm);
 GRAD(softmax);
 EXPAND(layernorm);
 EXPAND(layernorm_grad);
 EXPAND(layernorm_grad_add);
+EXPAND(layernorm_grad_drop);
 EXPAND(add_layernorm);
 EXPAND(softmax);
 EXPAND(softmax_grad);

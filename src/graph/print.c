@@ -39,6 +39,7 @@ static void print_attr(const struct node *n, struct str *s)
         if (a->matmul.ta || a->matmul.tb)
             str_printf(s, " [%s%s]", a->matmul.ta ? "ta" : "", a->matmul.tb ? "tb" : "");
         if (a->matmul.tf32) str_append(s, " [tf32]");
+        if (a->matmul.deterministic) str_append(s, " [deterministic]");
         break;
     case OP_MATMUL_GELU_GRAD:
         str_printf(s, " [%s%s%s]", a->matmul.tb ? "tb " : "", a->matmul.tanh ? "tanh" : "erf",
@@ -49,6 +50,7 @@ static void print_attr(const struct node *n, struct str *s)
         break;
     case OP_LINEAR:
         if (a->linear.tf32) str_append(s, " [tf32]");
+        if (a->linear.deterministic) str_append(s, " [deterministic]");
         break;
     case OP_GELU:
     case OP_GELU_GRAD:

@@ -136,6 +136,33 @@ static void test_all_compile(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* What no case meets is never compared with anything, nor compiled here. */
+static void test_every_row_has_a_case(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DT_F32, DT_BF16};
+    const struct backend *cuda = backend_find("cuda");
+    const struct kernel *row, *k;
+    const struct op_case *c;
+    int missing = 0;
+    for (int r = 0; (row = cuda->row(r)); r++) {
+        bool met = false;
+        for (int i = 0; !met && (c = case_at(i)); i++)
+            for (int d = 0; c->op == row->op && d < COUNT_OF(dtypes); d++) {
+                struct node node;
+                struct kernel_call call = {.attr = &node.attr};
+                if (case_node(c, dtypes[d], &node, call.in_type, call.out_type) != ST_OK) continue;
+                call.n_in = node.n_in;
+                call.n_out = node.n_out;
+                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++) met |= k == row;
+            }
+        if (met) continue;
+        missing++;
+        print_error("no case is for %s %s\n", op_def(row->op)->name, row->variant);
+    }
+    assert_int_equal(missing, 0);
+}
+
 static void test_a_text_that_is_wrong(void **state)
 {
     (void)state;
@@ -154,11 +181,13 @@ static void test_all_compile(void **state)
     skip();
 }
 #define test_a_text_that_is_wrong test_all_compile
+#define test_every_row_has_a_case test_all_compile
 #endif
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_row_has_a_case),
         cmocka_unit_test(test_all_compile),
         cmocka_unit_test(test_a_text_that_is_wrong),
     };

@@ -13,6 +13,7 @@ struct module {
     const char *text, *options;
     char *image; /* until it is loaded */
     int64_t bytes;
+    bool kept; /* it is from the folder, where whatever wrote it may have been wrong */
     CUmodule loaded;
     char *failure; /* what the compiler said */
 };
@@ -28,6 +29,19 @@ struct jit {
 void jit_arch_word(int arch, char ret_word[16])
 {
     snprintf(ret_word, 16, "sm_%d%s", arch, arch >= 90 ? "a" : "");
+}
+
+void jit_archs(int *ret_oldest, int *ret_newest)
+{
+    enum { MOST = 64 };
+    int arch[MOST], n = 0;
+    const struct cuda_nvrtc *nvrtc = cuda_nvrtc(NULL);
+    *ret_oldest = *ret_newest = 0;
+    if (!nvrtc || nvrtc->nvrtcGetNumSupportedArchs(&n) != NVRTC_SUCCESS || n < 1 || n > MOST ||
+        nvrtc->nvrtcGetSupportedArchs(arch) != NVRTC_SUCCESS)
+        return;
+    *ret_oldest = arch[0]; /* they are sorted */
+    *ret_newest = arch[n - 1];
 }
 
 struct jit *jit_open(int arch, const char *folder)
@@ -107,7 +121,7 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
     snprintf(copy, sizeof copy, "%s", options);
     word[3] = target;
     int words = words_of(copy, word, 4);
-    nvrtcProgram program;
+    nvrtcProgram program = NULL;
     nvrtcResult r = create(nvrtc, text, &program);
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, words, word);
     char *log = log_of(nvrtc, program);
@@ -132,17 +146,36 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
     return ST_OK;
 }
 
-/* On any thread; the words of a failure are kept for the thread that asked. */
+/* A module that was refused comes a second time, and is not taken from the folder again. On any thread; the words of a failure are kept for the thread that asked. */
 static void make(struct jit *j, struct module *m)
 {
     char path[1024];
     bool kept = j->folder && jit_cache_path(j->folder, m->text, m->options, j->arch, path);
-    if (kept && jit_cache_read(path, &m->image, &m->bytes)) return;
+    m->kept = kept && !m->kept && jit_cache_read(path, &m->image, &m->bytes);
+    if (m->kept) return;
     if (jit_compile(m->text, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
         m->failure = strdup(fail_message());
         return;
     }
     if (kept) jit_cache_write(path, m->image, m->bytes);
+}
+
+static void load(struct jit *j, struct module *m)
+{
+    CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    if (r != CUDA_SUCCESS && m->kept) {
+        free(m->image);
+        make(j, m);
+        if (m->failure) return;
+        r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    }
+    enum status st = cuda_check(r, "load it");
+    if (st != ST_OK) {
+        (void)!fail_in(st, "%s (%s)", m->text, m->options);
+        m->failure = strdup(fail_message());
+    }
+    free(m->image);
+    m->image = NULL;
 }
 
 enum status jit_finish(struct jit *j)
@@ -162,9 +195,7 @@ enum status jit_finish(struct jit *j)
     for (; j->finished < last; j->finished++) {
         struct module *m = &j->module[j->finished];
         if (m->failure) continue; /* for whoever wants a function of it */
-        TRY(cuda_check(cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image), "load a kernel"));
-        free(m->image);
-        m->image = NULL;
+        load(j, m);
     }
     return ST_OK;
 }

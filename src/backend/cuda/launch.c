@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE_SHARED = 48 << 10, ALIGNMENT = 256 };
+enum { ALIGNMENT = 256 };
 
 /* What prepare made of a row: its launches, and a function for each. */
 struct prepared {
@@ -153,6 +153,20 @@ void cuda_release(struct kernel_call *c)
     c->state = NULL;
 }
 
+/* A function may have 48 KiB, less what its text declares, and more where it asks. Calls of several lengths share it, so
+ * what one was given is not taken back for another. */
+static enum status give_shared(CUfunction f, unsigned bytes)
+{
+    static const CUfunction_attribute MOST = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int most = 0;
+    if (!bytes) return ST_OK;
+    TRY(cuda_check(d->cuFuncGetAttribute(&most, MOST, f), "tell a kernel's shared memory"));
+    if ((int)bytes <= most) return ST_OK;
+    return cuda_check(d->cuFuncSetAttribute(f, MOST, (int)bytes),
+                      "give a kernel its shared memory");
+}
+
 /* Before the first run: everything that is wanted by then is compiled at once. */
 static enum status make_ready(struct prepared *p, const void *context)
 {
@@ -162,11 +176,7 @@ static enum status make_ready(struct prepared *p, const void *context)
         const struct cuda_launch *k = &p->l.launch[i];
         if (!k->text) continue;
         TRY(jit_function(j, p->module[i], k->entry, &p->function[i]));
-        if (k->shared_bytes > LARGE_SHARED)
-            TRY(cuda_check(cuda_driver(NULL)->cuFuncSetAttribute(
-                               p->function[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                               (int)k->shared_bytes),
-                           "give a kernel its shared memory"));
+        TRY(give_shared(p->function[i], k->shared_bytes));
     }
     p->ready = true;
     return ST_OK;
