@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct text {
@@ -64,17 +65,20 @@ bool chain_has_period(const struct kernel_call *c, int i)
     return !is_step(c, i) && (how(c, i) == BROADCAST_ROW || how(c, i) == BROADCAST_TRAILING);
 }
 
-/* Nine digits say which float it is. */
+/* In as few digits as say which float it is; nine always do. */
 static void write_number(struct str *s, double x)
 {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.9g", (double)(float)x);
-    if (isnan(x))
+    char digits[32] = "";
+    if (isnan(x)) {
         str_append(s, "__int_as_float(0x7fffffff)");
-    else if (isinf((float)x))
+    } else if (isinf((float)x)) {
         str_append(s, x < 0 ? "-INFINITY_F" : "INFINITY_F");
-    else
+    } else {
+        for (int n = 1; n <= 9 && strtof(digits, NULL) != (float)x; n++)
+            snprintf(digits, sizeof digits, "%.*g", n, x);
+        if (!*digits) snprintf(digits, sizeof digits, "%g", x); /* a zero, of either sign */
         str_printf(s, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
+    }
 }
 
 static void write_operand(const struct text *t, int k, int which)
@@ -270,6 +274,13 @@ static int together(const struct kernel_call *c, int vector)
     return times;
 }
 
+static bool has_gelu(const struct chain *c)
+{
+    for (int k = 0; k < c->steps; k++)
+        if (c->step[k].op == OP_GELU || c->step[k].op == OP_GELU_GRAD) return true;
+    return false;
+}
+
 void chain_write(const struct kernel_call *c, struct str *s)
 {
     struct text t = {.call = c, .chain = c->attr->chain, .s = s};
@@ -279,7 +290,8 @@ void chain_write(const struct kernel_call *c, struct str *s)
     for (int k = 0; k < t.chain->steps; k++)
         str_printf(s, "%s%s", k ? ", " : "", op_def(t.chain->step[k].op)->name);
     str_append(s, ": one after the other on each element. */\n"
-                  "#include \"arithmetic.cuh\"\n#include \"gelu.cuh\"\n\n");
+                  "#include \"arithmetic.cuh\"\n");
+    str_append(s, has_gelu(t.chain) ? "#include \"gelu.cuh\"\n\n" : "\n");
     if (type_elements(&t.chain->shape) > 1)
         str_printf(s, "enum { N = %d, STEP = THREADS * N, TIMES = %d, TOGETHER = %d };\n\n", vector,
                    CHAIN_TAKEN / vector, together(c, vector));
