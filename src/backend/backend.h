@@ -57,8 +57,13 @@ struct backend {
     void (*free)(void *ctx, void *mem);
     enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
-    /* As download, but the host goes on: dst is filled when sync returns, or sooner. At most 64 bytes. */
+    /* As download, but the host goes on: dst is filled when sync returns, or reached for a later moment. For few bytes. */
     enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
+    /* An upload beside what runs: stage begins to copy to `room`, device memory, as soon as what was staged there before has
+     * been taken; src may change when it returns. unstage takes its turn after the work that was given: what was staged
+     * last goes from there to dst. Neither is recorded. */
+    enum status (*stage)(void *ctx, void *room, const void *src, int64_t size);
+    enum status (*unstage)(void *ctx, void *dst, const void *room, int64_t size);
     /* From device memory to device memory; the two do not overlap. */
     enum status (*copy)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
@@ -67,6 +72,8 @@ struct backend {
     int64_t (*started)(void *ctx);
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
     enum status (*mark)(void *ctx, int event);
+    /* The host waits for that moment. */
+    enum status (*reached)(void *ctx, int event);
     enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
     /* What runs between these two is recorded instead, and played as one afterwards, at the same addresses; all NULL:
      * this backend has no replay. */
@@ -76,7 +83,10 @@ struct backend {
     void (*recording_free)(void *ctx, void *recording);
 };
 
-enum { BACKEND_EVENTS = 4096 };
+enum {
+    BACKEND_EVENTS = 4096,
+    EVENT_STEPS = BACKEND_EVENTS - 2 /* two for the ends of steps (train/stepper.h) */
+};
 /* One device of a backend. */
 struct device {
     const struct backend *backend;

@@ -27,7 +27,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret)
 {
     struct arena a = {0};
-    struct noise noise;
+    struct noise noise = {0};
     struct products sum = {0};
     double *step = ARENA_NEW(&a, double, steps), *products = ARENA_NEW(&a, double, steps);
     double *ratio = ARENA_NEW(&a, double, steps), step_ms;
@@ -50,6 +50,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     ret->ratio = stats_of(ratio, steps);
     ret->product_flops = sum.flops;
 out:
+    noise_close(&noise);
     arena_release(&a);
     return st;
 }

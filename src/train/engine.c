@@ -7,6 +7,7 @@
 #include "train/copies.h"
 #include "train/device.h"
 #include "train/optim.h"
+#include "train/stepper.h"
 
 #include <string.h>
 
@@ -191,6 +192,8 @@ static enum status plan_on(struct engine *e, const struct config *c, int64_t voc
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
     reserve_ranges(e);
+    if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE])
+        e->storage.bytes[STORAGE_STAGED] = stepper_bytes(e);
 out:
     if (st != ST_OK) engine_close(e);
     return st;
