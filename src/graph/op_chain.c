@@ -125,7 +125,7 @@ void expand_chain(struct graph *g, const struct node *n, const value *in, value 
     const struct chain *c = n->attr.chain;
     struct type type[MAX_IN];
     enum dtype dtype[CHAIN_STEPS];
-    value result[CHAIN_STEPS];
+    value result[CHAIN_STEPS] = {{0}};
     for (int i = 0; i < n->n_in; i++) type[i] = *graph_type(g, in[i]);
     chain_dtypes(c, type, dtype);
     for (int k = 0; k < c->steps; k++) {

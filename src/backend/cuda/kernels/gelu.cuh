@@ -48,7 +48,7 @@ DEVICE point logistic(float x)
     return r;
 }
 
-template <typename T, bool TANH> DEVICE point gelu_point(float x)
+template <typename T, bool APPROXIMATE> DEVICE point gelu_point(float x)
 {
-    return TANH ? logistic(x) : normal<T>(x);
+    return APPROXIMATE ? logistic(x) : normal<T>(x);
 }
