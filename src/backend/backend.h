@@ -6,6 +6,7 @@
 
 struct kernel;
 struct kernel_call;
+struct str;
 
 /* What a device is. */
 struct device_facts {
@@ -33,6 +34,8 @@ struct backend {
     bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
+    /* Appends the texts of kernels that are written for this call alone; false: it has none. NULL: none is ever written. */
+    bool (*written)(const struct kernel *k, const struct kernel_call *call, struct str *s);
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);

@@ -11,6 +11,7 @@ enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 4 };
 
 struct graph;
 struct node;
+struct chain;
 
 /* A handle of one value of a graph; 0 is no value. */
 typedef struct value {
@@ -136,6 +137,7 @@ union attr {
         double beta1, beta2, eps, weight_decay;
         int64_t decay_elements; /* weight decay acts on the first so many elements */
     } adamw;
+    const struct chain *chain; /* of the graph's arena; never changed */
 };
 
 /* What one execution does at least: arithmetic, and bytes read and written once. */

@@ -122,6 +122,10 @@ GRAD(cross_entropy);
 EXPAND(cross_entropy);
 EXPAND(cross_entropy_grad);
 EXPAND(cross_entropy_both);
+/* op_chain.c */
+SHAPE(chain);
+EXPAND(chain);
+COST(chain);
 /* op_state.c */
 SHAPE(state);
 SHAPE(adamw);

@@ -1,6 +1,7 @@
 /* Which calls a training step makes, each distinct one once. */
 #include "backend/backend.h"
 #include "base/str.h"
+#include "graph/chain.h"
 #include "measure/bench_kernels.h"
 
 #include <string.h>
@@ -28,6 +29,16 @@ static union attr without_site(enum op op, const union attr *attr)
     return copy;
 }
 
+static bool same_chain(const struct chain *x, const struct chain *y)
+{
+    struct chain a = *x, b = *y;
+    for (int k = 0; k < a.steps; k++) {
+        a.step[k].attr = without_site(a.step[k].op, &x->step[k].attr);
+        b.step[k].attr = without_site(b.step[k].op, &y->step[k].attr);
+    }
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
 static bool same_types(int n, const struct type *x, const struct type *y)
 {
     for (int i = 0; i < n; i++)
@@ -40,6 +51,7 @@ static bool same_call(enum op op, const struct kernel_call *x, const struct kern
     if (x->n_in != y->n_in || x->n_out != y->n_out) return false;
     if (!same_types(x->n_in, x->in_type, y->in_type)) return false;
     if (!same_types(x->n_out, x->out_type, y->out_type)) return false;
+    if (op == OP_CHAIN) return same_chain(x->attr->chain, y->attr->chain);
     union attr a = without_site(op, x->attr), b = without_site(op, y->attr);
     return memcmp(&a, &b, sizeof a) == 0;
 }

@@ -24,7 +24,10 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped out is the rounded dx"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
+#define OF_ROUNDED_STEPS .tolerance = {[DT_BF16] = 1e-2}, .reason = "the result of every step is rounded"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
+
+#include "measure/cases_chain.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -363,6 +366,19 @@ static const struct op_case cases[] = {
      .in = {{F(1), .wide = true}, {F(1), .wide = true}, {F(1), FILL_POSITIVE, .wide = true}, COPY(1), {F(1), .wide = true}, ADAMW_SCALARS}},
     {OP_ADAMW_COPY, "large", .attr = {.adamw = {0.9, 0.95, 1e-8, 0.1, 100003}},
      .in = {{F(131841), .wide = true}, {F(131841), .wide = true}, {F(131841), FILL_POSITIVE, .wide = true}, COPY(131841), {F(131841), .wide = true}, ADAMW_SCALARS}},
+    /* The programs are those of cases_chain.h. */
+    {OP_CHAIN, "clipping", .attr = {.chain = &clip_chain}, .in = {{F(1), FILL_POSITIVE, .wide = true}}},
+    {OP_CHAIN, "arithmetic", .attr = {.chain = &arithmetic_chain}, OF_ROUNDED_STEPS,
+     .in = {{F(5,33)}, {F(5,33), FILL_POSITIVE}, {F(1), FILL_POSITIVE}, {F(5,1)}, {F(33)}}},
+    {OP_CHAIN, "arithmetic, large", .attr = {.chain = &large_chain}, OF_ROUNDED_STEPS,
+     .in = {{F(257,513)}, {F(257,513), FILL_POSITIVE}, {F(1), FILL_POSITIVE}, {F(257,1)}, {F(513)}}},
+    {OP_CHAIN, "functions", .attr = {.chain = &functions_chain}, OF_ROUNDED_STEPS, .in = {{F(3,17), FILL_POSITIVE}}},
+    {OP_CHAIN, "dropout and GELU", .attr = {.chain = &gelu_chain}, OF_ROUNDED_STEPS, .in = {{F(3,5,56)}, STEP, {F(3,5,56)}}},
+    {OP_CHAIN, "two dropouts, large", .attr = {.chain = &drop_chain}, OF_ROUNDED_STEPS, .in = {{F(67,520)}, STEP}},
+    {OP_CHAIN, "casts", .attr = {.chain = &cast_chain}, .in = {{F(65,129), .wide = true}, {.type = {DT_BF16, 1, {129}}}},
+     .tolerance = {[DT_F32] = 4e-3, [DT_BF16] = 4e-3}, .reason = "what is rounded twice may be rounded to the other side"},
+    {OP_CHAIN, "many inputs", .attr = {.chain = &sum_chain}, OF_ROUNDED_STEPS,
+     .in = {{F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}}},
 };
 /* clang-format on */
 

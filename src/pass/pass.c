@@ -10,6 +10,7 @@ const struct pass passes[] = {
     {"recompute", AFTER_GRADIENT,  pass_recompute, "what backward reads of a region is computed again"},
     {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and equal bits, where they are asked for"},
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
+    {"chain",     AFTER_GRADIENT,  pass_chain,     "pointwise operators in a row become one kernel"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "products take weights in their own layout"},
     {"dead",      AFTER_GRADIENT,  pass_dead_code, "what nobody needs is dropped"},
     {NULL, 0, NULL, NULL},

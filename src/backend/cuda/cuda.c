@@ -330,6 +330,7 @@ const struct backend cuda_backend = {
     .kernel = cuda_kernel,
     .gains = cuda_gains,
     .row = cuda_row_at,
+    .written = cuda_written,
     .devices = cuda_devices,
     .describe = cuda_describe,
     .library = cuda_library,

@@ -10,8 +10,8 @@
 #include <string.h>
 
 struct module {
-    const char *text, *options;
-    char *image; /* until it is loaded */
+    const char *text, *source, *options; /* source: NULL where the text is built in */
+    char *image;                         /* until it is loaded */
     int64_t bytes;
     bool kept; /* it is from the folder, where whatever wrote it may have been wrong */
     CUmodule loaded;
@@ -64,13 +64,24 @@ void jit_close(struct jit *j)
     free(j);
 }
 
-int jit_want(struct jit *j, const char *text, const char *options)
+static bool same_source(const char *a, const char *b)
 {
-    for (int i = 0; i < j->modules; i++)
-        if (!strcmp(j->module[i].text, text) && !strcmp(j->module[i].options, options)) return i;
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+int jit_want(struct jit *j, const char *text, const char *source, const char *options)
+{
+    for (int i = 0; i < j->modules; i++) {
+        const struct module *m = &j->module[i];
+        if (!strcmp(m->text, text) && !strcmp(m->options, options) &&
+            same_source(m->source, source))
+            return i;
+    }
     ARENA_GROW(&j->arena, j->module, j->modules, j->capacity);
-    j->module[j->modules] = (struct module){.text = arena_strdup(&j->arena, text),
-                                            .options = arena_strdup(&j->arena, options)};
+    j->module[j->modules] =
+        (struct module){.text = arena_strdup(&j->arena, text),
+                        .source = source ? arena_strdup(&j->arena, source) : NULL,
+                        .options = arena_strdup(&j->arena, options)};
     return j->modules++;
 }
 
@@ -86,17 +97,19 @@ static int words_of(char *copy, const char *word[], int n)
     return n;
 }
 
-static nvrtcResult create(const struct cuda_nvrtc *nvrtc, const char *text, nvrtcProgram *ret)
+static nvrtcResult create(const struct cuda_nvrtc *nvrtc, const char *text, const char *source,
+                          nvrtcProgram *ret)
 {
-    const char *source[32], *name[32];
+    const char *header[32], *name[32];
     int headers = 0;
     int64_t bytes;
     for (int i = 0; cuda_text_name(i); i++) {
         if (!strstr(cuda_text_name(i), ".cuh")) continue;
         name[headers] = cuda_text_name(i);
-        source[headers++] = cuda_text(cuda_text_name(i), &bytes);
+        header[headers++] = cuda_text(cuda_text_name(i), &bytes);
     }
-    return nvrtc->nvrtcCreateProgram(ret, cuda_text(text, &bytes), text, headers, source, name);
+    if (!source) source = cuda_text(text, &bytes);
+    return nvrtc->nvrtcCreateProgram(ret, source, text, headers, header, name);
 }
 
 static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
@@ -109,8 +122,8 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
     return log;
 }
 
-enum status jit_compile(const char *text, const char *options, const char *arch, char **ret_image,
-                        int64_t *ret_bytes, char **ret_log)
+enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
+                        char **ret_image, int64_t *ret_bytes, char **ret_log)
 {
     const char *why,
         *word[WORDS] = {"-std=c++17", "--ptxas-options=-v", "--extra-device-vectorization"};
@@ -122,7 +135,7 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
     word[3] = target;
     int words = words_of(copy, word, 4);
     nvrtcProgram program = NULL;
-    nvrtcResult r = create(nvrtc, text, &program);
+    nvrtcResult r = create(nvrtc, text, source, &program);
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, words, word);
     char *log = log_of(nvrtc, program);
     size_t bytes = 0;
@@ -150,10 +163,11 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
 static void make(struct jit *j, struct module *m)
 {
     char path[1024];
-    bool kept = j->folder && jit_cache_path(j->folder, m->text, m->options, j->arch, path);
+    bool kept =
+        j->folder && jit_cache_path(j->folder, m->text, m->source, m->options, j->arch, path);
     m->kept = kept && !m->kept && jit_cache_read(path, &m->image, &m->bytes);
     if (m->kept) return;
-    if (jit_compile(m->text, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
+    if (jit_compile(m->text, m->source, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
         m->failure = strdup(fail_message());
         return;
     }

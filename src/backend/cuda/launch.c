@@ -2,6 +2,7 @@
 
 #include "backend/cuda/context.h"
 #include "backend/cuda/jit.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,11 +141,33 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
     ask(k, c, &p->l);
     c->state = p;
     if (cuda_plans_only(c->context)) return ST_OK;
-    for (int i = 0; i < p->l.n; i++)
-        if (p->l.launch[i].text)
-            p->module[i] =
-                jit_want(cuda_jit(c->context), p->l.launch[i].text, p->l.launch[i].options);
+    for (int i = 0; i < p->l.n; i++) {
+        const struct cuda_launch *l = &p->l.launch[i];
+        struct str source = {0};
+        if (l->write) l->write(c, &source);
+        if (l->text)
+            p->module[i] = jit_want(cuda_jit(c->context), l->text,
+                                    l->write ? str_text(&source) : NULL, l->options);
+        str_release(&source);
+    }
     return ST_OK;
+}
+
+bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s)
+{
+    if (k->prepare != cuda_prepare) return false; /* a product of the library */
+    struct cuda_launches l;
+    bool any = false;
+    ask(k, c, &l);
+    for (int i = 0; i < l.n; i++) {
+        const struct cuda_launch *one = &l.launch[i];
+        if (!one->write) continue;
+        str_printf(s, "// %s: %u x %u x %u blocks of %u threads%s%s\n", one->entry, one->grid[0],
+                   one->grid[1], one->grid[2], one->block, *one->options ? ", " : "", one->options);
+        one->write(c, s);
+        any = true;
+    }
+    return any;
 }
 
 void cuda_release(struct kernel_call *c)
