@@ -246,10 +246,10 @@ static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
         struct cuda_launch *k =
             add_with_delta(l, c, "attention_grad_f32.cu", entries[i], blocks, 256, delta);
         launch_grid(k, blocks, i ? s.KV : s.H, s.B);
+        launch_define(k, "GROUP", s.H / s.KV);
         launch_define(k, "OWN_ROWS", own);
         k->shared_bytes = bytes_fma(s.D, own);
         arg_sizes(k, &s);
-        arg_i32(k, s.KV);
         arg_dropout(k, &c->attr->attention.drop);
     }
 }

@@ -138,7 +138,7 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
 KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T, int H)
 {
     __shared__ __align__(16) u8 rounded[TILE_BYTES];
-    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, KV = kv_heads(H);
     int warp = threadIdx.x / WARP, g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
     int first_row = warp / DQ_COLUMNS * DQ_M * 16, columns = warp % DQ_COLUMNS;
     dq += ((i64)(b * H + h) * gridDim.x + tile) * TILE * D;
@@ -166,7 +166,7 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
     for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
         int row = i / CHUNKS, chunk = i % CHUNKS, t = tile * TILE + row;
         if (t < T)
-            *(uint4 *)(dqkv + ((i64)b * T + t) * packed_row(H) + h * D + chunk * 8) =
+            *(uint4 *)(dqkv + (((i64)b * T + t) * (GROUP + 2) * KV + h) * D + chunk * 8) =
                 *(const uint4 *)(rounded + swizzle<CHUNKS>(row, chunk));
     }
 }
@@ -185,8 +185,8 @@ DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
                          swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4, (step * N + n) * 2 + i / 2)) = a[m][n][i];
 }
 
-/* The queries that a block meets in turn: from the first tile that sees a key on those of a head, then those of the next
- * head of the group. */
+/* The tile of queries that a block meets in turn: from the first that sees a key on those of a head, whose number they
+ * have, then, counted on, those of the next head of the group. */
 struct queries {
     int head, tile;
 };
@@ -194,12 +194,14 @@ DEVICE int first_tile()
 {
     return CAUSAL ? blockIdx.x * BLOCK / TILE : 0;
 }
-DEVICE queries queries_of(int turn, int T)
+DEVICE queries queries_of(int kv, int turn, int T)
 {
-    int kv = forgotten(blockIdx.y), passed = GROUP > 1 ? turn / ((T + TILE - 1) / TILE - first_tile()) : 0;
-    int tile = first_tile() + turn;
-    if (GROUP > 1) tile -= passed * ((T + TILE - 1) / TILE - first_tile());
-    queries a = {kv * GROUP + passed, tile};
+    queries a = {kv * GROUP, turn};
+    if (GROUP > 1) {
+        int tiles = (T + TILE - 1) / TILE - first_tile(), passed = (turn - first_tile()) / tiles;
+        a.head += passed;
+        a.tile -= passed * tiles;
+    }
     return a;
 }
 /* Which of all tiles of statistics, and of sums of dq, is theirs. */
@@ -211,10 +213,10 @@ DEVICE i64 tile_of(const queries &a, int T, int H)
 /* Starts to copy a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int turn)
 {
-    queries at = queries_of(turn, T);
-    int b = blockIdx.z;
+    queries at = queries_of(forgotten(blockIdx.y), turn, T);
+    int b = blockIdx.z, KV = kv_heads(H);
     u32 stage = shared_address(shared_memory) + AT_STAGES + turn % 2 * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + at.head * D, packed_row(H), at.tile * TILE, T);
+    load_tile<TILE>(stage, qkv + ((i64)b * T * (GROUP + 2) * KV + at.head) * D, (GROUP + 2) * KV * D, at.tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + at.head) * D, H * D, at.tile * TILE, T);
     load_stats(stage + 2 * TILE_BYTES, stats + tile_of(at, T, H) * STATS);
     cp_async_commit();
@@ -227,7 +229,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                     float scale, int T, int H, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_address(shared_memory);
-    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
+    int turn = first_tile(), end = (T + TILE - 1) / TILE;
+    if (GROUP > 1) end = turn + GROUP * (end - turn);
     float factor = scale * LOG2_E;
 #if DROPOUT
     u32 step_now = (u32)*step_number;
@@ -235,11 +238,12 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #else
     float drop_scale = 1;
 #endif
-    i64 batch = (i64)blockIdx.z * T * packed_row(H);
-    load_tile<BLOCK>(base, qkv + batch + keys_at(H, blockIdx.y), packed_row(H), blockIdx.x * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, blockIdx.y), packed_row(H), blockIdx.x * BLOCK, T);
+    int KV = kv_heads(H);
+    i64 head = ((i64)blockIdx.z * T * (GROUP + 2) * KV + blockIdx.y) * D;
+    load_tile<BLOCK>(base, qkv + head + H * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + head + (H + KV) * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK, T);
     cp_async_commit();
-    load_queries(dy, qkv, stats, T, H, 0);
+    load_queries(dy, qkv, stats, T, H, turn);
     cp_async_wait<1>();
     __syncthreads();
     left_rows<K_KEPT> k;
@@ -251,17 +255,17 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     clear(dk);
     clear(dv);
 
-    for (int turn = 0;; turn++) {
+    for (bool before = false;; before = true, turn++) {
         cp_async_wait<0>();
         __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
-        if (turn + 1 < turns) load_queries(dy, qkv, stats, T, H, turn + 1);
+        if (turn + 1 < end) load_queries(dy, qkv, stats, T, H, turn + 1);
 #if DQ_SUMS
-        if (turn)
-            add_dq(dq + tile_of(queries_of(turn - 1, T), T, H) * TILE * D, base + AT_DS + (turn + 1) % 2 * DS_BYTES, base,
+        if (before)
+            add_dq(dq + tile_of(queries_of(forgotten(blockIdx.y), turn - 1, T), T, H) * TILE * D, base + AT_DS + (turn + 1) % 2 * DS_BYTES, base,
                    forgotten(threadIdx.x));
 #endif
-        if (turn == turns) break;
-        queries at = queries_of(turn, T);
+        if (turn == end) break;
+        queries at = queries_of(blockIdx.y, turn, T);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
@@ -327,10 +331,9 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 
     __syncthreads();
     int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
-    int kv = forgotten(blockIdx.y);
-    dqkv += (i64)blockIdx.z * T * packed_row(H);
-    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale,
+    dqkv += ((i64)blockIdx.z * T * (GROUP + 2) * KV + forgotten(blockIdx.y)) * D;
+    store_sums(dqkv + H * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale,
                thread % WARP);
-    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
-               thread % WARP);
+    store_sums(dqkv + (H + KV) * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv,
+               drop_scale, thread % WARP);
 }

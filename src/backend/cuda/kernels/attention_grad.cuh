@@ -25,18 +25,10 @@ enum {
 };
 #define LOG2_E 1.44269504088896341f
 
-/* Of packed q, k, v: elements of a row; where in it the keys and the values of head kv of them begin. */
-DEVICE int packed_row(int H)
+/* KV heads of keys, as many of values: a row of packed q, k, v has (GROUP + 2) KV heads. */
+DEVICE int kv_heads(int H)
 {
-    return (H + 2 * (H / GROUP)) * D;
-}
-DEVICE int keys_at(int H, int kv)
-{
-    return (H + kv) * D;
-}
-DEVICE int values_at(int H, int kv)
-{
-    return (H + H / GROUP + kv) * D;
+    return H / GROUP;
 }
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
