@@ -251,6 +251,7 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "one for all", .attr = {.attention = {3, true, NO_DROPOUT, .kv_heads = 1}}, .in = {{F(2,7,15)}, STEP}},
     {OP_ATTENTION, "groups of two, large", .attr = {.attention = {4, true, DROP_SCORES, .kv_heads = 2}}, .in = {{F(2,129,256)}, STEP}},
     {OP_ATTENTION, "groups of three, large", .attr = {.attention = {6, true, NO_DROPOUT, .kv_heads = 2}}, .in = {{F(1,150,640)}, STEP}},
+    {OP_ATTENTION, "groups of two, tf32", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32, .in = {{F(2,129,256)}, STEP}},
     {OP_ATTENTION, "one for all, large", .attr = {.attention = {3, false, DROP_SCORES, .kv_heads = 1}}, .in = {{F(1,150,160)}, STEP}},
 #define ATTENTION_OUT(i, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = i == 1, .of = OP_ATTENTION, .of_out = i, .of_n_in = 2, .of_in = {1, 4}}
     {OP_ATTENTION_GRAD, "causal", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,

@@ -309,7 +309,20 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
 }
 
 /* Blocks go through `group` heads at a time, whose keys and values fit into the second cache, those with the most keys
- * first. scale is that of the scores times log2(e); less and carry are dropout's (see kept), keep its factor. */
+ * first: head b*H+h and first row of this one. */
+struct place {
+    int bh, row;
+};
+DEVICE place place_of_block(int T, int BH, int group)
+{
+    int row_blocks = (T + ROWS * WARPS - 1) / (ROWS * WARPS);
+    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
+    int heads_here = min(group, BH - section * group);
+    place a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
+    return a;
+}
+
+/* scale is that of the scores times log2(e); less and carry are dropout's (see kept), keep its factor. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, u32 less, u32 carry, float keep)
@@ -317,11 +330,8 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    int row_blocks = (T + ROWS * WARPS - 1) / (ROWS * WARPS);
-    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
-    int heads_here = min(group, BH - section * group);
-    int bh = section * group + rest % heads_here;
-    int row = (row_blocks - 1 - rest / heads_here) * ROWS * WARPS;
+    place at = place_of_block(T, BH, group);
+    int bh = at.bh, row = at.row;
     int C = H / GROUP * HEAD; /* columns of keys */
     const T_X *head = qkv + (i64)(bh / H) * T * (GROUP + 2) * C + bh % H * HEAD;
     const T_X *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * HEAD;
@@ -362,7 +372,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         cp_async_wait<0>();
         if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
         __syncthreads();
-        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, C, key - KEYS, T);
+        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? forgotten(H) / GROUP * HEAD : C, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, k_at + stage);
@@ -373,6 +383,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         stage ^= 2 * TILE;
     }
     /* Only this warp read its rows of q. */
+    if (GROUP > 1) bh = place_of_block(forgotten(T), BH, forgotten(group)).bh; /* rather than a register all the way */
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,
                lse + (i64)bh * T, GROUP * C, T, scale, keep);
