@@ -84,7 +84,7 @@ static void test_every_way_at_every_length(void **state)
     assert_int_equal(cell[FLASH].kernels, 2);
 }
 
-/* Heads that share keys: as many FLOPs, fewer bytes. */
+/* Heads that share keys: as many FLOPs; fewer bytes where they are not repeated. */
 static void test_shared_keys(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_shared_keys(void **state)
     for (int i = 0; i < cells; i++) {
         if (cell[i].reason) fail_msg("%s", cell[i].reason);
         assert_true(cell[i].forward_flops == own[i].forward_flops && cell[i].forward.median > 0);
-        assert_true(cell[i].bytes < own[i].bytes);
+        if (cell[i].way == FLASH) assert_true(cell[i].bytes < own[i].bytes);
         assert_int_equal(cell[i].kernels, own[i].kernels);
     }
 }

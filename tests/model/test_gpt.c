@@ -17,9 +17,9 @@ struct shape {
     int64_t n_kv_head;
 };
 
-static const struct shape SHAKESPEARE = {6, 6, 384, 256, 65, 0, false};
-static const struct shape LAPTOP = {4, 4, 128, 64, 65, 0, false};
-static const struct shape GPT2 = {12, 12, 768, 1024, 50257, 0, true};
+static const struct shape SHAKESPEARE = {6, 6, 384, 256, 65, 0, false, 0};
+static const struct shape LAPTOP = {4, 4, 128, 64, 65, 0, false, 0};
+static const struct shape GPT2 = {12, 12, 768, 1024, 50257, 0, true, 0};
 
 static struct config config_of(const struct shape *s)
 {
@@ -107,7 +107,7 @@ static void test_layout(void **state)
     (void)state;
     struct arena a = {0};
     struct gpt m;
-    const struct shape odd = {3, 2, 10, 7, 11, 0, true};
+    const struct shape odd = {3, 2, 10, 7, 11, 0, true, 0};
     init(&m, &odd, &a);
     int64_t end = 0;
     for (int decay = 1; decay >= 0; decay--)
