@@ -104,6 +104,7 @@ union attr {
     } pack;
     struct {
         int heads, parts; /* parts: 3 for packed q, k, v, else 1 */
+        int kv_heads;     /* of every part but the first; 0: as many as of the first */
     } heads;
     struct {
         bool tanh; /* the tanh approximation instead of erf */
@@ -123,6 +124,7 @@ union attr {
         struct dropout drop;
         bool tf32;          /* as matmul's */
         bool deterministic; /* the same bits in every run */
+        int kv_heads;       /* of keys and values, a divisor of heads; 0: as many as of queries */
     } attention;
     struct {
         double scale;
@@ -134,6 +136,13 @@ union attr {
         int64_t decay_elements; /* weight decay acts on the first so many elements */
     } adamw;
 };
+
+/* Heads of keys and values: query head h reads number h / (heads / kv_heads) of them (grouped-query attention,
+ * Ainslie et al., arXiv 2305.13245). */
+static inline int attention_kv_heads(const union attr *a)
+{
+    return a->attention.kv_heads ? a->attention.kv_heads : a->attention.heads;
+}
 
 /* What one execution does at least: arithmetic, and bytes read and written once. */
 struct cost {

@@ -157,7 +157,7 @@ static void test_shape_rules_refuse(void **state)
             g_layernorm(&g, x, v2, none, 1e-5);
             break;
         case 4:
-            g_attention(&g, x3, ids, 2, true, (struct dropout){0});
+            g_attention(&g, x3, ids, 2, 0, true, (struct dropout){0});
             break;
         case 5:
             g_cross_entropy(&g, x, v2, 3);
@@ -178,10 +178,10 @@ static void test_shape_rules_refuse(void **state)
             g_causal_mask(&g, x, 0);
             break;
         case 11:
-            g_split_heads(&g, x3, 0, 3);
+            g_split_heads(&g, x3, 0, 0, 3);
             break;
         case 12:
-            g_split_heads(&g, x3, 2, 1);
+            g_split_heads(&g, x3, 2, 0, 1);
             break;
         case 13:
             g_mul(&g, x, g_cast(&g, v3, DT_F64));

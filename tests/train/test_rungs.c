@@ -97,8 +97,8 @@ static void attention_masks(int T)
     union attr score = {.score = {0.5, true, d}};
     value in[] = {g_fill(g, t, 1), step};
     graph_output(g, "fused", graph_out(graph_add(g, OP_SCORE_SOFTMAX, &score, 2, in, NULL), 1));
-    value y = g_attention(g, qkv, step, H, true, d); /* (B,T,H*T) */
-    graph_output(g, "flash", g_split_heads(g, y, H, 1));
+    value y = g_attention(g, qkv, step, H, 0, true, d); /* (B,T,H*T) */
+    graph_output(g, "flash", g_split_heads(g, y, H, 0, 1));
     hand_plan(&h, NULL);
     fill_qkv(hand_input(&h, "qkv"), T);
     *(int32_t *)hand_input(&h, "step") = STEP;

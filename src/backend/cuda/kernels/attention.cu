@@ -1,10 +1,10 @@
-/* Attention over packed q, k, v: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T) float. T_X: bf16; or float, whose
- * products are rounded to tf32.
+/* Attention over packed q, k, v: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T) float. Query head h reads key
+ * and value head h / (H/KV). T_X: bf16; or float, whose products are rounded to tf32.
  *
  * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows of one head, a warp 16 *
  * TILES of them; it walks over tiles of KEYS keys, from the last one that its rows may see to the first, and the T x T
  * matrices live in registers, a tile at a time. Bound by the tensor cores and, at HEAD <= 64, as much by the exponentials;
- * moves 4 HEAD elements a row, as heads that run together share their keys in the second cache.
+ * moves at most 4 HEAD elements a row, as rows and heads that run together share their keys in the second cache.
  *
  *     CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS on a multiprocessor at least
  *
@@ -67,12 +67,12 @@ template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int 
         }
     }
 }
-/* Keys and values of a tile, from the head's first on. */
-template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int C, int first, int T)
+/* Keys and, `values` further, values of a tile, from the head's first on. */
+template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int stride, int values, int first, int T)
 {
-    k += (i64)first * (3 * C);
-    copy_rows<KEYS, WHOLE>(to, k, 3 * C, T - first);
-    copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, 3 * C, T - first);
+    k += (i64)first * stride;
+    copy_rows<KEYS, WHOLE>(to, k, stride, T - first);
+    copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + values, stride, T - first);
     cp_async_commit();
 }
 /* Rounds the chunks of N rows that this thread copied, so that the products need not do it again for each warp. */
@@ -311,7 +311,7 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
 /* Blocks go through `group` heads at a time, whose keys and values fit into the second cache, those with the most keys
  * first. scale is that of the scores times log2(e); less and carry are dropout's (see kept), keep its factor. */
 KERNEL_MIN(THREADS, BLOCKS)
-attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
+attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int KV, int BH, int group, float scale,
                   u32 seed, u32 site, u32 less, u32 carry, float keep)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
@@ -322,8 +322,9 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here;
     int row = (row_blocks - 1 - rest / heads_here) * ROWS * WARPS;
-    int C = H * HEAD;
-    const T_X *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
+    int C = H * HEAD, stride = C + 2 * KV * HEAD, values = KV * HEAD;
+    const T_X *rows_of_q = qkv + (i64)(bh / H) * T * stride + bh % H * HEAD + (i64)row * stride;
+    const T_X *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * HEAD;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
 
     rows r;
@@ -342,9 +343,9 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     u32 base = shared_address(shared_memory), stage = 0;
     u32 q_at = base + 4 * TILE + swizzle<CHUNKS>(warp * ROWS + lane % 16, lane / 16);
     u32 k_at = base + swizzle<CHUNKS>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
-    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, head + (i64)row * 3 * C, 3 * C, T - row);
+    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, rows_of_q, stride, T - row);
     cp_async_commit();
-    copy_keys<false>(base, head + C, C, key, T);
+    copy_keys<false>(base, keys, stride, values, key, T);
     if (KEEP_Q || BYTES == 4) {
         cp_async_wait<1>();
         if (BYTES == 4) round_rows<ROWS * WARPS>(shared_memory + 4 * TILE);
@@ -361,7 +362,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         cp_async_wait<0>();
         if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
         __syncthreads();
-        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), head + C, C, key - KEYS, T);
+        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, stride, values, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, k_at + stage);

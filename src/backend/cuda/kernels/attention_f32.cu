@@ -1,4 +1,4 @@
-/* Attention over packed q, k, v in float, with float's full precision: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), log-sum-exp
+/* Attention over packed q, k, v in float, with float's full precision: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp
  * (B,H,T).
  *
  * FlashAttention-2 as in attention.cu, with fused multiply-adds: a block has 64 query rows of one head, the 16 lanes of
@@ -139,7 +139,7 @@ DEVICE float half_sum(float a)
 
 /* Blocks and arguments as attention_forward's in attention.cu; dropout's threshold as it is. */
 KERNEL_MIN(THREADS, 2)
-attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
+attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int KV, int BH, int group, float scale,
                   u32 seed, u32 site, int threshold, float keep)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
@@ -150,28 +150,29 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
-    int C = H * HEAD, n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
-    const float *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
+    int C = H * HEAD, stride = C + 2 * KV * HEAD, n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
+    const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * HEAD;
+    const float *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * HEAD, *values = keys + KV * HEAD;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
     float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
 #pragma unroll
     for (int i = 0; i < MINE; i++) top[i] = -INFINITY_F, sum[i] = 0;
 
-    copy_rows<ROWS, true>(shared_address(q), head + (i64)row * 3 * C, 3 * C, T - row);
-    copy_rows<KEYS, true>(shared_address(k), head + C, 3 * C, T);
+    copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
+    copy_rows<KEYS, true>(shared_address(k), keys, stride, T);
     cp_async_commit();
     /* Keys are walked through upwards, so every row sees one of the first tile. */
 #pragma unroll 1
     for (int key = 0; key < n; key += KEYS) {
-        const float *next = head + (i64)(key + KEYS) * 3 * C;
         cp_async_wait<0>();
         __syncthreads();
-        copy_rows<KEYS, false>(shared_address(v), head + (i64)key * 3 * C + 2 * C, 3 * C, T - key);
+        copy_rows<KEYS, false>(shared_address(v), values + (i64)key * stride, stride, T - key);
         cp_async_commit();
         float s[MINE][EACH];
         scores(s, q, k);
         __syncthreads();
-        if (key + KEYS < n) copy_rows<KEYS, true>(shared_address(k), next + C, 3 * C, T - key - KEYS);
+        if (key + KEYS < n)
+            copy_rows<KEYS, true>(shared_address(k), keys + (i64)(key + KEYS) * stride, stride, T - key - KEYS);
         cp_async_commit();
 #pragma unroll
         for (int i = 0; i < MINE; i++) {

@@ -1,8 +1,9 @@
 /* attention_grad.cu - the backward of attention, bf16, on tensor cores by mma.sync: dv, dk, and dq on the way.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C); FlashAttention-2 (Dao, arXiv 2307.08691,
- * algorithm 2). A block has BLOCK keys and walks over the queries that see them, TILE at a time; K and V stay in
- * registers, or most of them, dK and dV are summed there. Everything is transposed, keys being the rows of a warp:
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv as qkv; FlashAttention-2 (Dao, arXiv 2307.08691,
+ * algorithm 2). A block has BLOCK keys of one of KV heads and walks over the queries that see them, TILE at a time, and over
+ * the GROUP heads of queries that share it, one after the other; K and V stay in registers, or most of them, dK and dV are
+ * summed there. Everything is transposed, keys being the rows of a warp:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q,
  * so P and dS are left operands as they stand in registers. Only dS goes through shared memory, for dQ = dS K, whose rows
  * all warps share; two buffers, so that a tile's dQ is computed beside the next tile and one barrier a tile is enough.
@@ -165,7 +166,7 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
     for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
         int row = i / CHUNKS, chunk = i % CHUNKS, t = tile * TILE + row;
         if (t < T)
-            *(uint4 *)(dqkv + (((i64)b * T + t) * 3 * H + h) * D + chunk * 8) =
+            *(uint4 *)(dqkv + ((i64)b * T + t) * packed_row(H) + h * D + chunk * 8) =
                 *(const uint4 *)(rounded + swizzle<CHUNKS>(row, chunk));
     }
 }
@@ -184,23 +185,49 @@ DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
                          swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4, (step * N + n) * 2 + i / 2)) = a[m][n][i];
 }
 
-/* Starts to copy a tile of queries, their dO and statistics. */
-DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int tile)
+/* The queries that a block meets in turn: from the first tile that sees a key on those of a head, then those of the next
+ * head of the group. */
+struct queries {
+    int head, tile;
+};
+DEVICE int first_tile()
 {
-    int h = forgotten(blockIdx.y), b = blockIdx.z, tiles = (T + TILE - 1) / TILE;
-    u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + ((i64)b * T * 3 * H + h) * D, 3 * H * D, tile * TILE, T);
-    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
-    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)(b * H + h) * tiles + tile) * STATS);
+    return CAUSAL ? blockIdx.x * BLOCK / TILE : 0;
+}
+DEVICE queries queries_of(int turn, int T)
+{
+    int kv = forgotten(blockIdx.y), passed = GROUP > 1 ? turn / ((T + TILE - 1) / TILE - first_tile()) : 0;
+    int tile = first_tile() + turn;
+    if (GROUP > 1) tile -= passed * ((T + TILE - 1) / TILE - first_tile());
+    queries a = {kv * GROUP + passed, tile};
+    return a;
+}
+/* Which of all tiles of statistics, and of sums of dq, is theirs. */
+DEVICE i64 tile_of(const queries &a, int T, int H)
+{
+    return (i64)(blockIdx.z * H + a.head) * ((T + TILE - 1) / TILE) + a.tile;
+}
+
+/* Starts to copy a tile of queries, their dO and statistics. */
+DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int turn)
+{
+    queries at = queries_of(turn, T);
+    int b = blockIdx.z;
+    u32 stage = shared_address(shared_memory) + AT_STAGES + turn % 2 * STAGE_BYTES;
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + at.head * D, packed_row(H), at.tile * TILE, T);
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + at.head) * D, H * D, at.tile * TILE, T);
+    load_stats(stage + 2 * TILE_BYTES, stats + tile_of(at, T, H) * STATS);
     cp_async_commit();
 }
+
+/* Grid (blocks of keys, KV, B). */
 
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
                     float scale, int T, int H, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_address(shared_memory);
-    int tile = CAUSAL ? blockIdx.x * BLOCK / TILE : 0, tiles = (T + TILE - 1) / TILE;
+    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
     float factor = scale * LOG2_E;
 #if DROPOUT
     u32 step_now = (u32)*step_number;
@@ -208,11 +235,11 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #else
     float drop_scale = 1;
 #endif
-    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
-    load_tile<BLOCK>(base, qkv + head + H * D, 3 * H * D, blockIdx.x * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + head + 2 * H * D, 3 * H * D, blockIdx.x * BLOCK, T);
+    i64 batch = (i64)blockIdx.z * T * packed_row(H);
+    load_tile<BLOCK>(base, qkv + batch + keys_at(H, blockIdx.y), packed_row(H), blockIdx.x * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, blockIdx.y), packed_row(H), blockIdx.x * BLOCK, T);
     cp_async_commit();
-    load_queries(dy, qkv, stats, T, H, tile);
+    load_queries(dy, qkv, stats, T, H, 0);
     cp_async_wait<1>();
     __syncthreads();
     left_rows<K_KEPT> k;
@@ -224,21 +251,22 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     clear(dk);
     clear(dv);
 
-    for (bool before = false;; before = true, tile++) {
+    for (int turn = 0;; turn++) {
         cp_async_wait<0>();
         __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
-        if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, tile + 1);
+        if (turn + 1 < turns) load_queries(dy, qkv, stats, T, H, turn + 1);
 #if DQ_SUMS
-        if (before)
-            add_dq(dq + ((i64)(blockIdx.z * H + forgotten(blockIdx.y)) * tiles + tile - 1) * TILE * D,
-                   base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
+        if (turn)
+            add_dq(dq + tile_of(queries_of(turn - 1, T), T, H) * TILE * D, base + AT_DS + (turn + 1) % 2 * DS_BYTES, base,
+                   forgotten(threadIdx.x));
 #endif
-        if (tile == tiles) break;
+        if (turn == turns) break;
+        queries at = queries_of(turn, T);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
-            int first_key = blockIdx.x * BLOCK + first, first_query = tile * TILE + step * STEP;
-            u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
+            int first_key = blockIdx.x * BLOCK + first, first_query = at.tile * TILE + step * STEP;
+            u32 ds_rows = AT_DS + turn % 2 * DS_BYTES + first * 2 * TILE;
             kept_scores a;
             if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
 #pragma unroll
@@ -246,7 +274,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                 if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
                 continue;
             }
-            u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
+            u32 stage = AT_STAGES + turn % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
             u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
             const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
             scores s, dp;
@@ -272,7 +300,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                         }
             }
 #if DROPOUT
-            drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + blockIdx.y, first_query / 16,
+            drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + at.head, first_query / 16,
                                           first_key / 16, lane);
             drop_probabilities(a, s, bytes, threshold);
 #else
@@ -299,8 +327,10 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 
     __syncthreads();
     int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
-    dqkv += ((i64)blockIdx.z * T * 3 * H + forgotten(blockIdx.y)) * D;
-    store_sums(dqkv + H * D, 3 * H * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale, thread % WARP);
-    store_sums(dqkv + 2 * H * D, 3 * H * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
+    int kv = forgotten(blockIdx.y);
+    dqkv += (i64)blockIdx.z * T * packed_row(H);
+    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale,
+               thread % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
                thread % WARP);
 }
