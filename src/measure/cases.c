@@ -23,6 +23,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
+#define OF_TF32_DS     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 5e-3}, .reason = "rounded operands, in TF32 or bf16"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
@@ -252,6 +253,11 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "groups of two, large", .attr = {.attention = {4, true, DROP_SCORES, .kv_heads = 2}}, .in = {{F(2,129,256)}, STEP}},
     {OP_ATTENTION, "groups of three, large", .attr = {.attention = {6, true, NO_DROPOUT, .kv_heads = 2}}, .in = {{F(1,150,640)}, STEP}},
     {OP_ATTENTION, "one for all, large", .attr = {.attention = {3, false, DROP_SCORES, .kv_heads = 1}}, .in = {{F(1,150,160)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 16, not causal", .attr = {.attention = {3, false, DROP_SCORES, .tf32 = true}}, OF_TF32, .in = {{F(1,131,144)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 32, groups of two", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32, .in = {{F(1,150,256)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 64", .attr = {.attention = {2, true, NO_DROPOUT, .tf32 = true}}, OF_TF32, .in = {{F(2,163,384)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 96", .attr = {.attention = {1, true, DROP_SCORES, .tf32 = true}}, OF_TF32, .in = {{F(1,163,288)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 128, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, OF_TF32, .in = {{F(1,147,384)}, STEP}},
 #define ATTENTION_OUT(i, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = i == 1, .of = OP_ATTENTION, .of_out = i, .of_n_in = 2, .of_in = {1, 4}}
     {OP_ATTENTION_GRAD, "causal", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}},
@@ -277,6 +283,16 @@ static const struct op_case cases[] = {
      .in = {{F(1,150,384)}, {F(1,150,640)}, ATTENTION_OUT(0, 1,150,384), ATTENTION_OUT(1, 1,6,150), STEP}},
     {OP_ATTENTION_GRAD, "one for all, large", .attr = {.attention = {3, false, DROP_SCORES, .kv_heads = 1}}, OF_ROUNDED_DS,
      .in = {{F(1,150,96)}, {F(1,150,160)}, ATTENTION_OUT(0, 1,150,96), ATTENTION_OUT(1, 1,3,150), STEP}},
+    {OP_ATTENTION_GRAD, "in TF32, heads of 16, not causal", .attr = {.attention = {3, false, DROP_SCORES, .tf32 = true}}, OF_TF32_DS,
+     .in = {{F(1,131,48)}, {F(1,131,144)}, ATTENTION_OUT(0, 1,131,48), ATTENTION_OUT(1, 1,3,131), STEP}},
+    {OP_ATTENTION_GRAD, "in TF32, heads of 32, groups of two", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32_DS,
+     .in = {{F(1,150,128)}, {F(1,150,256)}, ATTENTION_OUT(0, 1,150,128), ATTENTION_OUT(1, 1,4,150), STEP}},
+    {OP_ATTENTION_GRAD, "in TF32, heads of 64", .attr = {.attention = {2, true, NO_DROPOUT, .tf32 = true}}, OF_TF32_DS,
+     .in = {{F(2,163,128)}, {F(2,163,384)}, ATTENTION_OUT(0, 2,163,128), ATTENTION_OUT(1, 2,2,163), STEP}},
+    {OP_ATTENTION_GRAD, "in TF32, heads of 96", .attr = {.attention = {1, true, DROP_SCORES, .tf32 = true}}, OF_TF32_DS,
+     .in = {{F(1,163,96)}, {F(1,163,288)}, ATTENTION_OUT(0, 1,163,96), ATTENTION_OUT(1, 1,1,163), STEP}},
+    {OP_ATTENTION_GRAD, "in TF32, heads of 128, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, OF_TF32_DS,
+     .in = {{F(1,147,128)}, {F(1,147,384)}, ATTENTION_OUT(0, 1,147,128), ATTENTION_OUT(1, 1,1,147), STEP}},
     {OP_ATTENTION_CACHED, "first", .attr = {.attention = {2, true, NO_DROPOUT}},
      .in = {{F(2,2,9,6)}, {F(2,1,18)}, {I(1), FILL_CONSTANT, 0}}},
     {OP_ATTENTION_CACHED, "middle", .attr = {.attention = {2, true, NO_DROPOUT}},

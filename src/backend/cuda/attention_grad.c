@@ -197,8 +197,9 @@ static unsigned bytes_tf32(const struct layout_tf32 *l)
 static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 {
     static const struct layout_tf32 tried[] = {
-        {16, 4, 64, 2, 1}, {32, 4, 64, 2, 1},  {64, 4, 32, 2, 2},  {64, 8, 32, 2, 1},  {64, 4, 32, 2, 1},
-        {96, 8, 32, 2, 1}, {96, 4, 32, 2, 1}, {128, 8, 32, 2, 1}, {128, 8, 32, 1, 1}, {128, 4, 32, 1, 1},
+        {16, 4, 64, 2, 1},  {32, 4, 64, 2, 1},  {64, 4, 32, 2, 2}, {64, 8, 32, 2, 1},
+        {64, 4, 32, 2, 1},  {96, 8, 32, 2, 1},  {96, 4, 32, 2, 1}, {128, 8, 32, 2, 1},
+        {128, 8, 32, 1, 1}, {128, 4, 32, 1, 1},
     };
     const struct cuda_device *device = cuda_device_of(c);
     int64_t D = sizes_of(c).D;
@@ -212,7 +213,7 @@ static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 static bool fits_tf32(const struct kernel_call *c)
 {
     return c->attr->attention.tf32 && is_of(c, DT_F32) && cuda_device_of(c)->arch >= 80 &&
-           layout_tf32(c);
+           layout_tf32(c) && sizes_of(c).B * sizes_of(c).H <= GRID_YZ;
 }
 
 static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel_call *c,
@@ -220,7 +221,9 @@ static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel
 {
     const struct layout_tf32 *y = layout_tf32(c);
     struct cuda_launch *k = launch_add(l, "attention_grad_tf32.cu", entry, blocks, threads);
+    struct sizes s = sizes_of(c);
     launch_define(k, "HEAD_SIZE", y->head);
+    launch_define(k, "GROUP", s.H / s.KV);
     launch_define(k, "WARPS", y->warps);
     launch_define(k, "TILE_ROWS", y->tile);
     launch_define(k, "STAGES", y->stages);
@@ -231,9 +234,10 @@ static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel
 }
 
 /* As many heads as leave half of the second cache free while two of their tensors are in it. */
-static int64_t heads_at_once(const struct kernel_call *c, int64_t head_bytes, int64_t heads)
+static int64_t heads_at_once(const struct kernel_call *c, const struct sizes *s, int64_t heads)
 {
-    int64_t n = cuda_device_of(c)->l2_bytes / 2 / (2 * head_bytes);
+    int64_t head = 2 * s->T * s->D * dtype_size(c->in_type[QKV].dtype);
+    int64_t n = cuda_device_of(c)->l2_bytes / 2 / head;
     return n < 1 ? 1 : n < heads ? n : heads;
 }
 
@@ -245,7 +249,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     const struct dropout *drop = &c->attr->attention.drop;
     struct sizes s = sizes_of(c);
     double scale = 1 / sqrt((double)s.D);
-    int64_t BH = s.B * s.H, tiles = BH * parts_of(s.T, y->tile);
+    int64_t tiles = s.B * s.H * parts_of(s.T, y->tile);
     int64_t stats = launch_scratch(l, tiles * 2 * y->tile * 4);
     struct cuda_launch *k = add_tf32(l, c, "attention_grad_rows", tiles, ROW_THREADS);
     arg_in(k, Y);
@@ -253,8 +257,10 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     arg_scratch(k, stats);
     arg_sizes(k, &s);
     for (int i = 0; i < 2; i++) {
-        int64_t blocks = BH * parts_of(s.T, y->warps * (s.D <= 64 ? 32 : 16));
-        k = add_tf32(l, c, entries[i], blocks, 32 * y->warps);
+        int64_t heads = s.B * (i ? s.KV : s.H), together = heads_at_once(c, &s, heads);
+        k = add_tf32(l, c, entries[i], together, 32 * y->warps);
+        launch_grid(k, together, parts_of(s.T, y->warps * (s.D <= 64 ? 32 : 16)),
+                    parts_of(heads, together));
         k->shared_bytes = bytes_tf32(y);
         arg_in(k, QKV);
         arg_scratch(k, stats);
@@ -264,8 +270,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
         arg_f32(k, scale * LOG2_E);
         arg_f32(k, (double)dropout_scale(drop->threshold));
         arg_sizes(k, &s);
-        arg_i32(k, BH);
-        arg_i32(k, heads_at_once(c, s.T * s.D * 4, BH));
+        arg_i32(k, heads);
         arg_dropout(k, drop);
     }
 }

@@ -1,7 +1,8 @@
 /* attention_grad_tf32.cu - the backward of attention in float, its products rounded to tf32, on tensor cores by mma.sync.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). Two kernels, which differ in whose rows a warp
- * owns, and both walk over the rows of the others, TILE at a time:
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv as qkv. Two kernels, which differ in whose rows a
+ * warp owns, and both walk over the rows of the others, TILE at a time; `keys` over those of the GROUP heads of queries that
+ * share a head of keys, one after the other:
  *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q
  *     queries  S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K
  * That is 7 products instead of 5, but no warp waits for another one's scores, nothing is written to shared memory but the
@@ -15,7 +16,7 @@
  * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64 12 KB for 32 x 32 pairs in `keys`, 10 KB in
  * `queries`, 176 clocks beside 112 to 180 of products.
  *
- *     HEAD_SIZE, WARPS, TILE_ROWS, STAGES (tiles in shared memory, 1 or 2), CAUSAL, DROPOUT */
+ *     HEAD_SIZE, GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS, STAGES (tiles in shared memory, 1 or 2), CAUSAL, DROPOUT */
 #include "mma.cuh"
 
 enum {
@@ -24,7 +25,7 @@ enum {
     ROW_BYTES = 4 * D,
     THREADS = WARP * WARPS,
     M = D <= 64 ? 2 : 1,
-    N = 2,
+    N = D == 64 ? 1 : 2,
     OWN = 16 * M,         /* rows of a warp */
     BLOCK = OWN * WARPS,  /* and of a block */
     STEP = 16 * N,        /* rows of the others at once */
@@ -37,10 +38,10 @@ enum {
     AT_STAGES = 2 * OWN_BYTES,
     /* Columns, by 8, of own rows in registers: as many as there is room for. */
     STEPS = D / 8,
-    K_KEPT = D == 128 ? 9 - DROPOUT : D == 96 ? 12 : D == 64 ? 0 : STEPS,
+    K_KEPT = D == 128 ? 9 - DROPOUT : D == 96 ? 12 : D == 64 ? 3 : STEPS,
     V_KEPT = D == 128 ? 0 : D == 96 ? 3 : D == 64 ? 0 : STEPS,
-    Q_KEPT = D == 64 ? 4 : STEPS,
-    DO_KEPT = D == 128 ? 6 : D == 64 ? 0 : STEPS,
+    Q_KEPT = STEPS,
+    DO_KEPT = D == 128 ? 6 : D == 64 ? 3 : STEPS,
 };
 #define LOG2_E 1.44269504088896341f
 static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
@@ -76,10 +77,16 @@ DEVICE u32 along(u32 at, int chunks)
     return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
 }
 
-/* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
-template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T)
+/* The same number, as if it were another one in every turn (of which none is negative): what follows from it is computed
+ * again and not kept in registers, of which the products want all. */
+DEVICE int anew(int a, int turn)
 {
-    int thread = forgotten(threadIdx.x);
+    return a ^ forgotten(turn) >> 31;
+}
+
+/* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
+template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
+{
 #pragma unroll
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread, row = i / CHUNKS, chunk = i % CHUNKS, t = first + row;
@@ -88,9 +95,8 @@ template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch
     }
 }
 /* Rounds what this thread has copied so. */
-template <int ROWS> DEVICE void round_tile(u32 tile)
+template <int ROWS> DEVICE void round_tile(u32 tile, int thread)
 {
-    int thread = forgotten(threadIdx.x);
 #pragma unroll
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;
@@ -116,25 +122,19 @@ template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
 #pragma unroll
         for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
 }
-DEVICE void clear(sums &sum)
+template <int COLUMNS> DEVICE void clear(float (&s)[M][COLUMNS][4])
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) sum[m][n][i] = 0;
-}
-
-/* s = a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
-template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
+        for (int n = 0; n < COLUMNS; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+}
+
+/* s += a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
+template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
+{
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
         u32 b[N][4];
@@ -160,8 +160,8 @@ template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a
 /* sum += a b, b the same rows, at `tile` of shared memory; a is rounded. NO_NEGATIVES: those of a count as zero. */
 template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
-    const u8 *even = shared_memory + tile, *odd = even;
-    u32 at_even = lane_float(lane, 0), at_odd = lane_float(lane, 1);
+    lane = forgotten(lane);
+    u32 even = tile + lane_float(lane, 0), odd = tile + lane_float(lane, 1);
 #pragma unroll
     for (int n = 0; n < 2 * N; n++) {
         u32 left[M][4];
@@ -174,8 +174,8 @@ template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores 
             }
 #pragma unroll
         for (int c = 0; c < D / 8; c++) {
-            u32 b0 = *(const u32 *)(even + along(at_even, 2 * c) + n * 8 * ROW_BYTES);
-            u32 b1 = *(const u32 *)(odd + along(at_odd, 2 * c) + n * 8 * ROW_BYTES);
+            u32 b0 = *(const u32 *)(shared_memory + along(even, 2 * c) + n * 8 * ROW_BYTES);
+            u32 b1 = *(const u32 *)(shared_memory + along(odd, 2 * c) + n * 8 * ROW_BYTES);
 #pragma unroll
             for (int m = 0; m < M; m++) mma_m16n8k8_tf32(sum[m][c], left[m], b0, b1);
         }
@@ -217,17 +217,25 @@ DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, 
     }
 }
 
-/* Which head and which of its blocks: `group` heads run at a time, whose tiles fit into the second cache, and of all their
- * blocks the first ones first. */
-struct work {
-    int bh, block;
-};
-DEVICE work work_of(int BH, int group, int blocks)
+/* Of packed q, k, v: elements of a row; where in it the keys and the values of head kv of them begin. */
+DEVICE int packed_row(int H)
 {
-    int section = (int)blockIdx.x / (group * blocks), rest = (int)blockIdx.x % (group * blocks);
-    int heads = min(group, BH - section * group);
-    work w = {section * group + rest % heads, rest / heads};
-    return w;
+    return (H + 2 * (H / GROUP)) * D;
+}
+DEVICE int keys_at(int H, int kv)
+{
+    return (H + kv) * D;
+}
+DEVICE int values_at(int H, int kv)
+{
+    return (H + H / GROUP + kv) * D;
+}
+
+/* Grid (heads whose tiles fit into the second cache together, blocks of a head, times): so blocks of many heads run side by
+ * side, and of all these the longest begin first. Heads are counted through all sequences. */
+DEVICE int head_here()
+{
+    return blockIdx.z * gridDim.x + blockIdx.x;
 }
 
 /* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T on
@@ -261,34 +269,55 @@ attention_grad_rows(const float *dy, const float *y, const float *lse, float *st
     }
 }
 
-/* Starts to copy a tile of a head's queries, their dO and statistics. */
-DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, int bh, int tile)
+/* The queries that a block of keys meets: from the first tile that sees a key on those of a head, then those of the next head
+ * of the group. */
+struct queries {
+    int head, tile;
+};
+DEVICE int first_tile()
 {
-    bh = forgotten(bh);
-    int b = bh / H, h = bh % H, tiles = (T + TILE - 1) / TILE;
-    u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + ((i64)b * T * 3 * H + h) * D, 3 * H * D, tile * TILE, T);
-    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
-    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)bh * tiles + tile) * STATS);
+    return CAUSAL ? blockIdx.y * BLOCK / TILE : 0;
+}
+DEVICE queries next_of(queries a, int T)
+{
+    if (++a.tile == (T + TILE - 1) / TILE) a.head++, a.tile = first_tile();
+    return a;
+}
+/* Starts to copy a tile of queries, their dO and statistics. */
+DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, queries at, int turn)
+{
+    int b = at.head / H, h = at.head % H, tiles = (T + TILE - 1) / TILE;
+    u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, anew(threadIdx.x, turn));
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, anew(threadIdx.x, turn));
+    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)at.head * tiles + at.tile) * STATS);
     cp_async_commit();
 }
 
-/* dK and dV; blocks of keys, of all heads. */
-KERNEL(THREADS)
-attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                    float factor, float keep, int T, int H, int BH, int group, u32 seed, u32 site, int threshold)
+/* Of the queries 8n + 2q, 8n + 2q + 1. */
+DEVICE float2 stats_of(u32 stats, int n, int lane)
 {
-    work w = work_of(BH, group, (T + BLOCK - 1) / BLOCK);
-    int tile = CAUSAL ? w.block * BLOCK / TILE : 0, tiles = (T + TILE - 1) / TILE;
+    return *(const float2 *)(shared_memory + stats + (8 * n + lane % 4 * 2) * 4);
+}
+
+/* dK and dV; blocks of keys, of all `heads` of them. */
+KERNEL_MIN(THREADS, 8 / WARPS)
+attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
+                    float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+{
+    int head = head_here(), KV = H / GROUP;
+    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
+    queries at = {head * GROUP, first_tile()};
+    if (head >= heads) return;
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
-    i64 head = ((i64)(w.bh / H) * T * 3 * H + w.bh % H) * D;
-    load_tile<BLOCK>(0, qkv + head + H * D, 3 * H * D, w.block * BLOCK, T);
-    load_tile<BLOCK>(OWN_BYTES, qkv + head + 2 * H * D, 3 * H * D, w.block * BLOCK, T);
+    i64 batch = (i64)(head / KV) * T * packed_row(H);
+    load_tile<BLOCK>(0, qkv + batch + keys_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T, threadIdx.x);
+    load_tile<BLOCK>(OWN_BYTES, qkv + batch + values_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T, threadIdx.x);
     cp_async_commit();
-    load_queries(dy, qkv, stats, T, H, w.bh, tile);
+    load_queries(dy, qkv, stats, T, H, at, 0);
     cp_async_wait<1>();
-    round_tile<BLOCK>(0);
-    round_tile<BLOCK>(OWN_BYTES);
+    round_tile<BLOCK>(0, threadIdx.x);
+    round_tile<BLOCK>(OWN_BYTES, threadIdx.x);
     __syncthreads();
     left_rows<K_KEPT> k;
     left_rows<V_KEPT> v;
@@ -299,99 +328,109 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     clear(dv);
 
 #pragma unroll 1
-    for (; tile < tiles; tile++) {
-        u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
+    for (int turn = 0; turn < turns; turn++, at = next_of(at, T)) {
+        u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
         cp_async_wait<0>();
-        round_tile<TILE>(stage);
-        round_tile<TILE>(stage + TILE_BYTES);
+        round_tile<TILE>(stage, anew(threadIdx.x, turn));
+        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, turn));
         __syncthreads(); /* this tile is here and rounded, the one before is read */
-        if (STAGES == 2 && tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, w.bh, tile + 1);
+        if (STAGES == 2 && turn + 1 < turns) load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
-            int thread = forgotten(threadIdx.x), lane = thread % WARP;
-            int first_key = w.block * BLOCK + thread / WARP * OWN, first_query = tile * TILE + step * STEP;
+            int thread = anew(threadIdx.x, turn), lane = thread % WARP;
+            int first_key = blockIdx.y * BLOCK + thread / WARP * OWN, first_query = at.tile * TILE + step * STEP;
             if (CAUSAL && first_query + STEP <= first_key) continue; /* nothing is seen */
-            u32 q_rows = stage + step * STEP * ROW_BYTES, dy_rows = q_rows + TILE_BYTES, left = base + lane_down(thread);
-            const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
+            u32 q_rows = stage + step * STEP * ROW_BYTES, dy_rows = q_rows + TILE_BYTES;
+            u32 stats_at = stage + 2 * TILE_BYTES + step * STEP * 4;
             scores s, dp;
-            rows_by_rows(s, k, left, base + q_rows + lane_across(lane));
+            clear(s);
+            rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
-                float2 l = *(const float2 *)(lse + 8 * n);
+                float2 l = stats_of(stats_at, n, lane);
 #pragma unroll
                 for (int m = 0; m < M; m++)
 #pragma unroll
                     for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
             }
-            if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
+            if (CAUSAL && first_query < first_key + OWN - 1) { /* keys from T on have rows of their own, which nobody reads */
+                int beyond = first_key - first_query + lane / 4 - lane % 4 * 2;
 #pragma unroll
                 for (int m = 0; m < M; m++)
 #pragma unroll
                     for (int n = 0; n < 2 * N; n++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) {
-                            int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
-                            int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
-                            if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
-                        }
+                        for (int i = 0; i < 4; i++)
+                            if (beyond > 8 * n + i % 2 - 16 * m - i / 2 * 8) s[m][n][i] = 0;
             }
 #if DROPOUT
-            draw_step<true>(seed, site, (u32)*step_number, w.bh, first_query, first_key, threshold, lane,
+            draw_step<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
                             [&](int m, int n, int i, bool kept) {
                                 if (!kept) s[m][n][i] = -s[m][n][i];
                             });
 #endif
             add_by_columns<DROPOUT>(dv, s, dy_rows, lane);
-            rows_by_rows(dp, v, left + OWN_BYTES, base + dy_rows + lane_across(lane));
+            if (forgotten(turn) < 0) break; /* never: but loads are not moved up across it, which would take more registers */
+            thread = anew(threadIdx.x, turn), lane = thread % WARP;
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
-                float2 delta = *(const float2 *)(lse + TILE + 8 * n);
+                float2 delta = stats_of(stats_at + TILE * 4, n, lane);
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
+            }
+            rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
+#pragma unroll
+            for (int n = 0; n < 2 * N; n++) {
+                float2 delta = DROPOUT ? stats_of(stats_at + TILE * 4, n, lane) : make_float2(0, 0);
 #pragma unroll
                 for (int m = 0; m < M; m++)
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
-                        float d = DROPOUT ? negative(s[m][n][i]) ? 0 : dp[m][n][i] * keep : dp[m][n][i];
-                        s[m][n][i] = fabsf(s[m][n][i]) * (d - (i % 2 ? delta.y : delta.x));
+                        float d = dp[m][n][i];
+                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep) - (i % 2 ? delta.y : delta.x);
+                        s[m][n][i] = fabsf(s[m][n][i]) * d;
                     }
             }
             add_by_columns<false>(dk, s, q_rows, lane);
         }
-        if (STAGES == 1 && tile + 1 < tiles) {
+        if (STAGES == 1 && turn + 1 < turns) {
             __syncthreads();
-            load_queries(dy, qkv, stats, T, H, w.bh, tile + 1);
+            load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
         }
     }
-    w.bh = forgotten(w.bh);
-    int first_key = w.block * BLOCK + forgotten(threadIdx.x) / WARP * OWN;
-    dqkv += ((i64)(w.bh / H) * T * 3 * H + w.bh % H) * D;
-    store_sums(dqkv + H * D, 3 * H * D, first_key, T, dk, scale, threadIdx.x % WARP);
-    store_sums(dqkv + 2 * H * D, 3 * H * D, first_key, T, dv, keep, threadIdx.x % WARP);
+    head = anew(head_here(), turns);
+    int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
+    dqkv += (i64)(head / KV) * T * packed_row(H);
+    store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep, threadIdx.x % WARP);
 }
 
-/* Starts to copy a tile of keys and values of a head. */
+/* Starts to copy a tile of keys and values for a head of queries. */
 DEVICE void load_keys(const float *qkv, int T, int H, int tile)
 {
+    int head = anew(head_here(), tile), kv = head % H / GROUP;
     u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + H * D, 3 * H * D, tile * TILE, T);
-    load_tile<TILE>(stage + TILE_BYTES, qkv + 2 * H * D, 3 * H * D, tile * TILE, T);
+    qkv += (i64)(head / H) * T * packed_row(H);
+    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
+    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
     cp_async_commit();
 }
 
-/* dQ; blocks of queries, of all heads. */
-KERNEL(THREADS)
+/* dQ; blocks of queries, of all `heads` of them. */
+KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_queries(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                       float factor, float keep, int T, int H, int BH, int group, u32 seed, u32 site, int threshold)
+                       float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
-    int blocks = (T + BLOCK - 1) / BLOCK;
-    work w = work_of(BH, group, blocks);
-    int block = blocks - 1 - w.block; /* the longest first */
+    int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
+    if (head >= heads) return;
     int first_query = block * BLOCK + threadIdx.x / WARP * OWN;
     int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
-    i64 head = ((i64)(w.bh / H) * T * 3 * H + w.bh % H) * D;
-    qkv += head;
-    load_tile<BLOCK>(0, qkv, 3 * H * D, block * BLOCK, T);
-    load_tile<BLOCK>(OWN_BYTES, dy + ((i64)(w.bh / H) * T * H + w.bh % H) * D, H * D, block * BLOCK, T);
+    i64 rows = (i64)(head / H) * T * packed_row(H) + head % H * D;
+    load_tile<BLOCK>(0, qkv + rows, packed_row(H), block * BLOCK, T, threadIdx.x);
+    load_tile<BLOCK>(OWN_BYTES, dy + ((i64)(head / H) * T * H + head % H) * D, H * D, block * BLOCK, T, threadIdx.x);
     cp_async_commit();
     load_keys(qkv, T, H, 0);
     float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
@@ -400,13 +439,13 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + threadIdx.x % WARP / 4;
-            const float *at = stats + ((i64)w.bh * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            const float *at = stats + ((i64)head * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
             delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
         }
     cp_async_wait<1>();
-    round_tile<BLOCK>(0);
-    round_tile<BLOCK>(OWN_BYTES);
+    round_tile<BLOCK>(0, threadIdx.x);
+    round_tile<BLOCK>(OWN_BYTES, threadIdx.x);
     __syncthreads();
     left_rows<Q_KEPT> q;
     left_rows<DO_KEPT> dout;
@@ -419,18 +458,25 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
     for (int tile = 0; tile < tiles; tile++) {
         u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
         cp_async_wait<0>();
-        round_tile<TILE>(stage);
-        round_tile<TILE>(stage + TILE_BYTES);
+        round_tile<TILE>(stage, anew(threadIdx.x, tile));
+        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, tile));
         __syncthreads();
         if (STAGES == 2 && tile + 1 < tiles) load_keys(qkv, T, H, tile + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
-            int thread = forgotten(threadIdx.x), lane = thread % WARP;
+            int thread = anew(threadIdx.x, tile), lane = thread % WARP;
             int first_query = block * BLOCK + thread / WARP * OWN, first_key = tile * TILE + step * STEP;
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* nothing more is seen */
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;
+            clear(s);
             rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
+#pragma unroll
+            for (int m = 0; m < M; m++)
+#pragma unroll
+                for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
             rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
 #pragma unroll
@@ -445,8 +491,10 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
                         }
             }
 #if DROPOUT
-            draw_step<false>(seed, site, (u32)*step_number, w.bh, first_query, first_key, threshold, lane,
-                             [&](int m, int n, int i, bool kept) { dp[m][n][i] = kept ? dp[m][n][i] * keep : 0; });
+            draw_step<false>(seed, site, (u32)*step_number, anew(head_here(), tile), first_query, first_key, threshold, lane,
+                             [&](int m, int n, int i, bool kept) {
+                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep : 0) - delta[m][i / 2];
+                             });
 #endif
 #pragma unroll
             for (int m = 0; m < M; m++)
@@ -454,7 +502,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
                 for (int n = 0; n < 2 * N; n++)
 #pragma unroll
                     for (int i = 0; i < 4; i++)
-                        s[m][n][i] = ex2_approx(s[m][n][i] * factor - lse[m][i / 2]) * (dp[m][n][i] - delta[m][i / 2]);
+                        s[m][n][i] = ex2_approx(s[m][n][i] * factor - lse[m][i / 2]) * dp[m][n][i];
             add_by_columns<false>(dq, s, k_rows, lane);
         }
         if (STAGES == 1 && tile + 1 < tiles) {
@@ -462,5 +510,5 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
             load_keys(qkv, T, H, tile + 1);
         }
     }
-    store_sums(dqkv + head, 3 * H * D, first_query, T, dq, scale, threadIdx.x % WARP);
+    store_sums(dqkv + rows, packed_row(H), first_query, T, dq, scale, threadIdx.x % WARP);
 }
