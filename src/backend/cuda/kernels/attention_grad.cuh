@@ -25,19 +25,7 @@ enum {
 };
 #define LOG2_E 1.44269504088896341f
 
-/* Of packed q, k, v: elements of a row; where in it the keys and the values of head kv of them begin. */
-DEVICE int packed_row(int H)
-{
-    return (H + 2 * (H / GROUP)) * D;
-}
-DEVICE int keys_at(int H, int kv)
-{
-    return (H + kv) * D;
-}
-DEVICE int values_at(int H, int kv)
-{
-    return (H + H / GROUP + kv) * D;
-}
+#include "attention_heads.cuh"
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
 typedef float sums[M][D / 8][4];   /* 16M x D */
@@ -177,8 +165,6 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
                 *(const uint4 *)(shared_memory + tile + swizzle<CHUNKS>(row, chunk));
     }
 }
-
-#include "attention_drop.cuh"
 
 /* Dropout of all: what is kept of the probabilities, packed (its scale comes later); and of the gradients, scaled. */
 DEVICE void drop_probabilities(kept_scores &a, const scores &p, const drop_bytes &d, int threshold)

@@ -47,7 +47,7 @@ enum {
 static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
 static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "");
 
-#include "attention_drop.cuh"
+#include "attention_heads.cuh"
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N */
 typedef float sums[M][D / 8][4];   /* 16M x D */
@@ -215,27 +215,6 @@ DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, 
                 for (int i = 0; i < 4; i++)
                     act(m, first + n, i, (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
     }
-}
-
-/* Of packed q, k, v: elements of a row; where in it the keys and the values of head kv of them begin. */
-DEVICE int packed_row(int H)
-{
-    return (H + 2 * (H / GROUP)) * D;
-}
-DEVICE int keys_at(int H, int kv)
-{
-    return (H + kv) * D;
-}
-DEVICE int values_at(int H, int kv)
-{
-    return (H + H / GROUP + kv) * D;
-}
-
-/* Grid (heads whose tiles fit into the second cache together, blocks of a head, times): so blocks of many heads run side by
- * side, and of all these the longest begin first. Heads are counted through all sequences. */
-DEVICE int head_here()
-{
-    return blockIdx.z * gridDim.x + blockIdx.x;
 }
 
 /* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T on

@@ -1,7 +1,30 @@
-/* attention_drop.cuh - dropout's bytes for matrices of probabilities as mma leaves them in registers: two blocks of 16x16, below
- * one another where the including text's M is 2, beside one another where it is 1. */
+/* attention_heads.cuh - what the texts of attention's backward for tensor cores share: which head a block has and where it lies;
+ * dropout's bytes for matrices of probabilities as mma leaves them in registers, two blocks of 16x16, below one another where
+ * the including text's M is 2, beside one another where it is 1. Constants: HEAD_SIZE, GROUP. */
 #pragma once
-#include "device.cuh"
+#include "mma.cuh"
+
+/* Of packed q, k, v: elements of a row; where in it the keys and the values of head kv of them begin. */
+DEVICE int packed_row(int H)
+{
+    return (H + 2 * (H / GROUP)) * HEAD_SIZE;
+}
+DEVICE int keys_at(int H, int kv)
+{
+    return (H + kv) * HEAD_SIZE;
+}
+DEVICE int values_at(int H, int kv)
+{
+    return (H + H / GROUP + kv) * HEAD_SIZE;
+}
+
+/* Grid (heads that run together, blocks of a head, times): blocks of several heads run side by side, the longest of all these
+ * first, so that no long one is left for the end, and as few heads as fit into the second cache. Heads are counted through all
+ * sequences. */
+DEVICE int head_here()
+{
+    return forgotten(blockIdx.z) * gridDim.x + blockIdx.x;
+}
 
 /* A Philox call has the 16 bytes of a 4x4 set, of which two lanes, 4 apart, have 8 elements each: the even one
  * draws for the first of the two 16x16 blocks, the odd one for the second, and both give each other half. bits[block][i]:
