@@ -135,6 +135,9 @@ static void test_shape_rules_refuse(void **state)
         {"does not split into 1 x 2", 12},
         {"does not meet", 13},
         {"does not fit into", 14},
+        {"does not split into 3 x 4 heads", 15},
+        {"of 3 heads over 2", 16},
+        {"3 heads are no groups", 17},
     };
     for (int i = 0; i < COUNT_OF(row); i++) {
         graph_init(&g, &arena);
@@ -189,6 +192,18 @@ static void test_shape_rules_refuse(void **state)
         case 14:
             g_store(&g, state_1d("w", 3, 0), v2);
             break;
+        case 15:
+            g_split_heads(&g, g_input(&g, "x10", type_3d(DT_F32, 1, 2, 10)), 4, 3, 3);
+            break;
+        case 16:
+            g_attention(&g, g_input(&g, "x7", type_3d(DT_F32, 1, 2, 7)), ids, 3, 2, true,
+                        (struct dropout){0});
+            break;
+        case 17: {
+            value heads = g_input(&g, "heads", type_4d(DT_F32, 1, 3, 2, 2));
+            g_merge_heads(&g, 2, 2, (value[]){heads, heads});
+            break;
+        }
         }
         refuses(graph_status(&g), row[i].words);
     }

@@ -94,12 +94,12 @@ static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda
     int64_t blocks = (h->T + rows - 1) / rows * h->B * h->H;
     struct cuda_launch *k = launch_add(l, text, "attention_forward", blocks, threads);
     launch_define(k, "HEAD", h->D);
+    launch_define(k, "GROUP", h->H / h->KV);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", drop->threshold > 0);
     arg_tensors(k);
     arg_i32(k, h->T);
     arg_i32(k, h->H);
-    arg_i32(k, h->KV);
     arg_i32(k, h->B * h->H);
     arg_i32(k, heads_at_once(c, h));
     arg_f32(k, LOG2_E / sqrt((double)h->D));

@@ -41,6 +41,19 @@ static void arg_sizes(struct cuda_launch *k, const struct sizes *s)
     arg_i32(k, s->T);
     arg_i32(k, s->H);
 }
+/* Blocks of all heads, keys' or queries', as head_here() of the texts reads them. The heads that run together have two of
+ * their tensors in half of the second cache; they are a power of two, as mostly the number of a head's blocks is and,
+ * nearly, that of multiprocessors: so few of these are left idle at the end. */
+static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
+                          int64_t block)
+{
+    struct sizes s = sizes_of(c);
+    int64_t bytes = 2 * s.T * s.D * dtype_size(c->in_type[QKV].dtype);
+    int64_t heads = s.B * (keys ? s.KV : s.H), n = 1;
+    while (2 * n <= heads && 2 * n * bytes <= cuda_device_of(c)->l2_bytes / 2) n *= 2;
+    launch_grid(k, n, parts_of(s.T, block), parts_of(heads, n));
+    arg_i32(k, heads);
+}
 static void arg_dropout(struct cuda_launch *k, const struct dropout *drop)
 {
     arg_u32(k, drop->seed);
@@ -86,7 +99,7 @@ static bool fits_mma(const struct kernel_call *c, bool sums)
 {
     struct sizes s = sizes_of(c);
     return is_of(c, DT_BF16) && cuda_device_of(c)->arch >= 80 && layout_for(c, sums).warps &&
-           s.B <= GRID_YZ && s.H <= GRID_YZ;
+           s.B * s.H <= GRID_YZ && s.T <= GRID_YZ * (int64_t)16;
 }
 
 static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_call *c,
@@ -98,9 +111,7 @@ static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_
     struct cuda_launch *k =
         launch_add(l, queries ? "attention_grad_queries.cu" : "attention_grad.cu", entry, blocks,
                    32 * y->warps);
-    bool keys = strcmp(entry, "attention_grad_keys") == 0;
-    launch_grid(k, blocks, keys ? s.KV : s.H,
-                s.B); /* dk and dv are summed over a group in one place */
+    launch_grid(k, blocks, s.H, s.B);
     launch_define(k, "HEAD_SIZE", s.D);
     launch_define(k, "GROUP", s.H / s.KV);
     launch_define(k, "WARPS", y->warps);
@@ -142,6 +153,7 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     arg_out(k, 0);
     arg_f32(k, scale);
     arg_sizes(k, &s);
+    grid_of_heads(k, c, true, y.block);
     arg_dropout(k, &c->attr->attention.drop);
 
     if (sums) {
@@ -161,6 +173,7 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     arg_out(k, 0);
     arg_f32(k, scale);
     arg_sizes(k, &s);
+    grid_of_heads(k, c, false, y.block);
     arg_dropout(k, &c->attr->attention.drop);
 }
 
@@ -213,7 +226,8 @@ static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 static bool fits_tf32(const struct kernel_call *c)
 {
     return c->attr->attention.tf32 && is_of(c, DT_F32) && cuda_device_of(c)->arch >= 80 &&
-           layout_tf32(c) && sizes_of(c).B * sizes_of(c).H <= GRID_YZ;
+           layout_tf32(c) && sizes_of(c).B * sizes_of(c).H <= GRID_YZ &&
+           sizes_of(c).T <= GRID_YZ * (int64_t)16;
 }
 
 static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel_call *c,
@@ -233,14 +247,6 @@ static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel
     return k;
 }
 
-/* As many heads as leave half of the second cache free while two of their tensors are in it. */
-static int64_t heads_at_once(const struct kernel_call *c, const struct sizes *s, int64_t heads)
-{
-    int64_t head = 2 * s->T * s->D * dtype_size(c->in_type[QKV].dtype);
-    int64_t n = cuda_device_of(c)->l2_bytes / 2 / head;
-    return n < 1 ? 1 : n < heads ? n : heads;
-}
-
 static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { ROW_THREADS = 128 };
@@ -257,10 +263,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     arg_scratch(k, stats);
     arg_sizes(k, &s);
     for (int i = 0; i < 2; i++) {
-        int64_t heads = s.B * (i ? s.KV : s.H), together = heads_at_once(c, &s, heads);
-        k = add_tf32(l, c, entries[i], together, 32 * y->warps);
-        launch_grid(k, together, parts_of(s.T, y->warps * (s.D <= 64 ? 32 : 16)),
-                    parts_of(heads, together));
+        k = add_tf32(l, c, entries[i], 1, 32 * y->warps);
         k->shared_bytes = bytes_tf32(y);
         arg_in(k, QKV);
         arg_scratch(k, stats);
@@ -270,7 +273,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
         arg_f32(k, scale * LOG2_E);
         arg_f32(k, (double)dropout_scale(drop->threshold));
         arg_sizes(k, &s);
-        arg_i32(k, heads);
+        grid_of_heads(k, c, i == 1, y->warps * (s.D <= 64 ? 32 : 16));
         arg_dropout(k, drop);
     }
 }
@@ -342,10 +345,10 @@ static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
         struct cuda_launch *k =
             add_with_delta(l, c, "attention_grad_f32.cu", entries[i], blocks, 256, delta);
         launch_grid(k, blocks, i ? s.KV : s.H, s.B);
+        launch_define(k, "GROUP", s.H / s.KV);
         launch_define(k, "OWN_ROWS", own);
         k->shared_bytes = bytes_fma(s.D, own);
         arg_sizes(k, &s);
-        arg_i32(k, s.KV);
         arg_dropout(k, &c->attr->attention.drop);
     }
 }

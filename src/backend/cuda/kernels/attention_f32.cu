@@ -139,7 +139,7 @@ DEVICE float half_sum(float a)
 
 /* Blocks and arguments as attention_forward's in attention.cu; dropout's threshold as it is. */
 KERNEL_MIN(THREADS, 2)
-attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int KV, int BH, int group, float scale,
+attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, int threshold, float keep)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
@@ -150,9 +150,10 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
-    int C = H * HEAD, stride = C + 2 * KV * HEAD, n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
+    int C = H / GROUP * HEAD, stride = (GROUP + 2) * C; /* columns of keys; of a row */
+    int n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
     const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * HEAD;
-    const float *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * HEAD, *values = keys + KV * HEAD;
+    const float *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * HEAD, *values = keys + C;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
     float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
 #pragma unroll
@@ -210,7 +211,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         int t = row + slot + 8 * i;
         float all = half_sum(sum[i]), by = keep / all;
         if (t >= T) continue;
-        float *to = y + ((i64)(bh / H) * T + t) * C + bh % H * HEAD;
+        float *to = y + ((i64)(bh / H) * T + t) * (GROUP * C) + bh % H * HEAD;
 #pragma unroll
         for (int u = 0; u < PAIRS; u++)
             if (32 * u + 2 * lane < HEAD) *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);

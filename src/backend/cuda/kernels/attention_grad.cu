@@ -27,7 +27,7 @@ enum {
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
     /* Columns of K and V in registers, by 16: as many as there is room for. */
-    K_KEPT = D == 128 ? 6 - DROPOUT : D == 64 ? 4 - DROPOUT : D / 16,
+    K_KEPT = D == 128 ? 6 - (DROPOUT || GROUP > 1) : D == 64 ? 4 - DROPOUT - (DROPOUT && GROUP > 1) : D / 16,
     V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 : D / 16,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
@@ -138,7 +138,7 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
 KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T, int H)
 {
     __shared__ __align__(16) u8 rounded[TILE_BYTES];
-    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, KV = kv_heads(H);
     int warp = threadIdx.x / WARP, g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
     int first_row = warp / DQ_COLUMNS * DQ_M * 16, columns = warp % DQ_COLUMNS;
     dq += ((i64)(b * H + h) * gridDim.x + tile) * TILE * D;
@@ -166,7 +166,7 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
     for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
         int row = i / CHUNKS, chunk = i % CHUNKS, t = tile * TILE + row;
         if (t < T)
-            *(uint4 *)(dqkv + ((i64)b * T + t) * packed_row(H) + h * D + chunk * 8) =
+            *(uint4 *)(dqkv + (((i64)b * T + t) * (GROUP + 2) * KV + h) * D + chunk * 8) =
                 *(const uint4 *)(rounded + swizzle<CHUNKS>(row, chunk));
     }
 }
@@ -185,49 +185,35 @@ DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
                          swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4, (step * N + n) * 2 + i / 2)) = a[m][n][i];
 }
 
-/* The queries that a block meets in turn: from the first tile that sees a key on those of a head, then those of the next
- * head of the group. */
-struct queries {
-    int head, tile;
-};
+/* The first tile of queries that sees a key of the block. */
 DEVICE int first_tile()
 {
-    return CAUSAL ? blockIdx.x * BLOCK / TILE : 0;
+    return CAUSAL ? blockIdx.y * BLOCK / TILE : 0;
 }
-DEVICE queries queries_of(int turn, int T)
+/* Head number `member` of those that share the block's keys. */
+DEVICE int head_of(int member)
 {
-    int kv = forgotten(blockIdx.y), passed = GROUP > 1 ? turn / ((T + TILE - 1) / TILE - first_tile()) : 0;
-    int tile = first_tile() + turn;
-    if (GROUP > 1) tile -= passed * ((T + TILE - 1) / TILE - first_tile());
-    queries a = {kv * GROUP + passed, tile};
-    return a;
-}
-/* Which of all tiles of statistics, and of sums of dq, is theirs. */
-DEVICE i64 tile_of(const queries &a, int T, int H)
-{
-    return (i64)(blockIdx.z * H + a.head) * ((T + TILE - 1) / TILE) + a.tile;
+    return head_here() * GROUP + member;
 }
 
 /* Starts to copy a tile of queries, their dO and statistics. */
-DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int turn)
+DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
 {
-    queries at = queries_of(turn, T);
-    int b = blockIdx.z;
-    u32 stage = shared_address(shared_memory) + AT_STAGES + turn % 2 * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + at.head * D, packed_row(H), at.tile * TILE, T);
-    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + at.head) * D, H * D, at.tile * TILE, T);
-    load_stats(stage + 2 * TILE_BYTES, stats + tile_of(at, T, H) * STATS);
+    int head = head_of(member), b = head / H, h = head - b * H, tiles = (T + TILE - 1) / TILE;
+    u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
+    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)head * tiles + tile) * STATS);
     cp_async_commit();
 }
 
-/* Grid (blocks of keys, KV, B). */
-
+/* Blocks of keys, of all `heads` of them. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
-                    float scale, int T, int H, u32 seed, u32 site, int threshold)
+                    float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_address(shared_memory);
-    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
+    int tile = first_tile(), tiles = (T + TILE - 1) / TILE;
     float factor = scale * LOG2_E;
 #if DROPOUT
     u32 step_now = (u32)*step_number;
@@ -235,11 +221,13 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #else
     float drop_scale = 1;
 #endif
-    i64 batch = (i64)blockIdx.z * T * packed_row(H);
-    load_tile<BLOCK>(base, qkv + batch + keys_at(H, blockIdx.y), packed_row(H), blockIdx.x * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, blockIdx.y), packed_row(H), blockIdx.x * BLOCK, T);
+    int head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
+    if (head >= heads) return;
+    i64 batch = (i64)b * T * packed_row(H);
+    load_tile<BLOCK>(base, qkv + batch + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
     cp_async_commit();
-    load_queries(dy, qkv, stats, T, H, 0);
+    load_queries(dy, qkv, stats, T, H, 0, tile);
     cp_async_wait<1>();
     __syncthreads();
     left_rows<K_KEPT> k;
@@ -251,86 +239,89 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     clear(dk);
     clear(dv);
 
-    for (int turn = 0;; turn++) {
-        cp_async_wait<0>();
-        __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
-        if (turn + 1 < turns) load_queries(dy, qkv, stats, T, H, turn + 1);
-#if DQ_SUMS
-        if (turn)
-            add_dq(dq + tile_of(queries_of(turn - 1, T), T, H) * TILE * D, base + AT_DS + (turn + 1) % 2 * DS_BYTES, base,
-                   forgotten(threadIdx.x));
-#endif
-        if (turn == turns) break;
-        queries at = queries_of(turn, T);
 #pragma unroll 1
-        for (int step = 0; step < TILE / STEP; step++) {
-            int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
-            int first_key = blockIdx.x * BLOCK + first, first_query = at.tile * TILE + step * STEP;
-            u32 ds_rows = AT_DS + turn % 2 * DS_BYTES + first * 2 * TILE;
-            kept_scores a;
-            if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
+    for (int member = 0; member < GROUP; member++) {
+        if (member) tile = first_tile();
+        for (bool before = false;; before = true, tile++) {
+            cp_async_wait<0>();
+            __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
+            if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, member, tile + 1);
+            if (tile == tiles && member + 1 < GROUP) load_queries(dy, qkv, stats, T, H, member + 1, first_tile());
+#if DQ_SUMS
+            if (before)
+                add_dq(dq + ((i64)head_of(member) * tiles + tile - 1) * TILE * D,
+                       base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
+#endif
+            if (tile == tiles) break;
+#pragma unroll 1
+            for (int step = 0; step < TILE / STEP; step++) {
+                int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
+                int first_key = blockIdx.y * BLOCK + first, first_query = tile * TILE + step * STEP;
+                u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
+                kept_scores a;
+                if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
 #pragma unroll
-                for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
-                if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
-                continue;
-            }
-            u32 stage = AT_STAGES + turn % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
-            u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
-            const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
-            scores s, dp;
-            rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
+                    for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
+                    if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
+                    continue;
+                }
+                u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
+                u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
+                const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
+                scores s, dp;
+                rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
 #pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
-                float2 l = *(const float2 *)(lse + 8 * n);
+                for (int n = 0; n < 2 * N; n++) {
+                    float2 l = *(const float2 *)(lse + 8 * n);
 #pragma unroll
-                for (int m = 0; m < M; m++)
+                    for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
-            }
-            if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
+                        for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+                }
+                if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
 #pragma unroll
-                for (int m = 0; m < M; m++)
+                    for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int n = 0; n < 2 * N; n++)
+                        for (int n = 0; n < 2 * N; n++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) {
-                            int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
-                            int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
-                            if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
-                        }
-            }
+                            for (int i = 0; i < 4; i++) {
+                                int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
+                                int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
+                                if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
+                            }
+                }
 #if DROPOUT
-            drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + at.head, first_query / 16,
-                                          first_key / 16, lane);
-            drop_probabilities(a, s, bytes, threshold);
+                drop_bytes bytes = draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane);
+                drop_probabilities(a, s, bytes, threshold);
 #else
-            pack(a, s);
+                pack(a, s);
 #endif
-            add_by_columns(dv, a, dy_rows + lane_down(lane));
-            rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
+                add_by_columns(dv, a, dy_rows + lane_down(lane));
+                rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
 #if DROPOUT
-            drop_gradients<true>(dp, bytes, threshold, drop_scale);
+                drop_gradients<true>(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
-                float2 delta = *(const float2 *)(lse + TILE + 8 * n);
+                for (int n = 0; n < 2 * N; n++) {
+                    float2 delta = *(const float2 *)(lse + TILE + 8 * n);
 #pragma unroll
-                for (int m = 0; m < M; m++)
+                    for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+                        for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+                }
+                pack(a, s);
+                if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
+                add_by_columns(dk, a, q_rows + lane_down(lane));
             }
-            pack(a, s);
-            if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
-            add_by_columns(dk, a, q_rows + lane_down(lane));
         }
     }
 
     __syncthreads();
     int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
-    int kv = forgotten(blockIdx.y);
-    dqkv += (i64)blockIdx.z * T * packed_row(H);
-    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale,
+    head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
+    dqkv += (i64)b * T * packed_row(H);
+    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dk, scale,
                thread % WARP);
-    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
+    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
                thread % WARP);
 }

@@ -5,7 +5,7 @@
  * at a time; with keys, over those of all heads of queries that share them, one head after the other. Scores and their gradients go through shared memory between the products. 256 threads as 16 x 16: a
  * thread has R neighbouring rows of its own and 2 of the others; or, of the sums, those R rows and D/16 columns.
  * Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64 FMAs).
- * Constants: HEAD_SIZE (a multiple of 16), OWN_ROWS (32 or 64), CAUSAL, DROPOUT. */
+ * Constants: HEAD_SIZE (a multiple of 16), GROUP (H / KV), OWN_ROWS (32 or 64), CAUSAL, DROPOUT. */
 #include "device.cuh"
 
 enum {
@@ -112,15 +112,15 @@ DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, f
 /* Grid (blocks of queries, H, B). */
 KERNEL_MIN(THREADS, 1)
 attention_grad_queries(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
-                       float *dqkv, float scale, int T, int H, int KV, u32 seed, u32 site, int threshold)
+                       float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
 {
     float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *k = dout + OWN_FLOATS, *v = k + TILE_FLOATS;
     float *ds = v + TILE_FLOATS;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = (H + 2 * KV) * D;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = (GROUP + 2) * (H / GROUP) * D;
     int first_query = ((int)gridDim.x - 1 - (int)blockIdx.x) * OWN; /* the longest first */
     int seen = CAUSAL && first_query + OWN < T ? first_query + OWN : T;
-    i64 batch = (i64)blockIdx.z * T * pitch, head = batch + blockIdx.y * D;
-    i64 keys = batch + (H + blockIdx.y / (H / KV)) * D, values = keys + KV * D;
+    i64 head = (i64)blockIdx.z * T * pitch + blockIdx.y * D;
+    i64 keys = head + (H + blockIdx.y / GROUP - blockIdx.y) * D, values = keys + H / GROUP * D;
     load_rows<OWN>(q, qkv + head, pitch, first_query, T);
     load_rows<OWN>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
     float sum[R][COLUMNS], row_lse[R], row_delta[R];
@@ -162,20 +162,20 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
 /* Grid (blocks of keys, KV, B). */
 KERNEL_MIN(THREADS, 1)
 attention_grad_keys(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
-                    float *dqkv, float scale, int T, int H, int KV, u32 seed, u32 site, int threshold)
+                    float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
 {
     float *k = (float *)shared_memory, *v = k + OWN_FLOATS, *q = v + OWN_FLOATS, *dout = q + TILE_FLOATS;
     float *p = dout + TILE_FLOATS, *ds = p + SCORE_FLOATS, *stats = ds + SCORE_FLOATS;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, pitch = (H + 2 * KV) * D, group = H / KV;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, pitch = (GROUP + 2) * (H / GROUP) * D;
     int first_key = blockIdx.x * OWN, first_tile = CAUSAL ? first_key : 0;
-    i64 batch = (i64)blockIdx.z * T * pitch, keys = batch + (H + blockIdx.y) * D, values = keys + KV * D;
+    i64 batch = (i64)blockIdx.z * T * pitch, keys = batch + (H + blockIdx.y) * D, values = keys + H / GROUP * D;
     load_rows<OWN>(k, qkv + keys, pitch, first_key, T);
     load_rows<OWN>(v, qkv + values, pitch, first_key, T);
     float dk[R][COLUMNS], dv[R][COLUMNS];
     clear(dk);
     clear(dv);
-    for (int head = blockIdx.y * group, first_query = first_tile; head < (int)(blockIdx.y + 1) * group;) {
-        int bh = blockIdx.z * H + head;
+    for (int member = 0, first_query = first_tile; member < GROUP;) { /* of the group */
+        int head = blockIdx.y * GROUP + member, bh = blockIdx.z * H + head;
         load_rows<TILE>(q, qkv + batch + head * D, pitch, first_query, T);
         load_rows<TILE>(dout, dy + ((i64)blockIdx.z * T * H + head) * D, H * D, first_query, T);
         if (threadIdx.x < 2 * TILE) {
@@ -207,7 +207,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         accumulate(dk, ds, q);
         __syncthreads();
         first_query += TILE;
-        if (first_query >= T) first_query = first_tile, head++;
+        if (first_query >= T) first_query = first_tile, member++;
     }
     store_sums(dqkv + keys, pitch, first_key, T, dk, scale);
     store_sums(dqkv + values, pitch, first_key, T, dv, 1);

@@ -4,10 +4,15 @@
 #pragma once
 #include "mma.cuh"
 
-/* Of packed q, k, v: elements of a row; where in it the keys and the values of head kv of them begin. */
+/* KV heads of keys, as many of values: a row of packed q, k, v has (GROUP + 2) KV heads. */
+DEVICE int kv_heads(int H)
+{
+    return H / GROUP;
+}
+/* Elements of such a row; where in it the keys and the values of head kv begin. */
 DEVICE int packed_row(int H)
 {
-    return (H + 2 * (H / GROUP)) * HEAD_SIZE;
+    return (GROUP + 2) * kv_heads(H) * HEAD_SIZE;
 }
 DEVICE int keys_at(int H, int kv)
 {
@@ -15,7 +20,7 @@ DEVICE int keys_at(int H, int kv)
 }
 DEVICE int values_at(int H, int kv)
 {
-    return (H + H / GROUP + kv) * HEAD_SIZE;
+    return (H + kv_heads(H) + kv) * HEAD_SIZE;
 }
 
 /* Grid (heads that run together, blocks of a head, times): blocks of several heads run side by side, the longest of all these
