@@ -27,8 +27,11 @@ enum {
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
     /* Columns of K and V in registers, by 16: as many as there is room for. */
-    K_KEPT = D == 128 ? 6 - (DROPOUT || GROUP > 1) : D == 64 ? 4 - DROPOUT - (DROPOUT && GROUP > 1) : D / 16,
+    HARD = GROUP > 1 || !DQ_SUMS,
+    K_KEPT = D == 128 ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS) : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1)) : D / 16,
     V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 : D / 16,
+    /* A branch that is never taken, for loads are not moved up across it, which takes registers: where too few are left. */
+    WANTS_CUT = D >= 64 && HARD && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -199,7 +202,7 @@ DEVICE int head_of(int member)
 /* Starts to copy a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
 {
-    int head = head_of(member), b = head / H, h = head - b * H, tiles = (T + TILE - 1) / TILE;
+    int head = head_of(member), b = head / anew(H, tile), h = head - b * H, tiles = (T + TILE - 1) / TILE;
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
@@ -291,23 +294,24 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                             }
                 }
 #if DROPOUT
-                drop_bytes bytes = draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane);
-                drop_probabilities(a, s, bytes, threshold);
+                mark_dropped(s, draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane), threshold);
+                pack_kept(a, s);
 #else
                 pack(a, s);
 #endif
                 add_by_columns(dv, a, dy_rows + lane_down(lane));
+                if (WANTS_CUT && forgotten(tile) < 0) break;
                 rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
-#if DROPOUT
-                drop_gradients<true>(dp, bytes, threshold, drop_scale);
-#endif
 #pragma unroll
                 for (int n = 0; n < 2 * N; n++) {
                     float2 delta = *(const float2 *)(lse + TILE + 8 * n);
 #pragma unroll
                     for (int m = 0; m < M; m++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+                        for (int i = 0; i < 4; i++) {
+                            float d = !DROPOUT ? dp[m][n][i] : is_dropped(s[m][n][i]) ? 0 : dp[m][n][i] * drop_scale;
+                            s[m][n][i] = fabsf(s[m][n][i]) * (d - (i % 2 ? delta.y : delta.x));
+                        }
                 }
                 pack(a, s);
                 if (DQ_SUMS) store_ds(ds_rows, a, step, lane);

@@ -166,19 +166,9 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
     }
 }
 
-/* Dropout of all: what is kept of the probabilities, packed (its scale comes later); and of the gradients, scaled. */
-DEVICE void drop_probabilities(kept_scores &a, const scores &p, const drop_bytes &d, int threshold)
-{
-    scores kept;
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) kept[m][n][i] = (int)drop_byte<true>(d, m, n, i) >= threshold ? p[m][n][i] : 0;
-    pack(a, kept);
-}
-template <bool ROWS_ARE_KEYS> DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float scale)
+/* Dropout of all. Probabilities that are dropped get a sign, so that nothing else need be known of them later; packed, such
+ * are zero (the scale of the others comes later). */
+DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -186,5 +176,30 @@ template <bool ROWS_ARE_KEYS> DEVICE void drop_gradients(scores &dp, const drop_
         for (int n = 0; n < 2 * N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                dp[m][n][i] = (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
+                if ((int)drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
+}
+DEVICE bool is_dropped(float p)
+{
+    return __float_as_int(p) < 0;
+}
+DEVICE void pack_kept(kept_scores &a, const scores &p)
+{
+    scores kept;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) kept[m][n][i] = is_dropped(p[m][n][i]) ? 0 : p[m][n][i];
+    pack(a, kept);
+}
+DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float scale)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                dp[m][n][i] = (int)drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
 }

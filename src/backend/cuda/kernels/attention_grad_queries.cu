@@ -90,7 +90,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
             }
 #if DROPOUT
             drop_bytes bytes = draw<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
-            drop_gradients<false>(dp, bytes, threshold, drop_scale);
+            drop_gradients(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll
             for (int m = 0; m < M; m++)

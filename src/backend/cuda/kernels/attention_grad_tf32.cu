@@ -77,13 +77,6 @@ DEVICE u32 along(u32 at, int chunks)
     return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
 }
 
-/* The same number, as if it were another one in every turn (of which none is negative): what follows from it is computed
- * again and not kept in registers, of which the products want all. */
-DEVICE int anew(int a, int turn)
-{
-    return a ^ forgotten(turn) >> 31;
-}
-
 /* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
 template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
 {

@@ -31,6 +31,13 @@ DEVICE int head_here()
     return forgotten(blockIdx.z) * gridDim.x + blockIdx.x;
 }
 
+/* The same number, as if it were another one in every turn (of which none is negative): what follows from it is computed
+ * again and not kept in registers, of which the products want all. */
+DEVICE int anew(int a, int turn)
+{
+    return a ^ forgotten(turn) >> 31;
+}
+
 /* A Philox call has the 16 bytes of a 4x4 set, of which two lanes, 4 apart, have 8 elements each: the even one
  * draws for the first of the two 16x16 blocks, the odd one for the second, and both give each other half. bits[block][i]:
  * what this lane has of them. q16, k16: of the first block; the second is one further in the direction ROWS_ARE_KEYS and
