@@ -26,11 +26,16 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns of K and V in registers, by 16: as many as there is room for. */
+    /* Columns of K and V in registers, by 16: as many as there is room for, which is less where more is to be known. */
     HARD = GROUP > 1 || !DQ_SUMS,
-    K_KEPT = D == 128 ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS) : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1)) : D / 16,
-    V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 : D / 16,
-    /* A branch that is never taken, for loads are not moved up across it, which takes registers: where too few are left. */
+    K_KEPT = D == 128  ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
+             : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1))
+                       : D / 16,
+    V_KEPT = D == 128  ? (DROPOUT ? 1 : HARD ? 3 : 5)
+             : D == 96 ? 6 - 2 * DROPOUT
+             : D == 64 ? (DROPOUT || HARD ? 2 : 3 + CAUSAL)
+                       : D / 16,
+    /* A branch that is never taken: loads are not moved up across it, which takes registers. */
     WANTS_CUT = D >= 64 && HARD && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
@@ -294,7 +299,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                             }
                 }
 #if DROPOUT
-                mark_dropped(s, draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane), threshold);
+                mark_dropped(s, draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
+                             threshold);
                 pack_kept(a, s);
 #else
                 pack(a, s);

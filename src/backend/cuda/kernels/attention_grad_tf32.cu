@@ -13,10 +13,11 @@
  * columns and no instruction transposes floats. Tiles are rounded where they lie, once for all warps, by the threads that
  * copied them.
  *
- * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64 12 KB for 32 x 32 pairs in `keys`, 10 KB in
- * `queries`, 176 clocks beside 112 to 180 of products.
+ * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs, 30 KB in `keys` and 17 KB in
+ * `queries`, 370 clocks, beside 220 to 360 of products. Moves what attention_grad.cu does, but no sums of dQ.
  *
- *     HEAD_SIZE, GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS, STAGES (tiles in shared memory, 1 or 2), CAUSAL, DROPOUT */
+ *     HEAD_SIZE, GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS, STAGES (tiles in shared
+ *     memory, 1 or 2), CAUSAL, DROPOUT */
 #include "mma.cuh"
 
 enum {
@@ -26,11 +27,11 @@ enum {
     THREADS = WARP * WARPS,
     M = D <= 64 ? 2 : 1,
     N = D == 64 ? 1 : 2,
-    OWN = 16 * M,         /* rows of a warp */
-    BLOCK = OWN * WARPS,  /* and of a block */
-    STEP = 16 * N,        /* rows of the others at once */
+    OWN = 16 * M,        /* rows of a warp */
+    BLOCK = OWN * WARPS, /* and of a block */
+    STEP = 16 * N,       /* rows of the others at once */
     TILE = TILE_ROWS,
-    STATS = 2 * TILE,     /* floats of a tile's statistics: log-sum-exp in bits, then delta */
+    STATS = 2 * TILE,    /* floats of a tile's statistics: log-sum-exp in bits, then delta */
     /* Shared memory: the block's rows of two matrices, and the stages: a tile of two more, statistics. */
     OWN_BYTES = BLOCK * ROW_BYTES,
     TILE_BYTES = TILE * ROW_BYTES,

@@ -1,6 +1,6 @@
-/* attention_heads.cuh - what the texts of attention's backward for tensor cores share: which head a block has and where it lies;
- * dropout's bytes for matrices of probabilities as mma leaves them in registers, two blocks of 16x16, below one another where
- * the including text's M is 2, beside one another where it is 1. Constants: HEAD_SIZE, GROUP. */
+/* attention_heads.cuh - what the texts of attention's backward on tensor cores share: which head a block has, where it lies,
+ * dropout's bytes. Constants: HEAD_SIZE, GROUP; M, 2 or 1: the two blocks of 16x16 that bytes are drawn for stand below one
+ * another, or beside one another. */
 #pragma once
 #include "mma.cuh"
 
