@@ -1,5 +1,6 @@
 /* The backward of attention: dy, qkv, y, log-sum-exp, step -> dqkv. Which text with which tiles; the texts say how. */
 #include "backend/cuda/cuda_kernels.h"
+#include "base/rng.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,6 +10,7 @@ enum {
     GRID_YZ = 65535,
     PLAIN_D = 1024
 }; /* blocks at most; head size from which on registers spill */
+static const double LOG2_E = 1.44269504088896341;
 
 struct sizes {
     int64_t B, T, H, KV, D;
@@ -38,6 +40,19 @@ static void arg_sizes(struct cuda_launch *k, const struct sizes *s)
 {
     arg_i32(k, s->T);
     arg_i32(k, s->H);
+}
+/* Blocks of all heads, keys' or queries', as head_here() of the texts reads them. The heads that run together have two of
+ * their tensors in half of the second cache; they are a power of two, as mostly the number of a head's blocks is and,
+ * nearly, that of multiprocessors: so few of these are left idle at the end. */
+static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
+                          int64_t block)
+{
+    struct sizes s = sizes_of(c);
+    int64_t bytes = 2 * s.T * s.D * dtype_size(c->in_type[QKV].dtype);
+    int64_t heads = s.B * (keys ? s.KV : s.H), n = 1;
+    while (2 * n <= heads && 2 * n * bytes <= cuda_device_of(c)->l2_bytes / 2) n *= 2;
+    launch_grid(k, n, parts_of(s.T, block), parts_of(heads, n));
+    arg_i32(k, heads);
 }
 static void arg_dropout(struct cuda_launch *k, const struct dropout *drop)
 {
@@ -84,7 +99,7 @@ static bool fits_mma(const struct kernel_call *c, bool sums)
 {
     struct sizes s = sizes_of(c);
     return is_of(c, DT_BF16) && cuda_device_of(c)->arch >= 80 && layout_for(c, sums).warps &&
-           s.B <= GRID_YZ && s.H <= GRID_YZ;
+           s.B * s.H <= GRID_YZ && s.T <= GRID_YZ * (int64_t)16;
 }
 
 static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_call *c,
@@ -96,9 +111,7 @@ static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_
     struct cuda_launch *k =
         launch_add(l, queries ? "attention_grad_queries.cu" : "attention_grad.cu", entry, blocks,
                    32 * y->warps);
-    bool keys = strcmp(entry, "attention_grad_keys") == 0;
-    launch_grid(k, blocks, keys ? s.KV : s.H,
-                s.B); /* dk and dv are summed over a group in one place */
+    launch_grid(k, blocks, s.H, s.B);
     launch_define(k, "HEAD_SIZE", s.D);
     launch_define(k, "GROUP", s.H / s.KV);
     launch_define(k, "WARPS", y->warps);
@@ -140,6 +153,7 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     arg_out(k, 0);
     arg_f32(k, scale);
     arg_sizes(k, &s);
+    grid_of_heads(k, c, true, y.block);
     arg_dropout(k, &c->attr->attention.drop);
 
     if (sums) {
@@ -159,6 +173,7 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     arg_out(k, 0);
     arg_f32(k, scale);
     arg_sizes(k, &s);
+    grid_of_heads(k, c, false, y.block);
     arg_dropout(k, &c->attr->attention.drop);
 }
 
@@ -177,6 +192,90 @@ static bool fits_mma_two(const struct kernel_call *c)
 static void launches_mma_two(const struct kernel_call *c, struct cuda_launches *l)
 {
     launches_mma(c, l, false);
+}
+
+/* float on tensor cores, rounded to tf32: two blocks on a multiprocessor, or one that is as large; with two tiles in shared
+ * memory, or one. */
+struct layout_tf32 {
+    int head, warps, tile, stages, blocks;
+};
+
+static unsigned bytes_tf32(const struct layout_tf32 *l)
+{
+    int row = 4 * l->head, own = l->warps * (l->head <= 64 ? 32 : 16);
+    return (unsigned)(2 * own * row + l->stages * (2 * l->tile * row + 2 * l->tile * 4));
+}
+
+/* The first that the device has room for; NULL: none. */
+static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
+{
+    static const struct layout_tf32 tried[] = {
+        {16, 4, 64, 2, 1},  {32, 4, 64, 2, 1},  {64, 4, 32, 2, 2}, {64, 8, 32, 2, 1},
+        {64, 4, 32, 2, 1},  {96, 8, 32, 2, 1},  {96, 4, 32, 2, 1}, {128, 8, 32, 2, 1},
+        {128, 8, 32, 1, 1}, {128, 4, 32, 1, 1},
+    };
+    const struct cuda_device *device = cuda_device_of(c);
+    int64_t D = sizes_of(c).D;
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+        if (tried[i].head == D &&
+            bytes_tf32(&tried[i]) * (unsigned)tried[i].blocks <= (unsigned)device->shared_bytes)
+            return &tried[i];
+    return NULL;
+}
+
+static bool fits_tf32(const struct kernel_call *c)
+{
+    return c->attr->attention.tf32 && is_of(c, DT_F32) && cuda_device_of(c)->arch >= 80 &&
+           layout_tf32(c) && sizes_of(c).B * sizes_of(c).H <= GRID_YZ &&
+           sizes_of(c).T <= GRID_YZ * (int64_t)16;
+}
+
+static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel_call *c,
+                                    const char *entry, int64_t blocks, int threads)
+{
+    const struct layout_tf32 *y = layout_tf32(c);
+    struct cuda_launch *k = launch_add(l, "attention_grad_tf32.cu", entry, blocks, threads);
+    struct sizes s = sizes_of(c);
+    launch_define(k, "HEAD_SIZE", y->head);
+    launch_define(k, "GROUP", s.H / s.KV);
+    launch_define(k, "WARPS", y->warps);
+    launch_define(k, "TILE_ROWS", y->tile);
+    launch_define(k, "STAGES", y->stages);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
+    arg_in(k, DY);
+    return k;
+}
+
+static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
+{
+    enum { ROW_THREADS = 128 };
+    static const char *const entries[] = {"attention_grad_queries", "attention_grad_keys"};
+    const struct layout_tf32 *y = layout_tf32(c);
+    const struct dropout *drop = &c->attr->attention.drop;
+    struct sizes s = sizes_of(c);
+    double scale = 1 / sqrt((double)s.D);
+    int64_t tiles = s.B * s.H * parts_of(s.T, y->tile);
+    int64_t stats = launch_scratch(l, tiles * 2 * y->tile * 4);
+    struct cuda_launch *k = add_tf32(l, c, "attention_grad_rows", tiles, ROW_THREADS);
+    arg_in(k, Y);
+    arg_in(k, LSE);
+    arg_scratch(k, stats);
+    arg_sizes(k, &s);
+    for (int i = 0; i < 2; i++) {
+        k = add_tf32(l, c, entries[i], 1, 32 * y->warps);
+        k->shared_bytes = bytes_tf32(y);
+        arg_in(k, QKV);
+        arg_scratch(k, stats);
+        arg_in(k, STEP);
+        arg_out(k, 0);
+        arg_f32(k, scale);
+        arg_f32(k, scale * LOG2_E);
+        arg_f32(k, (double)dropout_scale(drop->threshold));
+        arg_sizes(k, &s);
+        grid_of_heads(k, c, i == 1, y->warps * (s.D <= 64 ? 32 : 16));
+        arg_dropout(k, drop);
+    }
 }
 
 /* delta by the plain text, into scratch; both of what follows starts with it. */
@@ -280,6 +379,7 @@ static void launches_plain(const struct kernel_call *c, struct cuda_launches *l)
 const struct cuda_row attention_grad_rows[] = {
     CUDA_ROW(ATTENTION_GRAD, "mma_sums", fits_mma_sums, launches_mma_sums),
     CUDA_ROW(ATTENTION_GRAD, "mma", fits_mma_two, launches_mma_two),
+    CUDA_ROW(ATTENTION_GRAD, "mma_tf32", fits_tf32, launches_tf32),
     CUDA_ROW(ATTENTION_GRAD, "fma", fits_fma, launches_fma),
     CUDA_ROW(ATTENTION_GRAD, "plain", fits_plain, launches_plain),
     CUDA_ROWS_END,

@@ -26,9 +26,17 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns of K and V in registers, by 16: as many as there is room for. */
-    K_KEPT = D == 128 ? 6 - (DROPOUT || GROUP > 1) : D == 64 ? 4 - DROPOUT - (DROPOUT && GROUP > 1) : D / 16,
-    V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 : D / 16,
+    /* Columns of K and V in registers, by 16: as many as there is room for, which is less where more is to be known. */
+    HARD = GROUP > 1 || !DQ_SUMS,
+    K_KEPT = D == 128  ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
+             : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1))
+                       : D / 16,
+    V_KEPT = D == 128  ? (DROPOUT ? 1 : HARD ? 3 : 5)
+             : D == 96 ? 6 - 2 * DROPOUT
+             : D == 64 ? (DROPOUT || HARD ? 2 : 3 + CAUSAL)
+                       : D / 16,
+    /* A branch that is never taken: loads are not moved up across it, which takes registers. */
+    WANTS_CUT = D >= 64 && HARD && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -188,29 +196,29 @@ DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
 /* The first tile of queries that sees a key of the block. */
 DEVICE int first_tile()
 {
-    return CAUSAL ? blockIdx.x * BLOCK / TILE : 0;
+    return CAUSAL ? blockIdx.y * BLOCK / TILE : 0;
 }
 /* Head number `member` of those that share the block's keys. */
 DEVICE int head_of(int member)
 {
-    return (int)forgotten(blockIdx.y) * GROUP + member;
+    return head_here() * GROUP + member;
 }
 
 /* Starts to copy a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
 {
-    int h = head_of(member), b = blockIdx.z, KV = kv_heads(H), tiles = (T + TILE - 1) / TILE;
+    int head = head_of(member), b = head / anew(H, tile), h = head - b * H, tiles = (T + TILE - 1) / TILE;
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + ((i64)b * T * (GROUP + 2) * KV + h) * D, (GROUP + 2) * KV * D, tile * TILE, T);
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
-    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)(b * H + h) * tiles + tile) * STATS);
+    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)head * tiles + tile) * STATS);
     cp_async_commit();
 }
 
-/* Grid (blocks of keys, KV, B). */
+/* Blocks of keys, of all `heads` of them. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
-                    float scale, int T, int H, u32 seed, u32 site, int threshold)
+                    float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_address(shared_memory);
     int tile = first_tile(), tiles = (T + TILE - 1) / TILE;
@@ -221,10 +229,11 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #else
     float drop_scale = 1;
 #endif
-    int KV = kv_heads(H);
-    i64 head = ((i64)blockIdx.z * T * (GROUP + 2) * KV + blockIdx.y) * D;
-    load_tile<BLOCK>(base, qkv + head + H * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + head + (H + KV) * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK, T);
+    int head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
+    if (head >= heads) return;
+    i64 batch = (i64)b * T * packed_row(H);
+    load_tile<BLOCK>(base, qkv + batch + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
     cp_async_commit();
     load_queries(dy, qkv, stats, T, H, 0, tile);
     cp_async_wait<1>();
@@ -248,14 +257,14 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
             if (tile == tiles && member + 1 < GROUP) load_queries(dy, qkv, stats, T, H, member + 1, first_tile());
 #if DQ_SUMS
             if (before)
-                add_dq(dq + ((i64)(blockIdx.z * H + head_of(member)) * tiles + tile - 1) * TILE * D,
+                add_dq(dq + ((i64)head_of(member) * tiles + tile - 1) * TILE * D,
                        base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
 #endif
             if (tile == tiles) break;
 #pragma unroll 1
             for (int step = 0; step < TILE / STEP; step++) {
                 int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
-                int first_key = blockIdx.x * BLOCK + first, first_query = tile * TILE + step * STEP;
+                int first_key = blockIdx.y * BLOCK + first, first_query = tile * TILE + step * STEP;
                 u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
                 kept_scores a;
                 if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
@@ -290,24 +299,25 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                             }
                 }
 #if DROPOUT
-                drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + blockIdx.y * GROUP + member,
-                                              first_query / 16, first_key / 16, lane);
-                drop_probabilities(a, s, bytes, threshold);
+                mark_dropped(s, draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
+                             threshold);
+                pack_kept(a, s);
 #else
                 pack(a, s);
 #endif
                 add_by_columns(dv, a, dy_rows + lane_down(lane));
+                if (WANTS_CUT && forgotten(tile) < 0) break;
                 rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
-#if DROPOUT
-                drop_gradients<true>(dp, bytes, threshold, drop_scale);
-#endif
 #pragma unroll
                 for (int n = 0; n < 2 * N; n++) {
                     float2 delta = *(const float2 *)(lse + TILE + 8 * n);
 #pragma unroll
                     for (int m = 0; m < M; m++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+                        for (int i = 0; i < 4; i++) {
+                            float d = !DROPOUT ? dp[m][n][i] : is_dropped(s[m][n][i]) ? 0 : dp[m][n][i] * drop_scale;
+                            s[m][n][i] = fabsf(s[m][n][i]) * (d - (i % 2 ? delta.y : delta.x));
+                        }
                 }
                 pack(a, s);
                 if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
@@ -318,9 +328,10 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 
     __syncthreads();
     int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
-    dqkv += ((i64)blockIdx.z * T * (GROUP + 2) * KV + forgotten(blockIdx.y)) * D;
-    store_sums(dqkv + H * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale,
+    head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
+    dqkv += (i64)b * T * packed_row(H);
+    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dk, scale,
                thread % WARP);
-    store_sums(dqkv + (H + KV) * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv,
-               drop_scale, thread % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
+               thread % WARP);
 }

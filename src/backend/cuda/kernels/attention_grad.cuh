@@ -25,11 +25,7 @@ enum {
 };
 #define LOG2_E 1.44269504088896341f
 
-/* KV heads of keys, as many of values: a row of packed q, k, v has (GROUP + 2) KV heads. */
-DEVICE int kv_heads(int H)
-{
-    return H / GROUP;
-}
+#include "attention_heads.cuh"
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
 typedef float sums[M][D / 8][4];   /* 16M x D */
@@ -170,68 +166,9 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
     }
 }
 
-/* Dropout. A Philox call has the 16 bytes of a 4x4 set, of which two lanes, 4 apart, have 8 elements each: the even one
- * draws for the first of the two 16x16 blocks, the odd one for the second, and both give each other half. bits[block][i]:
- * what this lane has of them. q16, k16: of the first block; the second is one further in the direction ROWS_ARE_KEYS and
- * M say. */
-struct drop_bytes {
-    u32 w[2][2];
-};
-template <bool ROWS_ARE_KEYS>
-DEVICE drop_bytes draw(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
-{
-    int odd = lane / 4 % 2, of_row = lane / 8, of_column = lane % 4;
-    if ((M == 2) == ROWS_ARE_KEYS)
-        k16 += odd;
-    else
-        q16 += odd;
-    words r = ROWS_ARE_KEYS ? dropout_attention(seed, site, step, bh, q16, k16, of_column, of_row)
-                            : dropout_attention(seed, site, step, bh, q16, k16, of_row, of_column);
-    u32 mine[2], theirs[2];
-    if (ROWS_ARE_KEYS) { /* bytes e and e + 2 of each word: of two words, those of keys g and g+8 */
-        u32 even = 0x6420, uneven = 0x7531;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            mine[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? uneven : even);
-            theirs[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? even : uneven);
-        }
-    } else { /* words e and e + 2: of queries g and g+8 */
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            mine[i] = odd ? r.w[2 * i + 1] : r.w[2 * i];
-            theirs[i] = odd ? r.w[2 * i] : r.w[2 * i + 1];
-        }
-    }
-    drop_bytes d;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        u32 other = __shfl_xor_sync(~0u, theirs[i], 4);
-        d.w[0][i] = odd ? other : mine[i];
-        d.w[1][i] = odd ? mine[i] : other;
-    }
-    return d;
-}
-/* Of element [m][n][i] of the scores. */
-template <bool ROWS_ARE_KEYS> DEVICE u32 drop_byte(const drop_bytes &d, int m, int n, int i)
-{
-    int block = M == 2 ? m : n / 2, right = n % 2, column = i % 2, row = i / 2;
-    return ROWS_ARE_KEYS ? d.w[block][right] >> (8 * (2 * column + row)) & 255
-                         : d.w[block][row] >> (8 * (2 * right + column)) & 255;
-}
-
-/* The same for all: what is kept of the probabilities, packed (its scale comes later); and of the gradients, scaled. */
-DEVICE void drop_probabilities(kept_scores &a, const scores &p, const drop_bytes &d, int threshold)
-{
-    scores kept;
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) kept[m][n][i] = (int)drop_byte<true>(d, m, n, i) >= threshold ? p[m][n][i] : 0;
-    pack(a, kept);
-}
-template <bool ROWS_ARE_KEYS> DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float scale)
+/* Dropout of all. Probabilities that are dropped get a sign, so that nothing else need be known of them later; packed, such
+ * are zero (the scale of the others comes later). */
+DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -239,5 +176,30 @@ template <bool ROWS_ARE_KEYS> DEVICE void drop_gradients(scores &dp, const drop_
         for (int n = 0; n < 2 * N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                dp[m][n][i] = (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
+                if ((int)drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
+}
+DEVICE bool is_dropped(float p)
+{
+    return __float_as_int(p) < 0;
+}
+DEVICE void pack_kept(kept_scores &a, const scores &p)
+{
+    scores kept;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) kept[m][n][i] = is_dropped(p[m][n][i]) ? 0 : p[m][n][i];
+    pack(a, kept);
+}
+DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float scale)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                dp[m][n][i] = (int)drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
 }

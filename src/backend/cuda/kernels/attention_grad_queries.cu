@@ -15,19 +15,20 @@ enum {
 
 DEVICE void load_keys(const bf16 *qkv, int T, int H, int tile)
 {
-    int kv = forgotten(blockIdx.y) / GROUP, KV = kv_heads(H);
+    int head = head_here(), b = head / H, kv = (head - b * H) / GROUP;
     u32 stage = shared_address(shared_memory) + tile % 2 * STAGE_BYTES;
-    qkv += ((i64)blockIdx.z * T * (GROUP + 2) * KV + kv) * D;
-    load_tile<TILE>(stage, qkv + H * D, (GROUP + 2) * KV * D, tile * TILE, T);
-    load_tile<TILE>(stage + TILE_BYTES, qkv + (H + KV) * D, (GROUP + 2) * KV * D, tile * TILE, T);
+    qkv += (i64)b * T * packed_row(H);
+    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T);
+    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T);
     cp_async_commit();
 }
 
+/* Blocks of queries, of all `heads` of them. */
 KERNEL_MIN(THREADS, DQ_BLOCKS)
 attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, bf16 *dqkv,
-                       float scale, int T, int H, u32 seed, u32 site, int threshold)
+                       float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
-    int block = gridDim.x - 1 - blockIdx.x; /* the longest first */
+    int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, first_query = block * BLOCK + warp * OWN;
     int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
     u32 base = shared_address(shared_memory), own = base + warp * OWN * ROW_BYTES + lane_down(lane);
@@ -36,10 +37,10 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
     u32 step_now = (u32)*step_number;
     float drop_scale = dropout_scale(threshold);
 #endif
-    int KV = kv_heads(H);
-    i64 head = ((i64)blockIdx.z * T * (GROUP + 2) * KV + blockIdx.y) * D;
-    load_tile<BLOCK>(base, qkv + head, (GROUP + 2) * KV * D, block * BLOCK, T);
-    load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, block * BLOCK, T);
+    if (head >= heads) return;
+    int b = head / H, h = head % H;
+    load_tile<BLOCK>(base, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), block * BLOCK, T);
+    load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)b * T * H + h) * D, H * D, block * BLOCK, T);
     cp_async_commit();
     float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
 #pragma unroll
@@ -47,7 +48,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + lane / 4;
-            const float *at = stats + ((i64)(blockIdx.z * H + blockIdx.y) * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            const float *at = stats + ((i64)head * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
             delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
         }
@@ -88,9 +89,8 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
                         }
             }
 #if DROPOUT
-            drop_bytes bytes = draw<false>(seed, site, step_now, blockIdx.z * H + blockIdx.y, first_query / 16,
-                                           first_key / 16, lane);
-            drop_gradients<false>(dp, bytes, threshold, drop_scale);
+            drop_bytes bytes = draw<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
+            drop_gradients(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll
             for (int m = 0; m < M; m++)
@@ -107,5 +107,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
     }
 
     __syncthreads();
-    store_sums(dqkv + head, (GROUP + 2) * KV * D, first_query, T, warp * OWN * ROW_BYTES, dq, scale, lane);
+    head = head_here(), b = head / H, h = head - b * H;
+    store_sums(dqkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), first_query, T, warp * OWN * ROW_BYTES, dq,
+               scale, lane);
 }

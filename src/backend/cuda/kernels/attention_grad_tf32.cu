@@ -1,0 +1,487 @@
+/* attention_grad_tf32.cu - the backward of attention in float, its products rounded to tf32, on tensor cores by mma.sync.
+ *
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv as qkv. Two kernels, which differ in whose rows a
+ * warp owns, and both walk over the rows of the others, TILE at a time; `keys` over those of the GROUP heads of queries that
+ * share a head of keys, one after the other:
+ *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q
+ *     queries  S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K
+ * That is 7 products instead of 5, but no warp waits for another one's scores, nothing is written to shared memory but the
+ * tiles, and each sum is made in one place: the same bits in every run.
+ *
+ * An accumulator is a left operand as it stands, if key (or query) 2q stands where q belongs and 2q+1 where q+4 does, as it
+ * then does in the rows it is multiplied with; these are read one float at a time, for a product wants them by
+ * columns and no instruction transposes floats. Tiles are rounded where they lie, once for all warps, by the threads that
+ * copied them.
+ *
+ * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs, 30 KB in `keys` and 17 KB in
+ * `queries`, 370 clocks, beside 220 to 360 of products. Moves what attention_grad.cu does, but no sums of dQ.
+ *
+ *     HEAD_SIZE, GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS, STAGES (tiles in shared
+ *     memory, 1 or 2), CAUSAL, DROPOUT */
+#include "mma.cuh"
+
+enum {
+    D = HEAD_SIZE,
+    CHUNKS = D / 4, /* of 16 bytes in a row */
+    ROW_BYTES = 4 * D,
+    THREADS = WARP * WARPS,
+    M = D <= 64 ? 2 : 1,
+    N = D == 64 ? 1 : 2,
+    OWN = 16 * M,        /* rows of a warp */
+    BLOCK = OWN * WARPS, /* and of a block */
+    STEP = 16 * N,       /* rows of the others at once */
+    TILE = TILE_ROWS,
+    STATS = 2 * TILE,    /* floats of a tile's statistics: log-sum-exp in bits, then delta */
+    /* Shared memory: the block's rows of two matrices, and the stages: a tile of two more, statistics. */
+    OWN_BYTES = BLOCK * ROW_BYTES,
+    TILE_BYTES = TILE * ROW_BYTES,
+    STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
+    AT_STAGES = 2 * OWN_BYTES,
+    /* Columns, by 8, of own rows in registers: as many as there is room for. */
+    STEPS = D / 8,
+    K_KEPT = D == 128 ? 9 - DROPOUT : D == 96 ? 12 : D == 64 ? 3 : STEPS,
+    V_KEPT = D == 128 ? 0 : D == 96 ? 3 : D == 64 ? 0 : STEPS,
+    Q_KEPT = STEPS,
+    DO_KEPT = D == 128 ? 6 : D == 64 ? 3 : STEPS,
+};
+#define LOG2_E 1.44269504088896341f
+static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
+static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "");
+
+#include "attention_heads.cuh"
+
+typedef float scores[M][2 * N][4]; /* 16M x 16N */
+typedef float sums[M][D / 8][4];   /* 16M x D */
+template <int KEPT> struct left_rows { /* a left operand 16M x D: its first 8 KEPT columns, the others are in shared memory */
+    u32 r[M][KEPT ? KEPT : 1][4];
+};
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+/* Where a lane's row of 16 bytes lies for ldmatrix: of a left operand, the thread's warp's own; of 16 rows of a right one. And
+ * the float of row 2q + odd, column g, of 8 rows. */
+DEVICE u32 lane_down(int thread)
+{
+    return thread / WARP * OWN * ROW_BYTES + swizzle<CHUNKS>(thread % 16, thread / 16 % 2);
+}
+DEVICE u32 lane_across(int lane)
+{
+    return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+DEVICE u32 lane_float(int lane, int odd)
+{
+    return swizzle<CHUNKS>(lane % 4 * 2 + odd, lane / 16) + lane / 4 % 4 * 4;
+}
+/* The same, `chunks` (even) further in the row. */
+DEVICE u32 along(u32 at, int chunks)
+{
+    constexpr int W = swizzle_width(CHUNKS);
+    return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
+}
+
+/* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
+template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
+{
+#pragma unroll
+    for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
+        int i = at + thread, row = i / CHUNKS, chunk = i % CHUNKS, t = first + row;
+        cp_async_16(shared_address(shared_memory) + tile + swizzle<CHUNKS>(row, chunk),
+                    rows + (i64)(t < T ? t : 0) * pitch + chunk * 4, t < T ? 16 : 0);
+    }
+}
+/* Rounds what this thread has copied so. */
+template <int ROWS> DEVICE void round_tile(u32 tile, int thread)
+{
+#pragma unroll
+    for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
+        int i = at + thread;
+        uint4 *p = (uint4 *)(shared_memory + tile + swizzle<CHUNKS>(i / CHUNKS, i % CHUNKS)), a = *p;
+        a.x = cvt_rna_tf32(__uint_as_float(a.x)), a.y = cvt_rna_tf32(__uint_as_float(a.y));
+        a.z = cvt_rna_tf32(__uint_as_float(a.z)), a.w = cvt_rna_tf32(__uint_as_float(a.w));
+        *p = a;
+    }
+}
+DEVICE void load_stats(u32 to, const float *stats)
+{
+    if (threadIdx.x < STATS / 4)
+        cp_async_16(shared_address(shared_memory) + to + threadIdx.x * 16, stats + threadIdx.x * 4, 16);
+}
+DEVICE bool negative(float a)
+{
+    return __float_as_int(a) < 0;
+}
+template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
+}
+template <int COLUMNS> DEVICE void clear(float (&s)[M][COLUMNS][4])
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+}
+
+/* s += a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
+template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
+{
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+        u32 b[N][4];
+#pragma unroll
+        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            u32 row[4];
+            if (k >= KEPT) {
+                ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
+            } else {
+#pragma unroll
+                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
+            }
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                mma_m16n8k8_tf32(s[m][2 * n], row, b[n][0], b[n][1]);
+                mma_m16n8k8_tf32(s[m][2 * n + 1], row, b[n][2], b[n][3]);
+            }
+        }
+    }
+}
+/* sum += a b, b the same rows, at `tile` of shared memory; a is rounded. NO_NEGATIVES: those of a count as zero. */
+template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
+{
+    lane = forgotten(lane);
+    u32 even = tile + lane_float(lane, 0), odd = tile + lane_float(lane, 1);
+#pragma unroll
+    for (int n = 0; n < 2 * N; n++) {
+        u32 left[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float x = a[m][n][i % 2 * 2 + i / 2];
+                left[m][i] = NO_NEGATIVES && negative(x) ? 0 : cvt_rna_tf32(x);
+            }
+#pragma unroll
+        for (int c = 0; c < D / 8; c++) {
+            u32 b0 = *(const u32 *)(shared_memory + along(even, 2 * c) + n * 8 * ROW_BYTES);
+            u32 b1 = *(const u32 *)(shared_memory + along(odd, 2 * c) + n * 8 * ROW_BYTES);
+#pragma unroll
+            for (int m = 0; m < M; m++) mma_m16n8k8_tf32(sum[m][c], left[m], b0, b1);
+        }
+    }
+}
+
+/* A warp's sums, scaled, to its rows in memory: a quarter of a warp writes 32 bytes of a row. */
+DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum, float scale, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int t = first + 16 * m + 8 * h + lane / 4;
+            if (t >= T) continue;
+            float *row = rows + (i64)t * pitch + lane % 4 * 2;
+#pragma unroll
+            for (int n = 0; n < D / 8; n++)
+                *(float2 *)(row + 8 * n) = make_float2(sum[m][n][2 * h] * scale, sum[m][n][2 * h + 1] * scale);
+        }
+}
+
+/* Calls act(m, n, i, whether dropout keeps the element) for those of a step. */
+template <bool ROWS_ARE_KEYS, typename F>
+DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, int threshold, int lane, F act)
+{
+    enum { COLUMNS = 4 / M }; /* by 8, of the scores that a call has the bytes for */
+#pragma unroll
+    for (int first = 0; first < 2 * N; first += COLUMNS) {
+        drop_bytes d = draw<ROWS_ARE_KEYS>(seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
+                                           key / 16 + (ROWS_ARE_KEYS ? 0 : first / 2), lane);
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int n = 0; n < COLUMNS; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    act(m, first + n, i, (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
+    }
+}
+
+/* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T on
+ * have an infinite one, so their probabilities are 0. A block a tile; bound by reading y and dy. */
+enum { ROW_THREADS = 128 };
+KERNEL(ROW_THREADS)
+attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
+{
+    enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
+    int tiles = (T + TILE - 1) / TILE, bh = blockIdx.x / tiles, tile = blockIdx.x % tiles, lane = threadIdx.x % LANES;
+    stats += (i64)blockIdx.x * STATS;
+#pragma unroll
+    for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
+        int t = tile * TILE + row;
+        float sum = 0;
+        if (t < T) {
+            i64 at = (((i64)(bh / H) * T + t) * H + bh % H) * D + lane * 4;
+#pragma unroll
+            for (int i = 0; i < TIMES; i++) {
+                floats<4> a = load<4>(dy + at + i * LANES * 4), c = load<4>(y + at + i * LANES * 4);
+#pragma unroll
+                for (int k = 0; k < 4; k++) sum += a[k] * c[k];
+            }
+        }
+#pragma unroll
+        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+        if (lane == 0) {
+            stats[row] = t < T ? lse[(i64)bh * T + t] * LOG2_E : INFINITY_F;
+            stats[TILE + row] = sum;
+        }
+    }
+}
+
+/* The queries that a block of keys meets: from the first tile that sees a key on those of a head, then those of the next head
+ * of the group. */
+struct queries {
+    int head, tile;
+};
+DEVICE int first_tile()
+{
+    return CAUSAL ? blockIdx.y * BLOCK / TILE : 0;
+}
+DEVICE queries next_of(queries a, int T)
+{
+    if (++a.tile == (T + TILE - 1) / TILE) a.head++, a.tile = first_tile();
+    return a;
+}
+/* Starts to copy a tile of queries, their dO and statistics. */
+DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, queries at, int turn)
+{
+    int b = at.head / H, h = at.head % H, tiles = (T + TILE - 1) / TILE;
+    u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, anew(threadIdx.x, turn));
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, anew(threadIdx.x, turn));
+    load_stats(stage + 2 * TILE_BYTES, stats + ((i64)at.head * tiles + at.tile) * STATS);
+    cp_async_commit();
+}
+
+/* Of the queries 8n + 2q, 8n + 2q + 1. */
+DEVICE float2 stats_of(u32 stats, int n, int lane)
+{
+    return *(const float2 *)(shared_memory + stats + (8 * n + lane % 4 * 2) * 4);
+}
+
+/* dK and dV; blocks of keys, of all `heads` of them. */
+KERNEL_MIN(THREADS, 8 / WARPS)
+attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
+                    float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+{
+    int head = head_here(), KV = H / GROUP;
+    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
+    queries at = {head * GROUP, first_tile()};
+    if (head >= heads) return;
+    u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
+    i64 batch = (i64)(head / KV) * T * packed_row(H);
+    load_tile<BLOCK>(0, qkv + batch + keys_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T, threadIdx.x);
+    load_tile<BLOCK>(OWN_BYTES, qkv + batch + values_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T, threadIdx.x);
+    cp_async_commit();
+    load_queries(dy, qkv, stats, T, H, at, 0);
+    cp_async_wait<1>();
+    round_tile<BLOCK>(0, threadIdx.x);
+    round_tile<BLOCK>(OWN_BYTES, threadIdx.x);
+    __syncthreads();
+    left_rows<K_KEPT> k;
+    left_rows<V_KEPT> v;
+    sums dk, dv;
+    keep_rows(k, own);
+    keep_rows(v, own + OWN_BYTES);
+    clear(dk);
+    clear(dv);
+
+#pragma unroll 1
+    for (int turn = 0; turn < turns; turn++, at = next_of(at, T)) {
+        u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
+        cp_async_wait<0>();
+        round_tile<TILE>(stage, anew(threadIdx.x, turn));
+        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, turn));
+        __syncthreads(); /* this tile is here and rounded, the one before is read */
+        if (STAGES == 2 && turn + 1 < turns) load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
+#pragma unroll 1
+        for (int step = 0; step < TILE / STEP; step++) {
+            int thread = anew(threadIdx.x, turn), lane = thread % WARP;
+            int first_key = blockIdx.y * BLOCK + thread / WARP * OWN, first_query = at.tile * TILE + step * STEP;
+            if (CAUSAL && first_query + STEP <= first_key) continue; /* nothing is seen */
+            u32 q_rows = stage + step * STEP * ROW_BYTES, dy_rows = q_rows + TILE_BYTES;
+            u32 stats_at = stage + 2 * TILE_BYTES + step * STEP * 4;
+            scores s, dp;
+            clear(s);
+            rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
+#pragma unroll
+            for (int n = 0; n < 2 * N; n++) {
+                float2 l = stats_of(stats_at, n, lane);
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+            }
+            if (CAUSAL && first_query < first_key + OWN - 1) { /* keys from T on have rows of their own, which nobody reads */
+                int beyond = first_key - first_query + lane / 4 - lane % 4 * 2;
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                        for (int i = 0; i < 4; i++)
+                            if (beyond > 8 * n + i % 2 - 16 * m - i / 2 * 8) s[m][n][i] = 0;
+            }
+#if DROPOUT
+            draw_step<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
+                            [&](int m, int n, int i, bool kept) {
+                                if (!kept) s[m][n][i] = -s[m][n][i];
+                            });
+#endif
+            add_by_columns<DROPOUT>(dv, s, dy_rows, lane);
+            if (forgotten(turn) < 0) break; /* never: but loads are not moved up across it, which would take more registers */
+            thread = anew(threadIdx.x, turn), lane = thread % WARP;
+#pragma unroll
+            for (int n = 0; n < 2 * N; n++) {
+                float2 delta = stats_of(stats_at + TILE * 4, n, lane);
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
+            }
+            rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
+#pragma unroll
+            for (int n = 0; n < 2 * N; n++) {
+                float2 delta = DROPOUT ? stats_of(stats_at + TILE * 4, n, lane) : make_float2(0, 0);
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        float d = dp[m][n][i];
+                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep) - (i % 2 ? delta.y : delta.x);
+                        s[m][n][i] = fabsf(s[m][n][i]) * d;
+                    }
+            }
+            add_by_columns<false>(dk, s, q_rows, lane);
+        }
+        if (STAGES == 1 && turn + 1 < turns) {
+            __syncthreads();
+            load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
+        }
+    }
+    head = anew(head_here(), turns);
+    int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
+    dqkv += (i64)(head / KV) * T * packed_row(H);
+    store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep, threadIdx.x % WARP);
+}
+
+/* Starts to copy a tile of keys and values for a head of queries. */
+DEVICE void load_keys(const float *qkv, int T, int H, int tile)
+{
+    int head = anew(head_here(), tile), kv = head % H / GROUP;
+    u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
+    qkv += (i64)(head / H) * T * packed_row(H);
+    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
+    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
+    cp_async_commit();
+}
+
+/* dQ; blocks of queries, of all `heads` of them. */
+KERNEL_MIN(THREADS, 8 / WARPS)
+attention_grad_queries(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
+                       float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+{
+    int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
+    if (head >= heads) return;
+    int first_query = block * BLOCK + threadIdx.x / WARP * OWN;
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
+    u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
+    i64 rows = (i64)(head / H) * T * packed_row(H) + head % H * D;
+    load_tile<BLOCK>(0, qkv + rows, packed_row(H), block * BLOCK, T, threadIdx.x);
+    load_tile<BLOCK>(OWN_BYTES, dy + ((i64)(head / H) * T * H + head % H) * D, H * D, block * BLOCK, T, threadIdx.x);
+    cp_async_commit();
+    load_keys(qkv, T, H, 0);
+    float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int t = first_query + 16 * m + 8 * i + threadIdx.x % WARP / 4;
+            const float *at = stats + ((i64)head * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
+            delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
+        }
+    cp_async_wait<1>();
+    round_tile<BLOCK>(0, threadIdx.x);
+    round_tile<BLOCK>(OWN_BYTES, threadIdx.x);
+    __syncthreads();
+    left_rows<Q_KEPT> q;
+    left_rows<DO_KEPT> dout;
+    sums dq;
+    keep_rows(q, own);
+    keep_rows(dout, own + OWN_BYTES);
+    clear(dq);
+
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; tile++) {
+        u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
+        cp_async_wait<0>();
+        round_tile<TILE>(stage, anew(threadIdx.x, tile));
+        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, tile));
+        __syncthreads();
+        if (STAGES == 2 && tile + 1 < tiles) load_keys(qkv, T, H, tile + 1);
+#pragma unroll 1
+        for (int step = 0; step < TILE / STEP; step++) {
+            int thread = anew(threadIdx.x, tile), lane = thread % WARP;
+            int first_query = block * BLOCK + thread / WARP * OWN, first_key = tile * TILE + step * STEP;
+            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* nothing more is seen */
+            u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
+            scores s, dp;
+            clear(s);
+            rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
+#pragma unroll
+            for (int m = 0; m < M; m++)
+#pragma unroll
+                for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
+            rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
+            if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                        for (int i = 0; i < 4; i++) {
+                            int key = first_key + 8 * n + lane % 4 * 2 + i % 2;
+                            int query = first_query + 16 * m + i / 2 * 8 + lane / 4;
+                            if ((CAUSAL && key > query) || key >= T) s[m][n][i] = -INFINITY_F;
+                        }
+            }
+#if DROPOUT
+            draw_step<false>(seed, site, (u32)*step_number, anew(head_here(), tile), first_query, first_key, threshold, lane,
+                             [&](int m, int n, int i, bool kept) {
+                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep : 0) - delta[m][i / 2];
+                             });
+#endif
+#pragma unroll
+            for (int m = 0; m < M; m++)
+#pragma unroll
+                for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        s[m][n][i] = ex2_approx(s[m][n][i] * factor - lse[m][i / 2]) * dp[m][n][i];
+            add_by_columns<false>(dq, s, k_rows, lane);
+        }
+        if (STAGES == 1 && tile + 1 < tiles) {
+            __syncthreads();
+            load_keys(qkv, T, H, tile + 1);
+        }
+    }
+    store_sums(dqkv + rows, packed_row(H), first_query, T, dq, scale, threadIdx.x % WARP);
+}
