@@ -88,7 +88,7 @@ attention_grad_queries(const element *dy, const element *qkv, const float *lse, 
     store_row(dqkv + (head - qkv) + t * pitch, dq, scale);
 }
 
-KERNEL(THREADS)
+KERNEL_MIN(THREADS, 2)
 attention_grad_keys(const element *dy, const element *qkv, const float *lse, const float *delta, const int *step,
                     element *dqkv, float scale, i64 rows, int T, int H, int KV, u32 seed, u32 site, int threshold)
 {
