@@ -1,0 +1,86 @@
+/* Attention of short sequences: a head's rows all lie in shared memory at once. */
+#include "backend/cuda/cuda_kernels.h"
+#include "base/rng.h"
+
+#include <math.h>
+
+enum { DY, QKV, Y, LSE, STEP }; /* inputs of the backward */
+enum {
+    WARP = 32,
+    WARPS = 4,
+    STRIP = 32,
+    ROWS = 2 * WARPS * STRIP,
+    TILE_ROWS = 64,
+    TENSOR_CORES = 80
+};
+
+struct sizes {
+    int64_t B, T, H, D;
+};
+
+static struct sizes sizes_of(const struct kernel_call *c, const struct type *qkv)
+{
+    int64_t H = c->attr->attention.heads;
+    return (struct sizes){qkv->dim[0], qkv->dim[1], H, qkv->dim[2] / 3 / H};
+}
+
+/* Two matrices of the head, two strips of each warp, two numbers a row. */
+static int64_t grad_bytes(const struct sizes *s)
+{
+    return (2 * ROWS + 2 * WARPS * STRIP) * s->D * 2 + 2 * ROWS * (int64_t)sizeof(float);
+}
+
+static bool is_short(const struct kernel_call *c, const struct sizes *s, int64_t bytes)
+{
+    const struct cuda_device *d = cuda_device_of(c);
+    return d->arch >= TENSOR_CORES && s->T <= ROWS && (s->D == 16 || s->D == 32 || s->D == 64) &&
+           bytes <= d->shared_bytes;
+}
+
+/* What dropout_kept of the texts compares bytes with. */
+static void arg_dropout(struct cuda_launch *k, const struct dropout *drop)
+{
+    bool low = drop->threshold <= 128;
+    arg_u32(k, drop->seed);
+    arg_u32(k, drop->site);
+    arg_u32(k, (uint32_t)(low ? drop->threshold : drop->threshold - 128) * 0x01010101u);
+    arg_u32(k, low ? UINT32_MAX : 0);
+    arg_f32(k, (double)dropout_scale(drop->threshold));
+}
+
+static bool fits_grad(const struct kernel_call *c)
+{
+    struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    return c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
+           c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16 &&
+           c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
+           is_short(c, &s, grad_bytes(&s));
+}
+
+static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    const struct dropout *drop = &c->attr->attention.drop;
+    struct cuda_launch *k = launch_add(l, "attention_short_grad.cu", "attention_short_grad",
+                                       2 * s.B * s.H, WARP * WARPS);
+    launch_define(k, "HEAD_SIZE", s.D);
+    launch_define(k, "WARPS", WARPS);
+    launch_define(k, "TILE_ROWS", TILE_ROWS);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", drop->threshold > 0);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_out(k, 0);
+    arg_f32(k, 1 / sqrt((double)s.D));
+    arg_i32(k, s.T);
+    arg_i32(k, s.H);
+    arg_i32(k, s.B * s.H);
+    arg_i32(k, cuda_device_of(c)->processors);
+    arg_dropout(k, drop);
+    arg_f32(k, 1 / (double)dropout_scale(drop->threshold));
+    k->shared_bytes = (unsigned)grad_bytes(&s);
+}
+
+const struct cuda_row attention_short_rows[] = {
+    CUDA_ROW(ATTENTION_GRAD, "mma_short", fits_grad, launches_grad),
+    CUDA_ROWS_END,
+};
