@@ -53,25 +53,70 @@ struct drop {
     float unscaled;
 };
 
-/* A part of two matrices of the head, as one group of copies. */
+/* N rows from `first` on, by so many threads: each has one chunk of every PASS rows, at the same place of the swizzle or, where
+ * four rows are passed at a time, at either of two. */
+template <int N, int BY> struct walk {
+    enum { PASS = BY / CHUNKS, TIMES = N / PASS };
+    int row, chunk;
+    u32 at;
+    __device__ __forceinline__ walk(int thread) : row(thread / CHUNKS), chunk(thread % CHUNKS), at(swizzle<CHUNKS>(row, chunk)) {}
+    __device__ __forceinline__ u32 offset(int i) const { return (at ^ (PASS % 8 && i % 2 ? 64 : 0)) + i * PASS * ROW_BYTES; }
+};
+template <int N, int BY> DEVICE void copy_rows(u32 to, const bf16 *rows, int pitch, int first, int T, int thread)
+{
+    walk<N, BY> w(thread);
+    int left = T - first - w.row; /* from -N on */
+    const bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
+    if (first + N <= T) {
+#pragma unroll
+        for (int i = 0; i < w.TIMES; i++) cp_async_16(to + w.offset(i), p + (i64)i * w.PASS * pitch, 16);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < w.TIMES; i++) {
+        bool there = i * w.PASS < left;
+        cp_async_16(to + w.offset(i), there ? p + (i64)i * w.PASS * pitch : rows, there ? 16 : 0);
+    }
+}
+/* A part of two matrices of the head, as one group of copies; a strip of both for one warp. */
 DEVICE void load_part(const bf16 *first, int pitch, const bf16 *second, int second_pitch, int part, int T)
 {
     u32 to = shared_address(shared_memory) + part * TILE_BYTES;
-    load_tile<TILE>(to, first, pitch, part * TILE, T);
-    load_tile<TILE>(to + AT_SECOND, second, second_pitch, part * TILE, T);
+    int thread = forgotten(threadIdx.x);
+    copy_rows<TILE, THREADS>(to, first, pitch, part * TILE, T, thread);
+    copy_rows<TILE, THREADS>(to + AT_SECOND, second, second_pitch, part * TILE, T, thread);
     cp_async_commit();
 }
-/* A strip of two matrices for one warp. */
 DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, int second_pitch, int row, int T, int lane)
 {
-#pragma unroll
-    for (int i = lane; i < OWN * CHUNKS; i += WARP) {
-        int r = i / CHUNKS, chunk = i % CHUNKS, bytes = row + r < T ? 16 : 0;
-        i64 t = bytes ? row + r : 0;
-        cp_async_16(to + swizzle<CHUNKS>(r, chunk), first + t * pitch + chunk * 8, bytes);
-        cp_async_16(to + OWN_BYTES + swizzle<CHUNKS>(r, chunk), second + t * second_pitch + chunk * 8, bytes);
-    }
+    copy_rows<OWN, WARP>(to, first, pitch, row, T, lane);
+    copy_rows<OWN, WARP>(to + OWN_BYTES, second, second_pitch, row, T, lane);
     cp_async_commit();
+}
+/* A strip of sums, scaled, through the warp's strip of shared memory to memory in whole chunks. */
+DEVICE void store_own(bf16 *rows, int pitch, int first, int T, u32 strip, const sums &sum, float scale, int lane)
+{
+    walk<OWN, WARP> w(lane);
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < D / 8; n++) {
+        u8 *at = shared_memory + strip + swizzle<CHUNKS>(lane / 4, n) + lane % 4 * 4;
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                *(u32 *)(at + (16 * m + 8 * r) * ROW_BYTES) = pack_bf16(sum[m][n][2 * r] * scale, sum[m][n][2 * r + 1] * scale);
+    }
+    __syncwarp();
+    const u8 *from = shared_memory + strip;
+    bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
+    if (first + OWN <= T) {
+#pragma unroll
+        for (int i = 0; i < w.TIMES; i++) *(uint4 *)(p + (i64)i * w.PASS * pitch) = *(const uint4 *)(from + w.offset(i));
+        return;
+    }
+    for (int i = 0; i < w.TIMES; i++)
+        if (first + w.row + i * w.PASS < T) *(uint4 *)(p + (i64)i * w.PASS * pitch) = *(const uint4 *)(from + w.offset(i));
 }
 /* Until the parts up to this one are there. */
 DEVICE void wait_for(int part)
@@ -87,27 +132,28 @@ DEVICE void wait_for(int part)
     __syncthreads();
 }
 
-/* Statistics of N rows from `row` on by so many threads; dO of them lies at `dout`. From T on the log-sum-exp is infinite, so
- * the probabilities are 0. */
+/* Statistics of N rows from `row` on by so many threads, two for a row; dO of them lies at `dout`. From T on the log-sum-exp is
+ * infinite, so the probabilities are 0. */
 template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread, float unscaled)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
 #pragma unroll
-    for (int i = thread; i < N * CHUNKS; i += BY) {
-        int r = i / CHUNKS, chunk = i % CHUNKS, t = row + r;
-        float sum = 0;
+    for (int i = 0; i < 2 * N / BY; i++) {
+        int r = i * (BY / 2) + thread / 2, half = thread % 2, t = row + r;
+        float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
-            floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, chunk)));
-            floats<8> b = load<8>(h.y + start(h, 1, 0) + (i64)t * h.H * D + chunk * 8);
+            const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
+            lse = h.lse[(i64)(h.b * h.H + h.h) * h.T + t] * LOG2_E;
 #pragma unroll
-            for (int k = 0; k < 8; k++) sum += a[k] * b[k];
-        }
+            for (int c = 0; c < CHUNKS / 2; c++) {
+                floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
+                floats<8> b = load<8>(y + c * 8);
 #pragma unroll
-        for (int d = CHUNKS / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
-        if (chunk == 0) {
-            stats[r] = t < h.T ? h.lse[(i64)(h.b * h.H + h.h) * h.T + t] * LOG2_E : INFINITY_F;
-            stats[ROWS + r] = sum * unscaled;
+                for (int k = 0; k < 8; k++) sum += a[k] * b[k];
+            }
         }
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        stats[half * ROWS + r] = half ? sum * unscaled : lse;
     }
 }
 
@@ -247,8 +293,8 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scal
         }
         if (key >= h.T) continue;
         lane = forgotten(threadIdx.x) % WARP;
-        store_sums(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
-        store_sums(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, drop_scale, lane);
+        store_own(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
+        store_own(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, drop_scale, lane);
     }
 }
 
@@ -297,7 +343,7 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
                 else
                     step_queries<false>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
         }
-        if (query < h.T) store_sums(h.dqkv + start(h, 3, 0), pitch, query, h.T, at_own, dq, scale, lane);
+        if (query < h.T) store_own(h.dqkv + start(h, 3, 0), pitch, query, h.T, at_own, dq, scale, lane);
     }
 }
 
