@@ -13,24 +13,17 @@
  * Bound by tensor cores (at T 256, head size 64: 16000 products of 16x8x16 a head), then by instructions (with dropout
  * two thirds of as many clocks); moves 8 HEAD_SIZE elements a row, what the second block of a head reads comes from the second
  * cache. Constants: HEAD_SIZE (16, 32, 64), WARPS 4, TILE_ROWS, CAUSAL, DROPOUT. */
-#define GROUP 1 /* queries and keys have as many heads */
-#include "attention_grad.cuh"
+#include "attention_short.cuh"
 
 enum {
-    ROWS = 2 * BLOCK,        /* a warp has two strips */
-    STRIPS = ROWS / OWN,
-    PARTS = ROWS / TILE,     /* that are waited for one after the other */
-    BLOCKS = D > 64 ? 1 : 2, /* on a multiprocessor */
+    BLOCKS = 2, /* on a multiprocessor */
     K_KEPT = D == 64 ? 4 - DROPOUT : D / 16, /* columns of K and V in registers, by 16 */
     V_KEPT = D == 64 ? 2 : D / 16,
-    /* Shared memory: two matrices of the head; two strips of each warp; log-sum-exp in bits, and delta. */
-    AT_SECOND = ROWS * ROW_BYTES,
-    AT_OWN = 2 * AT_SECOND,
+    /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
     AT_DELTA = AT_LSE + 4 * ROWS,
 };
-static_assert(M == 2 && TILE % STEP == 0 && PARTS == 4, "");
 
 /* What all functions know: the tensors, which head of them, and what the scores are multiplied by. Addresses are computed where
  * they are used, as the sums take all registers but a few. */
@@ -38,54 +31,19 @@ struct head {
     const bf16 *qkv, *dy, *y;
     const float *lse;
     bf16 *dqkv;
-    int H, T, b, h;
-    float factor;
+    int H, T, bh;
+    float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
 };
 /* Where the head begins in a tensor of so many matrices. */
 DEVICE i64 start(const head &h, int matrices, int matrix)
 {
-    int b = forgotten(h.b);
-    return (((i64)b * h.T * matrices + matrix) * h.H + h.h) * D;
+    int bh = forgotten(h.bh), b = bh / h.H;
+    return (((i64)b * h.T * matrices + matrix) * h.H + (bh - b * h.H)) * D;
 }
-/* Dropout's key, and what compares bytes with the threshold; delta is divided by the scale of what is kept. */
-struct drop {
-    u32 seed, site, step, bh, less, carry;
-    float unscaled;
-};
-
-/* N rows from `first` on, by so many threads: each has one chunk of every PASS rows, at the same place of the swizzle or, where
- * four rows are passed at a time, at either of two. */
-template <int N, int BY> struct walk {
-    enum { PASS = BY / CHUNKS, TIMES = N / PASS };
-    int row, chunk;
-    u32 at;
-    __device__ __forceinline__ walk(int thread) : row(thread / CHUNKS), chunk(thread % CHUNKS), at(swizzle<CHUNKS>(row, chunk)) {}
-    __device__ __forceinline__ u32 offset(int i) const { return (at ^ (PASS % 8 && i % 2 ? 64 : 0)) + i * PASS * ROW_BYTES; }
-};
-template <int N, int BY> DEVICE void copy_rows(u32 to, const bf16 *rows, int pitch, int first, int T, int thread)
+/* A strip of two matrices for one warp, and where it keeps them. */
+DEVICE u32 own_at(int warp)
 {
-    walk<N, BY> w(thread);
-    int left = T - first - w.row; /* from -N on */
-    const bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
-    if (first + N <= T) {
-#pragma unroll
-        for (int i = 0; i < w.TIMES; i++) cp_async_16(to + w.offset(i), p + (i64)i * w.PASS * pitch, 16);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < w.TIMES; i++) {
-        bool there = i * w.PASS < left;
-        cp_async_16(to + w.offset(i), there ? p + (i64)i * w.PASS * pitch : rows, there ? 16 : 0);
-    }
-}
-/* A part of two matrices of the head, as one group of copies; a strip of both for one warp. */
-DEVICE void load_part(const bf16 *first, int pitch, const bf16 *second, int second_pitch, int part, int T)
-{
-    u32 to = shared_address(shared_memory) + part * TILE_BYTES;
-    int thread = forgotten(threadIdx.x);
-    copy_rows<TILE, THREADS>(to, first, pitch, part * TILE, T, thread);
-    copy_rows<TILE, THREADS>(to + AT_SECOND, second, second_pitch, part * TILE, T, thread);
-    cp_async_commit();
+    return AT_OWN + warp * 2 * OWN_BYTES;
 }
 DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, int second_pitch, int row, int T, int lane)
 {
@@ -93,48 +51,10 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
     copy_rows<OWN, WARP>(to + OWN_BYTES, second, second_pitch, row, T, lane);
     cp_async_commit();
 }
-/* A strip of sums, scaled, through the warp's strip of shared memory to memory in whole chunks. */
-DEVICE void store_own(bf16 *rows, int pitch, int first, int T, u32 strip, const sums &sum, float scale, int lane)
-{
-    walk<OWN, WARP> w(lane);
-    __syncwarp();
-#pragma unroll
-    for (int n = 0; n < D / 8; n++) {
-        u8 *at = shared_memory + strip + swizzle<CHUNKS>(lane / 4, n) + lane % 4 * 4;
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int r = 0; r < 2; r++)
-                *(u32 *)(at + (16 * m + 8 * r) * ROW_BYTES) = pack_bf16(sum[m][n][2 * r] * scale, sum[m][n][2 * r + 1] * scale);
-    }
-    __syncwarp();
-    const u8 *from = shared_memory + strip;
-    bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
-    if (first + OWN <= T) {
-#pragma unroll
-        for (int i = 0; i < w.TIMES; i++) *(uint4 *)(p + (i64)i * w.PASS * pitch) = *(const uint4 *)(from + w.offset(i));
-        return;
-    }
-    for (int i = 0; i < w.TIMES; i++)
-        if (first + w.row + i * w.PASS < T) *(uint4 *)(p + (i64)i * w.PASS * pitch) = *(const uint4 *)(from + w.offset(i));
-}
-/* Until the parts up to this one are there. */
-DEVICE void wait_for(int part)
-{
-    if (part == 0)
-        cp_async_wait<PARTS - 1>();
-    else if (part == 1)
-        cp_async_wait<PARTS - 2>();
-    else if (part == 2)
-        cp_async_wait<PARTS - 3>();
-    else
-        cp_async_wait<0>();
-    __syncthreads();
-}
 
 /* Statistics of N rows from `row` on by so many threads, two for a row; dO of them lies at `dout`. From T on the log-sum-exp is
  * infinite, so the probabilities are 0. */
-template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread, float unscaled)
+template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
 #pragma unroll
@@ -143,7 +63,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
         float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
             const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
-            lse = h.lse[(i64)(h.b * h.H + h.h) * h.T + t] * LOG2_E;
+            lse = h.lse[(i64)h.bh * h.T + t] * LOG2_E;
 #pragma unroll
             for (int c = 0; c < CHUNKS / 2; c++) {
                 floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
@@ -153,22 +73,17 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
             }
         }
         sum += __shfl_xor_sync(~0u, sum, 1);
-        stats[half * ROWS + r] = half ? sum * unscaled : lse;
+        stats[half * ROWS + r] = half ? sum * h.unscaled : lse;
     }
-}
-
-/* All bits of those bytes' elements that are kept, for byte `byte`. */
-DEVICE float keep(float a, u32 kept, int byte)
-{
-    return __uint_as_float(__float_as_uint(a) & prmt(kept, 0, 0x8888 + 0x1111 * byte));
 }
 
 /* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some keys are not seen. */
 template <bool EDGE>
-DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left_rows<V_KEPT> &v, u32 own, int query,
-                      int key, float factor, const drop &d)
+DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left_rows<V_KEPT> &v, int query, int key,
+                      float factor, const drop &d)
 {
-    int lane = forgotten(threadIdx.x) % WARP;
+    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
     u32 q_rows = shared_address(shared_memory) + query * ROW_BYTES, dy_rows = q_rows + AT_SECOND;
     const float *lse = (const float *)(shared_memory + AT_LSE) + query + lane % 4 * 2;
     scores s, dp;
@@ -252,70 +167,71 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
 /* dK and dV of a head. */
 DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scale)
 {
-    int warp = threadIdx.x / WARP, pitch = 3 * h.H * D;
-    u32 base = shared_address(shared_memory), at_own = AT_OWN + warp * 2 * OWN_BYTES;
+    u32 base = shared_address(shared_memory);
+    int key = threadIdx.x / WARP * OWN; /* of the first strip; of the other, as many before the end */
 #pragma unroll 1
-    for (int turn = 0; turn < 2; turn++) {
-        int lane = forgotten(threadIdx.x) % WARP, key = (turn ? STRIPS - 1 - warp : warp) * OWN;
+    for (;; key = ROWS - OWN - key) {
+        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        u32 at_own = own_at(thread / WARP);
         __syncwarp();
         load_own(base + at_own, h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, key, h.T, lane);
-        if (turn == 0)
+        if (key < BLOCK) {
+#pragma unroll 1
             for (int i = 0; i < PARTS; i++)
                 load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
-        else
+            cp_async_wait<PARTS>();
+        } else
             cp_async_wait<0>();
+        __syncwarp();
         left_rows<K_KEPT> k;
         left_rows<V_KEPT> v;
         sums dk, dv;
+        keep_rows(k, base + at_own + lane_down(lane));
+        keep_rows(v, base + at_own + OWN_BYTES + lane_down(lane));
         clear(dk);
         clear(dv);
-        u32 own = base + at_own + lane_down(lane);
 #pragma unroll 1
-        for (int part = 0; part < PARTS; part++) {
-            if (turn == 0) {
-                wait_for(part);
-                statistics<TILE, THREADS>(h, AT_SECOND + part * TILE_BYTES, part * TILE, forgotten(threadIdx.x), d.unscaled);
+        for (int query = CAUSAL && key >= BLOCK ? key : 0; query < h.T; query += STEP) {
+            if (key < BLOCK && query % TILE == 0) {
+                wait_for(query / TILE);
+                statistics<TILE, THREADS>(h, AT_SECOND + query * ROW_BYTES, query, forgotten(threadIdx.x));
                 __syncthreads();
             }
-            if (part == 0) {
-                __syncwarp();
-                keep_rows(k, own);
-                keep_rows(v, own + OWN_BYTES);
-            }
-            int query = max(part * TILE, CAUSAL ? key : 0), end = min((part + 1) * TILE, h.T);
-            if (key >= h.T) continue;
-#pragma unroll 1
-            for (; query < end; query += STEP)
-                if (CAUSAL && query < key + OWN)
-                    step_keys<true>(dk, dv, k, v, own, query, key, h.factor, d);
-                else
-                    step_keys<false>(dk, dv, k, v, own, query, key, h.factor, d);
+            if (key >= h.T || (CAUSAL && query < key)) continue;
+            if (CAUSAL && query < key + OWN)
+                step_keys<true>(dk, dv, k, v, query, key, h.factor, d);
+            else
+                step_keys<false>(dk, dv, k, v, query, key, h.factor, d);
         }
-        if (key >= h.T) continue;
-        lane = forgotten(threadIdx.x) % WARP;
-        store_own(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
-        store_own(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, drop_scale, lane);
+        thread = forgotten(threadIdx.x);
+        lane = thread % WARP;
+        at_own = own_at(thread / WARP);
+        store_strip<OWN>(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
+        store_strip<OWN>(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, drop_scale, lane);
+        if (key >= BLOCK) break;
     }
 }
 
 /* dQ of a head. */
 DEVICE void grad_queries(const head &h, const drop &d, float scale)
 {
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, pitch = 3 * h.H * D;
-    u32 base = shared_address(shared_memory), at_own = AT_OWN + warp * 2 * OWN_BYTES;
+    u32 base = shared_address(shared_memory);
+    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
-    for (int turn = 0; turn < 2; turn++) {
-        int query = (turn ? warp : STRIPS - 1 - warp) * OWN;
+    for (;; query = ROWS - OWN - query) {
+        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        u32 at_own = own_at(thread / WARP);
         __syncwarp();
         load_own(base + at_own, h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, query, h.T, lane);
-        if (turn == 0) {
+        if (query >= BLOCK) {
+#pragma unroll 1
             for (int i = 0; i < PARTS; i++)
                 load_part(h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, i, h.T);
             cp_async_wait<PARTS>();
         } else
             cp_async_wait<0>();
         __syncwarp();
-        statistics<OWN, WARP>(h, at_own + OWN_BYTES, query, lane, d.unscaled);
+        statistics<OWN, WARP>(h, at_own + OWN_BYTES, query, lane);
         __syncwarp();
         left_rows<D / 16> q, dout;
         sums dq;
@@ -331,19 +247,18 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
                 lse[m][r] = at[0];
                 delta[m][r] = at[ROWS];
             }
+        int end = query >= h.T ? 0 : CAUSAL ? min(query + OWN, h.T) : h.T;
 #pragma unroll 1
-        for (int part = 0; part < PARTS; part++) {
-            if (turn == 0) wait_for(part);
-            int key = part * TILE, end = min((part + 1) * TILE, CAUSAL ? min(query + OWN, h.T) : h.T);
-            if (query >= h.T) continue;
-#pragma unroll 1
-            for (; key < end; key += STEP)
-                if ((CAUSAL && key + STEP > query) || key + STEP > h.T)
-                    step_queries<true>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
-                else
-                    step_queries<false>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
+        for (int key = 0; key < (query < BLOCK ? end : h.T); key += STEP) {
+            if (query >= BLOCK && key % TILE == 0) wait_for(key / TILE);
+            if (key >= end) continue;
+            if ((CAUSAL && key + STEP > query) || key + STEP > h.T)
+                step_queries<true>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
+            else
+                step_queries<false>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
         }
-        if (query < h.T) store_own(h.dqkv + start(h, 3, 0), pitch, query, h.T, at_own, dq, scale, lane);
+        store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, at_own, dq, scale, lane);
+        if (query < BLOCK) break;
     }
 }
 
@@ -356,8 +271,8 @@ attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float
 {
     int section = (int)blockIdx.x / (2 * apart), rest = (int)blockIdx.x % (2 * apart);
     int here = min(apart, BH - section * apart), bh = section * apart + rest % here;
-    head h = {qkv, dy, y, lse, dqkv, H, T, bh / H, bh % H, scale * LOG2_E};
-    drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry, unscaled};
+    head h = {qkv, dy, y, lse, dqkv, H, T, bh, scale * LOG2_E, unscaled};
+    drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
     for (int t = threadIdx.x; t < T; t += THREADS) prefetch_l2(y + start(h, 1, 0) + (i64)t * H * D);
     if (rest < here)
         grad_keys(h, d, scale * drop_scale, drop_scale);
