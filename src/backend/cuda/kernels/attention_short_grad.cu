@@ -263,15 +263,14 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
 }
 
 /* Grid 2 BH: `apart` blocks of keys, then as many of queries of the same heads, and so on, so that a multiprocessor has one
- * of either kind. unscaled: 1 / the scale of what dropout keeps. */
+ * of either kind. */
 KERNEL_MIN(THREADS, BLOCKS)
-attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv,
-                     float scale, int T, int H, int BH, int apart, u32 seed, u32 site, u32 less, u32 carry, float drop_scale,
-                     float unscaled)
+attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
+                     int H, int BH, int apart, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
 {
     int section = (int)blockIdx.x / (2 * apart), rest = (int)blockIdx.x % (2 * apart);
     int here = min(apart, BH - section * apart), bh = section * apart + rest % here;
-    head h = {qkv, dy, y, lse, dqkv, H, T, bh, scale * LOG2_E, unscaled};
+    head h = {qkv, dy, y, lse, dqkv, H, T, bh, scale * LOG2_E, 1 / drop_scale};
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
     for (int t = threadIdx.x; t < T; t += THREADS) prefetch_l2(y + start(h, 1, 0) + (i64)t * H * D);
     if (rest < here)
