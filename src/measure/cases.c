@@ -240,8 +240,8 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "dropout, not causal", .attr = {.attention = {1, false, DROP_SCORES}}, .in = {{F(1,33,15)}, STEP}},
     {OP_ATTENTION, "large", .attr = {.attention = {4, true, DROP_SCORES}}, .in = {{F(2,129,384)}, STEP}},
     {OP_ATTENTION, "large, no dropout", .attr = {.attention = {2, true, NO_DROPOUT}}, .in = {{F(2,131,384)}, STEP}},
-    {OP_ATTENTION, "short", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(2,251,192)}, STEP}},
-    {OP_ATTENTION, "short, not causal", .attr = {.attention = {2, false, DROP_SCORES}}, .in = {{F(1,200,96)}, STEP}},
+    {OP_ATTENTION, "short", .attr = {.attention = {1, true, DROP_SCORES}}, OF_ROUNDED_P, .in = {{F(2,251,192)}, STEP}},
+    {OP_ATTENTION, "short, not causal", .attr = {.attention = {2, false, DROP_SCORES}}, OF_ROUNDED_P, .in = {{F(1,200,96)}, STEP}},
 #define ATTENTION_OUT(i, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = i == 1, .of = OP_ATTENTION, .of_out = i, .of_n_in = 2, .of_in = {1, 4}}
     {OP_ATTENTION_GRAD, "causal", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}},

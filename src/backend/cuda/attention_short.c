@@ -46,6 +46,7 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
     launch_define(k, "HEAD_SIZE", s->D);
     launch_define(k, "WARPS", WARPS);
     launch_define(k, "TILE_ROWS", TILE_ROWS);
+    launch_define(k, "KEYS", KEYS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
     for (int i = 0; i < c->n_in; i++) arg_in(k, i);
@@ -77,7 +78,6 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
 {
     struct sizes s = sizes_of(c, &c->in_type[0]);
     struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, 1);
-    launch_define(k, "KEYS", KEYS);
     launch_define(k, "BLOCKS", BLOCKS);
     arg_f32(k, LOG2_E / sqrt((double)s.D));
     arg_dropout(k, &c->attr->attention.drop);

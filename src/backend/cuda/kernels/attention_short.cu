@@ -157,12 +157,17 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
     const bf16 *q = qkv + ((i64)b * T * 3 * H + head) * D;
     int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN; /* of the first strip; of the other, as many after the begin */
 #pragma unroll 1
-    for (int part = 0; part < PARTS; part++) load_part(q + H * D, pitch, q + 2 * H * D, pitch, part, T);
-#pragma unroll 1
     for (;; query = ROWS - OWN - query) {
         int lane = forgotten(threadIdx.x) % WARP;
         strip r;
-        load_queries(r, qkv + ((i64)b * T * 3 * H + head) * D, pitch, query, T, lane);
+        load_queries(r, q, pitch, query, T, lane);
+        if (query >= BLOCK) {
+#pragma unroll 1
+            for (int part = 0; part < PARTS; part++) load_part(q + H * D, pitch, q + 2 * H * D, pitch, part, T);
+            int next = ROWS - OWN - query + lane; /* the other strip's queries, so that they are near */
+            if (next < T)
+                for (int at = 0; at < D; at += 32) prefetch_l2(q + (i64)next * pitch + at);
+        }
         clear(r.o);
 #pragma unroll
         for (int m = 0; m < M; m++) {

@@ -10,14 +10,14 @@
  * only while the head comes in. S and dP are computed twice, 7 products instead of 5, but nothing is added up
  * between blocks: no sums in memory, the same bits in every run. delta = rowsum(dy y) is made by whoever needs it.
  *
- * Bound by tensor cores (at T 256, head size 64: 16000 products of 16x8x16 a head), then by instructions (with dropout
- * two thirds of as many clocks); moves 8 HEAD_SIZE elements a row, what the second block of a head reads comes from the second
- * cache. Constants: HEAD_SIZE (16, 32, 64), WARPS 4, TILE_ROWS, CAUSAL, DROPOUT. */
+ * Bound by tensor cores (at T 256 and head size 64 8064 products of 16x8x16 a head), with dropout as much by instructions; moves
+ * 8 HEAD_SIZE elements a row: what the second block of a head reads comes from the second cache.
+ * Constants: attention_short.cuh's, KEYS (of a step of dQ: 16, 32). */
 #include "attention_short.cuh"
 
 enum {
     BLOCKS = 2, /* on a multiprocessor */
-    K_KEPT = D == 64 ? 4 - DROPOUT : D / 16, /* columns of K and V in registers, by 16 */
+    K_KEPT = D == 64 ? (DROPOUT ? 2 + CAUSAL : 4) : D / 16, /* columns of K and V in registers, by 16 */
     V_KEPT = D == 64 ? 2 : D / 16,
     /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and delta. */
     OWN_BYTES = OWN * ROW_BYTES,
@@ -38,7 +38,7 @@ struct head {
 DEVICE i64 start(const head &h, int matrices, int matrix)
 {
     int bh = forgotten(h.bh), b = bh / h.H;
-    return (((i64)b * h.T * matrices + matrix) * h.H + (bh - b * h.H)) * D;
+    return (i64)(b * h.T * matrices + matrix) * (h.H * D) + (bh - b * h.H) * D;
 }
 /* A strip of two matrices for one warp, and where it keeps them. */
 DEVICE u32 own_at(int warp)
@@ -52,6 +52,16 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
     cp_async_commit();
 }
 
+/* Brings the rows of y that `statistics` will read into the second cache. */
+template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
+{
+    const bf16 *y = h.y + start(h, 1, 0) + thread % 2 * (D / 2);
+#pragma unroll
+    for (int i = 0; i < 2 * N / BY; i++) {
+        int t = row + i * (BY / 2) + thread / 2;
+        if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
+    }
+}
 /* Statistics of N rows from `row` on by so many threads, two for a row; dO of them lies at `dout`. From T on the log-sum-exp is
  * infinite, so the probabilities are 0. */
 template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
@@ -124,44 +134,50 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left
     add_by_columns(dk, b, q_rows + lane_down(lane));
 }
 
-/* One step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
+/* One step of dQ: KEYS keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
 template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
                          const float (&delta)[M][2], int query, int key, int T, float factor, const drop &d)
 {
     int lane = forgotten(threadIdx.x) % WARP;
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES;
-    scores s, dp;
-    kept_scores a;
-#if DROPOUT
-    drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, lane);
-#endif
-    rows_by_rows(s, q, 0, k_rows + lane_across(lane));
-    rows_by_rows(dp, dout, 0, k_rows + AT_SECOND + lane_across(lane));
+    scores s[KEYS / STEP], dp[KEYS / STEP];
 #pragma unroll
-    for (int m = 0; m < M; m++)
+    for (int j = 0; j < KEYS / STEP; j++) rows_by_rows(s[j], q, 0, k_rows + j * STEP * ROW_BYTES + lane_across(lane));
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
+    for (int j = 0; j < KEYS / STEP; j++)
+        rows_by_rows(dp[j], dout, 0, k_rows + AT_SECOND + j * STEP * ROW_BYTES + lane_across(lane));
+#pragma unroll
+    for (int j = 0; j < KEYS / STEP; j++) {
+        kept_scores a;
 #if DROPOUT
-            u32 kept = dropout_kept(bytes.w[m][r], d.less, d.carry);
+        drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
 #endif
 #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                float ds[2];
+        for (int m = 0; m < M; m++)
 #pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    int at = key + 8 * n + lane % 4 * 2 + i, row = query + 16 * m + 8 * r + lane / 4;
-                    float p = ex2_approx(s[m][n][2 * r + i] * factor - lse[m][r]), g = dp[m][n][2 * r + i];
-                    if (EDGE && ((CAUSAL && at > row) || at >= T)) p = 0;
+            for (int r = 0; r < 2; r++) {
 #if DROPOUT
-                    g = keep(g, kept, 2 * n + i);
+                u32 kept = dropout_kept(bytes.w[m][r], d.less, d.carry);
 #endif
-                    ds[i] = p * (g - delta[m][r]);
+#pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    float ds[2];
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        int at = key + STEP * j + 8 * n + lane % 4 * 2 + i, row = query + 16 * m + 8 * r + lane / 4;
+                        float p = ex2_approx(s[j][m][n][2 * r + i] * factor - lse[m][r]), g = dp[j][m][n][2 * r + i];
+                        if (EDGE && ((CAUSAL && at > row) || at >= T)) p = 0;
+#if DROPOUT
+                        g = keep(g, kept, 2 * n + i);
+#endif
+                        ds[i] = p * (g - delta[m][r]);
+                    }
+                    a[m][0][2 * n + r] = pack_bf16(ds[0], ds[1]);
                 }
-                a[m][0][2 * n + r] = pack_bf16(ds[0], ds[1]);
             }
-        }
-    add_by_columns(dq, a, k_rows + lane_down(lane));
+        add_by_columns(dq, a, k_rows + j * STEP * ROW_BYTES + lane_down(lane));
+    }
 }
 
 /* dK and dV of a head. */
@@ -177,8 +193,10 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scal
         load_own(base + at_own, h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, key, h.T, lane);
         if (key < BLOCK) {
 #pragma unroll 1
-            for (int i = 0; i < PARTS; i++)
+            for (int i = 0; i < PARTS; i++) {
+                expect<TILE, THREADS>(h, i * TILE, thread);
                 load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
+            }
             cp_async_wait<PARTS>();
         } else
             cp_async_wait<0>();
@@ -221,6 +239,7 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     for (;; query = ROWS - OWN - query) {
         int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
         u32 at_own = own_at(thread / WARP);
+        expect<OWN, WARP>(h, query, lane);
         __syncwarp();
         load_own(base + at_own, h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, query, h.T, lane);
         if (query >= BLOCK) {
@@ -249,15 +268,16 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             }
         int end = query >= h.T ? 0 : CAUSAL ? min(query + OWN, h.T) : h.T;
 #pragma unroll 1
-        for (int key = 0; key < (query < BLOCK ? end : h.T); key += STEP) {
+        for (int key = 0; key < (query < BLOCK ? end : h.T); key += KEYS) {
             if (query >= BLOCK && key % TILE == 0) wait_for(key / TILE);
             if (key >= end) continue;
-            if ((CAUSAL && key + STEP > query) || key + STEP > h.T)
+            if ((CAUSAL && key + KEYS > query) || key + KEYS > h.T)
                 step_queries<true>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
             else
                 step_queries<false>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
         }
-        store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, at_own, dq, scale, lane);
+        thread = forgotten(threadIdx.x);
+        store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
         if (query < BLOCK) break;
     }
 }
@@ -272,7 +292,6 @@ attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float
     int here = min(apart, BH - section * apart), bh = section * apart + rest % here;
     head h = {qkv, dy, y, lse, dqkv, H, T, bh, scale * LOG2_E, 1 / drop_scale};
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
-    for (int t = threadIdx.x; t < T; t += THREADS) prefetch_l2(y + start(h, 1, 0) + (i64)t * H * D);
     if (rest < here)
         grad_keys(h, d, scale * drop_scale, drop_scale);
     else
