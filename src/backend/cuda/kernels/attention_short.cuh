@@ -1,8 +1,8 @@
-/* attention_short.cuh - what attention over at most ROWS rows shares, forwards and backwards: two matrices of a head lie in shared memory
- * at once, in the order in which they come in, and each warp has two strips of OWN rows to itself.
+/* attention_short.cuh - what attention over at most ROWS rows shares, forwards and backwards: two matrices of a head lie in
+ * shared memory at once, in the order in which they come in, and each warp has two strips of OWN rows to itself. Of these one
+ * sees as much more as the other less, so the warps of a block end together, and wait for each other only while the head comes in.
  *
- * Constants: attention_grad.cuh's, TILE_ROWS at least ROWS / 4. Of the strips of a warp one sees as much more as the other less, so the
- * warps of a block end together, and wait for each other only while the head comes in. */
+ * Constants: attention_grad.cuh's, of which TILE_ROWS is at least ROWS / 4. */
 #pragma once
 #define GROUP 1 /* queries and keys have as many heads */
 #include "attention_grad.cuh"
@@ -103,7 +103,7 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
     }
 }
 
-/* All bits of those bytes' elements that are kept, for byte `byte`. */
+/* The element, or 0 where the sign of byte `byte` says that it is dropped. */
 DEVICE float keep(float a, u32 kept, int byte)
 {
     return __uint_as_float(__float_as_uint(a) & prmt(kept, 0, 0x8888 + 0x1111 * byte));
