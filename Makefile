@@ -86,7 +86,7 @@ ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
 FLASH_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,attention attention_grad attention_rows)
 # Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.
 ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
-ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
+ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,chain common dropout tables)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
            $(foreach i,$(ISAS) $(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \

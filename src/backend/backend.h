@@ -6,6 +6,7 @@
 
 struct kernel;
 struct kernel_call;
+struct str;
 
 /* What a device is. */
 struct device_facts {
@@ -33,6 +34,8 @@ struct backend {
     bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
+    /* Appends the texts of kernels that are written for this call alone; false: it has none. NULL: none is ever written. */
+    bool (*written)(const struct kernel *k, const struct kernel_call *call, struct str *s);
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);
@@ -47,8 +50,8 @@ struct backend {
     bool (*library)(int i, struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
-    /* Why this device does not compute in that type, NULL if it does. NULL: every type. */
-    const char *(*refuses)(const void *ctx, enum dtype dtype);
+    /* Why this device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
+    const char *(*refuses)(const void *ctx, enum dtype dtype, bool tf32);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);

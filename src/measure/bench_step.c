@@ -4,9 +4,10 @@
 #include "base/clock.h"
 #include "measure/noise.h"
 
-static bool is_product(enum op op)
+bool products_include(enum op op)
 {
-    return op == OP_MATMUL || op == OP_LINEAR;
+    return op == OP_MATMUL || op == OP_LINEAR || op == OP_LINEAR_GELU ||
+           op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM;
 }
 
 enum status products_run(struct plan *p, struct products *ret)
@@ -14,7 +15,7 @@ enum status products_run(struct plan *p, struct products *ret)
     struct products sum = {0};
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
-        if (!s->kernel || !is_product(p->graph->node[id].op)) continue;
+        if (!s->kernel || !products_include(p->graph->node[id].op)) continue;
         TRY(s->kernel->run(&s->call));
         sum.flops += s->cost.flops;
         sum.kernels++;

@@ -1,6 +1,7 @@
 #include "backend/cuda/cublaslt.h"
 
 #include "backend/cuda/driver.h"
+#include "base/log.h"
 
 #include <string.h>
 
@@ -19,7 +20,8 @@ const struct cublaslt *cublaslt(const char **ret_why)
     _Static_assert(sizeof table == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found = library_open(names, symbols, COUNT_OF(symbols), function, &why) != NULL;
+        found =
+            library_open(library_names(names), symbols, COUNT_OF(symbols), function, &why) != NULL;
         if (found) memcpy(&table, function, sizeof table);
         tried = true;
     }
@@ -36,8 +38,19 @@ int64_t cublaslt_version(void)
 cublasLtHandle_t cublaslt_handle(void)
 {
     static cublasLtHandle_t handle;
-    const struct cublaslt *t = cublaslt(NULL);
-    if (!handle && t && t->cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS) handle = NULL;
+    static bool warned;
+    const char *why;
+    const struct cublaslt *t = cublaslt(&why);
+    if (handle) return handle;
+    if (t && cublaslt_check(t->cublasLtCreate(&handle), "start") != ST_OK) {
+        handle = NULL;
+        why = fail_message();
+    }
+    if (!handle && !warned)
+        log_warning("products run on kernels of our own without tensor cores, many times as long: "
+                    "%s",
+                    why);
+    warned = true;
     return handle;
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_ARCH = 70, BF16_ARCH = 80 };
+enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */ };
 
 struct cuda_context {
     bool plans_only;
@@ -81,6 +81,26 @@ static enum status find_compiler(void)
                 why);
 }
 
+static enum status check_arch(const struct cuda_device *d)
+{
+    int oldest = 0, newest = 0;
+    jit_archs(&oldest, &newest);
+    if (d->arch < OLDEST_ARCH || d->arch < oldest)
+        return fail(
+            ST_UNSUPPORTED,
+            "%s is too old (compute capability %d.%d; %d.%d is needed%s); use device=cpu", d->name,
+            d->arch / 10, d->arch % 10, (oldest > OLDEST_ARCH ? oldest : OLDEST_ARCH) / 10,
+            (oldest > OLDEST_ARCH ? oldest : OLDEST_ARCH) % 10,
+            d->arch < OLDEST_ARCH ? "" : " by the NVRTC that is installed, an older one may do");
+    if (newest && d->arch > newest)
+        return fail(ST_UNSUPPORTED,
+                    "%s is newer (compute capability %d.%d) than the NVRTC that is installed, "
+                    "which knows up to "
+                    "%d.%d: install a newer one, or use device=cpu",
+                    d->name, d->arch / 10, d->arch % 10, newest / 10, newest % 10);
+    return ST_OK;
+}
+
 /* Plans are made for the first GPU there is, else for one imagined. */
 static void open_plans_only(struct cuda_context *ctx)
 {
@@ -97,10 +117,7 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     TRY(cuda_find(number, &ctx->handle));
     TRY(find_compiler());
     TRY(cuda_read_device(ctx->handle, &ctx->device));
-    if (ctx->device.arch < OLDEST_ARCH)
-        return fail(ST_UNSUPPORTED,
-                    "%s is too old (compute capability %d.%d, 7.0 is needed); use device=cpu",
-                    ctx->device.name, ctx->device.arch / 10, ctx->device.arch % 10);
+    TRY(check_arch(&ctx->device));
     const struct cuda_driver *d = cuda_driver(NULL);
     CUcontext primary;
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
@@ -146,11 +163,11 @@ static enum status cuda_open(int device, void **ret_context)
     return st;
 }
 
-static const char *cuda_refuses(const void *context, enum dtype dtype)
+static const char *cuda_refuses(const void *context, enum dtype dtype, bool tf32)
 {
     static _Thread_local char why[160];
     const struct cuda_device *d = cuda_context_device(context);
-    if (dtype != DT_BF16 || d->arch >= BF16_ARCH) return NULL;
+    if ((dtype != DT_BF16 && !tf32) || d->arch >= TENSOR_ARCH) return NULL;
     snprintf(why, sizeof why, "%s has compute capability %d.%d and 8.0 is needed", d->name,
              d->arch / 10, d->arch % 10);
     return why;
@@ -171,10 +188,10 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
                     (double)size / (1 << 30), (double)left / (1 << 30));
     }
     TRY(cuda_check(r, "give memory"));
-    if (size > 0)
-        TRY(cuda_check(d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream), "clear memory"));
+    if (size > 0) r = d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream);
+    if (r != CUDA_SUCCESS) d->cuMemFree(p);
     *ret_mem = (void *)p;
-    return ST_OK;
+    return cuda_check(r, "clear memory");
 }
 
 static void cuda_free(void *context, void *mem)
@@ -313,6 +330,7 @@ const struct backend cuda_backend = {
     .kernel = cuda_kernel,
     .gains = cuda_gains,
     .row = cuda_row_at,
+    .written = cuda_written,
     .devices = cuda_devices,
     .describe = cuda_describe,
     .library = cuda_library,

@@ -14,6 +14,7 @@ static const struct cuda_row *const families[] = {
     reduce_rows,
     move_rows,
     matmul_rows,
+    chain_rows,
 };
 
 /* Row i of all, NULL after the last. */

@@ -60,12 +60,22 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
     _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found = library_open(names, symbols, COUNT_OF(symbols), function, &why) != NULL;
+        found =
+            library_open(library_names(names), symbols, COUNT_OF(symbols), function, &why) != NULL;
         if (found) memcpy(&nvrtc, function, sizeof nvrtc);
         tried = true;
     }
     if (ret_why) *ret_why = found ? NULL : why;
     return found ? &nvrtc : NULL;
+}
+
+const char *const *library_names(const char *const *names)
+{
+    enum { OF_FIRST = 13000 };
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int version = 0;
+    bool older = d && d->cuDriverGetVersion(&version) == CUDA_SUCCESS && version < OF_FIRST;
+    return older ? names + 1 : names;
 }
 
 enum status cuda_check(CUresult r, const char *doing)

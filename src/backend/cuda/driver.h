@@ -46,6 +46,9 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 /* "cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
 enum status cuda_check(CUresult r, const char *doing);
 
+/* The toolkit's names of a library, that of CUDA 13 first: without it where the driver is older, as it does not load what a
+ * newer NVRTC compiles, nor runs a newer cuBLASLt. */
+const char *const *library_names(const char *const *names);
 /* Opens the first library of `names` (NULL after the last) that is there and fills n function pointers in the order of
  * `symbols`; NULL with *ret_why otherwise. */
 void *library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
