@@ -5,9 +5,9 @@
 #include <math.h>
 
 enum { DY, QKV, Y, LSE, STEP }; /* inputs of the backward */
-/* As attention_short.cuh has them; PIECE, KEYS and BLOCKS as attention_short.cu. */
+/* As attention_short.cuh has them, and PIECE as attention_short.cu; KEYS and BLOCKS are theirs to be told. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
-enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80 };
+enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
 static const double LOG2_E = 1.44269504088896341;
 
 struct sizes {
@@ -90,14 +90,15 @@ static bool fits_grad(const struct kernel_call *c)
     return c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
            c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16 &&
            c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
-           is_short(c, &s, grad_bytes(&s));
+           is_short(c, &s, grad_bytes(&s)) && s.B <= GRID_YZ && s.H <= GRID_YZ;
 }
 static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    int processors = cuda_device_of(c)->processors;
     struct cuda_launch *k = add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, 2);
-    arg_i32(k, s.B * s.H);
-    arg_i32(k, cuda_device_of(c)->processors);
+    launch_grid(k, 2, s.H, s.B);
+    arg_i32(k, processors < 2 ? 1 : processors / 2);
     arg_f32(k, 1 / sqrt((double)s.D));
     arg_dropout(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);

@@ -25,20 +25,20 @@ enum {
     AT_DELTA = AT_LSE + 4 * ROWS,
 };
 
-/* What all functions know: the tensors, which head of them, and what the scores are multiplied by. Addresses are computed where
+/* What all functions know: the tensors, and what the scores are multiplied by. Addresses are computed where
  * they are used, as the sums take all registers but a few. */
 struct head {
     const bf16 *qkv, *dy, *y;
     const float *lse;
     bf16 *dqkv;
-    int H, T, bh;
+    int H, T;
     float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
 };
-/* Where the head begins in a tensor of so many matrices. */
+/* Where the block's head begins in a tensor of so many matrices. */
 DEVICE i64 start(const head &h, int matrices, int matrix)
 {
-    int bh = forgotten(h.bh), b = bh / h.H;
-    return (i64)(b * h.T * matrices + matrix) * (h.H * D) + (bh - b * h.H) * D;
+    int b = forgotten(blockIdx.z);
+    return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.y * D;
 }
 /* A strip of two matrices for one warp, and where it keeps them. */
 DEVICE u32 own_at(int warp)
@@ -73,7 +73,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
         float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
             const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
-            lse = h.lse[(i64)h.bh * h.T + t] * LOG2_E;
+            lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
 #pragma unroll
             for (int c = 0; c < CHUNKS / 2; c++) {
                 floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
@@ -139,7 +139,7 @@ template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
                          const float (&delta)[M][2], int query, int key, int T, float factor, const drop &d)
 {
-    int lane = forgotten(threadIdx.x) % WARP;
+    int lane = threadIdx.x % WARP;
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES;
     scores s[KEYS / STEP], dp[KEYS / STEP];
 #pragma unroll
@@ -282,17 +282,16 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     }
 }
 
-/* Grid 2 BH: `apart` blocks of keys, then as many of queries of the same heads, and so on, so that a multiprocessor has one
- * of either kind. */
+/* Grid (2, H, B): two blocks for a head. `half` is half of the multiprocessors: which of the two kinds comes first changes after so
+ * many heads, so that a multiprocessor has one of either kind. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
-                     int H, int BH, int apart, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
+                     int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
 {
-    int section = (int)blockIdx.x / (2 * apart), rest = (int)blockIdx.x % (2 * apart);
-    int here = min(apart, BH - section * apart), bh = section * apart + rest % here;
-    head h = {qkv, dy, y, lse, dqkv, H, T, bh, scale * LOG2_E, 1 / drop_scale};
+    int bh = blockIdx.z * H + blockIdx.y;
+    head h = {qkv, dy, y, lse, dqkv, H, T, scale * LOG2_E, 1 / drop_scale};
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
-    if (rest < here)
+    if ((blockIdx.x ^ (u32)(bh / half)) % 2 == 0)
         grad_keys(h, d, scale * drop_scale, drop_scale);
     else
         grad_queries(h, d, scale * drop_scale);
