@@ -92,7 +92,7 @@ DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
 /* KEYS keys from `key` on. EDGE: some are not seen, or not there. */
 template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const drop &d)
 {
-    int lane = forgotten(threadIdx.x) % WARP;
+    int lane = threadIdx.x % WARP;
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES, v_rows = k_rows + AT_SECOND + lane_down(lane);
     scores s[TIMES];
 #pragma unroll
