@@ -134,6 +134,12 @@ static void add_lines(struct picture *p, const struct options *o, const struct a
     p->line[1][p->lines++] = (struct plot_line){name, way, d > 0, memory, n};
 }
 
+static const char *words_of_groups(const struct attention_options *o, struct arena *a)
+{
+    if (!o->kv_heads || o->kv_heads == o->heads) return "";
+    return arena_printf(a, " over %lld of keys and values", (long long)o->kv_heads);
+}
+
 static enum status draw(const struct options *o, const struct attention_cell *cell,
                         const char *note, struct arena *a)
 {
@@ -154,9 +160,9 @@ static enum status draw(const struct options *o, const struct attention_cell *ce
         panel[1].level = (double)o->run.room;
         panel[1].level_name = "free memory";
     }
-    plot_print_svg(arena_printf(a, "Attention, %lld heads of %lld, %lld tokens in all",
+    plot_print_svg(arena_printf(a, "Attention, %lld heads of %lld%s, %lld tokens in all",
                                 (long long)o->run.heads, (long long)o->run.head_size,
-                                (long long)o->run.tokens),
+                                words_of_groups(&o->run, a), (long long)o->run.tokens),
                    note, panel, COUNT_OF(panel), &s);
     enum status st = file_write(o->svg, s.data, s.len);
     str_release(&s);
@@ -216,6 +222,9 @@ static enum status check(const struct options *o, int64_t samples, int64_t limit
     const struct attention_options *r = &o->run;
     if (r->heads < 1 || r->heads > 1024 || r->head_size < 1 || r->head_size > 1024)
         return fail(ST_USAGE, "--heads and --head_size are 1 to 1024");
+    if (r->kv_heads < 0 || (r->kv_heads && r->heads % r->kv_heads))
+        return fail(ST_USAGE, "--heads=%lld is not divisible by --kv_heads=%lld",
+                    (long long)r->heads, (long long)r->kv_heads);
     if (r->tokens < 1 || r->tokens > 1 << 24) return fail(ST_USAGE, "--tokens is 1 to 16777216");
     if (samples < 1 || samples > 100000 || limit < 0 || limit > 1000000)
         return fail(ST_USAGE, "--samples is 1 to 100000, --limit 0 to 1000000");
@@ -237,10 +246,11 @@ static const char flops_note[] =
 
 static json_t *make_json(const struct options *o, const struct machine *m, const struct table *t)
 {
-    return json_pack("{s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:s}", "v", 1, "heads",
-                     (json_int_t)o->run.heads, "head_size", (json_int_t)o->run.head_size, "tokens",
-                     (json_int_t)o->run.tokens, "formula", flops_note, "machine", machine_json(m),
-                     "rows", table_json(t), "svg", o->svg);
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:s}", "v", 1, "heads",
+                     (json_int_t)o->run.heads, "kv_heads",
+                     (json_int_t)(o->run.kv_heads ? o->run.kv_heads : o->run.heads), "head_size",
+                     (json_int_t)o->run.head_size, "tokens", (json_int_t)o->run.tokens, "formula",
+                     flops_note, "machine", machine_json(m), "rows", table_json(t), "svg", o->svg);
 }
 
 static enum status run(struct options *o, struct arena *a)
@@ -292,6 +302,7 @@ enum status cmd_bench_attention(int argc, char **argv)
         {"tokens", OPT_INT, &o.run.tokens, "N",
          "of all sequences together, at every length (8192)"},
         {"heads", OPT_INT, &o.run.heads, "N", "(6)"},
+        {"kv_heads", OPT_INT, &o.run.kv_heads, "N", "of keys and values (as many as heads)"},
         {"head_size", OPT_INT, &o.run.head_size, "N", "(64)"},
         {"dtype", OPT_TEXT, &dtypes, "NAME,...", "(float32,bfloat16)"},
         {"flash_only", OPT_FLAG, &o.run.flash_only, NULL, "not the slow ways"},

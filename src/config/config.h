@@ -23,6 +23,7 @@ enum init_from { INIT_SCRATCH, INIT_RESUME };
 
 struct config_model {
     int64_t n_layer, n_head, n_embd, block_size;
+    int64_t n_kv_head; /* heads of keys and values, a divisor of n_head; 0: n_head of them */
     double dropout;
     bool bias;
     enum gelu gelu;

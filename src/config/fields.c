@@ -51,6 +51,7 @@ enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
 const struct field fields[] = {
     INT ("n_layer",        model.n_layer,        "12",       1, 1024,         "transformer blocks"),
     INT ("n_head",         model.n_head,         "12",       1, 1024,         "attention heads of a block; divides n_embd"),
+    INT ("n_kv_head",      model.n_kv_head,      "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),
     INT ("n_embd",         model.n_embd,         "768",      1, 65536,        "channels of the residual stream"),
     INT ("block_size",     model.block_size,     "1024",     1, MOST_CONTEXT, "tokens of context"),
     REAL("dropout",        model.dropout,        "0.0",      0, 0.99,         "share of activations dropped in training, rounded to 1/256"),

@@ -154,15 +154,15 @@ value g_linear(struct graph *g, value x, value w, value bias, bool tb)
     return graph_add(g, OP_LINEAR, &attr, 3, (value[]){x, w, bias}, NULL);
 }
 
-value g_split_heads(struct graph *g, value x, int heads, int parts)
+value g_split_heads(struct graph *g, value x, int heads, int kv_heads, int parts)
 {
-    union attr attr = {.heads = {heads, parts}};
+    union attr attr = {.heads = {heads, parts, kv_heads}};
     return graph_add(g, OP_SPLIT_HEADS, &attr, 1, &x, NULL);
 }
 
-value g_merge_heads(struct graph *g, int parts, const value *x)
+value g_merge_heads(struct graph *g, int kv_heads, int parts, const value *x)
 {
-    union attr attr = {.heads.parts = parts};
+    union attr attr = {.heads = {.parts = parts, .kv_heads = kv_heads}};
     return graph_add(g, OP_MERGE_HEADS, &attr, parts, x, NULL);
 }
 
@@ -243,16 +243,17 @@ value g_cross_entropy(struct graph *g, value logits, value targets, int64_t voca
     return graph_add(g, OP_CROSS_ENTROPY, &attr, 2, (value[]){logits, targets}, NULL);
 }
 
-value g_attention(struct graph *g, value qkv, value step, int heads, bool causal,
+value g_attention(struct graph *g, value qkv, value step, int heads, int kv_heads, bool causal,
                   struct dropout drop)
 {
-    union attr attr = {.attention = {heads, causal, drop}};
+    union attr attr = {.attention = {heads, causal, drop, .kv_heads = kv_heads}};
     return graph_add(g, OP_ATTENTION, &attr, 2, (value[]){qkv, step}, NULL);
 }
 
-value g_attention_cached(struct graph *g, value cache, value qkv, value position, int heads)
+value g_attention_cached(struct graph *g, value cache, value qkv, value position, int heads,
+                         int kv_heads)
 {
-    union attr attr = {.attention = {.heads = heads, .causal = true}};
+    union attr attr = {.attention = {.heads = heads, .causal = true, .kv_heads = kv_heads}};
     value first =
         graph_add(g, OP_ATTENTION_CACHED, &attr, 3, (value[]){cache, qkv, position}, NULL);
     return graph_out(first, 1);

@@ -44,10 +44,11 @@ value g_matmul_as(struct graph *g, value a, value b, bool ta, bool tb, bool tf32
 /* x (...,K) times w (K,N), or (N,K) with tb, plus bias (N) unless it is no value. */
 value g_linear(struct graph *g, value x, value w, value bias, bool tb);
 
-value g_split_heads(struct graph *g, value x, int heads,
-                    int parts);                                  /* (B,T,P*H*D) -> P of (B,H,T,D) */
-value g_merge_heads(struct graph *g, int parts, const value *x); /* P of (B,H,T,D) -> (B,T,P*H*D) */
-value g_embed(struct graph *g, value table, value ids);          /* (V,C), ids (...) -> (...,C) */
+/* (B,T,(H+(P-1)*KV)*D) -> P of (B,H,T,D): parts after the first have KV heads, each of which is there H/KV
+ * times; kv_heads 0: H. The other way round those are sums. */
+value g_split_heads(struct graph *g, value x, int heads, int kv_heads, int parts);
+value g_merge_heads(struct graph *g, int kv_heads, int parts, const value *x);
+value g_embed(struct graph *g, value table, value ids); /* (V,C), ids (...) -> (...,C) */
 value g_embed_grad(struct graph *g, value ids, value dy, struct type table);
 value g_pick(struct graph *g, value x,
              value ids); /* (...,V), ids (...) -> (...,1): x[row, ids[row]] */
@@ -67,11 +68,12 @@ value g_softmax(struct graph *g, value x);
 value g_softmax_grad(struct graph *g, value dy, value y);
 /* logits (...,V'), targets (...) -> mean loss (1), log-sum-exp (...); columns >= vocab are padding. */
 value g_cross_entropy(struct graph *g, value logits, value targets, int64_t vocab);
-/* Packed q, k, v (B,T,3C) -> y (B,T,C), log-sum-exp (B,H,T). */
-value g_attention(struct graph *g, value qkv, value step, int heads, bool causal,
+/* Packed q, k, v (B,T,(H+2*KV)*D) -> y (B,T,H*D), log-sum-exp (B,H,T); kv_heads 0: KV is H. */
+value g_attention(struct graph *g, value qkv, value step, int heads, int kv_heads, bool causal,
                   struct dropout drop);
-/* cache (2,B,Tmax,C) is written at `position` (1), qkv (B,1,3C) -> cache, y (B,1,C). */
-value g_attention_cached(struct graph *g, value cache, value qkv, value position, int heads);
+/* cache (2,B,Tmax,KV*D) is written at `position` (1), qkv (B,1,(H+2*KV)*D) -> cache, y (B,1,H*D). */
+value g_attention_cached(struct graph *g, value cache, value qkv, value position, int heads,
+                         int kv_heads);
 
 value g_sum_squares(struct graph *g, value x); /* -> (1) */
 value g_store(struct graph *g, value leaf, value x);

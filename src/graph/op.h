@@ -108,6 +108,7 @@ union attr {
     } pack;
     struct {
         int heads, parts; /* parts: 3 for packed q, k, v, else 1 */
+        int kv_heads;     /* of every part but the first; 0: as many as of the first */
     } heads;
     struct {
         bool tanh; /* the tanh approximation instead of erf */
@@ -127,6 +128,7 @@ union attr {
         struct dropout drop;
         bool tf32;          /* as matmul's */
         bool deterministic; /* the same bits in every run */
+        int kv_heads;       /* of keys and values, a divisor of heads; 0: as many as of queries */
     } attention;
     struct {
         double scale;
@@ -139,6 +141,13 @@ union attr {
     } adamw;
     const struct chain *chain; /* of the graph's arena; never changed */
 };
+
+/* Heads of keys and values: query head h reads number h / (heads / kv_heads) of them (grouped-query attention,
+ * Ainslie et al., arXiv 2305.13245). */
+static inline int attention_kv_heads(const union attr *a)
+{
+    return a->attention.kv_heads ? a->attention.kv_heads : a->attention.heads;
+}
 
 /* What one execution does at least: arithmetic, and bytes read and written once. */
 struct cost {

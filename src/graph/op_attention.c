@@ -8,18 +8,26 @@
 
 static const int PACKED = 3; /* q, k and v beside each other */
 
-/* qkv (B,T,3C), step (1) -> y (B,T,C), log-sum-exp (B,H,T) */
+/* D of packed q, k, v of H heads of queries and KV of keys and of values; 0: they are not that. */
+static int64_t head_size(const union attr *attr, int64_t columns)
+{
+    int64_t H = attr->attention.heads, KV = attention_kv_heads(attr);
+    if (H < 1 || KV < 1 || H % KV || columns % (H + 2 * KV)) return 0;
+    return columns / (H + 2 * KV);
+}
+
+/* qkv (B,T,(H+2*KV)*D), step (1) -> y (B,T,H*D), log-sum-exp (B,H,T) */
 enum status shape_attention(struct node *n, const struct type *in, const struct type *given,
                             struct type *out)
 {
     (void)given;
-    int64_t H = n->attr.attention.heads;
+    int64_t H = n->attr.attention.heads, D = head_size(&n->attr, type_columns(&in[0]));
     char t[TYPE_TEXT];
-    if (in[0].rank != 3 || H < 1 || in[0].dim[2] % (PACKED * H))
-        return fail(ST_USAGE, "%s is not packed q, k, v of %lld heads", type_text(t, &in[0]),
-                    (long long)H);
-    int64_t B = in[0].dim[0], T = in[0].dim[1], C = in[0].dim[2] / PACKED;
-    out[0] = type_3d(in[0].dtype, B, T, C);
+    if (in[0].rank != 3 || !D)
+        return fail(ST_USAGE, "%s is not packed q, k, v of %lld heads over %d",
+                    type_text(t, &in[0]), (long long)H, attention_kv_heads(&n->attr));
+    int64_t B = in[0].dim[0], T = in[0].dim[1];
+    out[0] = type_3d(in[0].dtype, B, T, H * D);
     out[1] = type_3d(dtype_of_statistics(in[0].dtype), B, H, T);
     n->n_out = 2;
     return ST_OK;
@@ -39,7 +47,8 @@ struct heads {
 
 static struct heads split(struct graph *g, const struct node *n, value qkv)
 {
-    value first = g_split_heads(g, qkv, n->attr.attention.heads, PACKED);
+    const union attr *a = &n->attr;
+    value first = g_split_heads(g, qkv, a->attention.heads, a->attention.kv_heads, PACKED);
     const struct type *t = graph_type(g, first);
     double D = t ? (double)t->dim[3] : 1;
     return (struct heads){first, graph_out(first, 1), graph_out(first, 2), 1 / sqrt(D)};
@@ -69,7 +78,7 @@ void expand_attention(struct graph *g, const struct node *n, const value *in, va
     graph_leave(g, here);
     here = graph_enter(g, "weighted_sum", -1);
     value y = product(g, n, p, h.v, false, false); /* (B,H,T,D) */
-    out[0] = g_merge_heads(g, 1, &y);
+    out[0] = g_merge_heads(g, 0, 1, &y);
     graph_leave(g, here);
     /* The log-sum-exp: dead code unless somebody asks for it. */
     value max = g_max_row(g, s);
@@ -97,7 +106,7 @@ void expand_attention_grad(struct graph *g, const struct node *n, const value *i
     int H = n->attr.attention.heads;
     struct dropout drop = n->attr.attention.drop;
     struct heads h = split(g, n, in[1]);
-    value dy = g_split_heads(g, in[0], H, 1), y = g_split_heads(g, in[2], H, 1);
+    value dy = g_split_heads(g, in[0], H, 0, 1), y = g_split_heads(g, in[2], H, 0, 1);
     struct type row = *graph_type(g, in[3]);
     row.dim[row.rank++] = 1;
     value p = g_exp(g, g_sub(g, scores(g, n, &h), g_reshape(g, in[3], row)));
@@ -110,7 +119,7 @@ void expand_attention_grad(struct graph *g, const struct node *n, const value *i
     value ds = g_scale(g, g_mul(g, p, g_sub(g, dp, delta)), h.scale);
     value d[] = {product(g, n, ds, h.k, false, false), product(g, n, ds, h.q, true, false),
                  product(g, n, dropped, dy, true, false)};
-    out[0] = g_merge_heads(g, PACKED, d);
+    out[0] = g_merge_heads(g, n->attr.attention.kv_heads, PACKED, d);
 }
 
 /* Half of the T x T matrix where causal. */
@@ -120,7 +129,7 @@ static double pairs(const struct node *n, const struct type *qkv)
     return B * (n->attr.attention.causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Two products of 2 D FLOPs for each pair and head, and the softmax. */
+/* Two products of 2 D FLOPs for each pair and query head, and the softmax; keys and values are read once. */
 struct cost cost_attention(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -138,16 +147,17 @@ struct cost cost_attention_grad(const struct node *n, const struct type *in, con
     return c;
 }
 
-/* cache (2,B,Tmax,C), qkv (B,1,3C), position (1) -> cache, y (B,1,C) */
+/* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D), position (1) -> cache, y (B,1,H*D) */
 enum status shape_attention_cached(struct node *n, const struct type *in, const struct type *given,
                                    struct type *out)
 {
     (void)given;
-    if (in[0].rank != 4 || in[0].dim[0] != 2 || in[1].rank != 3 || in[1].dim[1] != 1 ||
-        in[0].dim[1] != in[1].dim[0] || in[0].dim[3] * PACKED != in[1].dim[2])
+    int64_t D = head_size(&n->attr, type_columns(&in[1]));
+    if (in[0].rank != 4 || in[0].dim[0] != 2 || in[1].rank != 3 || in[1].dim[1] != 1 || !D ||
+        in[0].dim[1] != in[1].dim[0] || in[0].dim[3] != D * attention_kv_heads(&n->attr))
         return fail(ST_USAGE, "the cache does not meet the keys and values");
     out[0] = in[0];
-    out[1] = type_3d(in[1].dtype, in[1].dim[0], 1, in[0].dim[3]);
+    out[1] = type_3d(in[1].dtype, in[1].dim[0], 1, D * n->attr.attention.heads);
     n->n_out = 2;
     return ST_OK;
 }
@@ -155,9 +165,10 @@ enum status shape_attention_cached(struct node *n, const struct type *in, const 
 struct cost cost_attention_cached(const struct node *n, const struct type *in,
                                   const struct type *out)
 {
-    (void)n, (void)out;
+    (void)out;
     double elements = (double)type_elements(&in[0]);
-    return (struct cost){2 * elements, (double)type_bytes(&in[0])};
+    double shared = (double)n->attr.attention.heads / attention_kv_heads(&n->attr);
+    return (struct cost){2 * elements * shared, (double)type_bytes(&in[0])};
 }
 
 /* scores (B,H,T,T), step -> softmax(mask(scale scores)) [, dropped] */

@@ -48,7 +48,7 @@ OP(MATMUL,           PRIMITIVE, 2, 2, shape_matmul,           grad_matmul,      
 OP(PACK,             PRIMITIVE, 1, 1, shape_pack,             NULL,               NULL,                    cost_move,     0)
 /* moving */
 OP(SPLIT_HEADS,      PRIMITIVE, 1, 1, shape_split_heads,      grad_split_heads,   NULL,                    cost_move,     GRAD_ALL)
-OP(MERGE_HEADS,      PRIMITIVE, 1, 3, shape_merge_heads,      grad_merge_heads,   NULL,                    cost_move,     0)
+OP(MERGE_HEADS,      PRIMITIVE, 1, 3, shape_merge_heads,      grad_merge_heads,   NULL,                    cost_merge_heads, 0)
 OP(EMBED,            PRIMITIVE, 2, 2, shape_embed,            grad_embed,         NULL,                    cost_embed,    0)
 OP(EMBED_GRAD,       PRIMITIVE, 2, 2, shape_given,            NULL,               NULL,                    cost_embed_grad, 0)
 OP(PICK,             PRIMITIVE, 2, 2, shape_pick,             grad_pick,          NULL,                    cost_rows,     0)

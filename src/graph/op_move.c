@@ -61,17 +61,26 @@ void grad_sum_leading(struct graph *g, const struct node *n, const value *dout, 
     din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
 }
 
-/* (B,T,P*H*D) -> P of (B,H,T,D) */
+/* Heads of packed parts, the first of which has H and the others KV each; 0: KV does not divide H. */
+static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
+{
+    int64_t KV = n->attr.heads.kv_heads ? n->attr.heads.kv_heads : H;
+    return H < 1 || KV < 1 || H % KV ? 0 : H + (parts - 1) * KV;
+}
+
+/* (B,T,(H+(P-1)*KV)*D) -> P of (B,H,T,D): parts after the first have KV heads, and head h of the result is
+ * number h / (H/KV) of them. */
 enum status shape_split_heads(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
     (void)given;
     int H = n->attr.heads.heads, P = n->attr.heads.parts;
+    int64_t all = P < 1 || P > MAX_OUT ? 0 : packed_heads(n, H, P);
     char a[TYPE_TEXT];
-    if (in[0].rank != 3 || P < 1 || P > MAX_OUT || H < 1 || in[0].dim[2] % (P * H))
+    if (in[0].rank != 3 || all < 1 || in[0].dim[2] % all)
         return fail(ST_USAGE, "%s does not split into %d x %d heads", type_text(a, &in[0]), P, H);
     for (int i = 0; i < P; i++)
-        out[i] = type_4d(in[0].dtype, in[0].dim[0], H, in[0].dim[1], in[0].dim[2] / (P * H));
+        out[i] = type_4d(in[0].dtype, in[0].dim[0], H, in[0].dim[1], in[0].dim[2] / all);
     n->n_out = P;
     return ST_OK;
 }
@@ -81,10 +90,11 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
     value d[MAX_OUT];
     for (int i = 0; i < n->n_out; i++)
         d[i] = dout[i].i ? dout[i] : g_fill(g, *graph_type(g, n->out[i]), 0);
-    din[0] = g_merge_heads(g, n->n_out, d);
+    din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);
 }
 
-/* P of (B,H,T,D) -> (B,T,P*H*D) */
+/* P of (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): of parts after the first the H/KV heads that one was repeated to
+ * are summed. */
 enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
@@ -92,16 +102,25 @@ enum status shape_merge_heads(struct node *n, const struct type *in, const struc
     for (int i = 0; i < n->n_in; i++)
         if (in[i].rank != 4 || !type_same(&in[i], &in[0]))
             return fail(ST_USAGE, "heads must be equal tensors of four dimensions");
-    const int64_t *d = in[0].dim;
-    out[0] = type_3d(in[0].dtype, d[0], d[2], n->n_in * d[1] * d[3]);
+    const int64_t *d = in[0].dim, all = packed_heads(n, d[1], n->n_in);
+    if (!all) return fail(ST_USAGE, "%lld heads are no groups of equal size", (long long)d[1]);
+    out[0] = type_3d(in[0].dtype, d[0], d[2], all * d[3]);
     n->n_out = 1;
     return ST_OK;
 }
 
 void grad_merge_heads(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    value first = g_split_heads(g, dout[0], (int)graph_type(g, n->in[0])->dim[1], n->n_in);
+    int H = (int)graph_type(g, n->in[0])->dim[1];
+    value first = g_split_heads(g, dout[0], H, n->attr.heads.kv_heads, n->n_in);
     for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
+}
+
+struct cost cost_merge_heads(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = (double)(n->n_in * type_elements(&in[0]) - type_elements(&out[0]));
+    return c;
 }
 
 /* table (V,C), ids (...) -> (...,C) */

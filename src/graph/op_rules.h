@@ -67,6 +67,7 @@ GRAD(merge_heads);
 GRAD(embed);
 GRAD(pick);
 EXPAND(embed_sum);
+COST(merge_heads);
 COST(embed);
 COST(embed_grad);
 /* op_matmul.c */

@@ -73,7 +73,10 @@ static void print_attr(const struct node *n, struct str *s)
         break;
     case OP_ATTENTION:
     case OP_ATTENTION_GRAD:
-        str_printf(s, " [%d heads%s", a->attention.heads, a->attention.causal ? " causal" : "");
+        str_printf(s, " [%d heads", a->attention.heads);
+        if (attention_kv_heads(a) != a->attention.heads)
+            str_printf(s, " over %d", a->attention.kv_heads);
+        if (a->attention.causal) str_append(s, " causal");
         if (a->attention.drop.threshold)
             str_printf(s, " drop %d/256 site %u", a->attention.drop.threshold,
                        a->attention.drop.site);

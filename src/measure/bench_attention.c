@@ -67,20 +67,26 @@ static enum dtype dtype_of(enum machine_precision p)
     return p == MACHINE_BF16 ? DT_BF16 : DT_F32;
 }
 
+/* Columns of packed q, k, v. */
+static int64_t packed_columns(const struct attention_options *o)
+{
+    return (o->heads + 2 * (o->kv_heads ? o->kv_heads : o->heads)) * o->head_size;
+}
+
 static enum status build(struct trial *t, const struct attention_options *o, struct arena *a)
 {
     const struct attention_cell *c = t->cell;
     enum dtype dtype = dtype_of(c->precision);
     struct pass_options p = {.rung = ways[c->way].rung, .flash = ways[c->way].flash};
     struct graph *g = &t->graph;
-    int64_t C = o->heads * o->head_size;
+    int kv_heads = o->kv_heads == o->heads ? 0 : (int)o->kv_heads;
     p.compute = dtype;
     p.tf32 = c->precision == MACHINE_TF32;
     graph_init(g, a);
-    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, 3 * C));
+    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, packed_columns(o)));
     value step = g_input(g, "step", type_scalar(DT_I32));
     struct graph_scope top = graph_enter(g, "attention", -1);
-    value y = g_attention(g, qkv, step, (int)o->heads, true, (struct dropout){0});
+    value y = g_attention(g, qkv, step, (int)o->heads, kv_heads, true, (struct dropout){0});
     graph_leave(g, top);
     graph_output(g, "y", y);
     TRY(graph_verify(g));
@@ -142,9 +148,8 @@ static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **r
 static enum status draw_stock(const struct attention_options *o, enum dtype dtype, struct stock *s,
                               struct arena *a)
 {
-    int64_t n = o->tokens * o->heads * o->head_size;
-    TRY(draw(dtype, 3 * n, 0, &s->qkv, &s->qkv_bytes, a));
-    return draw(dtype, n, 1, &s->dy, &s->dy_bytes, a);
+    TRY(draw(dtype, o->tokens * packed_columns(o), 0, &s->qkv, &s->qkv_bytes, a));
+    return draw(dtype, o->tokens * o->heads * o->head_size, 1, &s->dy, &s->dy_bytes, a);
 }
 
 /* Inputs give their bytes away once they are read, so all are fed before every run. They lie on the device, and

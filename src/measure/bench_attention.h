@@ -1,6 +1,6 @@
 /* bench_attention.h - attention alone, forward and backward, slow at each rung and flash, over lengths.
  *
- * Each way is the graph that training would run: packed q, k, v (B,T,3HD) in, attention or its expansion,
+ * Each way is the graph that training would run: packed q, k, v (B,T,(H+2KV)D) in, attention or its expansion,
  * and the gradient of q, k, v from that of the output. B x T stays the same, so the work grows with T. */
 #ifndef MEASURE_BENCH_ATTENTION_H
 #define MEASURE_BENCH_ATTENTION_H
@@ -20,6 +20,7 @@ enum { ATTENTION_LENGTHS = 24, ATTENTION_DTYPES = 3 };
 struct attention_options {
     struct device device;
     int64_t heads, head_size, tokens;  /* H, D, B x T */
+    int64_t kv_heads;                  /* of keys and values; 0: H */
     int64_t length[ATTENTION_LENGTHS]; /* T, rising; each divides tokens */
     int lengths;
     enum machine_precision precision[ATTENTION_DTYPES];

@@ -67,15 +67,22 @@ static value drop(const struct pass_through *f, int site, value x)
     return d.threshold ? g_dropout(f->g, x, f->step, d) : x;
 }
 
-static value attention(const struct pass_through *f, int site, value qkv) /* (B,T,3C) -> (B,T,C) */
+/* Columns of the keys, and of the values. */
+static int64_t key_columns(const struct config_model *c)
+{
+    return c->n_embd / c->n_head * (c->n_kv_head ? c->n_kv_head : c->n_head);
+}
+
+static value attention(const struct pass_through *f, int site, value qkv) /* -> (B,T,C) */
 {
     const struct config_model *c = &f->m->config;
+    int kv_heads = c->n_kv_head == c->n_head ? 0 : (int)c->n_kv_head;
     if (f->cached) {
-        struct type t = type_4d(DT_F32, 2, f->B, c->block_size, c->n_embd);
+        struct type t = type_4d(DT_F32, 2, f->B, c->block_size, key_columns(c));
         value cache = g_leaf(f->g, STORAGE_CACHE, "cache", t, f->g->layer * type_elements(&t));
-        return g_attention_cached(f->g, cache, qkv, f->positions, (int)c->n_head);
+        return g_attention_cached(f->g, cache, qkv, f->positions, (int)c->n_head, kv_heads);
     }
-    return g_attention(f->g, qkv, f->step, (int)c->n_head, true,
+    return g_attention(f->g, qkv, f->step, (int)c->n_head, kv_heads, true,
                        drop_at(f, site, DROPOUT_ATTENTION));
 }
 
@@ -101,7 +108,7 @@ value gpt_logits(const struct gpt *m, struct graph *g, int64_t B, int64_t T, enu
         struct graph_scope outside = graph_enter(g, block, l);
         value y = norm(&f, "ln_1", x);
         struct graph_scope inside = graph_enter(g, "attn", -1);
-        y = linear(&f, "c_attn", y); /* (B,T,3C) */
+        y = linear(&f, "c_attn", y); /* (B,T,C+2*KV*D): q, k, v */
         y = attention(&f, 1 + 3 * l, y);
         y = linear(&f, "c_proj", y);
         graph_leave(g, inside);
@@ -178,7 +185,8 @@ void gpt_init(struct gpt *m, const struct config_model *config, int64_t vocab, u
               struct arena *a)
 {
     *m = (struct gpt){.config = *config, .vocab = vocab, .padded_vocab = vocab, .seed = seed};
-    int64_t C = config->n_embd, L = config->n_layer, pad = config->pad_vocab;
+    int64_t C = config->n_embd, L = config->n_layer, qkv = C + 2 * key_columns(config),
+            pad = config->pad_vocab;
     if (pad) m->padded_vocab = (vocab + pad - 1) / pad * pad;
     struct table t = {m, a, 0};
     double residual = INIT_STD / sqrt(2.0 * (double)L);
@@ -187,7 +195,7 @@ void gpt_init(struct gpt *m, const struct config_model *config, int64_t vocab, u
         false;
     for (int l = 0; l < L; l++) {
         layer(&t, arena_printf(a, "h.%d.ln_1", l), type_1d(DT_F32, C), 0);
-        layer(&t, arena_printf(a, "h.%d.attn.c_attn", l), type_2d(DT_F32, C, 3 * C), INIT_STD);
+        layer(&t, arena_printf(a, "h.%d.attn.c_attn", l), type_2d(DT_F32, C, qkv), INIT_STD);
         layer(&t, arena_printf(a, "h.%d.attn.c_proj", l), type_2d(DT_F32, C, C), residual);
         layer(&t, arena_printf(a, "h.%d.ln_2", l), type_1d(DT_F32, C), 0);
         layer(&t, arena_printf(a, "h.%d.mlp.c_fc", l), type_2d(DT_F32, C, 4 * C), INIT_STD);

@@ -1,6 +1,6 @@
 /* gpt.h - the GPT of nanoGPT (and GPT-2): its parameters, its forward graph, its initial values.
  *
- * Pre-norm blocks, packed q, k, v, learned positions, a head tied to the token table. Weights are
+ * Pre-norm blocks, packed q, k, v (of fewer heads of k, v if asked), learned positions, a head tied to the token table. Weights are
  * (in,out) under Hugging Face's names for GPT-2, so a file goes both ways without a converter. */
 #ifndef MODEL_GPT_H
 #define MODEL_GPT_H

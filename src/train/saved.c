@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static const char *const model_keys[] = {"n_layer", "n_head", "n_embd",   "block_size",
-                                         "bias",    "gelu",   "pad_vocab"};
+static const char *const model_keys[] = {"n_layer",    "n_head", "n_kv_head", "n_embd",
+                                         "block_size", "bias",   "gelu",      "pad_vocab"};
 static const char *const training_keys[] = {"dataset", "seed"};
 
 struct differences {

@@ -68,7 +68,7 @@ static void problem_init(struct problem *t)
     attention_draw(p);
     attention_solve(p);
     t->y = poisoned(&p->arena, n);
-    t->dqkv = poisoned(&p->arena, 3 * n);
+    t->dqkv = poisoned(&p->arena, attention_packed(p));
     t->lse = poisoned(&p->arena, p->B * p->H * p->T);
 }
 
@@ -76,7 +76,8 @@ static struct kernel_call call_of(struct problem *t, int what)
 {
     struct attention *p = &t->p;
     int64_t C = p->H * p->D;
-    struct type y = type_3d(DT_F32, p->B, p->T, C), qkv = type_3d(DT_F32, p->B, p->T, 3 * C);
+    struct type y = type_3d(DT_F32, p->B, p->T, C),
+                qkv = type_3d(DT_F32, p->B, p->T, attention_row(p));
     struct type lse = type_3d(DT_F32, p->B, p->H, p->T), step = type_scalar(DT_I32);
     if (what == FORWARD)
         return (struct kernel_call){
@@ -113,16 +114,15 @@ static void expect(const struct attention *p, const struct isa *isa, const char 
 {
     double far = attention_distance(got, want, n);
     if (far > 2e-6)
-        fail_msg("%s %s: B %d H %d T %d D %d causal %d threshold %d: off by %.2e", isa->name, what,
-                 (int)p->B, (int)p->H, (int)p->T, (int)p->D, p->attr.attention.causal,
-                 p->attr.attention.drop.threshold, far);
+        fail_msg("%s %s: B %d H %d over %d T %d D %d causal %d threshold %d: off by %.2e",
+                 isa->name, what, (int)p->B, (int)p->H, (int)p->KV, (int)p->T, (int)p->D,
+                 p->attr.attention.causal, p->attr.attention.drop.threshold, far);
 }
 
-static void try_one(int64_t T, int64_t D, bool causal, double drop)
+static void try_heads(int64_t H, int64_t KV, int64_t T, int64_t D, bool causal, double drop)
 {
-    struct problem t = {.p = {.B = 2, .H = 2, .T = T, .D = D, .step = 5}};
+    struct problem t = {.p = {.B = 2, .H = H, .KV = KV, .T = T, .D = D, .step = 5}};
     struct attention *p = &t.p;
-    p->attr.attention.heads = 2;
     p->attr.attention.causal = causal;
     p->attr.attention.drop = (struct dropout){DROPOUT_ATTENTION, dropout_threshold(drop), 11, 3};
     problem_init(&t);
@@ -134,11 +134,16 @@ static void try_one(int64_t T, int64_t D, bool causal, double drop)
         expect(p, &isas[i], "y", t.y, p->y, n);
         expect(p, &isas[i], "lse", t.lse, p->lse, p->B * p->H * T);
         run_row(isas[i].rows[GRAD], &grad, &p->arena);
-        expect(p, &isas[i], "dqkv", t.dqkv, p->dqkv, 3 * n);
+        expect(p, &isas[i], "dqkv", t.dqkv, p->dqkv, attention_packed(p));
         memset(t.y, 0xff, (size_t)n * sizeof(float));
-        memset(t.dqkv, 0xff, (size_t)(3 * n) * sizeof(float));
+        memset(t.dqkv, 0xff, (size_t)attention_packed(p) * sizeof(float));
     }
     arena_release(&p->arena);
+}
+
+static void try_one(int64_t T, int64_t D, bool causal, double drop)
+{
+    try_heads(2, 0, T, D, causal, drop);
 }
 
 static void test_against_loops(void **state)
@@ -156,17 +161,29 @@ static void test_against_loops(void **state)
     try_one(260, 10, true, 0.1);
 }
 
-/* Few heads and many threads take another way through the gradient: the bits must not tell. */
-static void test_threads_do_not_show(void **state)
+/* Heads that share keys and values, by two, by three and all of them. */
+static void test_groups(void **state)
 {
     (void)state;
+    static const int64_t lengths[] = {1, 63, 65, 130}, sizes[] = {16, 24, 128};
+    for (int t = 0; t < COUNT_OF(lengths); t++)
+        for (int d = 0; d < COUNT_OF(sizes); d++)
+            for (int causal = 0; causal < 2; causal++) {
+                try_heads(4, 2, lengths[t], sizes[d], causal, causal ? 0.2 : 0);
+                try_heads(6, 2, lengths[t], sizes[d], causal, causal ? 0 : 0.2);
+                try_heads(3, 1, lengths[t], sizes[d], causal, 0.2);
+            }
+}
+
+/* Few heads and many threads take another way through the gradient: the bits must not tell. */
+static void threads_do_not_show(int64_t H, int64_t KV)
+{
     int before = omp_get_max_threads();
     for (int i = 0; i < COUNT_OF(isas); i++) {
         if (!available(&isas[i])) continue;
         for (int causal = 0; causal < 2; causal++) {
-            struct problem t = {.p = {.B = 1, .H = 1, .T = 200, .D = 40, .step = 9}};
+            struct problem t = {.p = {.B = 1, .H = H, .KV = KV, .T = 200, .D = 40, .step = 9}};
             struct attention *p = &t.p;
-            p->attr.attention.heads = 1;
             p->attr.attention.causal = causal;
             p->attr.attention.drop = (struct dropout){DROPOUT_ATTENTION, 51, 1, 2};
             problem_init(&t);
@@ -175,7 +192,7 @@ static void test_threads_do_not_show(void **state)
             for (int threads = 1; threads <= 4; threads++) {
                 omp_set_num_threads(threads);
                 t.y = poisoned(&p->arena, n);
-                t.dqkv = poisoned(&p->arena, 3 * n);
+                t.dqkv = poisoned(&p->arena, attention_packed(p));
                 struct kernel_call forward = call_of(&t, FORWARD), grad = call_of(&t, GRAD);
                 run_row(isas[i].rows[FORWARD], &forward, &p->arena);
                 run_row(isas[i].rows[GRAD], &grad, &p->arena);
@@ -184,7 +201,8 @@ static void test_threads_do_not_show(void **state)
                     first_dqkv = t.dqkv;
                 }
                 assert_memory_equal(t.y, first_y, (size_t)n * sizeof(float));
-                assert_memory_equal(t.dqkv, first_dqkv, (size_t)(3 * n) * sizeof(float));
+                assert_memory_equal(t.dqkv, first_dqkv,
+                                    (size_t)attention_packed(p) * sizeof(float));
             }
             arena_release(&p->arena);
         }
@@ -192,30 +210,36 @@ static void test_threads_do_not_show(void **state)
     omp_set_num_threads(before);
 }
 
+static void test_threads_do_not_show(void **state)
+{
+    (void)state;
+    threads_do_not_show(1, 1);
+    threads_do_not_show(3, 1);
+    threads_do_not_show(4, 2);
+}
+
 /* Position after position through the cache gives the rows of the whole, and writes nothing else. */
-static void cached_rows(const struct isa *isa, int64_t T, int64_t D)
+static void cached_rows(const struct isa *isa, int64_t H, int64_t KV, int64_t T, int64_t D)
 {
     enum { ROOM = 3 };
-    struct problem t = {.p = {.B = 2, .H = 2, .T = T, .D = D}};
+    struct problem t = {.p = {.B = 2, .H = H, .KV = KV, .T = T, .D = D}};
     struct attention *p = &t.p;
-    p->attr.attention.heads = 2;
     p->attr.attention.causal = true;
     problem_init(&t);
-    int64_t C = p->H * D, most = T + ROOM;
-    float *cache = poisoned(&p->arena, 2 * p->B * most * C);
+    int64_t C = H * D, row = attention_row(p), wide = (row - C) / 2, most = T + ROOM;
+    float *cache = poisoned(&p->arena, 2 * p->B * most * wide);
     float *y = ARENA_NEW(&p->arena, float, p->B *C);
-    float *qkv = ARENA_NEW(&p->arena, float, p->B * 3 * C);
+    float *qkv = ARENA_NEW(&p->arena, float, p->B *row);
     for (int32_t now = 0; now < T; now++) {
         for (int64_t b = 0; b < p->B; b++)
-            memcpy(qkv + b * 3 * C, p->qkv + (b * T + now) * 3 * C,
-                   (size_t)(3 * C) * sizeof(float));
+            memcpy(qkv + b * row, p->qkv + (b * T + now) * row, (size_t)row * sizeof(float));
         memset(y, 0xff, (size_t)(p->B * C) * sizeof(float));
-        struct type cache_type = type_4d(DT_F32, 2, p->B, most, C);
+        struct type cache_type = type_4d(DT_F32, 2, p->B, most, wide);
         struct kernel_call call = {
             .attr = &p->attr,
             .n_in = 3,
             .n_out = 2,
-            .in_type = {cache_type, type_3d(DT_F32, p->B, 1, 3 * C), type_scalar(DT_I32)},
+            .in_type = {cache_type, type_3d(DT_F32, p->B, 1, row), type_scalar(DT_I32)},
             .out_type = {cache_type, type_3d(DT_F32, p->B, 1, C)},
             .in = {cache, qkv, &now},
             .out = {cache, y},
@@ -225,8 +249,8 @@ static void cached_rows(const struct isa *isa, int64_t T, int64_t D)
             expect(p, isa, "cached y", y + b * C, p->y + (b * T + now) * C, C);
     }
     for (int64_t part = 0; part < 2 * p->B; part++) {
-        const float *rest = cache + (part * most + T) * C;
-        for (int64_t i = 0; i < ROOM * C; i++) assert_true(isnan(rest[i]));
+        const float *rest = cache + (part * most + T) * wide;
+        for (int64_t i = 0; i < ROOM * wide; i++) assert_true(isnan(rest[i]));
     }
     arena_release(&p->arena);
 }
@@ -236,8 +260,10 @@ static void test_cached_equals_whole(void **state)
     (void)state;
     for (int i = 0; i < COUNT_OF(isas); i++) {
         if (!available(&isas[i])) continue;
-        cached_rows(&isas[i], 130, 24);
-        cached_rows(&isas[i], 20, 64);
+        cached_rows(&isas[i], 2, 2, 130, 24);
+        cached_rows(&isas[i], 2, 2, 20, 64);
+        cached_rows(&isas[i], 6, 2, 70, 24);
+        cached_rows(&isas[i], 3, 1, 20, 64);
     }
 }
 
@@ -249,7 +275,6 @@ static void test_extremes(void **state)
         if (!available(&isas[i])) continue;
         struct problem t = {.p = {.B = 1, .H = 1, .T = 70, .D = 16}};
         struct attention *p = &t.p;
-        p->attr.attention.heads = 1;
         p->attr.attention.causal = true;
         problem_init(&t);
         int64_t n = attention_elements(p);
@@ -270,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_loops),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_threads_do_not_show),
         cmocka_unit_test(test_cached_equals_whole),
         cmocka_unit_test(test_extremes),

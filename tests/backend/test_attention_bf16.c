@@ -53,11 +53,11 @@ static void *poisoned(struct arena *a, int64_t bytes)
     return x;
 }
 
-static void trial_draw(struct trial *t, int64_t B, int64_t H, int64_t T, int64_t D, bool causal,
-                       double drop)
+static void trial_draw(struct trial *t, int64_t B, int64_t H, int64_t KV, int64_t T, int64_t D,
+                       bool causal, double drop)
 {
-    *t = (struct trial){.p = {.B = B, .H = H, .T = T, .D = D, .step = 5, .narrow = true}};
-    t->p.attr.attention.heads = (int)H;
+    *t = (struct trial){.p = {.B = B, .H = H, .KV = KV, .T = T, .D = D, .step = 5}};
+    t->p.narrow = true;
     t->p.attr.attention.causal = causal;
     t->p.attr.attention.drop = (struct dropout){DROPOUT_ATTENTION, dropout_threshold(drop), 11, 3};
     attention_draw(&t->p);
@@ -68,7 +68,7 @@ static void trial_solve(struct trial *t)
     struct attention *p = &t->p;
     int64_t n = attention_elements(p), rows = p->B * p->H * p->T;
     attention_solve(p);
-    t->qkv = narrowed(&p->arena, p->qkv, 3 * n);
+    t->qkv = narrowed(&p->arena, p->qkv, attention_packed(p));
     t->dy = narrowed(&p->arena, p->dy, n);
     float *y = ARENA_NEW(&p->arena, float, n);
     for (int64_t i = 0; i < n; i++) y[i] = (float)attention_rounded(p->y[i]);
@@ -77,10 +77,10 @@ static void trial_solve(struct trial *t)
     for (int64_t i = 0; i < rows; i++) t->right_lse[i] = (float)p->lse[i];
 }
 
-static void trial_init(struct trial *t, int64_t B, int64_t H, int64_t T, int64_t D, bool causal,
-                       double drop)
+static void trial_init(struct trial *t, int64_t B, int64_t H, int64_t KV, int64_t T, int64_t D,
+                       bool causal, double drop)
 {
-    trial_draw(t, B, H, T, D, causal, drop);
+    trial_draw(t, B, H, KV, T, D, causal, drop);
     trial_solve(t);
 }
 
@@ -88,7 +88,7 @@ static void poison(struct trial *t)
 {
     int64_t n = attention_elements(&t->p);
     t->y = poisoned(&t->p.arena, 2 * n);
-    t->dqkv = poisoned(&t->p.arena, 6 * n);
+    t->dqkv = poisoned(&t->p.arena, 2 * attention_packed(&t->p));
     t->lse = poisoned(&t->p.arena, 4 * t->p.B * t->p.H * t->p.T);
 }
 
@@ -96,7 +96,8 @@ static struct kernel_call call_of(struct trial *t, enum op op)
 {
     const struct attention *p = &t->p;
     int64_t C = p->H * p->D;
-    struct type y = type_3d(DT_BF16, p->B, p->T, C), qkv = type_3d(DT_BF16, p->B, p->T, 3 * C);
+    struct type y = type_3d(DT_BF16, p->B, p->T, C),
+                qkv = type_3d(DT_BF16, p->B, p->T, attention_row(p));
     struct type lse = type_3d(DT_F32, p->B, p->H, p->T), step = type_scalar(DT_I32);
     if (op == OP_ATTENTION)
         return (struct kernel_call){
@@ -166,10 +167,11 @@ static void expect(const struct trial *t, const char *what, const float *got, co
     const struct attention *p = &t->p;
     double far = attention_distance(got, want, n) * size(want, n), may = 2 * rounding(want, n);
     if (!(far <= may + 4e-6 * all))
-        fail_msg(
-            "%s %s: B %d H %d T %d D %d causal %d threshold %d: off by %.2e of %.2e, allowed %.2e",
-            t->row, what, (int)p->B, (int)p->H, (int)p->T, (int)p->D, p->attr.attention.causal,
-            p->attr.attention.drop.threshold, far, size(want, n), may);
+        fail_msg("%s %s: B %d H %d over %d T %d D %d causal %d threshold %d: off by %.2e of %.2e, "
+                 "allowed %.2e",
+                 t->row, what, (int)p->B, (int)p->H, (int)p->KV, (int)p->T, (int)p->D,
+                 p->attr.attention.causal, p->attr.attention.drop.threshold, far, size(want, n),
+                 may);
 }
 
 /* The results and how far they may be: y, each of dq, dk, dv, and the log-sum-exp, which is fp32. */
@@ -177,18 +179,19 @@ static void expect_all(struct trial *t)
 {
     static const char *const part[] = {"dq", "dk", "dv"};
     const struct attention *p = &t->p;
-    int64_t n = attention_elements(p), C = p->H * p->D;
+    int64_t n = attention_elements(p), C = p->H * p->D, row = attention_row(p);
     float *got = ARENA_NEW(&t->p.arena, float, n);
     double *want = ARENA_NEW(&t->p.arena, double, n);
     for (int64_t i = 0; i < n; i++) got[i] = widened(t->y[i]);
     expect(t, "y", got, p->y, n, size(p->y, n));
     for (int k = 0; k < COUNT_OF(part); k++) {
-        for (int64_t i = 0; i < n; i++) {
-            int64_t at = i / C * 3 * C + k * C + i % C;
+        int64_t columns = k ? (row - C) / 2 : C, first = k < 2 ? k * C : row - columns;
+        for (int64_t i = 0; i < p->B * p->T * columns; i++) {
+            int64_t at = i / columns * row + first + i % columns;
             got[i] = widened(t->dqkv[at]);
             want[i] = p->dqkv[at];
         }
-        expect(t, part[k], got, want, n, size(p->dqkv, 3 * n));
+        expect(t, part[k], got, want, p->B * p->T * columns, size(p->dqkv, attention_packed(p)));
     }
     /* A log-sum-exp is good where its exponential is: what counts is how far, not how far of itself. */
     int64_t rows = p->B * p->H * p->T;
@@ -197,10 +200,10 @@ static void expect_all(struct trial *t)
         fail_msg("%s lse: T %d D %d: off by %.2e", t->row, (int)p->T, (int)p->D, far);
 }
 
-static void try_one(int64_t H, int64_t T, int64_t D, bool causal, double drop)
+static void try_heads(int64_t H, int64_t KV, int64_t T, int64_t D, bool causal, double drop)
 {
     struct trial t;
-    trial_init(&t, T < 100 ? 2 : 1, H, T, D, causal, drop);
+    trial_init(&t, T < 100 ? 2 : 1, H, KV, T, D, causal, drop);
     int64_t n = attention_elements(&t.p);
     int i = 0;
     for (; run_row(&t, i); i++) {
@@ -208,10 +211,15 @@ static void try_one(int64_t H, int64_t T, int64_t D, bool causal, double drop)
         expect_all(&t);
         run_row(&t, i);
         assert_memory_equal(y, t.y, (size_t)n * 2);
-        assert_memory_equal(dqkv, t.dqkv, (size_t)(3 * n) * 2);
+        assert_memory_equal(dqkv, t.dqkv, (size_t)attention_packed(&t.p) * 2);
     }
     assert_true(i > 0);
     arena_release(&t.p.arena);
+}
+
+static void try_one(int64_t H, int64_t T, int64_t D, bool causal, double drop)
+{
+    try_heads(H, 0, T, D, causal, drop);
 }
 
 static void test_against_loops(void **state)
@@ -235,6 +243,20 @@ static void test_against_loops(void **state)
     try_one(1, 600, 16, true, 0.1);
 }
 
+/* Heads that share keys and values, by two, by three and all of them. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 65, 257}, sizes[] = {24, 64};
+    for (int t = 0; t < COUNT_OF(lengths); t++)
+        for (int d = 0; d < COUNT_OF(sizes); d++)
+            for (int causal = 0; causal < 2; causal++) {
+                try_heads(4, 2, lengths[t], sizes[d], causal, causal ? 0.2 : 0);
+                try_heads(3, 1, lengths[t], sizes[d], causal, causal ? 0 : 0.2);
+            }
+    try_heads(6, 2, 150, 128, true, 0.1);
+}
+
 /* Scores that grow along the keys: what was summed before must shrink. */
 static void test_growing_scores(void **state)
 {
@@ -242,7 +264,7 @@ static void test_growing_scores(void **state)
     enum { T = 300, D = 24, LARGER = 150 };
     for (int causal = 0; causal < 2; causal++) {
         struct trial t;
-        trial_draw(&t, 1, 1, T, D, causal, 0);
+        trial_draw(&t, 1, 1, 1, T, D, causal, 0);
         for (int64_t k = LARGER; k < T; k++)
             for (int64_t d = 0; d < D; d++) t.p.qkv[(k * 3 + 1) * D + d] *= 4;
         trial_solve(&t);
@@ -252,13 +274,12 @@ static void test_growing_scores(void **state)
 }
 
 /* Few heads and many threads take other ways: the bits must not tell. */
-static void test_threads_do_not_show(void **state)
+static void threads_do_not_show(int64_t H, int64_t KV)
 {
-    (void)state;
     int before = omp_get_max_threads();
     for (int causal = 0; causal < 2; causal++) {
         struct trial t;
-        trial_init(&t, 1, 1, 400, 40, causal, 0.2);
+        trial_init(&t, 1, H, KV, 400, 40, causal, 0.2);
         int64_t n = attention_elements(&t.p);
         omp_set_num_threads(1);
         for (int i = 0; run_row(&t, i); i++) {
@@ -267,7 +288,7 @@ static void test_threads_do_not_show(void **state)
                 omp_set_num_threads(threads);
                 run_row(&t, i);
                 assert_memory_equal(y, t.y, (size_t)n * 2);
-                assert_memory_equal(dqkv, t.dqkv, (size_t)(3 * n) * 2);
+                assert_memory_equal(dqkv, t.dqkv, (size_t)attention_packed(&t.p) * 2);
             }
             omp_set_num_threads(1);
         }
@@ -276,13 +297,20 @@ static void test_threads_do_not_show(void **state)
     omp_set_num_threads(before);
 }
 
+static void test_threads_do_not_show(void **state)
+{
+    (void)state;
+    threads_do_not_show(1, 1);
+    threads_do_not_show(4, 2);
+}
+
 /* Large scores must not overflow, and what is not a number must show. */
 static void test_extremes(void **state)
 {
     (void)state;
     enum { T = 300, D = 16, ROW = 40 };
     struct trial t;
-    trial_init(&t, 1, 1, T, D, true, 0);
+    trial_init(&t, 1, 1, 1, T, D, true, 0);
     for (int64_t i = 0; i < 3 * T * D; i++) t.p.qkv[i] *= 64;
     t.qkv = narrowed(&t.p.arena, t.p.qkv, 3 * T * D);
     /* Of the loops' y only its size matters here, and of their log-sum-exp that it is one of these scores. */
@@ -304,9 +332,8 @@ static void test_extremes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_loops),
-        cmocka_unit_test(test_growing_scores),
-        cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_against_loops),  cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_growing_scores), cmocka_unit_test(test_threads_do_not_show),
         cmocka_unit_test(test_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

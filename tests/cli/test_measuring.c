@@ -259,6 +259,7 @@ static void test_bench_attention_refuses(void **state)
             "--dtype takes float32, bfloat16 or both");
     refuses("bench attention --dtype=tfloat32 --device=cpu", 1, "tfloat32 is of CUDA devices");
     refuses("bench attention --heads=0", 2, "--heads and --head_size are 1 to 1024");
+    refuses("bench attention --kv_heads=4", 2, "--heads=6 is not divisible by --kv_heads=4");
     refuses("bench attention --tokens=0", 2, "--tokens is 1 to");
     refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes options only");
     refuses("bench attention --isa=mmx", 2, "mmx");

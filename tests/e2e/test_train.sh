@@ -52,6 +52,28 @@ cmp -s with other && fail "another seed gives the same text"
 "$STROBE" sample $run --json --num_samples=3 --max_new_tokens=4 | grep -c '^    "' | grep -qx 3 ||
     fail "not three texts in the JSON"
 
+# --- heads that share keys and values: trained, resumed to the same weights, sampled with a smaller cache
+shared="--n_head=4 --n_kv_head=2 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
+expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/shared $shared
+expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/half $shared --max_iters=30
+expect 0 '30 iterations' "$STROBE" train runs/half --init_from=resume --max_iters=60
+cmp runs/shared/ckpt/000060/model.safetensors runs/half/ckpt/000060/model.safetensors ||
+    fail "resumed training ends in other weights"
+"$STROBE" sample runs/shared --num_samples=1 --max_new_tokens=80 --start='a' >with
+"$STROBE" sample runs/shared --num_samples=1 --max_new_tokens=80 --start='a' --cache=false >without
+cmp with without || fail "the cache changes the text of a model whose heads share keys"
+expect 2 'n_kv_head = 2, not 4' "$STROBE" eval runs/shared --n_kv_head=4
+expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.conf --out_dir=runs/none \
+    --n_head=4 --n_kv_head=3
+
+# --- a run from before there was that key
+cp -r $run runs/old
+sed -i '/^n_kv_head/d' runs/old/config.conf
+grep -q n_kv_head $run/config.conf || fail "the run does not say how many heads share keys"
+"$STROBE" eval runs/old --json >eval.json
+grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(cat eval.json)"
+expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=301
+
 # --- wrong usage
 expect 2 'which configuration?' "$STROBE" train
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf

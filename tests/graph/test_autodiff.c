@@ -127,7 +127,7 @@ static void test_one_of_several_equal_outputs(void **state)
     (void)state;
     struct graph *g = &s.graph;
     value x = g_input(g, "x", type_3d(DT_F32, 1, 2, 6)), d;
-    value v = graph_out(g_split_heads(g, x, 1, 3), 2); /* (1,1,2,2) */
+    value v = graph_out(g_split_heads(g, x, 1, 0, 3), 2); /* (1,1,2,2) */
     value loss = sum(g_reshape(g, v, type_1d(DT_F32, 4)));
     hand_ok(differentiate(loss, 1, &x, &d));
     graph_output(g, "d", d);

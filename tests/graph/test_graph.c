@@ -135,6 +135,9 @@ static void test_shape_rules_refuse(void **state)
         {"does not split into 1 x 2", 12},
         {"does not meet", 13},
         {"does not fit into", 14},
+        {"does not split into 3 x 4 heads", 15},
+        {"of 3 heads over 2", 16},
+        {"3 heads are no groups", 17},
     };
     for (int i = 0; i < COUNT_OF(row); i++) {
         graph_init(&g, &arena);
@@ -157,7 +160,7 @@ static void test_shape_rules_refuse(void **state)
             g_layernorm(&g, x, v2, none, 1e-5);
             break;
         case 4:
-            g_attention(&g, x3, ids, 2, true, (struct dropout){0});
+            g_attention(&g, x3, ids, 2, 0, true, (struct dropout){0});
             break;
         case 5:
             g_cross_entropy(&g, x, v2, 3);
@@ -178,10 +181,10 @@ static void test_shape_rules_refuse(void **state)
             g_causal_mask(&g, x, 0);
             break;
         case 11:
-            g_split_heads(&g, x3, 0, 3);
+            g_split_heads(&g, x3, 0, 0, 3);
             break;
         case 12:
-            g_split_heads(&g, x3, 2, 1);
+            g_split_heads(&g, x3, 2, 0, 1);
             break;
         case 13:
             g_mul(&g, x, g_cast(&g, v3, DT_F64));
@@ -189,6 +192,18 @@ static void test_shape_rules_refuse(void **state)
         case 14:
             g_store(&g, state_1d("w", 3, 0), v2);
             break;
+        case 15:
+            g_split_heads(&g, g_input(&g, "x10", type_3d(DT_F32, 1, 2, 10)), 4, 3, 3);
+            break;
+        case 16:
+            g_attention(&g, g_input(&g, "x7", type_3d(DT_F32, 1, 2, 7)), ids, 3, 2, true,
+                        (struct dropout){0});
+            break;
+        case 17: {
+            value heads = g_input(&g, "heads", type_4d(DT_F32, 1, 3, 2, 2));
+            g_merge_heads(&g, 2, 2, (value[]){heads, heads});
+            break;
+        }
         }
         refuses(graph_status(&g), row[i].words);
     }

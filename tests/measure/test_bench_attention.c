@@ -84,6 +84,23 @@ static void test_every_way_at_every_length(void **state)
     assert_int_equal(cell[FLASH].kernels, 2);
 }
 
+/* Heads that share keys: as many FLOPs; fewer bytes where they are not repeated. */
+static void test_shared_keys(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    run(&o);
+    const struct attention_cell *own = cell;
+    o.kv_heads = 1;
+    run(&o);
+    for (int i = 0; i < cells; i++) {
+        if (cell[i].reason) fail_msg("%s", cell[i].reason);
+        assert_true(cell[i].forward_flops == own[i].forward_flops && cell[i].forward.median > 0);
+        if (cell[i].way == FLASH) assert_true(cell[i].bytes < own[i].bytes);
+        assert_int_equal(cell[i].kernels, own[i].kernels);
+    }
+}
+
 static void test_no_room(void **state)
 {
     (void)state;
@@ -140,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_every_way_at_every_length, release),
+        cmocka_unit_test_teardown(test_shared_keys, release),
         cmocka_unit_test_teardown(test_no_room, release),
         cmocka_unit_test_teardown(test_flash_only, release),
         cmocka_unit_test_teardown(test_no_time, release),

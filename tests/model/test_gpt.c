@@ -2,6 +2,7 @@
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
+#include "base/str.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,17 +14,19 @@
 struct shape {
     int64_t n_layer, n_head, n_embd, block_size, vocab, pad_vocab;
     bool bias;
+    int64_t n_kv_head;
 };
 
-static const struct shape SHAKESPEARE = {6, 6, 384, 256, 65, 0, false};
-static const struct shape LAPTOP = {4, 4, 128, 64, 65, 0, false};
-static const struct shape GPT2 = {12, 12, 768, 1024, 50257, 0, true};
+static const struct shape SHAKESPEARE = {6, 6, 384, 256, 65, 0, false, 0};
+static const struct shape LAPTOP = {4, 4, 128, 64, 65, 0, false, 0};
+static const struct shape GPT2 = {12, 12, 768, 1024, 50257, 0, true, 0};
 
 static struct config config_of(const struct shape *s)
 {
     struct config c = tiny_config();
     c.model = (struct config_model){.n_layer = s->n_layer,
                                     .n_head = s->n_head,
+                                    .n_kv_head = s->n_kv_head,
                                     .n_embd = s->n_embd,
                                     .block_size = s->block_size,
                                     .bias = s->bias,
@@ -58,6 +61,13 @@ static void test_counts(void **state)
     padded.vocab = 50304;
     init(&m, &padded, &a);
     assert_int_equal(m.padded_vocab, 50304); /* already a multiple */
+    struct shape shared = GPT2;
+    shared.n_kv_head = 4; /* of k and v a third is left, matrix and bias */
+    init(&m, &shared, &a);
+    assert_int_equal(gpt_count(&m, true), 124439808 - 12 * 2 * 512 * (768 + 1));
+    shared.n_kv_head = 12;
+    init(&m, &shared, &a);
+    assert_int_equal(gpt_count(&m, true), 124439808);
     arena_release(&a);
 }
 
@@ -97,7 +107,7 @@ static void test_layout(void **state)
     (void)state;
     struct arena a = {0};
     struct gpt m;
-    const struct shape odd = {3, 2, 10, 7, 11, 0, true};
+    const struct shape odd = {3, 2, 10, 7, 11, 0, true, 0};
     init(&m, &odd, &a);
     int64_t end = 0;
     for (int decay = 1; decay >= 0; decay--)
@@ -160,14 +170,15 @@ static void test_product_flops_of_the_plan(void **state)
     }
 }
 
-/* Flash attention: 2 products forward, 5 backward, over half of the matrix and its diagonal. */
-static void test_attention_flops_of_the_plan(void **state)
+/* Flash attention: 2 products forward, 5 backward, over half of the matrix and its diagonal, however many heads
+ * share keys. */
+static void attention_flops(int64_t kv_heads)
 {
-    (void)state;
     struct arena a = {0};
     struct gpt m;
     struct graph g;
     struct config c = config_of(&LAPTOP);
+    c.model.n_kv_head = kv_heads;
     c.data.batch_size = 12;
     gpt_init(&m, &c.model, LAPTOP.vocab, 1, &a);
     hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
@@ -176,6 +187,37 @@ static void test_attention_flops_of_the_plan(void **state)
         if (g.node[id].op == OP_ATTENTION || g.node[id].op == OP_ATTENTION_GRAD)
             is += graph_node_cost(&g, &g.node[id]).flops;
     assert_true(is == 4 * pairs * (14 * C + 12 * H));
+    arena_release(&a);
+}
+
+static void test_attention_flops_of_the_plan(void **state)
+{
+    (void)state;
+    attention_flops(0);
+    attention_flops(1);
+}
+
+/* The plan that was made before there were groups, also where they are named. */
+static void test_as_many_heads_are_no_groups(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct str text[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        struct gpt m;
+        struct graph g;
+        struct config c = config_of(&LAPTOP);
+        c.data.batch_size = 2;
+        c.model.n_kv_head = i ? LAPTOP.n_head : 0;
+        gpt_init(&m, &c.model, LAPTOP.vocab, 1, &a);
+        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+        for (int id = 0; id < g.nodes; id++)
+            assert_int_equal(g.node[id].op == OP_ATTENTION ? g.node[id].attr.attention.kv_heads : 0,
+                             0);
+        graph_print(&g, &text[i]);
+    }
+    assert_string_equal(str_text(&text[0]), str_text(&text[1]));
+    for (int i = 0; i < 2; i++) str_release(&text[i]);
     arena_release(&a);
 }
 
@@ -347,12 +389,13 @@ static void test_first_loss(void **state)
 }
 
 /* One position at a time with a cache gives the logits of the whole window. */
-static void test_decoding_is_the_window(void **state)
+static void decode(int64_t heads, int64_t kv_heads)
 {
-    (void)state;
     struct config c = tiny_config();
     struct tiny t;
     c.model.bias = true;
+    c.model.n_head = heads;
+    c.model.n_kv_head = kv_heads;
     tiny_open(&t, &c, 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE);
     struct engine *e = &t.engine;
     enum { T = 16 };
@@ -376,6 +419,14 @@ static void test_decoding_is_the_window(void **state)
     tiny_close(&t);
 }
 
+static void test_decoding_is_the_window(void **state)
+{
+    (void)state;
+    decode(2, 0);
+    decode(4, 2);
+    decode(8, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_flops_per_token),
         cmocka_unit_test(test_product_flops_of_the_plan),
         cmocka_unit_test(test_attention_flops_of_the_plan),
+        cmocka_unit_test(test_as_many_heads_are_no_groups),
         cmocka_unit_test(test_initial_values),
         cmocka_unit_test(test_padding_keeps_the_draw),
         cmocka_unit_test(test_padding_stays_zero),

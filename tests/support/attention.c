@@ -9,6 +9,21 @@ int64_t attention_elements(const struct attention *p)
     return p->B * p->T * p->H * p->D;
 }
 
+static int64_t kv_heads(const struct attention *p)
+{
+    return p->KV ? p->KV : p->H;
+}
+
+int64_t attention_row(const struct attention *p)
+{
+    return (p->H + 2 * kv_heads(p)) * p->D;
+}
+
+int64_t attention_packed(const struct attention *p)
+{
+    return p->B * p->T * attention_row(p);
+}
+
 /* bfloat16 has eight digits: thirty-seconds below eight are among its numbers. */
 static float drawn(const struct attention *p, float scale, uint32_t which, int64_t i)
 {
@@ -27,13 +42,15 @@ double attention_rounded(double x)
 
 void attention_draw(struct attention *p)
 {
-    int64_t n = attention_elements(p);
-    p->qkv = ARENA_NEW(&p->arena, float, 3 * n);
+    int64_t n = attention_elements(p), all = attention_packed(p);
+    p->attr.attention.heads = (int)p->H;
+    p->attr.attention.kv_heads = (int)p->KV;
+    p->qkv = ARENA_NEW(&p->arena, float, all);
     p->dy = ARENA_NEW(&p->arena, float, n);
-    for (int64_t i = 0; i < 3 * n; i++) p->qkv[i] = drawn(p, 1.3f, 0, i);
+    for (int64_t i = 0; i < all; i++) p->qkv[i] = drawn(p, 1.3f, 0, i);
     for (int64_t i = 0; i < n; i++) p->dy[i] = drawn(p, 1, 1, i);
     p->y = ARENA_NEW(&p->arena, double, n);
-    p->dqkv = ARENA_NEW(&p->arena, double, 3 * n);
+    p->dqkv = ARENA_NEW(&p->arena, double, all);
     p->lse = ARENA_NEW(&p->arena, double, p->B * p->H * p->T);
 }
 
@@ -57,28 +74,30 @@ static double kept(const struct attention *p, int64_t bh, int64_t q, int64_t k)
 /* Query row q of head bh: forward, and what it adds to the gradients. `prob` has room for T. */
 static void solve_row(struct attention *p, int64_t bh, int64_t q, double *prob)
 {
-    int64_t C = p->H * p->D, b = bh / p->H, head = bh % p->H * p->D, D = p->D;
-    int64_t keys = p->attr.attention.causal ? q + 1 : p->T, row = b * p->T + q;
-    const float *in = p->qkv + b * p->T * 3 * C + head, *dy = p->dy + row * C + head;
-    double *dq = p->dqkv + row * 3 * C + head, *y = p->y + row * C + head;
+    int64_t C = p->H * p->D, b = bh / p->H, h = bh % p->H, D = p->D, row = attention_row(p);
+    int64_t keys = p->attr.attention.causal ? q + 1 : p->T, at = b * p->T + q;
+    int64_t key = C + h * kv_heads(p) / p->H * D, val = key + kv_heads(p) * D; /* of a row */
+    const float *in = p->qkv + b * p->T * row, *query = in + q * row + h * D;
+    const float *dy = p->dy + at * C + h * D;
+    double *dq = p->dqkv + at * row + h * D, *y = p->y + at * C + h * D;
     double scale = 1 / sqrt((double)D), sum = 0, delta = 0;
     for (int64_t k = 0; k < keys; k++)
-        sum += prob[k] = exp(scale * dot(in + q * 3 * C, in + k * 3 * C + C, D));
+        sum += prob[k] = exp(scale * dot(query, in + k * row + key, D));
     p->lse[bh * p->T + q] = log(sum);
     for (int64_t k = 0; k < keys; k++) {
         prob[k] /= sum;
         for (int64_t d = 0; d < D; d++)
-            y[d] += prob[k] * kept(p, bh, q, k) * (double)in[k * 3 * C + 2 * C + d];
+            y[d] += prob[k] * kept(p, bh, q, k) * (double)in[k * row + val + d];
     }
     for (int64_t d = 0; d < D; d++)
         delta += (p->narrow ? attention_rounded(y[d]) : y[d]) * (double)dy[d];
     for (int64_t k = 0; k < keys; k++) {
         double keep = kept(p, bh, q, k);
-        double ds = scale * prob[k] * (keep * dot(dy, in + k * 3 * C + 2 * C, D) - delta);
-        double *dk = p->dqkv + (b * p->T + k) * 3 * C + C + head, *dv = dk + C;
+        double ds = scale * prob[k] * (keep * dot(dy, in + k * row + val, D) - delta);
+        double *dk = p->dqkv + (b * p->T + k) * row + key, *dv = dk + kv_heads(p) * D;
         for (int64_t d = 0; d < D; d++) {
-            dq[d] += ds * (double)in[k * 3 * C + C + d];
-            dk[d] += ds * (double)in[q * 3 * C + d];
+            dq[d] += ds * (double)in[k * row + key + d];
+            dk[d] += ds * (double)query[d];
             dv[d] += prob[k] * keep * (double)dy[d];
         }
     }

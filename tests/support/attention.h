@@ -9,11 +9,12 @@
  * and the gradient is that of an operator whose input y is rounded to it. */
 struct attention {
     int64_t B, H, T, D;
+    int64_t KV; /* heads of keys and values; 0: H */
     union attr attr;
     int32_t step;
     bool narrow;
-    float *qkv, *dy;        /* (B,T,3C), (B,T,C) */
-    double *y, *lse, *dqkv; /* (B,T,C), (B,H,T), (B,T,3C) */
+    float *qkv, *dy;        /* (B,T,row), (B,T,C) */
+    double *y, *lse, *dqkv; /* (B,T,C), (B,H,T), (B,T,row) */
     struct arena arena;
 };
 
@@ -21,8 +22,10 @@ struct attention {
 void attention_draw(struct attention *p);
 /* Fills y, lse and dqkv. */
 void attention_solve(struct attention *p);
-/* Elements of y. */
+/* Elements of y; of a row of packed q, k, v; of all rows. */
 int64_t attention_elements(const struct attention *p);
+int64_t attention_row(const struct attention *p);
+int64_t attention_packed(const struct attention *p);
 
 /* The nearest number of bfloat16, the even one of two. */
 double attention_rounded(double x);

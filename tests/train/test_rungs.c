@@ -71,16 +71,18 @@ static void test_pointwise_masks(void **state)
 }
 
 /* qkv with equal scores and v = one row of the identity for each key: then y (B,T,H*T) is p, dropped. */
-static void fill_qkv(float *qkv, int T)
+static void fill_qkv(float *qkv, int T, int kv_heads)
 {
-    int C = H * T;
-    memset(qkv, 0, sizeof(float) * (size_t)(B * T * 3 * C));
+    int row = (H + 2 * kv_heads) * T;
+    memset(qkv, 0, sizeof(float) * (size_t)(B * T * row));
     for (int b = 0; b < B; b++)
         for (int t = 0; t < T; t++)
-            for (int h = 0; h < H; h++) qkv[((b * T + t) * 3 + 2) * C + h * T + t] = 1;
+            for (int h = 0; h < kv_heads; h++)
+                qkv[(b * T + t) * row + (H + kv_heads + h) * T + t] = 1;
 }
 
-/* Masks of attention (B,H,T,T): alone, by the dropout of op, by the fused softmax, inside of flash. */
+/* Masks of attention (B,H,T,T): alone, by the dropout of op, by the fused softmax, inside of flash; and where all
+ * heads share their keys, of each head of queries by itself. */
 static void attention_masks(int T)
 {
     const struct dropout d = drop(DROPOUT_ATTENTION);
@@ -97,16 +99,21 @@ static void attention_masks(int T)
     union attr score = {.score = {0.5, true, d}};
     value in[] = {g_fill(g, t, 1), step};
     graph_output(g, "fused", graph_out(graph_add(g, OP_SCORE_SOFTMAX, &score, 2, in, NULL), 1));
-    value y = g_attention(g, qkv, step, H, true, d); /* (B,T,H*T) */
-    graph_output(g, "flash", g_split_heads(g, y, H, 1));
+    value y = g_attention(g, qkv, step, H, 0, true, d); /* (B,T,H*T) */
+    graph_output(g, "flash", g_split_heads(g, y, H, 0, 1));
+    value shared = g_input(g, "shared", type_3d(DT_F32, B, T, (H + 2) * T));
+    y = g_attention(g, shared, step, H, 1, true, d);
+    graph_output(g, "shared keys", g_split_heads(g, y, H, 0, 1));
     hand_plan(&h, NULL);
-    fill_qkv(hand_input(&h, "qkv"), T);
+    fill_qkv(hand_input(&h, "qkv"), T, H);
+    fill_qkv(hand_input(&h, "shared"), T, 1);
     *(int32_t *)hand_input(&h, "step") = STEP;
     hand_run(&h);
     const float *alone = hand_output(&h, "alone");
     same_mask("op", hand_output(&h, "op"), alone, N);
     same_mask("fused", hand_output(&h, "fused"), alone, N);
     same_mask("flash", hand_output(&h, "flash"), alone, N);
+    same_mask("shared keys", hand_output(&h, "shared keys"), alone, N);
     for (int64_t i = 0; i < N; i++) {
         int64_t q = i / T % T, k = i % T;
         uint8_t byte = dropout_attention_byte(d.seed, d.site, STEP, (uint32_t)(i / T / T),
@@ -153,28 +160,38 @@ static void test_masks_change(void **state)
 
 enum { SHORT = 20, LONG = 200 };
 
-static void train_at(enum fusion fusion, bool flash, double dropout, int steps, float *ret_loss)
+/* What is the same at every rung. */
+struct course {
+    double dropout;
+    int64_t heads, kv_heads;
+    int steps;
+};
+
+static void train_at(enum fusion fusion, bool flash, const struct course *way, float *ret_loss)
 {
     struct config c = tiny_config();
     struct tiny t;
     c.model.bias = true;
-    c.model.dropout = dropout;
+    c.model.dropout = way->dropout;
+    c.model.n_head = way->heads;
+    c.model.n_kv_head = way->kv_heads;
     c.plan.fusion = fusion;
     c.plan.flash = flash;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-    for (int step = 0; step < steps; step++) ret_loss[step] = tiny_step(&t, step, 3e-3);
+    for (int step = 0; step < way->steps; step++) ret_loss[step] = tiny_step(&t, step, 3e-3);
     tiny_close(&t);
 }
 
-static void same_course(double dropout, int steps)
+static void same_course(const struct course *way)
 {
     static float first[LONG], other[LONG];
     double near = 0, far = 0;
-    train_at(FUSION_PRIMITIVE, false, dropout, steps, first);
+    int steps = way->steps;
+    train_at(FUSION_PRIMITIVE, false, way, first);
     assert_true(steps < LONG || first[steps - 1] < first[0] - 1); /* it learns */
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
         for (int flash = 0; flash < 2; flash++) {
-            train_at((enum fusion)fusion, flash, dropout, steps, other);
+            train_at((enum fusion)fusion, flash, way, other);
             for (int step = 0; step < steps; step++) {
                 double apart = fabs((double)other[step] / (double)first[step] - 1);
                 if (step < SHORT && apart > near) near = apart;
@@ -184,20 +201,28 @@ static void same_course(double dropout, int steps)
                              flash, (double)other[step], (double)first[step], step);
             }
         }
-    print_message("dropout %g: losses differ by %.1e in %d steps, %.1e in %d\n", dropout, near,
+    print_message("dropout %g: losses differ by %.1e in %d steps, %.1e in %d\n", way->dropout, near,
                   SHORT, far, steps);
 }
 
 static void test_same_course(void **state)
 {
     (void)state;
-    same_course(0, SHORT);
+    same_course(&(struct course){0, 2, 0, SHORT});
+}
+
+/* Slow attention repeats the keys that heads share, flash attention reads them in place. */
+static void test_same_course_of_groups(void **state)
+{
+    (void)state;
+    same_course(&(struct course){0.2, 4, 2, SHORT});
+    same_course(&(struct course){0, 4, 1, LONG});
 }
 
 static void test_same_course_with_dropout(void **state)
 {
     (void)state;
-    same_course(0.2, LONG);
+    same_course(&(struct course){0.2, 2, 0, LONG});
 }
 
 /* Two micro-steps that are accumulated are one step of their mean, at every rung. */
@@ -259,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_attention_masks),
         cmocka_unit_test(test_masks_change),
         cmocka_unit_test(test_same_course),
+        cmocka_unit_test(test_same_course_of_groups),
         cmocka_unit_test(test_same_course_with_dropout),
         cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_evaluation_changes_nothing),

@@ -5,20 +5,23 @@
 
 #include "backend/kernel.h"
 
-/* Shapes of a call, from the type of packed q, k, v (B,T,3C), C = H D. */
+/* Shapes of a call, from the type of packed q, k, v (B,T,row): C = H D, row = C + 2 KV D. */
 struct heads {
     int64_t B, T, C, H, D;
-    float scale; /* of the scores: 1/sqrt(D) */
+    int64_t KV, group, row; /* heads of keys and of values, heads of queries for each of them */
+    float scale;            /* of the scores: 1/sqrt(D) */
     bool causal;
     struct dropout drop;
 };
 struct heads heads_of(const struct type *qkv, const union attr *attr);
 
-/* Element of packed q, k, v at which row `row` of part 0, 1, 2 (q, k, v) of head bh = b*H+h begins; rows
- * are 3C apart. */
+/* Element of packed q, k, v at which row `row` of part 0, 1, 2 (q, k, v) begins that query head bh = b*H+h
+ * reads; rows are s->row apart. */
 static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
 {
-    return (bh / s->H * s->T + row) * 3 * s->C + part * s->C + bh % s->H * s->D;
+    int64_t head = bh % s->H;
+    if (part) head = s->H + (part - 1) * s->KV + head / s->group;
+    return (bh / s->H * s->T + row) * s->row + head * s->D;
 }
 /* The same of y or dy, (B,T,C), whose rows are C apart. */
 static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t row)

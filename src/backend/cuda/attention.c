@@ -1,6 +1,4 @@
-/* Attention forwards: on the tensor cores in bf16 and tf32, with multiply-adds in f32, and row by row for what is left.
- *
- * Grouped-query heads would be a second number of heads here and in the texts, where keys and values of a head begin. */
+/* Attention forwards: on the tensor cores in bf16 and tf32, with multiply-adds in f32, and row by row for what is left. */
 #include "backend/cuda/cuda_kernels.h"
 #include "base/rng.h"
 
@@ -10,15 +8,15 @@ enum { MOST_HEAD = 128, TENSOR_CORES = 80, CHUNK = 16 };
 static const double LOG2_E = 1.44269504088896341;
 
 struct heads {
-    int64_t B, T, H, D;
+    int64_t B, T, H, KV, D;
     enum dtype dtype;
 };
 
 static struct heads heads_of(const struct kernel_call *c)
 {
-    const struct type *qkv = &c->in_type[0]; /* (B,T,3HD) */
-    int H = c->attr->attention.heads;
-    return (struct heads){qkv->dim[0], qkv->dim[1], H, qkv->dim[2] / 3 / H, qkv->dtype};
+    const struct type *qkv = &c->in_type[0]; /* (B,T,(H+2KV)D) */
+    int H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
+    return (struct heads){qkv->dim[0], qkv->dim[1], H, KV, qkv->dim[2] / (H + 2 * KV), qkv->dtype};
 }
 
 /* Query rows of a warp in sixteens, warps of a block, keys of a tile, blocks of a multiprocessor, and whether q stays in
@@ -71,12 +69,12 @@ static bool fits_tf32(const struct kernel_call *c)
     return c->attr->attention.tf32 && fits_tensor_cores(c, DT_F32);
 }
 
-/* As many heads as leave half of the second cache free while their keys and values are in it. */
+/* As many heads as leave half of the second cache free while their keys and values are in it: whole groups. */
 static int64_t heads_at_once(const struct kernel_call *c, const struct heads *h)
 {
     int64_t bytes = 2 * h->T * h->D * dtype_size(h->dtype), all = h->B * h->H;
-    int64_t n = cuda_device_of(c)->l2_bytes / 2 / (bytes ? bytes : 1);
-    return n < 1 ? 1 : n < all ? n : all;
+    int64_t n = cuda_device_of(c)->l2_bytes / 2 / (bytes ? bytes : 1), group = h->H / h->KV;
+    return n < 1 ? group : n * group < all ? n * group : all;
 }
 
 static void arg_tensors(struct cuda_launch *k)
@@ -96,6 +94,7 @@ static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda
     int64_t blocks = (h->T + rows - 1) / rows * h->B * h->H;
     struct cuda_launch *k = launch_add(l, text, "attention_forward", blocks, threads);
     launch_define(k, "HEAD", h->D);
+    launch_define(k, "GROUP", h->H / h->KV);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", drop->threshold > 0);
     arg_tensors(k);
@@ -182,6 +181,7 @@ static void plain(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, h.B);
     arg_i32(k, h.T);
     arg_i32(k, h.H);
+    arg_i32(k, h.KV);
     arg_i32(k, h.D);
     arg_i32(k, c->attr->attention.causal);
     arg_f32(k, 1 / sqrt((double)h.D));
@@ -194,8 +194,8 @@ static void plain(const struct kernel_call *c, struct cuda_launches *l)
 
 static bool fits_cached(const struct kernel_call *c)
 {
-    enum dtype t = c->in_type[0].dtype; /* (2,B,Tmax,C) */
-    int64_t D = c->in_type[0].dim[3] / c->attr->attention.heads;
+    enum dtype t = c->in_type[0].dtype; /* (2,B,Tmax,KV*D) */
+    int64_t D = c->in_type[0].dim[3] / attention_kv_heads(c->attr);
     return (t == DT_F32 || t == DT_BF16) && c->in_type[1].dtype == t &&
            c->in_type[2].dtype == DT_I32 && c->out_type[1].dtype == t &&
            row_fits(c, D, CACHED_WARPS);
@@ -203,7 +203,8 @@ static bool fits_cached(const struct kernel_call *c)
 static void cached(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *cache = &c->in_type[0];
-    int64_t B = cache->dim[1], H = c->attr->attention.heads, D = cache->dim[3] / H;
+    int64_t B = cache->dim[1], H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
+    int64_t D = cache->dim[3] / KV;
     struct cuda_launch *k =
         launch_add(l, "attention_plain.cu", "attention_cached", B * H, 32 * CACHED_WARPS);
     launch_define_type(k, "T_X", cache->dtype);
@@ -214,6 +215,7 @@ static void cached(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, B);
     arg_i32(k, cache->dim[2]);
     arg_i32(k, H);
+    arg_i32(k, KV);
     arg_i32(k, D);
     arg_f32(k, 1 / sqrt((double)D));
     k->shared_bytes = (unsigned)(D * CACHED_WARPS * (int64_t)sizeof(float));

@@ -11,14 +11,14 @@ enum {
 }; /* blocks at most; head size from which on registers spill */
 
 struct sizes {
-    int64_t B, T, H, D;
+    int64_t B, T, H, KV, D;
 };
 
 static struct sizes sizes_of(const struct kernel_call *c)
 {
-    int64_t H = c->attr->attention.heads;
+    int64_t H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
     const struct type *qkv = &c->in_type[QKV];
-    return (struct sizes){qkv->dim[0], qkv->dim[1], H, qkv->dim[2] / 3 / H};
+    return (struct sizes){qkv->dim[0], qkv->dim[1], H, KV, qkv->dim[2] / (H + 2 * KV)};
 }
 
 static int64_t parts_of(int64_t n, int64_t part)
@@ -96,8 +96,11 @@ static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_
     struct cuda_launch *k =
         launch_add(l, queries ? "attention_grad_queries.cu" : "attention_grad.cu", entry, blocks,
                    32 * y->warps);
-    launch_grid(k, blocks, s.H, s.B);
+    bool keys = strcmp(entry, "attention_grad_keys") == 0;
+    launch_grid(k, blocks, keys ? s.KV : s.H,
+                s.B); /* dk and dv are summed over a group in one place */
     launch_define(k, "HEAD_SIZE", s.D);
+    launch_define(k, "GROUP", s.H / s.KV);
     launch_define(k, "WARPS", y->warps);
     launch_define(k, "TILE_ROWS", y->tile);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
@@ -242,7 +245,8 @@ static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
     for (int i = 0; i < 2; i++) {
         struct cuda_launch *k =
             add_with_delta(l, c, "attention_grad_f32.cu", entries[i], blocks, 256, delta);
-        launch_grid(k, blocks, s.H, s.B);
+        launch_grid(k, blocks, i ? s.KV : s.H, s.B);
+        launch_define(k, "GROUP", s.H / s.KV);
         launch_define(k, "OWN_ROWS", own);
         k->shared_bytes = bytes_fma(s.D, own);
         arg_sizes(k, &s);
@@ -259,14 +263,16 @@ static void launches_plain(const struct kernel_call *c, struct cuda_launches *l)
     enum { WARPS = 4 };
     static const char *const entries[] = {"attention_grad_queries", "attention_grad_keys"};
     struct sizes s = sizes_of(c);
-    int64_t delta = add_delta(l, c), rows = s.B * s.H * s.T;
+    int64_t delta = add_delta(l, c);
     for (int i = 0; i < 2; i++) {
+        int64_t rows = s.B * (i ? s.KV : s.H) * s.T;
         struct cuda_launch *k = add_with_delta(l, c, "attention_grad_plain.cu", entries[i],
                                                parts_of(rows, WARPS), 32 * WARPS, delta);
         launch_define_type(k, "T_X", c->in_type[DY].dtype);
         k->spills = s.D > PLAIN_D;
         arg_i64(k, rows);
         arg_sizes(k, &s);
+        arg_i32(k, s.KV);
         arg_dropout(k, &c->attr->attention.drop);
     }
 }

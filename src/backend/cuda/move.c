@@ -14,12 +14,16 @@ static int64_t word_of(int64_t bytes)
 }
 
 /* Lengths that a head's kernel takes, in words. */
-static struct cuda_launch *heads_launch(struct cuda_launches *l, const char *entry,
-                                        const struct type *packed, int64_t word)
+static struct cuda_launch *heads_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                        const char *entry, const struct type *packed,
+                                        const struct type *heads, int64_t word)
 {
     int64_t words = type_bytes(packed) / word, taken = THREADS * TIMES;
+    int64_t KV = c->attr->heads.kv_heads, group = KV ? heads->dim[1] / KV : 1;
     struct cuda_launch *k = launch_add(l, "move.cu", entry, (words + taken - 1) / taken, THREADS);
     launch_define(k, "WORD", word);
+    launch_define(k, "GROUP", group);
+    if (group > 1) launch_define_type(k, "T_X", packed->dtype);
     return k;
 }
 
@@ -47,7 +51,8 @@ static int present(int i, int n)
 static void split_heads(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t word = head_word(&c->out_type[0]);
-    struct cuda_launch *k = heads_launch(l, "split_heads", &c->in_type[0], word);
+    struct cuda_launch *k =
+        heads_launch(c, l, "split_heads", &c->in_type[0], &c->out_type[0], word);
     arg_in(k, 0);
     for (int i = 0; i < MAX_OUT; i++) arg_out(k, present(i, c->n_out));
     heads_shape(k, &c->in_type[0], &c->out_type[0], c->n_out, word);
@@ -56,7 +61,8 @@ static void split_heads(const struct kernel_call *c, struct cuda_launches *l)
 static void merge_heads(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t word = head_word(&c->in_type[0]);
-    struct cuda_launch *k = heads_launch(l, "merge_heads", &c->out_type[0], word);
+    struct cuda_launch *k =
+        heads_launch(c, l, "merge_heads", &c->out_type[0], &c->in_type[0], word);
     for (int i = 0; i < 3; i++) arg_in(k, present(i, c->n_in));
     arg_out(k, 0);
     heads_shape(k, &c->out_type[0], &c->in_type[0], c->n_in, word);

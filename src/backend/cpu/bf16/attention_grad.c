@@ -8,8 +8,9 @@
  * dk want, and pairs of lines of ds, woven, what the product for dq wants, which comes out turned.
  *
  * Where there are heads enough, each thread takes whole heads: every block is computed once, 5 products.
- * Otherwise dk, dv are done by tiles of keys and dq by rows of queries, 7 products. Each sum is made in the
- * same order either way, so the bits do not tell them apart. */
+ * Otherwise dk, dv are done by tiles of keys and dq by rows of queries, 7 products. Heads of queries that
+ * share keys follow one another, and dk, dv are summed over them. Each sum is made in the same order either way,
+ * so the bits do not tell them apart. */
 #include "backend/cpu/attention_call.h"
 #include "backend/cpu/bf16/kept.h"
 #include "backend/cpu/bf16/pack.h"
@@ -31,6 +32,7 @@ struct work {
     float *dq;          /* turned */
     /* For the keys of a block. */
     void *k_lines, *v_lines, *k_turned;
+    /* For the keys of a block; where heads share them, for all keys of a part. */
     float *dk, *dv;
     /* Of a block, tiles of (keys, queries). */
     void *p, *ds, *ds_woven;
@@ -47,15 +49,16 @@ struct call {
     uint32_t step;
 };
 
-/* What one item computes: these queries and keys, and which of the gradients. */
+/* What one item computes: these queries and keys, and which of the gradients, of `heads` heads of queries from bh
+ * on: with those of keys all that share them. */
 struct part {
-    int64_t bh, q_first, q_last, k_first, k_last; /* first: multiples of 32 */
+    int64_t bh, heads, q_first, q_last, k_first, k_last; /* first: multiples of 32 */
     bool keys, queries;
 };
 
-/* A block: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1, multiples of 32. */
+/* A block of a head: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1, multiples of 32. */
 struct block {
-    int64_t k0, keys, q0, queries;
+    int64_t bh, k0, keys, q0, queries;
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -79,8 +82,9 @@ static int64_t work_init(struct work *w, struct room room, const struct heads *s
     w->dq = take_room(&room, 2 * q_bytes);
     void **of_keys[] = {&w->k_lines, &w->v_lines, &w->k_turned};
     for (int i = 0; i < COUNT_OF(of_keys); i++) *of_keys[i] = take_room(&room, k_bytes);
-    w->dk = take_room(&room, 2 * k_bytes);
-    w->dv = take_room(&room, 2 * k_bytes);
+    int64_t summed = s->group > 1 ? (s->T + KEYS - 1) / KEYS : 1;
+    w->dk = take_room(&room, summed * 2 * k_bytes);
+    w->dv = take_room(&room, summed * 2 * k_bytes);
     w->s = take_room(&room, 2 * PATCH * TILE_BYTES);
     w->dp = take_room(&room, 2 * PATCH * TILE_BYTES);
     w->p = take_room(&room, KEYS * QUERIES * 2);
@@ -110,7 +114,7 @@ static vf products_of_rows(const struct pack_source *a, const struct pack_source
 static struct pack_source part_of(const struct call *c, int which, int64_t bh, int64_t row,
                                   int64_t last)
 {
-    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), 3 * c->s.C,
+    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
                                 smaller(last, c->s.T) - row, c->s.D};
 }
 
@@ -118,10 +122,11 @@ static struct pack_source part_of(const struct call *c, int which, int64_t bh, i
 enum { PIECE = 64 };
 
 /* PIECE queries of a part from `row` of it on. */
-static void load_queries(const struct call *c, struct work *w, const struct part *part, int64_t row)
+static void load_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+                         int64_t row)
 {
     const struct heads *s = &c->s;
-    int64_t bh = part->bh, first = part->q_first + row, tile = row / DEEP * tiles_of(s->D);
+    int64_t first = part->q_first + row, tile = row / DEEP * tiles_of(s->D);
     struct pack_source q = part_of(c, 0, bh, first, smaller(first + PIECE, part->q_last));
     struct pack_source dy = {c->dy + heads_row_at(s, bh, first), s->C, q.rows, s->D}, y = dy;
     y.at = c->y + heads_row_at(s, bh, first);
@@ -160,13 +165,13 @@ struct patch {
     int64_t key, tile, tiles;
 };
 
-static void draw(const struct call *c, struct work *w, const struct part *part,
-                 const struct block *b, const struct patch *at)
+static void draw(const struct call *c, struct work *w, const struct block *b,
+                 const struct patch *at)
 {
     int64_t k16 = (b->k0 + at->key) / SIDE, q16 = b->q0 / SIDE + at->tile;
     for (int64_t i = 0; i < 2 * at->tiles; i++) {
         uint16_t *to = w->kept + i % 2 * SIDE * PATCH + i / 2;
-        VEC(kept_bits)(to, PATCH, &c->s.drop, c->step, part->bh, q16 + i / 2, k16 + i % 2, true);
+        VEC(kept_bits)(to, PATCH, &c->s.drop, c->step, b->bh, q16 + i / 2, k16 + i % 2, true);
     }
     VEC(tile_awake)();
 }
@@ -199,7 +204,7 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
     VEC(tile_multiply)(&scores);
 
     int threshold = h->drop.threshold;
-    if (threshold) draw(c, w, part, b, at);
+    if (threshold) draw(c, w, b, at);
     for (int64_t j = 0; j < at->tiles; j += 2) {
         int64_t tile = at->tile + j, p_at = at->key / SIDE * (q_tiles / 2) + tile / 2;
         struct score_block gradients = {
@@ -236,6 +241,13 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
     }
 }
 
+/* Where the sums of the keys from k0 + row on lie. */
+static int64_t keys_at(const struct call *c, const struct part *part, int64_t k0, int64_t row)
+{
+    if (c->s.group > 1) row += k0 - part->k_first;
+    return row / SIDE * tiles_of(c->s.D) * C_TILE;
+}
+
 /* dv and dk of 32 keys. */
 static void add_to_keys(const struct call *c, struct work *w, const struct part *part,
                         const struct block *b, int64_t row)
@@ -254,16 +266,16 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
         .b = tile_at(w->dy_paired, q_at * across),
         .b_across = 1,
         .b_deep = across,
-        .c = w->dv + row / SIDE * across * C_TILE,
+        .c = w->dv + keys_at(c, part, b->k0, row),
         .c_down = across,
         .c_across = 1,
-        .add = b->q0 + skipped * DEEP > first,
+        .add = b->bh > part->bh || b->q0 + skipped * DEEP > first,
     };
     if (sum.depth <= 0) return;
     VEC(tile_multiply)(&sum);
     sum.a = tile_at(w->ds, row / SIDE * q_deep + skipped);
     sum.b = tile_at(w->q_paired, q_at * across);
-    sum.c = w->dk + row / SIDE * across * C_TILE;
+    sum.c = w->dk + keys_at(c, part, b->k0, row);
     VEC(tile_multiply)(&sum);
 }
 
@@ -303,7 +315,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
 static struct pack_target gradient_of(const struct call *c, int which, int64_t bh, int64_t row,
                                       int64_t last)
 {
-    return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), 3 * c->s.C,
+    return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), c->s.row,
                                 smaller(last, c->s.T) - row, c->s.D};
 }
 
@@ -311,7 +323,7 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
                        int64_t row)
 {
     const struct heads *s = &c->s;
-    int64_t bh = part->bh, at = row / SIDE * tiles_of(s->D) * C_TILE;
+    int64_t bh = part->bh, at = keys_at(c, part, k0, row);
     float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f, factor[PIECE];
     struct pack_target dk = gradient_of(c, 1, bh, k0 + row, k0 + row + PIECE);
     struct pack_target dv = gradient_of(c, 2, bh, k0 + row, k0 + row + PIECE);
@@ -323,25 +335,25 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
 }
 
 /* dq of the queries first ... end-1, which no further keys will change. */
-static void write_queries(const struct call *c, struct work *w, const struct part *part,
+static void write_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
                           int64_t first, int64_t end)
 {
     int64_t across = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
     for (; first < smaller(end, c->s.T); first += PIECE) {
-        struct pack_target dq = gradient_of(c, 0, part->bh, first, smaller(first + PIECE, end));
+        struct pack_target dq = gradient_of(c, 0, bh, first, smaller(first + PIECE, end));
         const float *from = w->dq + (first - part->q_first) / SIDE * C_TILE;
         VEC(unpack_turned)(&dq, from, across, c->s.scale);
         VEC(tile_awake)();
     }
 }
 
-/* One tile of keys and all queries of the part that see it. */
-static void run_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
-                     int64_t keys)
+/* One tile of keys and all queries of a head that see it. */
+static void run_keys(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+                     int64_t k0, int64_t keys)
 {
     const struct heads *s = &c->s;
     int64_t q_end = (smaller(part->q_last, s->T) + DEEP - 1) / DEEP * DEEP;
-    struct block b = {.k0 = k0, .keys = keys};
+    struct block b = {.bh = bh, .k0 = k0, .keys = keys};
     for (int64_t row = 0; row < keys; row += PIECE) load_keys(c, w, part, k0, row);
     b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
     for (; b.q0 < q_end; b.q0 += QUERIES) {
@@ -351,37 +363,45 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
             add_to_keys(c, w, part, &b, key);
         if (part->queries) add_to_queries(c, w, part, &b);
     }
-    for (int64_t row = 0; part->keys && row < keys; row += PIECE) write_keys(c, w, part, k0, row);
+    bool last = bh == part->bh + part->heads - 1; /* no further head adds to dk and dv */
+    for (int64_t row = 0; part->keys && last && row < keys; row += PIECE)
+        write_keys(c, w, part, k0, row);
     if (part->queries && s->causal)
-        write_queries(c, w, part, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
+        write_queries(c, w, part, bh, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
 }
 
-static void run_part(const struct call *c, struct work *w, const struct part *part)
+/* One head of queries. */
+static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
     int64_t rows = smaller(part->q_last, s->T) - part->q_first;
     int64_t k_end = (smaller(part->k_last, s->T) + DEEP - 1) / DEEP * DEEP;
     if (s->causal) k_end = smaller(k_end, part->q_first + tiles_of(rows) * SIDE);
-    for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, part, row);
+    for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, part, bh, row);
     for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS)
-        run_keys(c, w, part, k0, smaller(KEYS, k_end - k0));
-    if (part->queries && !s->causal) write_queries(c, w, part, part->q_first, part->q_last);
+        run_keys(c, w, part, bh, k0, smaller(KEYS, k_end - k0));
+    if (part->queries && !s->causal) write_queries(c, w, part, bh, part->q_first, part->q_last);
 }
 
-/* Rounds of whole heads, 5 products each, against shares of 7 products. */
-static bool whole_heads(int64_t heads, int64_t threads)
+static void run_part(const struct call *c, struct work *w, const struct part *part)
 {
-    return (heads + threads - 1) / threads * threads * 5 <= heads * 7;
+    for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
+}
+
+/* Rounds of whole groups of heads, 5 products each, against shares of 7 products. */
+static bool whole_groups(int64_t groups, int64_t threads)
+{
+    return (groups + threads - 1) / threads * threads * 5 <= groups * 7;
 }
 
 /* Item i of shares: tiles of 64 keys, and as many queries, those first that have most to do. */
 static struct part share(const struct heads *s, int64_t i)
 {
-    int64_t heads = s->B * s->H, tiles = (s->T + KEYS - 1) / KEYS, tile = i / heads / 2;
-    int64_t first = tile * KEYS, back = (tiles - 1 - tile) * KEYS;
-    struct part keys = {i % heads, s->causal ? first : 0, s->T, first, first + KEYS, true, false};
-    struct part queries = {i % heads, back, back + KEYS, 0, s->T, false, true};
-    return i / heads % 2 ? queries : keys;
+    int64_t groups = s->B * s->KV, both = groups + s->B * s->H, tiles = (s->T + KEYS - 1) / KEYS;
+    int64_t at = i % both, first = i / both * KEYS, back = (tiles - 1) * KEYS - first;
+    if (at >= groups) return (struct part){at - groups, 1, back, back + KEYS, 0, s->T, false, true};
+    return (struct part){at * s->group, s->group, s->causal ? first : 0, s->T, first, first + KEYS,
+                         true,          false};
 }
 
 static enum status run_attention_grad(const struct kernel_call *k)
@@ -396,10 +416,10 @@ static enum status run_attention_grad(const struct kernel_call *k)
         .dqkv = k->out[0],
         .step = (uint32_t) * (const int32_t *)k->in[4],
     };
-    int64_t heads = c.s.B * c.s.H, tiles = (c.s.T + KEYS - 1) / KEYS;
-    bool whole = tiles == 1 || whole_heads(heads, threads);
-    int64_t items = whole ? heads : 2 * heads * tiles;
-    attention_share(whole ? heads : 0, threads);
+    int64_t groups = c.s.B * c.s.KV, tiles = (c.s.T + KEYS - 1) / KEYS, group = c.s.group;
+    bool whole = tiles == 1 || whole_groups(groups, threads);
+    int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
+    attention_share(whole ? groups : 0, threads);
 #pragma omp parallel num_threads(threads)
     {
         struct work w;
@@ -408,7 +428,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
         VEC(tile_begin)();
 #pragma omp for schedule(runtime)
         for (int64_t i = 0; i < items; i++) {
-            struct part part = {i, 0, c.s.T, 0, c.s.T, true, true};
+            struct part part = {i * group, group, 0, c.s.T, 0, c.s.T, true, true};
             if (!whole) part = share(&c.s, i);
             run_part(&c, &w, &part);
         }

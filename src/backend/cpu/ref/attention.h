@@ -1,12 +1,29 @@
 /* attention.h - the reference: attention over packed q, k, v. A text of ref_f32.c and ref_f64.c.
  *
- * Of head h at time t, q, k and v are D elements each at columns hD, C + hD and 2C + hD of row t of
- * qkv (B,T,3C), C = H D. p(q,k) = exp(scale q.k - lse(q)) over the keys that q may see, scale =
+ * A row of qkv (B,T,(H+2*KV)*D) holds H heads of queries, KV of keys and KV of values, D elements each; query
+ * head h meets key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) over the keys that q may see, scale =
  * 1/sqrt(D); dropout multiplies p by keep(q,k). */
 #ifndef BACKEND_CPU_REF_ATTENTION_H
 #define BACKEND_CPU_REF_ATTENTION_H
 
 #include "backend/cpu/ref/ref.h"
+
+struct packed {
+    int64_t B, T, H, KV, D, row; /* row: elements of one of qkv */
+};
+
+static struct packed packed_of(const struct type *qkv, const union attr *attr)
+{
+    int64_t H = attr->attention.heads, KV = attention_kv_heads(attr),
+            D = qkv->dim[2] / (H + 2 * KV);
+    return (struct packed){qkv->dim[0], qkv->dim[1], H, KV, D, qkv->dim[2]};
+}
+
+/* Where in a row the keys of query head h begin; its values are KV*D further. */
+static int64_t keys_of(const struct packed *s, int64_t h)
+{
+    return (s->H + h / (s->H / s->KV)) * s->D;
+}
 
 static double dot_product(const real *a, const real *b, int64_t n)
 {
@@ -32,29 +49,30 @@ static int64_t scratch_attention(const struct kernel *row, const struct kernel_c
     return c->in_type[0].dim[1] * (int64_t)sizeof(double);
 }
 
-/* qkv (B,T,3C), step -> y (B,T,C), lse (B,H,T) */
+/* qkv, step -> y (B,T,C), lse (B,H,T) */
 static enum status run_attention(const struct kernel_call *c)
 {
+    const struct packed s = packed_of(&c->in_type[0], c->attr);
     const real *qkv = c->in[0];
     const int32_t *step = c->in[1];
     real *y = c->out[0], *lse = c->out[1];
-    int64_t B = c->in_type[0].dim[0], T = c->in_type[0].dim[1], C = c->in_type[0].dim[2] / 3;
-    int64_t H = c->attr->attention.heads, D = C / H;
+    int64_t T = s.T, D = s.D, C = s.H * D;
     double *p = c->scratch; /* (T): one row of the matrix */
-    for (int64_t bh = 0; bh < B * H; bh++) {
-        const real *head = qkv + bh / H * T * 3 * C + bh % H * D; /* row t is head + t * 3C */
+    for (int64_t bh = 0; bh < s.B * s.H; bh++) {
+        int64_t b = bh / s.H, h = bh % s.H;
+        const real *rows = qkv + b * T * s.row, *keys = rows + keys_of(&s, h);
+        const real *values = keys + s.KV * D;
         for (int64_t q = 0; q < T; q++) {
             int64_t seen = c->attr->attention.causal ? q + 1 : T;
             for (int64_t k = 0; k < seen; k++)
-                p[k] = dot_product(head + q * 3 * C, head + k * 3 * C + C, D) / sqrt((double)D);
+                p[k] = dot_product(rows + q * s.row + h * D, keys + k * s.row, D) / sqrt((double)D);
             lse[bh * T + q] = (real)softmax_scores(p, seen);
             for (int64_t k = 0; k < seen; k++)
                 p[k] *= keep_attention(&c->attr->attention.drop, step, bh, q, k);
             for (int64_t d = 0; d < D; d++) {
                 double sum = 0;
-                for (int64_t k = 0; k < seen; k++)
-                    sum += p[k] * (double)head[k * 3 * C + 2 * C + d];
-                y[(bh / H * T + q) * C + bh % H * D + d] = (real)sum;
+                for (int64_t k = 0; k < seen; k++) sum += p[k] * (double)values[k * s.row + d];
+                y[(b * T + q) * C + h * D + d] = (real)sum;
             }
         }
     }
@@ -64,52 +82,68 @@ static enum status run_attention(const struct kernel_call *c)
 static int64_t scratch_attention_grad(const struct kernel *row, const struct kernel_call *c)
 {
     (void)row;
-    int64_t T = c->in_type[1].dim[1], D = c->in_type[1].dim[2] / 3 / c->attr->attention.heads;
-    return (2 * T + 3 * T * D) * (int64_t)sizeof(double);
+    const struct packed s = packed_of(&c->in_type[1], c->attr);
+    return (2 * s.T + 3 * s.T * s.D) * (int64_t)sizeof(double);
 }
 
-/* dy (B,T,C), qkv (B,T,3C), y (B,T,C), lse (B,H,T), step -> dqkv (B,T,3C). y is there for kernels
- * that take the row sums of dp p from dy y; here they are summed. */
+/* Of one head: p, ds (T) are a row, dq, dk, dv (T,D) sums. */
+struct head_gradients {
+    double *p, *ds, *dq, *dk, *dv;
+};
+
+/* What query row q of head bh adds to the gradients. */
+static void add_query(const struct kernel_call *c, const struct packed *s, int64_t bh, int64_t q,
+                      const struct head_gradients *g)
+{
+    const int32_t *step = c->in[4];
+    int64_t b = bh / s->H, h = bh % s->H, T = s->T, D = s->D;
+    int64_t seen = c->attr->attention.causal ? q + 1 : T;
+    const real *rows = (const real *)c->in[1] + b * T * s->row, *query = rows + q * s->row + h * D;
+    const real *keys = rows + keys_of(s, h), *values = keys + s->KV * D;
+    const real *dy = (const real *)c->in[0] + ((b * T + q) * s->H + h) * D;
+    double scale = 1 / sqrt((double)D), lse = (double)((const real *)c->in[3])[bh * T + q];
+    double row_sum = 0;
+    for (int64_t k = 0; k < seen; k++) {
+        double keep = keep_attention(&c->attr->attention.drop, step, bh, q, k);
+        g->p[k] = exp(scale * dot_product(query, keys + k * s->row, D) - lse);
+        g->ds[k] = keep * dot_product(dy, values + k * s->row, D); /* dp so far */
+        row_sum += g->p[k] * g->ds[k];
+        for (int64_t d = 0; d < D; d++) g->dv[k * D + d] += g->p[k] * keep * (double)dy[d];
+    }
+    for (int64_t k = 0; k < seen; k++) {
+        g->ds[k] = scale * g->p[k] * (g->ds[k] - row_sum);
+        for (int64_t d = 0; d < D; d++) {
+            g->dq[q * D + d] += g->ds[k] * (double)keys[k * s->row + d];
+            g->dk[k * D + d] += g->ds[k] * (double)query[d];
+        }
+    }
+}
+
+static void write_head(real *to, int64_t row, const double *from, int64_t T, int64_t D)
+{
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t d = 0; d < D; d++) to[t * row + d] = (real)from[t * D + d];
+}
+
+/* dy (B,T,C), qkv, y (B,T,C), lse (B,H,T), step -> dqkv. y is there for kernels that take the row sums of
+ * dp p from dy y; here they are summed. */
 static enum status run_attention_grad(const struct kernel_call *c)
 {
-    const real *dy = c->in[0], *qkv = c->in[1], *lse = c->in[3];
-    const int32_t *step = c->in[4];
-    real *dqkv = c->out[0];
-    int64_t B = c->in_type[1].dim[0], T = c->in_type[1].dim[1], C = c->in_type[1].dim[2] / 3;
-    int64_t H = c->attr->attention.heads, D = C / H;
-    double scale = 1 / sqrt((double)D);
-    double *p = c->scratch, *ds = p + T;                     /* (T): a row */
-    double *dq = ds + T, *dk = dq + T * D, *dv = dk + T * D; /* (T,D): one head */
-    for (int64_t bh = 0; bh < B * H; bh++) {
-        const real *head = qkv + bh / H * T * 3 * C + bh % H * D;
-        for (int64_t i = 0; i < 3 * T * D; i++) dq[i] = 0; /* and dk, dv behind it */
-        for (int64_t q = 0; q < T; q++) {
-            int64_t seen = c->attr->attention.causal ? q + 1 : T;
-            const real *dy_row = dy + (bh / H * T + q) * C + bh % H * D;
-            double row_sum = 0;
-            for (int64_t k = 0; k < seen; k++) {
-                double keep = keep_attention(&c->attr->attention.drop, step, bh, q, k);
-                double score = scale * dot_product(head + q * 3 * C, head + k * 3 * C + C, D);
-                p[k] = exp(score - (double)lse[bh * T + q]);
-                ds[k] = keep * dot_product(dy_row, head + k * 3 * C + 2 * C, D); /* dp so far */
-                row_sum += p[k] * ds[k];
-                for (int64_t d = 0; d < D; d++) dv[k * D + d] += p[k] * keep * (double)dy_row[d];
-            }
-            for (int64_t k = 0; k < seen; k++) {
-                ds[k] = scale * p[k] * (ds[k] - row_sum);
-                for (int64_t d = 0; d < D; d++) {
-                    dq[q * D + d] += ds[k] * (double)head[k * 3 * C + C + d];
-                    dk[k * D + d] += ds[k] * (double)head[q * 3 * C + d];
-                }
-            }
-        }
-        real *out = dqkv + bh / H * T * 3 * C + bh % H * D;
-        for (int64_t t = 0; t < T; t++)
-            for (int64_t d = 0; d < D; d++) {
-                out[t * 3 * C + d] = (real)dq[t * D + d];
-                out[t * 3 * C + C + d] = (real)dk[t * D + d];
-                out[t * 3 * C + 2 * C + d] = (real)dv[t * D + d];
-            }
+    const struct packed s = packed_of(&c->in_type[1], c->attr);
+    int64_t T = s.T, D = s.D, group = s.H / s.KV;
+    struct head_gradients g = {.p = c->scratch};
+    g.ds = g.p + T, g.dq = g.ds + T, g.dk = g.dq + T * D, g.dv = g.dk + T * D;
+    for (int64_t bh = 0; bh < s.B * s.H; bh++) {
+        int64_t h = bh % s.H;
+        bool first = h % group == 0, last = h % group == group - 1;
+        for (int64_t i = 0; i < (first ? 3 : 1) * T * D; i++)
+            g.dq[i] = 0; /* dk, dv lie behind it */
+        for (int64_t q = 0; q < T; q++) add_query(c, &s, bh, q, &g);
+        real *rows = (real *)c->out[0] + bh / s.H * T * s.row;
+        write_head(rows + h * D, s.row, g.dq, T, D);
+        if (!last) continue;
+        write_head(rows + keys_of(&s, h), s.row, g.dk, T, D);
+        write_head(rows + keys_of(&s, h) + s.KV * D, s.row, g.dv, T, D);
     }
     return ST_OK;
 }
@@ -120,32 +154,31 @@ static int64_t scratch_attention_cached(const struct kernel *row, const struct k
     return c->in_type[0].dim[2] * (int64_t)sizeof(double);
 }
 
-/* cache (2,B,Tmax,C), qkv (B,1,3C), position (1) -> the cache with k and v at the position, and
+/* cache (2,B,Tmax,KV*D), qkv (B,1,...), position (1) -> the cache with k and v at the position, and
  * y (B,1,C): attention to the positions up to it */
 static enum status run_attention_cached(const struct kernel_call *c)
 {
-    const real *qkv = c->in[1];
+    const struct packed s = packed_of(&c->in_type[1], c->attr);
     const int32_t *position = c->in[2];
-    int64_t B = c->in_type[0].dim[1], T_max = c->in_type[0].dim[2], C = c->in_type[0].dim[3];
-    int64_t H = c->attr->attention.heads, D = C / H;
-    real *keys = c->out[0], *values = keys + B * T_max * C, *y = c->out[1];
+    int64_t T_max = c->in_type[0].dim[2], H = s.H, D = s.D, wide = s.KV * D;
+    real *keys = c->out[0], *values = keys + s.B * T_max * wide, *y = c->out[1];
     double *p = c->scratch; /* (Tmax) */
     TRY(check_ids(position, 1, T_max));
-    for (int64_t b = 0; b < B; b++) {
-        int64_t now = (b * T_max + *position) * C;
-        memcpy(keys + now, qkv + b * 3 * C + C, (size_t)C * sizeof(real));
-        memcpy(values + now, qkv + b * 3 * C + 2 * C, (size_t)C * sizeof(real));
+    for (int64_t b = 0; b < s.B; b++) {
+        const real *qkv = (const real *)c->in[1] + b * s.row;
+        int64_t now = (b * T_max + *position) * wide;
+        memcpy(keys + now, qkv + H * D, (size_t)wide * sizeof(real));
+        memcpy(values + now, qkv + H * D + wide, (size_t)wide * sizeof(real));
         for (int64_t h = 0; h < H; h++) {
-            const real *q = qkv + b * 3 * C + h * D;
-            const real *k_head = keys + b * T_max * C + h * D,
-                       *v_head = values + b * T_max * C + h * D;
+            int64_t first = b * T_max * wide + keys_of(&s, h) - H * D;
             for (int64_t k = 0; k <= *position; k++)
-                p[k] = dot_product(q, k_head + k * C, D) / sqrt((double)D);
+                p[k] = dot_product(qkv + h * D, keys + first + k * wide, D) / sqrt((double)D);
             softmax_scores(p, *position + 1);
             for (int64_t d = 0; d < D; d++) {
                 double sum = 0;
-                for (int64_t k = 0; k <= *position; k++) sum += p[k] * (double)v_head[k * C + d];
-                y[b * C + h * D + d] = (real)sum;
+                for (int64_t k = 0; k <= *position; k++)
+                    sum += p[k] * (double)values[first + k * wide + d];
+                y[(b * H + h) * D + d] = (real)sum;
             }
         }
     }

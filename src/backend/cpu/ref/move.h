@@ -13,36 +13,54 @@ static enum status run_fill(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Where a row of D elements of part p, head h, is in (B,T,P*H*D). */
-static int64_t packed_row(const struct type *heads, int64_t parts, int64_t p, int64_t row)
+/* Where a row of D elements of part p, head h, is in (B,T,(H+(P-1)*KV)*D): the first part has H heads, the
+ * others have KV, each of which stands for `group` heads. */
+static int64_t packed_row(const struct type *heads, int64_t group, int64_t parts, int64_t p,
+                          int64_t row)
 {
     int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3]; /* row counts (B,H,T) */
-    int64_t b = row / (H * T), h = row / T % H, t = row % T;
-    return (((b * T + t) * parts + p) * H + h) * D;
+    int64_t b = row / (H * T), h = row / T % H, t = row % T, KV = H / group;
+    int64_t before = p ? H + (p - 1) * KV + h / group : h;
+    return ((b * T + t) * (H + (parts - 1) * KV) + before) * D;
 }
 
-/* x (B,T,P*H*D) -> P of (B,H,T,D) */
+static int64_t group_of(const struct kernel_call *c, const struct type *heads)
+{
+    int64_t KV = c->attr->heads.kv_heads;
+    return KV ? heads->dim[1] / KV : 1;
+}
+
+/* x (B,T,(H+(P-1)*KV)*D) -> P of (B,H,T,D) */
 static enum status run_split_heads(const struct kernel_call *c)
 {
     const struct type *heads = &c->out_type[0];
-    int64_t D = type_columns(heads);
+    int64_t D = type_columns(heads), group = group_of(c, heads);
     for (int p = 0; p < c->n_out; p++)
         for (int64_t row = 0; row < type_rows(heads); row++)
             memcpy((real *)c->out[p] + row * D,
-                   (const real *)c->in[0] + packed_row(heads, c->n_out, p, row),
+                   (const real *)c->in[0] + packed_row(heads, group, c->n_out, p, row),
                    (size_t)D * sizeof(real));
     return ST_OK;
 }
 
-/* P of (B,H,T,D) -> (B,T,P*H*D) */
+/* P of (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): the sum of what was one head */
 static enum status run_merge_heads(const struct kernel_call *c)
 {
     const struct type *heads = &c->in_type[0];
-    int64_t D = type_columns(heads);
-    for (int p = 0; p < c->n_in; p++)
-        for (int64_t row = 0; row < type_rows(heads); row++)
-            memcpy((real *)c->out[0] + packed_row(heads, c->n_in, p, row),
-                   (const real *)c->in[p] + row * D, (size_t)D * sizeof(real));
+    int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3], group = group_of(c, heads);
+    for (int p = 0; p < c->n_in; p++) {
+        int64_t summed = p ? group : 1;
+        for (int64_t row = 0; row < type_rows(heads); row++) {
+            if (row / T % H % summed) continue; /* summed with the first of its group */
+            const real *from = (const real *)c->in[p] + row * D;
+            real *to = (real *)c->out[0] + packed_row(heads, group, c->n_in, p, row);
+            for (int64_t d = 0; d < D; d++) {
+                double sum = (double)from[d];
+                for (int64_t i = 1; i < summed; i++) sum += (double)from[i * T * D + d];
+                to[d] = (real)sum;
+            }
+        }
+    }
     return ST_OK;
 }
 

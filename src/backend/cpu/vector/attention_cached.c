@@ -63,24 +63,24 @@ static void one_head(const float *q, const float *keys, const float *values, int
 
 static enum status run_attention_cached(const struct kernel_call *c)
 {
-    const struct type *cache = &c->in_type[0]; /* (2,B,Tmax,C) */
+    const struct heads s = heads_of(&c->in_type[1], c->attr);
     const float *qkv = c->in[1];
-    float *keys = c->out[0], *y = c->out[1];
-    int64_t B = cache->dim[1], most = cache->dim[2], C = cache->dim[3];
-    int64_t H = c->attr->attention.heads, D = C / H, at = *(const int32_t *)c->in[2];
-    float *values = keys + B * most * C;
+    int64_t most = c->in_type[0].dim[2], wide = s.KV * s.D, at = *(const int32_t *)c->in[2];
+    float *keys = c->out[0], *values = keys + s.B * most * wide, *y = c->out[1];
     BUG_IF(at < 0 || at >= most, "position %lld of a cache of %lld", (long long)at,
            (long long)most);
-    for (int64_t b = 0; b < B; b++) {
-        memcpy(keys + (b * most + at) * C, qkv + (b * 3 + 1) * C, (size_t)C * sizeof(float));
-        memcpy(values + (b * most + at) * C, qkv + (b * 3 + 2) * C, (size_t)C * sizeof(float));
+    for (int64_t b = 0; b < s.B; b++) {
+        const float *now = qkv + b * s.row + s.C;
+        memcpy(keys + (b * most + at) * wide, now, (size_t)wide * sizeof(float));
+        memcpy(values + (b * most + at) * wide, now + wide, (size_t)wide * sizeof(float));
     }
     /* All threads or one, as in parallel.c; waking them takes as long as reading so many numbers. */
-#pragma omp parallel for if (B * C * at > 32768)
-    for (int64_t bh = 0; bh < B * H; bh++) {
-        int64_t b = bh / H, head = bh % H * D, first = b * most * C + head;
-        one_head(qkv + b * 3 * C + head, keys + first, values + first, C, at + 1, D,
-                 y + b * C + head);
+#pragma omp parallel for if (s.B * s.C * at > 32768)
+    for (int64_t bh = 0; bh < s.B * s.H; bh++) {
+        int64_t b = bh / s.H, h = bh % s.H;
+        int64_t first = b * most * wide + h / s.group * s.D;
+        one_head(qkv + b * s.row + h * s.D, keys + first, values + first, wide, at + 1, s.D,
+                 y + b * s.C + h * s.D);
     }
     return ST_OK;
 }

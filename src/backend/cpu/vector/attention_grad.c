@@ -6,7 +6,8 @@
  *
  * Where there are heads enough, each thread takes whole heads: every tile is computed once, 5 products.
  * Otherwise dk, dv are done in one sweep by tiles of keys and dq in another by tiles of queries, 7
- * products. Each sum is made in the same order either way, so the bits do not tell them apart. */
+ * products. Heads of queries that share keys follow one another, and dk, dv are summed over them. Each sum is
+ * made in the same order either way, so the bits do not tell them apart. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 
@@ -31,9 +32,10 @@ struct call {
     uint32_t step;
 };
 
-/* What one item computes: these tiles of queries and keys, and which of the gradients. */
+/* What one item computes: these tiles of queries and keys, and which of the gradients, of `heads` heads of
+ * queries from bh on: with those of keys all that share them. */
 struct part {
-    int64_t bh, q_first, q_last, k_first, k_last;
+    int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
 };
 
@@ -110,11 +112,11 @@ INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagon
     }
 }
 
-static void one_tile(const struct call *c, struct work *w, const struct part *part, int64_t q_tile,
-                     int64_t k_tile)
+static void one_tile(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+                     int64_t q_tile, int64_t k_tile)
 {
     const struct heads *s = &c->s;
-    int64_t bh = part->bh, q0 = q_tile * TILE, k0 = k_tile * TILE, width = width_of(s);
+    int64_t q0 = q_tile * TILE, k0 = k_tile * TILE, width = width_of(s);
     int64_t q_rows = smaller(TILE, s->T - q0), at = (k_tile - part->k_first) * TILE * width;
     bool diagonal = s->causal && q_tile == k_tile;
     struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
@@ -152,7 +154,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
             .b_stride = width,
             .c = w->dv + at,
             .c_stride = width,
-            .add = q_tile > (s->causal ? k_tile : 0),
+            .add = bh > part->bh || q_tile > (s->causal ? k_tile : 0),
             .skip = diagonal ? SKIP_BEFORE : SKIP_NONE,
         };
         VEC(tile_product)(&sum);
@@ -178,20 +180,27 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
+/* One head of queries. */
+static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
+{
+    const struct heads *s = &c->s;
+    for (int64_t q = larger(part->q_first, s->causal ? part->k_first : 0); q < part->q_last; q++) {
+        load_queries(c, w, bh, q * TILE);
+        int64_t k_last = s->causal ? smaller(part->k_last, q + 1) : part->k_last;
+        for (int64_t k = part->k_first; k < k_last; k++) one_tile(c, w, part, bh, q, k);
+        if (!part->queries) continue;
+        float factor[TILE];
+        for (int i = 0; i < TILE; i++) factor[i] = s->scale;
+        struct tile_source to = ACT(heads_part)(s, c->dqkv, 0, bh, q * TILE);
+        ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dq, factor);
+    }
+}
+
 static void run_part(const struct call *c, struct work *w, const struct part *part)
 {
     const struct heads *s = &c->s;
     struct tile_source to;
-    for (int64_t q = larger(part->q_first, s->causal ? part->k_first : 0); q < part->q_last; q++) {
-        load_queries(c, w, part->bh, q * TILE);
-        int64_t k_last = s->causal ? smaller(part->k_last, q + 1) : part->k_last;
-        for (int64_t k = part->k_first; k < k_last; k++) one_tile(c, w, part, q, k);
-        if (!part->queries) continue;
-        float factor[TILE];
-        for (int i = 0; i < TILE; i++) factor[i] = s->scale;
-        to = ACT(heads_part)(s, c->dqkv, 0, part->bh, q * TILE);
-        ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dq, factor);
-    }
+    for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
     for (int64_t k = part->k_first; part->keys && k < part->k_last; k++) {
         int64_t at = (k - part->k_first) * TILE * width_of(s);
         to = ACT(heads_part)(s, c->dqkv, 1, part->bh, k * TILE);
@@ -201,10 +210,21 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* Rounds of whole heads, 5 products each, against shares of 7 products. */
-static bool whole_heads(int64_t heads, int64_t threads)
+/* Rounds of whole groups of heads, 5 products each, against shares of 7 products. */
+static bool whole_groups(int64_t groups, int64_t threads)
 {
-    return (heads + threads - 1) / threads * threads * 5 <= heads * 7;
+    return (groups + threads - 1) / threads * threads * 5 <= groups * 7;
+}
+
+/* Item i of shares, those first that have most to do: under a causal mask the first tile of keys and the last of
+ * queries. */
+static struct part share(const struct heads *s, int64_t i)
+{
+    int64_t groups = s->B * s->KV, both = groups + s->B * s->H, tiles = tiles_of(s);
+    int64_t tile = i / both, at = i % both, back = tiles - 1 - tile;
+    if (at < groups)
+        return (struct part){at * s->group, s->group, 0, tiles, tile, tile + 1, true, false};
+    return (struct part){at - groups, 1, back, back + 1, 0, tiles, false, true};
 }
 
 static enum status run_attention_grad(const struct kernel_call *k)
@@ -218,20 +238,15 @@ static enum status run_attention_grad(const struct kernel_call *k)
         .dqkv = k->out[0],
         .step = (uint32_t) * (const int32_t *)k->in[4],
     };
-    int64_t heads = c.s.B * c.s.H, tiles = tiles_of(&c.s);
-    bool whole = tiles == 1 || whole_heads(heads, attention_threads(k));
-    int64_t items = whole ? heads : 2 * heads * tiles;
-    attention_share(whole ? heads : 0, attention_threads(k));
+    int64_t groups = c.s.B * c.s.KV, tiles = tiles_of(&c.s), group = c.s.group;
+    bool whole = tiles == 1 || whole_groups(groups, attention_threads(k));
+    int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
+    attention_share(whole ? groups : 0, attention_threads(k));
 #pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
     for (int64_t i = 0; i < items; i++) {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
-        struct part part = {i % heads, 0, tiles, 0, tiles, true, true};
-        /* Under a causal mask the first tile of keys and the last of queries have most to do. */
-        int64_t tile = i / heads / 2;
-        if (!whole && i / heads % 2 == 0)
-            part = (struct part){i % heads, 0, tiles, tile, tile + 1, true, false};
-        else if (!whole)
-            part = (struct part){i % heads, tiles - 1 - tile, tiles - tile, 0, tiles, false, true};
+        struct part part = {i * group, group, 0, tiles, 0, tiles, true, true};
+        if (!whole) part = share(&c.s, i);
         run_part(&c, w, &part);
     }
     return ST_OK;

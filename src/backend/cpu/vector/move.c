@@ -8,21 +8,36 @@ INLINE void copy_run(const act *from, act *to, int64_t n)
     if (i < n) memcpy(to + i, from + i, (size_t)(n - i) * sizeof(act));
 }
 
-/* Between packed (B,T,P*H*D) and P tensors (B,H,T,D); a row is one token's C = P*H*D numbers. */
+/* The sum of `terms` runs, `stride` apart, in their order. */
+INLINE void sum_runs(const act *from, int64_t stride, int64_t terms, act *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += W) {
+        vf sum = take_act(from + i, n - i);
+        for (int64_t k = 1; k < terms; k++) sum += take_act(from + k * stride + i, n - i);
+        put_act(to + i, sum, n - i);
+    }
+}
+
+/* Between packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D); a row is one token's numbers. A head of a
+ * part after the first is copied to, or summed from, the H/KV heads that it stands for. */
 INLINE void move_heads(const struct kernel_call *c, int64_t first, int64_t last, bool split)
 {
     const struct type *packed = split ? &c->in_type[0] : &c->out_type[0];
     const struct type *single = split ? &c->out_type[0] : &c->in_type[0];
     int64_t T = packed->dim[1], H = single->dim[1], D = single->dim[3];
-    int64_t P = packed->dim[2] / (H * D);
+    int64_t P = split ? c->n_out : c->n_in, KV = c->attr->heads.kv_heads;
     for (int64_t row = first; row < last; row++) {
-        act *token = (act *)(split ? c->in[0] : c->out[0]) + row * P * H * D;
+        act *token = (act *)(split ? c->in[0] : c->out[0]) + row * packed->dim[2];
         int64_t b = row / T, t = row % T;
-        for (int64_t part = 0; part < P; part++)
-            for (int64_t h = 0; h < H; h++, token += D) {
+        for (int64_t part = 0; part < P; part++) {
+            int64_t group = part && KV ? H / KV : 1;
+            for (int64_t h = 0; h < H; h += group, token += D) {
                 act *head = (act *)(split ? c->out[part] : c->in[part]) + ((b * H + h) * T + t) * D;
-                split ? copy_run(token, head, D) : copy_run(head, token, D);
+                if (!split && group > 1) sum_runs(head, T * D, group, token, D);
+                if (!split && group == 1) copy_run(head, token, D);
+                for (int64_t i = 0; split && i < group; i++) copy_run(token, head + i * T * D, D);
             }
+        }
     }
 }
 

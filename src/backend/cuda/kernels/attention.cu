@@ -1,12 +1,12 @@
-/* Attention over packed q, k, v: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T) float. T_X: bf16; or float, whose
- * products are rounded to tf32.
+/* Attention over packed q, k, v: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T) float. Query head h reads key
+ * and value head h / GROUP; KV is H / GROUP, so a row has (GROUP + 2) * KV heads. T_X: bf16; or float, whose products are rounded to tf32.
  *
  * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows of one head, a warp 16 *
  * TILES of them; it walks over tiles of KEYS keys, from the last one that its rows may see to the first, and the T x T
  * matrices live in registers, a tile at a time. Bound by the tensor cores and, at HEAD <= 64, as much by the exponentials;
- * moves 4 HEAD elements a row, as heads that run together share their keys in the second cache.
+ * moves at most 4 HEAD elements a row, as rows and heads that run together share their keys in the second cache.
  *
- *     CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS on a multiprocessor at least
+ *     GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS on a multiprocessor at least
  *
  * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
  * which the whole warp decides, so the output is seldom rescaled; a float holds sums of such terms as well as smaller
@@ -67,12 +67,12 @@ template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int 
         }
     }
 }
-/* Keys and values of a tile, from the head's first on. */
+/* Keys and values of a tile, from the head's first on; C: columns of all heads of keys. */
 template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int C, int first, int T)
 {
-    k += (i64)first * (3 * C);
-    copy_rows<KEYS, WHOLE>(to, k, 3 * C, T - first);
-    copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, 3 * C, T - first);
+    k += (i64)first * ((GROUP + 2) * C);
+    copy_rows<KEYS, WHOLE>(to, k, (GROUP + 2) * C, T - first);
+    copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, (GROUP + 2) * C, T - first);
     cp_async_commit();
 }
 /* Rounds the chunks of N rows that this thread copied, so that the products need not do it again for each warp. */
@@ -300,7 +300,20 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
 }
 
 /* Blocks go through `group` heads at a time, whose keys and values fit into the second cache, those with the most keys
- * first. scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. */
+ * first: head b*H+h and first row of this one. */
+struct place {
+    int bh, row;
+};
+DEVICE place place_of_block(int T, int BH, int group)
+{
+    int row_blocks = (T + ROWS * WARPS - 1) / (ROWS * WARPS);
+    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
+    int heads_here = min(group, BH - section * group);
+    place a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
+    return a;
+}
+
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, u32 less, u32 carry, float keep)
@@ -308,13 +321,11 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    int row_blocks = (T + ROWS * WARPS - 1) / (ROWS * WARPS);
-    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
-    int heads_here = min(group, BH - section * group);
-    int bh = section * group + rest % heads_here;
-    int row = (row_blocks - 1 - rest / heads_here) * ROWS * WARPS;
-    int C = H * HEAD;
-    const T_X *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
+    place at = place_of_block(T, BH, group);
+    int bh = at.bh, row = at.row;
+    int C = H / GROUP * HEAD; /* columns of keys */
+    const T_X *head = qkv + (i64)(bh / H) * T * (GROUP + 2) * C + bh % H * HEAD;
+    const T_X *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * HEAD;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
 
     rows r;
@@ -333,9 +344,9 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     u32 base = shared_address(shared_memory), stage = 0;
     u32 q_at = base + 4 * TILE + swizzle<CHUNKS>(warp * ROWS + lane % 16, lane / 16);
     u32 k_at = base + swizzle<CHUNKS>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
-    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, head + (i64)row * 3 * C, 3 * C, T - row);
+    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, head + (i64)row * (GROUP + 2) * C, (GROUP + 2) * C, T - row);
     cp_async_commit();
-    copy_keys<false>(base, head + C, C, key, T);
+    copy_keys<false>(base, keys, C, key, T);
     if (KEEP_Q || BYTES == 4) {
         cp_async_wait<1>();
         if (BYTES == 4) round_rows<ROWS * WARPS>(shared_memory + 4 * TILE);
@@ -352,7 +363,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         cp_async_wait<0>();
         if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
         __syncthreads();
-        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), head + C, C, key - KEYS, T);
+        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? forgotten(H) / GROUP * HEAD : C, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, k_at + stage);
@@ -363,7 +374,8 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         stage ^= 2 * TILE;
     }
     /* Only this warp read its rows of q. */
+    if (GROUP > 1) bh = place_of_block(forgotten(T), BH, forgotten(group)).bh; /* rather than a register all the way */
     if (r.first < T)
-        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * C + bh % H * HEAD,
-               lse + (i64)bh * T, C, T, scale, keep);
+        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,
+               lse + (i64)bh * T, GROUP * C, T, scale, keep);
 }

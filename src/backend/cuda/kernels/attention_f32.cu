@@ -1,4 +1,4 @@
-/* Attention over packed q, k, v in float, with float's full precision: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), log-sum-exp
+/* Attention over packed q, k, v in float, with float's full precision: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp
  * (B,H,T).
  *
  * FlashAttention-2 as in attention.cu, with fused multiply-adds: a block has 64 query rows of one head, the 16 lanes of
@@ -150,28 +150,30 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
-    int C = H * HEAD, n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
-    const float *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * HEAD;
+    int C = H / GROUP * HEAD, stride = (GROUP + 2) * C; /* columns of keys; of a row */
+    int n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
+    const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * HEAD;
+    const float *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * HEAD, *values = keys + C;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
     float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
 #pragma unroll
     for (int i = 0; i < MINE; i++) top[i] = -INFINITY_F, sum[i] = 0;
 
-    copy_rows<ROWS, true>(shared_address(q), head + (i64)row * 3 * C, 3 * C, T - row);
-    copy_rows<KEYS, true>(shared_address(k), head + C, 3 * C, T);
+    copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
+    copy_rows<KEYS, true>(shared_address(k), keys, stride, T);
     cp_async_commit();
     /* Keys are walked through upwards, so every row sees one of the first tile. */
 #pragma unroll 1
     for (int key = 0; key < n; key += KEYS) {
-        const float *next = head + (i64)(key + KEYS) * 3 * C;
         cp_async_wait<0>();
         __syncthreads();
-        copy_rows<KEYS, false>(shared_address(v), head + (i64)key * 3 * C + 2 * C, 3 * C, T - key);
+        copy_rows<KEYS, false>(shared_address(v), values + (i64)key * stride, stride, T - key);
         cp_async_commit();
         float s[MINE][EACH];
         scores(s, q, k);
         __syncthreads();
-        if (key + KEYS < n) copy_rows<KEYS, true>(shared_address(k), next + C, 3 * C, T - key - KEYS);
+        if (key + KEYS < n)
+            copy_rows<KEYS, true>(shared_address(k), keys + (i64)(key + KEYS) * stride, stride, T - key - KEYS);
         cp_async_commit();
 #pragma unroll
         for (int i = 0; i < MINE; i++) {
@@ -209,7 +211,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         int t = row + slot + 8 * i;
         float all = half_sum(sum[i]), by = keep / all;
         if (t >= T) continue;
-        float *to = y + ((i64)(bh / H) * T + t) * C + bh % H * HEAD;
+        float *to = y + ((i64)(bh / H) * T + t) * (GROUP * C) + bh % H * HEAD;
 #pragma unroll
         for (int u = 0; u < PAIRS; u++)
             if (32 * u + 2 * lane < HEAD) *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);

@@ -1,8 +1,9 @@
 /* attention_grad.cu - the backward of attention, bf16, on tensor cores by mma.sync: dv, dk, and dq on the way.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C); FlashAttention-2 (Dao, arXiv 2307.08691,
- * algorithm 2). A block has BLOCK keys and walks over the queries that see them, TILE at a time; K and V stay in
- * registers, or most of them, dK and dV are summed there. Everything is transposed, keys being the rows of a warp:
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv as qkv; FlashAttention-2 (Dao, arXiv 2307.08691,
+ * algorithm 2). A block has BLOCK keys of one of KV heads and walks over the queries that see them, TILE at a time, and over
+ * the GROUP heads of queries that share it, one after the other; K and V stay in registers, or most of them, dK and dV are
+ * summed there. Everything is transposed, keys being the rows of a warp:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q,
  * so P and dS are left operands as they stand in registers. Only dS goes through shared memory, for dQ = dS K, whose rows
  * all warps share; two buffers, so that a tile's dQ is computed beside the next tile and one barrier a tile is enough.
@@ -26,7 +27,7 @@ enum {
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
     /* Columns of K and V in registers, by 16: as many as there is room for. */
-    K_KEPT = D == 128 ? 6 - DROPOUT : D == 64 ? 4 - DROPOUT : D / 16,
+    K_KEPT = D == 128 ? 6 - (DROPOUT || GROUP > 1) : D == 64 ? 4 - DROPOUT - (DROPOUT && GROUP > 1) : D / 16,
     V_KEPT = D == 128 ? 3 - 2 * DROPOUT : D == 96 ? 6 - 2 * DROPOUT : D == 64 ? 2 : D / 16,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
@@ -137,7 +138,7 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
 KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T, int H)
 {
     __shared__ __align__(16) u8 rounded[TILE_BYTES];
-    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, KV = kv_heads(H);
     int warp = threadIdx.x / WARP, g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
     int first_row = warp / DQ_COLUMNS * DQ_M * 16, columns = warp % DQ_COLUMNS;
     dq += ((i64)(b * H + h) * gridDim.x + tile) * TILE * D;
@@ -165,7 +166,7 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
     for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
         int row = i / CHUNKS, chunk = i % CHUNKS, t = tile * TILE + row;
         if (t < T)
-            *(uint4 *)(dqkv + (((i64)b * T + t) * 3 * H + h) * D + chunk * 8) =
+            *(uint4 *)(dqkv + (((i64)b * T + t) * (GROUP + 2) * KV + h) * D + chunk * 8) =
                 *(const uint4 *)(rounded + swizzle<CHUNKS>(row, chunk));
     }
 }
@@ -184,23 +185,35 @@ DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
                          swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4, (step * N + n) * 2 + i / 2)) = a[m][n][i];
 }
 
-/* Starts to copy a tile of queries, their dO and statistics. */
-DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int tile)
+/* The first tile of queries that sees a key of the block. */
+DEVICE int first_tile()
 {
-    int h = forgotten(blockIdx.y), b = blockIdx.z, tiles = (T + TILE - 1) / TILE;
+    return CAUSAL ? blockIdx.x * BLOCK / TILE : 0;
+}
+/* Head number `member` of those that share the block's keys. */
+DEVICE int head_of(int member)
+{
+    return (int)forgotten(blockIdx.y) * GROUP + member;
+}
+
+/* Starts to copy a tile of queries, their dO and statistics. */
+DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
+{
+    int h = head_of(member), b = blockIdx.z, KV = kv_heads(H), tiles = (T + TILE - 1) / TILE;
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + ((i64)b * T * 3 * H + h) * D, 3 * H * D, tile * TILE, T);
+    load_tile<TILE>(stage, qkv + ((i64)b * T * (GROUP + 2) * KV + h) * D, (GROUP + 2) * KV * D, tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
     load_stats(stage + 2 * TILE_BYTES, stats + ((i64)(b * H + h) * tiles + tile) * STATS);
     cp_async_commit();
 }
 
+/* Grid (blocks of keys, KV, B). */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
                     float scale, int T, int H, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_address(shared_memory);
-    int tile = CAUSAL ? blockIdx.x * BLOCK / TILE : 0, tiles = (T + TILE - 1) / TILE;
+    int tile = first_tile(), tiles = (T + TILE - 1) / TILE;
     float factor = scale * LOG2_E;
 #if DROPOUT
     u32 step_now = (u32)*step_number;
@@ -208,11 +221,12 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #else
     float drop_scale = 1;
 #endif
-    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
-    load_tile<BLOCK>(base, qkv + head + H * D, 3 * H * D, blockIdx.x * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + head + 2 * H * D, 3 * H * D, blockIdx.x * BLOCK, T);
+    int KV = kv_heads(H);
+    i64 head = ((i64)blockIdx.z * T * (GROUP + 2) * KV + blockIdx.y) * D;
+    load_tile<BLOCK>(base, qkv + head + H * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + head + (H + KV) * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK, T);
     cp_async_commit();
-    load_queries(dy, qkv, stats, T, H, tile);
+    load_queries(dy, qkv, stats, T, H, 0, tile);
     cp_async_wait<1>();
     __syncthreads();
     left_rows<K_KEPT> k;
@@ -224,83 +238,89 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     clear(dk);
     clear(dv);
 
-    for (bool before = false;; before = true, tile++) {
-        cp_async_wait<0>();
-        __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
-        if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, tile + 1);
-#if DQ_SUMS
-        if (before)
-            add_dq(dq + ((i64)(blockIdx.z * H + forgotten(blockIdx.y)) * tiles + tile - 1) * TILE * D,
-                   base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
-#endif
-        if (tile == tiles) break;
 #pragma unroll 1
-        for (int step = 0; step < TILE / STEP; step++) {
-            int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
-            int first_key = blockIdx.x * BLOCK + first, first_query = tile * TILE + step * STEP;
-            u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
-            kept_scores a;
-            if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
+    for (int member = 0; member < GROUP; member++) {
+        if (member) tile = first_tile();
+        for (bool before = false;; before = true, tile++) {
+            cp_async_wait<0>();
+            __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
+            if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, member, tile + 1);
+            if (tile == tiles && member + 1 < GROUP) load_queries(dy, qkv, stats, T, H, member + 1, first_tile());
+#if DQ_SUMS
+            if (before)
+                add_dq(dq + ((i64)(blockIdx.z * H + head_of(member)) * tiles + tile - 1) * TILE * D,
+                       base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
+#endif
+            if (tile == tiles) break;
+#pragma unroll 1
+            for (int step = 0; step < TILE / STEP; step++) {
+                int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
+                int first_key = blockIdx.x * BLOCK + first, first_query = tile * TILE + step * STEP;
+                u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
+                kept_scores a;
+                if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
 #pragma unroll
-                for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
-                if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
-                continue;
-            }
-            u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
-            u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
-            const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
-            scores s, dp;
-            rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
+                    for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
+                    if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
+                    continue;
+                }
+                u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
+                u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
+                const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
+                scores s, dp;
+                rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
 #pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
-                float2 l = *(const float2 *)(lse + 8 * n);
+                for (int n = 0; n < 2 * N; n++) {
+                    float2 l = *(const float2 *)(lse + 8 * n);
 #pragma unroll
-                for (int m = 0; m < M; m++)
+                    for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
-            }
-            if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
+                        for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+                }
+                if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
 #pragma unroll
-                for (int m = 0; m < M; m++)
+                    for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int n = 0; n < 2 * N; n++)
+                        for (int n = 0; n < 2 * N; n++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) {
-                            int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
-                            int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
-                            if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
-                        }
-            }
+                            for (int i = 0; i < 4; i++) {
+                                int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
+                                int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
+                                if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
+                            }
+                }
 #if DROPOUT
-            drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + blockIdx.y, first_query / 16,
-                                          first_key / 16, lane);
-            drop_probabilities(a, s, bytes, threshold);
+                drop_bytes bytes = draw<true>(seed, site, step_now, blockIdx.z * H + blockIdx.y * GROUP + member,
+                                              first_query / 16, first_key / 16, lane);
+                drop_probabilities(a, s, bytes, threshold);
 #else
-            pack(a, s);
+                pack(a, s);
 #endif
-            add_by_columns(dv, a, dy_rows + lane_down(lane));
-            rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
+                add_by_columns(dv, a, dy_rows + lane_down(lane));
+                rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
 #if DROPOUT
-            drop_gradients<true>(dp, bytes, threshold, drop_scale);
+                drop_gradients<true>(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
-                float2 delta = *(const float2 *)(lse + TILE + 8 * n);
+                for (int n = 0; n < 2 * N; n++) {
+                    float2 delta = *(const float2 *)(lse + TILE + 8 * n);
 #pragma unroll
-                for (int m = 0; m < M; m++)
+                    for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+                        for (int i = 0; i < 4; i++) s[m][n][i] *= dp[m][n][i] - (i % 2 ? delta.y : delta.x);
+                }
+                pack(a, s);
+                if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
+                add_by_columns(dk, a, q_rows + lane_down(lane));
             }
-            pack(a, s);
-            if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
-            add_by_columns(dk, a, q_rows + lane_down(lane));
         }
     }
 
     __syncthreads();
     int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
-    dqkv += ((i64)blockIdx.z * T * 3 * H + forgotten(blockIdx.y)) * D;
-    store_sums(dqkv + H * D, 3 * H * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale, thread % WARP);
-    store_sums(dqkv + 2 * H * D, 3 * H * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
+    dqkv += ((i64)blockIdx.z * T * (GROUP + 2) * KV + forgotten(blockIdx.y)) * D;
+    store_sums(dqkv + H * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dk, scale,
                thread % WARP);
+    store_sums(dqkv + (H + KV) * D, (GROUP + 2) * KV * D, blockIdx.x * BLOCK + first, T, first * ROW_BYTES, dv,
+               drop_scale, thread % WARP);
 }

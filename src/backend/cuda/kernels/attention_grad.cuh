@@ -1,7 +1,8 @@
 /* attention_grad.cuh - what the two bf16 texts of attention's backward share: tiles in shared memory, products of a warp,
  * dropout's bytes.
  *
- * Constants: HEAD_SIZE (a multiple of 16), WARPS, TILE_ROWS (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one text, queries in
+ * Constants: HEAD_SIZE (a multiple of 16), GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS
+ * (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one text, queries in
  * the other) whose operands and sums it keeps in registers, and walks over the others 16 N at a time: so a matrix of
  * probabilities is 16 M x 16 N, two blocks of 16x16, and is never exchanged between lanes: accumulators of one product,
  * packed, are the left operand of the next. */
@@ -23,6 +24,12 @@ enum {
     STATS = 2 * TILE,          /* floats of a tile's statistics: log-sum-exp in bits, then delta */
 };
 #define LOG2_E 1.44269504088896341f
+
+/* KV heads of keys, as many of values: a row of packed q, k, v has (GROUP + 2) KV heads. */
+DEVICE int kv_heads(int H)
+{
+    return H / GROUP;
+}
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
 typedef float sums[M][D / 8][4];   /* 16M x D */

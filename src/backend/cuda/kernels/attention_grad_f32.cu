@@ -1,11 +1,11 @@
 /* attention_grad_f32.cu - the backward of attention in true float, and the sums of rows for it.
  *
- * dy (B,T,C), qkv (B,T,3C), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv (B,T,3C). Two kernels, so that every sum is made in
- * one place: a block owns OWN keys (dK, dV) or queries (dQ), keeps them in shared memory and walks over the others 32
- * at a time. Scores and their gradients go through shared memory between the products. 256 threads as 16 x 16: a
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv as qkv. Two kernels, so that every sum is made in
+ * one place: a block owns OWN keys (dK, dV) or queries (dQ) of a head, keeps them in shared memory and walks over the others 32
+ * at a time; with keys, over those of all heads of queries that share them, one head after the other. Scores and their gradients go through shared memory between the products. 256 threads as 16 x 16: a
  * thread has R neighbouring rows of its own and 2 of the others; or, of the sums, those R rows and D/16 columns.
  * Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64 FMAs).
- * Constants: HEAD_SIZE (a multiple of 16), OWN_ROWS (32 or 64), CAUSAL, DROPOUT. */
+ * Constants: HEAD_SIZE (a multiple of 16), GROUP (H / KV), OWN_ROWS (32 or 64), CAUSAL, DROPOUT. */
 #include "device.cuh"
 
 enum {
@@ -116,10 +116,11 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
 {
     float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *k = dout + OWN_FLOATS, *v = k + TILE_FLOATS;
     float *ds = v + TILE_FLOATS;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = 3 * H * D;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = (GROUP + 2) * (H / GROUP) * D;
     int first_query = ((int)gridDim.x - 1 - (int)blockIdx.x) * OWN; /* the longest first */
     int seen = CAUSAL && first_query + OWN < T ? first_query + OWN : T;
-    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
+    i64 head = (i64)blockIdx.z * T * pitch + blockIdx.y * D;
+    i64 keys = head + (H + blockIdx.y / GROUP - blockIdx.y) * D, values = keys + H / GROUP * D;
     load_rows<OWN>(q, qkv + head, pitch, first_query, T);
     load_rows<OWN>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
     float sum[R][COLUMNS], row_lse[R], row_delta[R];
@@ -131,8 +132,8 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         row_delta[i] = t < T ? delta[(i64)bh * T + t] : 0;
     }
     for (int first_key = 0; first_key < seen; first_key += TILE) {
-        load_rows<TILE>(k, qkv + head + H * D, pitch, first_key, T);
-        load_rows<TILE>(v, qkv + head + 2 * H * D, pitch, first_key, T);
+        load_rows<TILE>(k, qkv + keys, pitch, first_key, T);
+        load_rows<TILE>(v, qkv + values, pitch, first_key, T);
         __syncthreads();
         float s[R][2], dp[R][2];
         multiply(s, q, k);
@@ -158,24 +159,25 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
     store_sums(dqkv + head, pitch, first_query, T, sum, scale);
 }
 
-/* Grid (blocks of keys, H, B). */
+/* Grid (blocks of keys, KV, B). */
 KERNEL_MIN(THREADS, 1)
 attention_grad_keys(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
                     float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
 {
     float *k = (float *)shared_memory, *v = k + OWN_FLOATS, *q = v + OWN_FLOATS, *dout = q + TILE_FLOATS;
     float *p = dout + TILE_FLOATS, *ds = p + SCORE_FLOATS, *stats = ds + SCORE_FLOATS;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = 3 * H * D;
-    int first_key = blockIdx.x * OWN;
-    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
-    load_rows<OWN>(k, qkv + head + H * D, pitch, first_key, T);
-    load_rows<OWN>(v, qkv + head + 2 * H * D, pitch, first_key, T);
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, pitch = (GROUP + 2) * (H / GROUP) * D;
+    int first_key = blockIdx.x * OWN, first_tile = CAUSAL ? first_key : 0;
+    i64 batch = (i64)blockIdx.z * T * pitch, keys = batch + (H + blockIdx.y) * D, values = keys + H / GROUP * D;
+    load_rows<OWN>(k, qkv + keys, pitch, first_key, T);
+    load_rows<OWN>(v, qkv + values, pitch, first_key, T);
     float dk[R][COLUMNS], dv[R][COLUMNS];
     clear(dk);
     clear(dv);
-    for (int first_query = CAUSAL ? first_key : 0; first_query < T; first_query += TILE) {
-        load_rows<TILE>(q, qkv + head, pitch, first_query, T);
-        load_rows<TILE>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
+    for (int member = 0, first_query = first_tile; member < GROUP;) { /* of the group */
+        int head = blockIdx.y * GROUP + member, bh = blockIdx.z * H + head;
+        load_rows<TILE>(q, qkv + batch + head * D, pitch, first_query, T);
+        load_rows<TILE>(dout, dy + ((i64)blockIdx.z * T * H + head) * D, H * D, first_query, T);
         if (threadIdx.x < 2 * TILE) {
             int t = first_query + threadIdx.x % TILE;
             stats[threadIdx.x] = t < T ? (threadIdx.x < TILE ? lse : delta)[(i64)bh * T + t] : 0;
@@ -204,7 +206,9 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         accumulate(dv, p, dout);
         accumulate(dk, ds, q);
         __syncthreads();
+        first_query += TILE;
+        if (first_query >= T) first_query = first_tile, member++;
     }
-    store_sums(dqkv + head + H * D, pitch, first_key, T, dk, scale);
-    store_sums(dqkv + head + 2 * H * D, pitch, first_key, T, dv, 1);
+    store_sums(dqkv + keys, pitch, first_key, T, dk, scale);
+    store_sums(dqkv + values, pitch, first_key, T, dv, 1);
 }

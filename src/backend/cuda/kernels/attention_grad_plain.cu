@@ -1,7 +1,7 @@
 /* attention_grad_plain.cu - the backward of attention for every type and head size: what fits where nothing else does.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv (B,T,3C). A warp for each row of each
- * head: its elements, 32 apart, are in registers, and the other rows pass by, read through the caches by every warp anew;
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv as qkv. A warp for each row of each
+ * head, of keys and values those of KV heads: its elements, 32 apart, are in registers, and the other rows pass by, read through the caches by every warp anew;
  * that is what bounds it. Constants: HEAD_SIZE, T_X, CAUSAL, DROPOUT. */
 #include "device.cuh"
 
@@ -69,19 +69,19 @@ KERNEL(THREADS) attention_grad_delta(const element *dy, const element *y, float 
 
 KERNEL(THREADS)
 attention_grad_queries(const element *dy, const element *qkv, const float *lse, const float *delta, const int *step,
-                       element *dqkv, float scale, i64 rows, int T, int H, u32 seed, u32 site, int threshold)
+                       element *dqkv, float scale, i64 rows, int T, int H, int KV, u32 seed, u32 site, int threshold)
 {
-    i64 row = row_of_warp(), bh = row / T, pitch = 3ll * H * D;
+    i64 row = row_of_warp(), bh = row / T, pitch = (H + 2ll * KV) * D;
     if (row >= rows) return;
-    int t = (int)(row % T);
-    const element *head = qkv + bh / H * T * pitch + bh % H * D;
+    int t = (int)(row % T), kv = (int)(bh % H) / (H / KV);
+    const element *head = qkv + bh / H * T * pitch + bh % H * D, *keys = qkv + bh / H * T * pitch + (H + kv) * D;
     float q[EACH], dout[EACH], dq[EACH], row_lse = lse[row], row_delta = delta[row];
     load_row(q, head + t * pitch);
     load_row(dout, dy + ((bh / H * T + t) * H + bh % H) * D);
     clear(dq);
     for (int k = 0; k < (CAUSAL ? t + 1 : T); k++) {
-        const element *key = head + k * pitch + H * D;
-        float p = expf(times(q, key) * scale - row_lse), dp = times(dout, key + H * D);
+        const element *key = keys + k * pitch;
+        float p = expf(times(q, key) * scale - row_lse), dp = times(dout, key + KV * D);
         if (DROPOUT) dp *= keep_scale(seed, site, *step, (u32)bh, t, k, threshold);
         add_row(dq, p * (dp - row_delta), key);
     }
@@ -90,24 +90,26 @@ attention_grad_queries(const element *dy, const element *qkv, const float *lse, 
 
 KERNEL(THREADS)
 attention_grad_keys(const element *dy, const element *qkv, const float *lse, const float *delta, const int *step,
-                    element *dqkv, float scale, i64 rows, int T, int H, u32 seed, u32 site, int threshold)
+                    element *dqkv, float scale, i64 rows, int T, int H, int KV, u32 seed, u32 site, int threshold)
 {
-    i64 row = row_of_warp(), bh = row / T, pitch = 3ll * H * D;
+    i64 row = row_of_warp(), pitch = (H + 2ll * KV) * D; /* rows: (B,KV,T) */
     if (row >= rows) return;
-    int t = (int)(row % T);
-    const element *head = qkv + bh / H * T * pitch + bh % H * D, *dout = dy + (bh / H * T * H + bh % H) * D;
+    int t = (int)(row % T), kv = (int)(row / T % KV), b = (int)(row / T / KV), group = H / KV;
+    i64 batch = b * T * pitch, at = batch + t * pitch + (H + kv) * D;
     float k[EACH], v[EACH], dk[EACH], dv[EACH];
-    load_row(k, head + t * pitch + H * D);
-    load_row(v, head + t * pitch + 2 * H * D);
+    load_row(k, qkv + at);
+    load_row(v, qkv + at + KV * D);
     clear(dk);
     clear(dv);
-    for (int q = CAUSAL ? t : 0; q < T; q++) {
-        const element *query = head + q * pitch, *dy_row = dout + (i64)q * H * D;
-        float p = expf(times(k, query) * scale - lse[bh * T + q]), dp = times(v, dy_row);
-        float keep = DROPOUT ? keep_scale(seed, site, *step, (u32)bh, q, t, threshold) : 1;
-        add_row(dv, p * keep, dy_row);
-        add_row(dk, p * (dp * keep - delta[bh * T + q]), query);
-    }
-    store_row(dqkv + (head - qkv) + t * pitch + H * D, dk, scale);
-    store_row(dqkv + (head - qkv) + t * pitch + 2 * H * D, dv, 1);
+    for (int head = kv * group; head < (kv + 1) * group; head++)
+        for (int q = CAUSAL ? t : 0; q < T; q++) {
+            i64 bh = (i64)b * H + head;
+            const element *query = qkv + batch + q * pitch + head * D, *dy_row = dy + (((i64)b * T + q) * H + head) * D;
+            float p = expf(times(k, query) * scale - lse[bh * T + q]), dp = times(v, dy_row);
+            float keep = DROPOUT ? keep_scale(seed, site, *step, (u32)bh, q, t, threshold) : 1;
+            add_row(dv, p * keep, dy_row);
+            add_row(dk, p * (dp * keep - delta[bh * T + q]), query);
+        }
+    store_row(dqkv + at, dk, scale);
+    store_row(dqkv + at + KV * D, dv, 1);
 }

@@ -15,11 +15,11 @@ enum {
 
 DEVICE void load_keys(const bf16 *qkv, int T, int H, int tile)
 {
-    int h = forgotten(blockIdx.y);
+    int kv = forgotten(blockIdx.y) / GROUP, KV = kv_heads(H);
     u32 stage = shared_address(shared_memory) + tile % 2 * STAGE_BYTES;
-    qkv += ((i64)blockIdx.z * T * 3 * H + h) * D;
-    load_tile<TILE>(stage, qkv + H * D, 3 * H * D, tile * TILE, T);
-    load_tile<TILE>(stage + TILE_BYTES, qkv + 2 * H * D, 3 * H * D, tile * TILE, T);
+    qkv += ((i64)blockIdx.z * T * (GROUP + 2) * KV + kv) * D;
+    load_tile<TILE>(stage, qkv + H * D, (GROUP + 2) * KV * D, tile * TILE, T);
+    load_tile<TILE>(stage + TILE_BYTES, qkv + (H + KV) * D, (GROUP + 2) * KV * D, tile * TILE, T);
     cp_async_commit();
 }
 
@@ -36,8 +36,9 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
     u32 step_now = (u32)*step_number;
     float drop_scale = dropout_scale(threshold);
 #endif
-    i64 head = ((i64)blockIdx.z * T * 3 * H + blockIdx.y) * D;
-    load_tile<BLOCK>(base, qkv + head, 3 * H * D, block * BLOCK, T);
+    int KV = kv_heads(H);
+    i64 head = ((i64)blockIdx.z * T * (GROUP + 2) * KV + blockIdx.y) * D;
+    load_tile<BLOCK>(base, qkv + head, (GROUP + 2) * KV * D, block * BLOCK, T);
     load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, block * BLOCK, T);
     cp_async_commit();
     float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
@@ -106,5 +107,5 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
     }
 
     __syncthreads();
-    store_sums(dqkv + head, 3 * H * D, first_query, T, warp * OWN * ROW_BYTES, dq, scale, lane);
+    store_sums(dqkv + head, (GROUP + 2) * KV * D, first_query, T, warp * OWN * ROW_BYTES, dq, scale, lane);
 }

@@ -1,5 +1,5 @@
 /* Attention of one query at a time, for any head size and length, and that of a new position to a cache of keys and
- * values. qkv (B,T,3,H,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float.
+ * values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float; query head h reads key and value head h / (H/KV).
  *
  * A lane takes a key, a warp 32 at a time; the output is summed in shared memory, D floats a warp, where a lane has every
  * 32nd element. Bound by the latency of its reads: right, not fast. */
@@ -55,46 +55,49 @@ DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 strid
 }
 
 /* A warp a query. */
-KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int D, int causal,
+KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int KV, int D, int causal,
                             float scale, u32 seed, u32 site, int threshold, float kept)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     float *o = (float *)shared_memory + warp * D;
-    i64 at = (i64)blockIdx.x * (128 / WARP) + warp, C = (i64)H * D;
+    i64 at = (i64)blockIdx.x * (128 / WARP) + warp, C = (i64)H * D, stride = C + 2 * KV * D;
     if (at >= (i64)B * H * T) return;
     int bh = (int)(at / T), t = (int)(at % T);
-    const T_X *head = qkv + (i64)(bh / H) * T * 3 * C + bh % H * D;
+    const T_X *q = qkv + ((i64)(bh / H) * T + t) * stride + bh % H * D;
+    const T_X *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * D;
     drop d = {seed, site, threshold ? (u32)*step : 0, (u32)bh, (u32)t, threshold, kept};
     for (int i = lane; i < D; i += WARP) o[i] = 0;
-    so_far a = attend(head + t * 3 * C, head + C, head + 2 * C, 3 * C, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
+    so_far a = attend(q, keys, keys + KV * D, stride, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
     y += ((i64)(bh / H) * T + t) * C + bh % H * D;
     for (int i = lane; i < D; i += WARP) y[i] = to<T_X>(o[i] / a.sum);
     if (lane == 0) lse[at] = a.top + logf(a.sum);
 }
 
-/* cache (2,B,most,C), qkv (B,1,3C) -> the cache with k and v at the position, y (B,1,C): attention to the positions up to
- * it. A block a head, whose warps share the keys. A position outside the cache changes nothing. */
-KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int most, int H, int D,
+/* cache (2,B,most,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v at the position, y (B,1,C): attention to the
+ * positions up to it. A block a head, whose warps share the keys; blocks of a group write the same k and v, and each waits
+ * for its own. A position outside the cache changes nothing. */
+KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int most, int H, int KV, int D,
                              float scale)
 {
     enum { WARPS = 256 / WARP };
     extern __shared__ __align__(1024) u8 shared_memory[];
     __shared__ so_far part[WARPS];
     int warp = threadIdx.x / WARP, b = (int)blockIdx.x / H, h = (int)blockIdx.x % H, now = *position;
-    i64 C = (i64)H * D;
-    T_X *keys = cache + (i64)b * most * C + h * D, *values = keys + (i64)B * most * C;
+    int kv = h / (H / KV);
+    i64 C = (i64)H * D, wide = (i64)KV * D;
+    T_X *keys = cache + (i64)b * most * wide + kv * D, *values = keys + (i64)B * most * wide;
     float *o = (float *)shared_memory;
     if (now < 0 || now >= most) return;
-    qkv += b * 3 * C + h * D;
+    qkv += b * (C + 2 * wide);
     for (int i = threadIdx.x; i < D; i += 256) {
-        keys[now * C + i] = qkv[C + i];
-        values[now * C + i] = qkv[2 * C + i];
+        keys[now * wide + i] = qkv[C + kv * D + i];
+        values[now * wide + i] = qkv[C + wide + kv * D + i];
     }
     for (int i = threadIdx.x; i < WARPS * D; i += 256) o[i] = 0;
     __syncthreads();
     drop none = {};
-    so_far a = attend(qkv, keys, values, C, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
+    so_far a = attend(qkv + h * D, keys, values, wide, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
     if (threadIdx.x % WARP == 0) part[warp] = a;
     __syncthreads();
     float top = -INFINITY_F, sum = 0;

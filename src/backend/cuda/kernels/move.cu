@@ -1,24 +1,29 @@
-/* move.cu - heads apart and together: packed (B,T,P*H*D) and P tensors (B,H,T,D).
+/* move.cu - heads apart and together: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). Each of the KV heads of a part
+ * after the first is there GROUP = H/KV times, and the other way round their sum.
  *
- * WORD: bytes of a word, 2 to 16, the largest that a head's row is made of; D is counted in words. Bound by memory:
- * all is read once and written once; a thread moves TIMES words, side by side in the packed tensor, so a warp
- * touches whole rows of heads in the others. */
+ * WORD: bytes of a word, 2 to 16, the largest that a head's row is made of; D is counted in words. T_X: type of the
+ * elements, if GROUP > 1. Bound by memory: all is read once and written once; a thread moves TIMES words, side by side in
+ * the packed tensor, so a warp touches whole rows of heads in the others. */
 #include "device.cuh"
 
 #define THREADS 256
 enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 
-/* Which of the P tensors holds word i of the packed one, and where. */
+/* Which of the P tensors holds word i of the packed one, and where: in the first head of its group. */
 struct seat {
     int part;
     u32 at;
 };
 DEVICE seat seat_of(u32 i, u32 T, u32 P, u32 H, u32 D)
 {
+    u32 KV = H / GROUP, heads = H + (P - 1) * KV;
     u32 row = i / D, d = i - row * D;
-    u32 group = row / H, h = row - group * H;
-    u32 token = group / P, part = group - token * P;
+    u32 token = row / heads, h = row - token * heads, part = 0;
+    if (h >= H) {
+        part = 1 + (h - H) / KV;
+        h = (h - H - (part - 1) * KV) * GROUP;
+    }
     u32 b = token / T, t = token - b * T;
     seat s = {(int)part, ((b * H + h) * T + t) * D + d};
     return s;
@@ -27,6 +32,24 @@ template <typename W> DEVICE W *choose(int part, W *a, W *b, W *c, W *d)
 {
     return part == 0 ? a : part == 1 ? b : part == 2 ? c : d;
 }
+
+#if GROUP > 1
+/* The sum of the words of a group's heads, `head` words apart. */
+DEVICE word sum_of(const word *x, u32 head)
+{
+    enum { EACH = WORD / (int)sizeof(T_X) };
+    floats<EACH> sum = load<EACH>((const T_X *)x);
+#pragma unroll 4
+    for (int r = 1; r < GROUP; r++) {
+        floats<EACH> a = load<EACH>((const T_X *)(x + (i64)r * head));
+#pragma unroll
+        for (int i = 0; i < EACH; i++) sum[i] += a[i];
+    }
+    word w;
+    store<EACH>((T_X *)&w, sum);
+    return w;
+}
+#endif
 
 KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 T, u32 P, u32 H,
                             u32 D)
@@ -40,7 +63,11 @@ KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y
     for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
         seat s = seat_of(first + k * THREADS, T, P, H, D);
-        choose(s.part, y0, y1, y2, y3)[s.at] = a[k];
+        word *to = choose(s.part, y0, y1, y2, y3) + s.at;
+        *to = a[k];
+#if GROUP > 1
+        for (int r = 1; s.part && r < GROUP; r++) to[(i64)r * (T * D)] = a[k];
+#endif
     }
 }
 
@@ -53,7 +80,12 @@ KERNEL(THREADS) merge_heads(const word *x0, const word *x1, const word *x2, word
     for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
         seat s = seat_of(first + k * THREADS, T, P, H, D);
-        a[k] = choose(s.part, x0, x1, x2, x2)[s.at];
+        const word *from = choose(s.part, x0, x1, x2, x2) + s.at;
+#if GROUP > 1
+        a[k] = s.part ? sum_of(from, T * D) : *from;
+#else
+        a[k] = *from;
+#endif
     }
 #pragma unroll
     for (int k = 0; k < TIMES; k++)
