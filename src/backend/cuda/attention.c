@@ -121,7 +121,7 @@ static void tensor_cores(const struct kernel_call *c, struct cuda_launches *l)
     launch_define(k, "KEYS", t.keys);
     launch_define(k, "BLOCKS", t.blocks);
     launch_define(k, "KEEP_Q", t.keep_q);
-    /* See kept() of the text. */
+    /* See dropout_kept of device.cuh. */
     bool low = threshold <= 128;
     arg_u32(k, (uint32_t)(low ? threshold : threshold - 128) * 0x01010101u);
     arg_u32(k, low ? UINT32_MAX : 0);

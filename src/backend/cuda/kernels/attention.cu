@@ -191,15 +191,6 @@ DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
         bits[1][h] = odd ? mine : other;
     }
 }
-/* The sign of each byte says whether it is >= the threshold. With t = threshold, or 128 less where that is above 128,
- * (byte | 128) - t has its sign where the lower seven bits are >= t, and no byte borrows. Up to 128 either that or the
- * byte's own sign suffices, above both are needed: the majority of these two and `carry`, which is ones or zero. */
-DEVICE u32 kept(const drop &d, u32 bytes)
-{
-    u32 low = (bytes | 0x80808080u) - d.less;
-    return (bytes & low) | (d.carry & (bytes | low));
-}
-
 /* exp2(scale s - less) of columns 2q, 2q+1 of a row; added to its sum. */
 DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
 {
@@ -217,7 +208,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
         for (int i = 0; i < 4; i++) {
             float2 e = exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
             p[i] = pack_bf16(e.x, e.y);
-            if (DROPOUT) p[i] &= prmt(kept(d, bits[k % 2][i % 2]), 0, i < 2 ? 0x9988 : 0xbbaa);
+            if (DROPOUT) p[i] &= prmt(dropout_kept(bits[k % 2][i % 2], d.less, d.carry), 0, i < 2 ? 0x9988 : 0xbbaa);
         }
     } else {
 #pragma unroll
@@ -225,7 +216,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
             float2 e = exponentials(&s[k < KEYS / 8 ? k : 0][2 * h], scale, less[h], r.sum[m][h]);
             p[h] = cvt_rna_tf32(e.x), p[h + 2] = cvt_rna_tf32(e.y);
             if (DROPOUT) {
-                u32 keep = kept(d, bits[k / 2 % 2][h]);
+                u32 keep = dropout_kept(bits[k / 2 % 2][h], d.less, d.carry);
                 p[h] &= prmt(keep, 0, k % 2 ? 0xaaaa : 0x8888), p[h + 2] &= prmt(keep, 0, k % 2 ? 0xbbbb : 0x9999);
             }
         }
@@ -322,7 +313,7 @@ DEVICE place place_of_block(int T, int BH, int group)
     return a;
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see kept), keep its factor. */
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, u32 less, u32 carry, float keep)

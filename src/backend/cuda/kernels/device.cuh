@@ -221,6 +221,15 @@ DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u3
 {
     return philox(seed, STREAM_DROPOUT, q16 << 18 | k16 << 4 | a << 2 | b, bh, site, step);
 }
+/* Four bytes compared with the threshold at once: the sign of each says whether it is >= the threshold, that is, kept. With
+ * t = threshold, or 128 less where that is above 128, (byte | 128) - t has its sign where the lower seven bits are >= t,
+ * and no byte borrows. Up to 128 either that or the byte's own sign suffices, above both are needed: the majority of
+ * these two and `carry`, which is ones or zero. `less` is t four times. */
+DEVICE u32 dropout_kept(u32 bytes, u32 less, u32 carry)
+{
+    u32 low = (bytes | 0x80808080u) - less;
+    return (bytes & low) | (carry & (bytes | low));
+}
 DEVICE u32 byte_of(const words &r, int i)
 {
     return r.w[i / 4] >> (8 * (i % 4)) & 255;

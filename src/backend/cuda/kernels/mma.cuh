@@ -81,6 +81,12 @@ template <int N> DEVICE void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+/* Brings the line of memory into the second cache. */
+DEVICE void prefetch_l2(const void *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
 /* 2^a, to 2 units of the last place; -inf gives 0, NaN stays. */
 DEVICE float ex2_approx(float a)
 {

@@ -1,0 +1,111 @@
+/* Attention of short sequences, forwards and backwards: two matrices of a head lie in shared memory at once. */
+#include "backend/cuda/cuda_kernels.h"
+#include "base/rng.h"
+
+#include <math.h>
+
+enum { DY, QKV, Y, LSE, STEP }; /* inputs of the backward */
+/* As attention_short.cuh has them, and PIECE as attention_short.cu; KEYS and BLOCKS are theirs to be told. */
+enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
+enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
+static const double LOG2_E = 1.44269504088896341;
+
+struct sizes {
+    int64_t B, T, H, D;
+};
+
+static struct sizes sizes_of(const struct kernel_call *c, const struct type *qkv)
+{
+    int64_t H = c->attr->attention.heads;
+    return (struct sizes){qkv->dim[0], qkv->dim[1], H, qkv->dim[2] / 3 / H};
+}
+
+/* Two matrices of the head and a piece of the output for each warp. */
+static int64_t forward_bytes(const struct sizes *s)
+{
+    return (2 * ROWS + WARPS * PIECE) * s->D * 2;
+}
+/* Two matrices, two strips of each warp, two numbers a row. */
+static int64_t grad_bytes(const struct sizes *s)
+{
+    return (2 * ROWS + 2 * WARPS * STRIP) * s->D * 2 + 2 * ROWS * (int64_t)sizeof(float);
+}
+
+static bool is_short(const struct kernel_call *c, const struct sizes *s, int64_t bytes)
+{
+    const struct cuda_device *d = cuda_device_of(c);
+    return attention_kv_heads(c->attr) == s->H && d->arch >= TENSOR_CORES && s->T <= ROWS &&
+           (s->D == 16 || s->D == 32 || s->D == 64) && bytes <= d->shared_bytes;
+}
+
+static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches *l,
+                               const char *text, const char *entry, const struct sizes *s,
+                               int blocks)
+{
+    struct cuda_launch *k = launch_add(l, text, entry, blocks * s->B * s->H, WARP * WARPS);
+    launch_define(k, "HEAD_SIZE", s->D);
+    launch_define(k, "WARPS", WARPS);
+    launch_define(k, "TILE_ROWS", TILE_ROWS);
+    launch_define(k, "KEYS", KEYS);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    arg_i32(k, s->T);
+    arg_i32(k, s->H);
+    return k;
+}
+
+/* What dropout_kept of the texts compares bytes with. */
+static void arg_dropout(struct cuda_launch *k, const struct dropout *drop)
+{
+    bool low = drop->threshold <= 128;
+    arg_u32(k, drop->seed);
+    arg_u32(k, drop->site);
+    arg_u32(k, (uint32_t)(low ? drop->threshold : drop->threshold - 128) * 0x01010101u);
+    arg_u32(k, low ? UINT32_MAX : 0);
+    arg_f32(k, (double)dropout_scale(drop->threshold));
+}
+
+static bool fits_forward(const struct kernel_call *c)
+{
+    struct sizes s = sizes_of(c, &c->in_type[0]);
+    return c->in_type[0].dtype == DT_BF16 && c->in_type[1].dtype == DT_I32 &&
+           c->out_type[0].dtype == DT_BF16 && c->out_type[1].dtype == DT_F32 &&
+           is_short(c, &s, forward_bytes(&s));
+}
+static void launches_forward(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct sizes s = sizes_of(c, &c->in_type[0]);
+    struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, 1);
+    launch_define(k, "BLOCKS", BLOCKS);
+    arg_f32(k, LOG2_E / sqrt((double)s.D));
+    arg_dropout(k, &c->attr->attention.drop);
+    k->shared_bytes = (unsigned)forward_bytes(&s);
+}
+
+static bool fits_grad(const struct kernel_call *c)
+{
+    struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    return c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
+           c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16 &&
+           c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
+           is_short(c, &s, grad_bytes(&s)) && s.B <= GRID_YZ && s.H <= GRID_YZ;
+}
+static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    int processors = cuda_device_of(c)->processors;
+    struct cuda_launch *k = add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, 2);
+    launch_grid(k, 2, s.H, s.B);
+    arg_i32(k, processors < 2 ? 1 : processors / 2);
+    arg_f32(k, 1 / sqrt((double)s.D));
+    arg_dropout(k, &c->attr->attention.drop);
+    k->shared_bytes = (unsigned)grad_bytes(&s);
+}
+
+const struct cuda_row attention_short_rows[] = {
+    CUDA_ROW(ATTENTION, "mma_short", fits_forward, launches_forward),
+    CUDA_ROW(ATTENTION_GRAD, "mma_short", fits_grad, launches_grad),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,191 @@
+/* attention_short.cu - attention over at most ROWS rows, bf16, on tensor cores by mma.sync: a head is a block.
+ *
+ * qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), log-sum-exp (B,H,T) float. All keys and values of the head lie in shared
+ * memory; a warp has the queries of a strip in registers and walks over the keys that they see, KEYS at a time, from the first
+ * on: the keys of the first part are multiplied while the others come in. BLOCKS of them run on a multiprocessor, so that up to
+ * 3 x 132 heads are all there at once.
+ *
+ * Bound by memory (4 HEAD_SIZE elements a row), then in equal parts by tensor cores, exponentials and, with dropout, random
+ * bits. Constants: attention_short.cuh's, KEYS (16, 32), BLOCKS.
+ *
+ * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
+ * which the whole warp decides, so the output is seldom rescaled. */
+#include "attention_short.cuh"
+
+enum {
+    PIECE = 16,         /* rows of the output that are written at a time */
+    TIMES = KEYS / 16,
+};
+
+/* What a warp knows of its strip: the output so far, and of rows g and g + 8 of 16 what exponents are less and their sums. */
+struct strip {
+    left_rows<D / 16> q;
+    sums o;
+    float top[M][2], sum[M][2];
+};
+
+/* The strip's queries as left operands, straight from memory; rows from T on are row T - 1 again, and never written. */
+DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const bf16 *row = q + (i64)min(first + 16 * m + 8 * h + lane / 4, T - 1) * pitch + lane % 4 * 2;
+#pragma unroll
+            for (int k = 0; k < D / 16; k++) {
+                r.q.r[m][k][h] = *(const u32 *)(row + 16 * k);
+                r.q.r[m][k][h + 2] = *(const u32 *)(row + 16 * k + 8);
+            }
+        }
+}
+
+/* What a row may not see becomes -inf. */
+DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int row = query + 16 * m + i / 2 * 8 + lane / 4;
+            int seen = (CAUSAL ? min(row + 1, T) : T) - key - lane % 4 * 2 - i % 2;
+#pragma unroll
+            for (int j = 0; j < TIMES; j++)
+#pragma unroll
+                for (int n = 0; n < 2; n++)
+                    if (16 * j + 8 * n >= seen) s[j][m][n][i] = -INFINITY_F;
+        }
+}
+
+/* Lifts `top` to the maxima if that of any row has grown too far, and rescales what was summed with the lower one. */
+DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
+{
+    float max[M][2];
+    bool far = false;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float a = -INFINITY_F;
+#pragma unroll
+            for (int j = 0; j < TIMES; j++)
+#pragma unroll
+                for (int n = 0; n < 2; n++) a = fmaxf(a, fmaxf(s[j][m][n][2 * h], s[j][m][n][2 * h + 1]));
+            max[m][h] = a;
+            far |= (a - r.top[m][h]) * scale > 8;
+        }
+    if (!__any_sync(~0u, far)) return;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = fmaxf(max[m][h], __shfl_xor_sync(~0u, max[m][h], 1));
+            top = fmaxf(fmaxf(top, __shfl_xor_sync(~0u, top, 2)), r.top[m][h]);
+            float factor = ex2_approx((r.top[m][h] - top) * scale);
+            r.top[m][h] = top;
+            r.sum[m][h] *= factor;
+#pragma unroll
+            for (int n = 0; n < D / 8; n++) r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
+        }
+}
+
+/* KEYS keys from `key` on. EDGE: some are not seen, or not there. */
+template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const drop &d)
+{
+    int lane = threadIdx.x % WARP;
+    u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES, v_rows = k_rows + AT_SECOND + lane_down(lane);
+    scores s[TIMES];
+#pragma unroll
+    for (int j = 0; j < TIMES; j++) rows_by_rows(s[j], r.q, 0, k_rows + j * 16 * ROW_BYTES + lane_across(lane));
+    if (EDGE) mask(s, query, key, T, lane);
+    lift_top(r, s, scale);
+#pragma unroll
+    for (int j = 0; j < TIMES; j++) {
+        kept_scores a;
+#if DROPOUT
+        drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
+#endif
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float less = r.top[m][h] * scale;
+#if DROPOUT
+                u32 kept = dropout_kept(bytes.w[m][h], d.less, d.carry);
+#endif
+#pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    float low = ex2_approx(s[j][m][n][2 * h] * scale - less);
+                    float high = ex2_approx(s[j][m][n][2 * h + 1] * scale - less);
+                    r.sum[m][h] += low + high;
+                    a[m][0][2 * n + h] = pack_bf16(low, high);
+#if DROPOUT
+                    a[m][0][2 * n + h] &= prmt(kept, 0, n ? 0xbbaa : 0x9988);
+#endif
+                }
+            }
+        add_by_columns(r.o, a, v_rows + j * 16 * ROW_BYTES);
+    }
+}
+
+/* y = o / sum; log-sum-exp. */
+DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u32 piece, float scale, float factor, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float sum = r.sum[m][h];
+            sum += __shfl_xor_sync(~0u, sum, 1);
+            sum += __shfl_xor_sync(~0u, sum, 2);
+            float by = factor / sum;
+            int row = first + 16 * m + 8 * h + lane / 4;
+            if (lane % 4 == 0 && row < T) lse[row] = (r.top[m][h] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+#pragma unroll
+            for (int n = 0; n < D / 8; n++) r.o[m][n][2 * h] *= by, r.o[m][n][2 * h + 1] *= by;
+        }
+    store_strip<PIECE>(y, pitch, first, T, piece, r.o, 1, lane);
+}
+
+/* Grid BH. scale is that of the scores times log2(e). */
+KERNEL_MIN(THREADS, BLOCKS)
+attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, int H, float scale, u32 seed, u32 site, u32 less,
+                u32 carry, float drop_scale)
+{
+    int b = blockIdx.x / H, head = blockIdx.x % H, pitch = 3 * H * D;
+    drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.x, less, carry};
+    const bf16 *q = qkv + ((i64)b * T * 3 * H + head) * D;
+    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN; /* of the first strip; of the other, as many after the begin */
+#pragma unroll 1
+    for (;; query = ROWS - OWN - query) {
+        int lane = forgotten(threadIdx.x) % WARP;
+        strip r;
+        load_queries(r, q, pitch, query, T, lane);
+        if (query >= BLOCK) {
+#pragma unroll 1
+            for (int part = 0; part < PARTS; part++) load_part(q + H * D, pitch, q + 2 * H * D, pitch, part, T);
+            int next = ROWS - OWN - query + lane; /* the other strip's queries, so that they are near */
+            if (next < T)
+                for (int at = 0; at < D; at += 32) prefetch_l2(q + (i64)next * pitch + at);
+        }
+        clear(r.o);
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            r.top[m][0] = r.top[m][1] = -INFINITY_F;
+            r.sum[m][0] = r.sum[m][1] = 0;
+        }
+        int end = query >= T ? 0 : CAUSAL ? min(query + OWN, T) : T;
+#pragma unroll 1
+        for (int key = 0; key < (query < BLOCK ? end : T); key += KEYS) {
+            if (query >= BLOCK && key % TILE == 0) wait_for(key / TILE);
+            if (key >= end) continue;
+            if ((CAUSAL && key + KEYS > query + 1) || key + KEYS > T)
+                step_keys<true>(r, query, key, T, scale, d);
+            else
+                step_keys<false>(r, query, key, T, scale, d);
+        }
+        finish(r, y + ((i64)b * T * H + head) * D, lse + (i64)blockIdx.x * T, H * D, query, T,
+               AT_OWN + threadIdx.x / WARP * PIECE * ROW_BYTES, scale, drop_scale, lane);
+        if (query < BLOCK) break;
+    }
+}

@@ -1,0 +1,298 @@
+/* attention_short_grad.cu - the backward of attention over at most ROWS rows, bf16, on tensor cores by mma.sync: dq, dk and
+ * dv of a head in two blocks, each written once.
+ *
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has all queries and dO of a head in
+ * shared memory and makes dK and dV, the other all keys and values and makes dQ:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q;
+ *     S = Q K^T, dP = dO V^T, dQ += dS K.
+ * A warp has strips of OWN rows of its own, keys or queries, whose operands it loads and whose sums it writes alone; of a
+ * pair of strips one sees as much more as the other less, so the warps of a block end together, and wait for each other
+ * only while the head comes in. S and dP are computed twice, 7 products instead of 5, but nothing is added up
+ * between blocks: no sums in memory, the same bits in every run. delta = rowsum(dy y) is made by whoever needs it.
+ *
+ * Bound by tensor cores (at T 256 and head size 64 8064 products of 16x8x16 a head), with dropout as much by instructions; moves
+ * 8 HEAD_SIZE elements a row: what the second block of a head reads comes from the second cache.
+ * Constants: attention_short.cuh's, KEYS (of a step of dQ: 16, 32). */
+#include "attention_short.cuh"
+
+enum {
+    BLOCKS = 2, /* on a multiprocessor */
+    K_KEPT = D == 64 ? (DROPOUT ? 2 + CAUSAL : 4) : D / 16, /* columns of K and V in registers, by 16 */
+    V_KEPT = D == 64 ? 2 : D / 16,
+    /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and delta. */
+    OWN_BYTES = OWN * ROW_BYTES,
+    AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
+    AT_DELTA = AT_LSE + 4 * ROWS,
+};
+
+/* What all functions know: the tensors, and what the scores are multiplied by. Addresses are computed where
+ * they are used, as the sums take all registers but a few. */
+struct head {
+    const bf16 *qkv, *dy, *y;
+    const float *lse;
+    bf16 *dqkv;
+    int H, T;
+    float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
+};
+/* Where the block's head begins in a tensor of so many matrices. */
+DEVICE i64 start(const head &h, int matrices, int matrix)
+{
+    int b = forgotten(blockIdx.z);
+    return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.y * D;
+}
+/* A strip of two matrices for one warp, and where it keeps them. */
+DEVICE u32 own_at(int warp)
+{
+    return AT_OWN + warp * 2 * OWN_BYTES;
+}
+DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, int second_pitch, int row, int T, int lane)
+{
+    copy_rows<OWN, WARP>(to, first, pitch, row, T, lane);
+    copy_rows<OWN, WARP>(to + OWN_BYTES, second, second_pitch, row, T, lane);
+    cp_async_commit();
+}
+
+/* Brings the rows of y that `statistics` will read into the second cache. */
+template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
+{
+    const bf16 *y = h.y + start(h, 1, 0) + thread % 2 * (D / 2);
+#pragma unroll
+    for (int i = 0; i < 2 * N / BY; i++) {
+        int t = row + i * (BY / 2) + thread / 2;
+        if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
+    }
+}
+/* Statistics of N rows from `row` on by so many threads, two for a row; dO of them lies at `dout`. From T on the log-sum-exp is
+ * infinite, so the probabilities are 0. */
+template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
+{
+    float *stats = (float *)(shared_memory + AT_LSE) + row;
+#pragma unroll
+    for (int i = 0; i < 2 * N / BY; i++) {
+        int r = i * (BY / 2) + thread / 2, half = thread % 2, t = row + r;
+        float sum = 0, lse = INFINITY_F;
+        if (t < h.T) {
+            const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
+            lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
+#pragma unroll
+            for (int c = 0; c < CHUNKS / 2; c++) {
+                floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
+                floats<8> b = load<8>(y + c * 8);
+#pragma unroll
+                for (int k = 0; k < 8; k++) sum += a[k] * b[k];
+            }
+        }
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        stats[half * ROWS + r] = half ? sum * h.unscaled : lse;
+    }
+}
+
+/* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some keys are not seen. */
+template <bool EDGE>
+DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left_rows<V_KEPT> &v, int query, int key,
+                      float factor, const drop &d)
+{
+    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
+    u32 q_rows = shared_address(shared_memory) + query * ROW_BYTES, dy_rows = q_rows + AT_SECOND;
+    const float *lse = (const float *)(shared_memory + AT_LSE) + query + lane % 4 * 2;
+    scores s, dp;
+    kept_scores a, b;
+#if DROPOUT
+    drop_bytes bytes = draw<true>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, lane);
+#endif
+    rows_by_rows(s, k, own, q_rows + lane_across(lane));
+    rows_by_rows(dp, v, own + OWN_BYTES, dy_rows + lane_across(lane));
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        float2 l = *(const float2 *)(lse + 8 * n), delta = *(const float2 *)(lse + ROWS + 8 * n);
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+#if DROPOUT
+            u32 kept = dropout_kept(bytes.w[m][n], d.less, d.carry);
+#endif
+            float p[4], ds[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                p[i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+                int unseen = key + 16 * m + i / 2 * 8 + lane / 4 - (query + 8 * n + lane % 4 * 2 + i % 2);
+                if (EDGE && unseen > 0) p[i] = 0;
+                float all = p[i];
+#if DROPOUT
+                p[i] = keep(all, kept, i % 2 * 2 + i / 2);
+#endif
+                ds[i] = p[i] * dp[m][n][i] - all * (i % 2 ? delta.y : delta.x);
+            }
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                a[m][0][2 * n + i] = pack_bf16(p[2 * i], p[2 * i + 1]);
+                b[m][0][2 * n + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
+            }
+        }
+    }
+    add_by_columns(dv, a, dy_rows + lane_down(lane));
+    add_by_columns(dk, b, q_rows + lane_down(lane));
+}
+
+/* One step of dQ: KEYS keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
+template <bool EDGE>
+DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
+                         const float (&delta)[M][2], int query, int key, int T, float factor, const drop &d)
+{
+    int lane = threadIdx.x % WARP;
+    u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES;
+    scores s[KEYS / STEP], dp[KEYS / STEP];
+#pragma unroll
+    for (int j = 0; j < KEYS / STEP; j++) rows_by_rows(s[j], q, 0, k_rows + j * STEP * ROW_BYTES + lane_across(lane));
+#pragma unroll
+    for (int j = 0; j < KEYS / STEP; j++)
+        rows_by_rows(dp[j], dout, 0, k_rows + AT_SECOND + j * STEP * ROW_BYTES + lane_across(lane));
+#pragma unroll
+    for (int j = 0; j < KEYS / STEP; j++) {
+        kept_scores a;
+#if DROPOUT
+        drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
+#endif
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+#if DROPOUT
+                u32 kept = dropout_kept(bytes.w[m][r], d.less, d.carry);
+#endif
+#pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    float ds[2];
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        int at = key + STEP * j + 8 * n + lane % 4 * 2 + i, row = query + 16 * m + 8 * r + lane / 4;
+                        float p = ex2_approx(s[j][m][n][2 * r + i] * factor - lse[m][r]), g = dp[j][m][n][2 * r + i];
+                        if (EDGE && ((CAUSAL && at > row) || at >= T)) p = 0;
+#if DROPOUT
+                        g = keep(g, kept, 2 * n + i);
+#endif
+                        ds[i] = p * (g - delta[m][r]);
+                    }
+                    a[m][0][2 * n + r] = pack_bf16(ds[0], ds[1]);
+                }
+            }
+        add_by_columns(dq, a, k_rows + j * STEP * ROW_BYTES + lane_down(lane));
+    }
+}
+
+/* dK and dV of a head. */
+DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scale)
+{
+    u32 base = shared_address(shared_memory);
+    int key = threadIdx.x / WARP * OWN; /* of the first strip; of the other, as many before the end */
+#pragma unroll 1
+    for (;; key = ROWS - OWN - key) {
+        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        u32 at_own = own_at(thread / WARP);
+        __syncwarp();
+        load_own(base + at_own, h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, key, h.T, lane);
+        if (key < BLOCK) {
+#pragma unroll 1
+            for (int i = 0; i < PARTS; i++) {
+                expect<TILE, THREADS>(h, i * TILE, thread);
+                load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
+            }
+            cp_async_wait<PARTS>();
+        } else
+            cp_async_wait<0>();
+        __syncwarp();
+        left_rows<K_KEPT> k;
+        left_rows<V_KEPT> v;
+        sums dk, dv;
+        keep_rows(k, base + at_own + lane_down(lane));
+        keep_rows(v, base + at_own + OWN_BYTES + lane_down(lane));
+        clear(dk);
+        clear(dv);
+#pragma unroll 1
+        for (int query = CAUSAL && key >= BLOCK ? key : 0; query < h.T; query += STEP) {
+            if (key < BLOCK && query % TILE == 0) {
+                wait_for(query / TILE);
+                statistics<TILE, THREADS>(h, AT_SECOND + query * ROW_BYTES, query, forgotten(threadIdx.x));
+                __syncthreads();
+            }
+            if (key >= h.T || (CAUSAL && query < key)) continue;
+            if (CAUSAL && query < key + OWN)
+                step_keys<true>(dk, dv, k, v, query, key, h.factor, d);
+            else
+                step_keys<false>(dk, dv, k, v, query, key, h.factor, d);
+        }
+        thread = forgotten(threadIdx.x);
+        lane = thread % WARP;
+        at_own = own_at(thread / WARP);
+        store_strip<OWN>(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
+        store_strip<OWN>(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, drop_scale, lane);
+        if (key >= BLOCK) break;
+    }
+}
+
+/* dQ of a head. */
+DEVICE void grad_queries(const head &h, const drop &d, float scale)
+{
+    u32 base = shared_address(shared_memory);
+    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
+#pragma unroll 1
+    for (;; query = ROWS - OWN - query) {
+        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        u32 at_own = own_at(thread / WARP);
+        expect<OWN, WARP>(h, query, lane);
+        __syncwarp();
+        load_own(base + at_own, h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, query, h.T, lane);
+        if (query >= BLOCK) {
+#pragma unroll 1
+            for (int i = 0; i < PARTS; i++)
+                load_part(h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, i, h.T);
+            cp_async_wait<PARTS>();
+        } else
+            cp_async_wait<0>();
+        __syncwarp();
+        statistics<OWN, WARP>(h, at_own + OWN_BYTES, query, lane);
+        __syncwarp();
+        left_rows<D / 16> q, dout;
+        sums dq;
+        float lse[M][2], delta[M][2]; /* of rows g and g + 8 */
+        keep_rows(q, base + at_own + lane_down(lane));
+        keep_rows(dout, base + at_own + OWN_BYTES + lane_down(lane));
+        clear(dq);
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const float *at = (const float *)(shared_memory + AT_LSE) + query + 16 * m + 8 * r + lane / 4;
+                lse[m][r] = at[0];
+                delta[m][r] = at[ROWS];
+            }
+        int end = query >= h.T ? 0 : CAUSAL ? min(query + OWN, h.T) : h.T;
+#pragma unroll 1
+        for (int key = 0; key < (query < BLOCK ? end : h.T); key += KEYS) {
+            if (query >= BLOCK && key % TILE == 0) wait_for(key / TILE);
+            if (key >= end) continue;
+            if ((CAUSAL && key + KEYS > query) || key + KEYS > h.T)
+                step_queries<true>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
+            else
+                step_queries<false>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
+        }
+        thread = forgotten(threadIdx.x);
+        store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
+        if (query < BLOCK) break;
+    }
+}
+
+/* Grid (2, H, B): two blocks for a head. `half` is half of the multiprocessors: which of the two kinds comes first changes after so
+ * many heads, so that a multiprocessor has one of either kind. */
+KERNEL_MIN(THREADS, BLOCKS)
+attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
+                     int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
+{
+    int bh = blockIdx.z * H + blockIdx.y;
+    head h = {qkv, dy, y, lse, dqkv, H, T, scale * LOG2_E, 1 / drop_scale};
+    drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
+    if ((blockIdx.x ^ (u32)(bh / half)) % 2 == 0)
+        grad_keys(h, d, scale * drop_scale, drop_scale);
+    else
+        grad_queries(h, d, scale * drop_scale);
+}
