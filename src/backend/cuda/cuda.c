@@ -3,6 +3,7 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/facts.h"
+#include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -68,9 +69,10 @@ CUstream cuda_stream(const void *context)
     return ((const struct cuda_context *)context)->stream;
 }
 
-void cuda_count_start(void *context)
+void cuda_count_start(void *context, const char *entry)
 {
     ((struct cuda_context *)context)->started++;
+    fault_started(entry);
 }
 
 static int64_t cuda_started(void *context)
@@ -223,6 +225,7 @@ static enum status cuda_sync(void *context)
 {
     struct cuda_context *ctx = context;
     TRY(cuda_check(cuda_driver(NULL)->cuStreamSynchronize(ctx->stream), "finish its work"));
+    fault_waited();
     for (int i = 0; i < ctx->readings; i++)
         memcpy(ctx->reading[i].dst, ctx->pinned_read + (ptrdiff_t)i * READING_BYTES,
                (size_t)ctx->reading[i].size);
@@ -320,6 +323,7 @@ static enum status cuda_capture_end(void *context, void **ret_recording)
 
 static enum status cuda_replay(void *context, void *recording)
 {
+    fault_played();
     return cuda_check(
         cuda_driver(NULL)->cuGraphLaunch(recording, ((struct cuda_context *)context)->stream),
         "play a recording");

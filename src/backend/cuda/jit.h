@@ -25,6 +25,8 @@ enum status jit_function(struct jit *j, int number, const char *entry, CUfunctio
  * and spills included; may be NULL). A failure carries the first lines of it. */
 enum status jit_compile(const char *text, const char *options, const char *arch, char **ret_image,
                         int64_t *ret_bytes, char **ret_log);
+/* What every text is compiled with, besides its own options; NULL after the last. */
+extern const char *const jit_options[];
 /* "sm_90a" of 90: with what is special to the architecture where it has that. */
 void jit_arch_word(int arch, char ret_word[16]);
 
