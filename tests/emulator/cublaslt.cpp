@@ -17,7 +17,7 @@ const double PRODUCT_MS = 0.5; /* whatever its size */
 
 /* A descriptor of the program's: its values, by their numbers. */
 struct operation {
-    bool ta, tb;
+    bool ta, tb, tf32;
     cublasLtEpilogue_t end;
     void *bias, *beside;
     int64_t beside_step;
@@ -34,6 +34,16 @@ float read(const layout &l, const void *from, int64_t i)
     if (l.type == CUDA_R_32F) return ((const float *)from)[i];
     unsigned bits = (unsigned)((const unsigned short *)from)[i] << 16;
     float a;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+
+/* 10 bits of mantissa */
+float rounded_to_tf32(float a)
+{
+    unsigned bits;
+    memcpy(&bits, &a, sizeof bits);
+    if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0x1000u) & 0xffffe000u;
     memcpy(&a, &bits, sizeof a);
     return a;
 }
@@ -101,6 +111,8 @@ struct product {
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < k; j++)
                 all[(size_t)(i * k + j)] = read(l, from, z * l.batch_step + (transposed ? i * l.step + j : j * l.step + i));
+        if (o.tf32)
+            for (float &x : all) x = rounded_to_tf32(x);
         return all;
     }
 
@@ -158,9 +170,10 @@ const char *cublasLtGetStatusString(cublasStatus_t s)
     return s == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_SUPPORTED";
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret, cublasComputeType_t, cudaDataType_t)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret, cublasComputeType_t compute, cudaDataType_t)
 {
-    *ret = (cublasLtMatmulDesc_t) new operation{false, false, CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, 0};
+    bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    *ret = (cublasLtMatmulDesc_t) new operation{false, false, tf32, CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, 0};
     return CUBLAS_STATUS_SUCCESS;
 }
 
