@@ -155,7 +155,7 @@ EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(add
                  libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 without.so))
 EMULATED := tests/emulator
 EMULATOR_HEADERS := $(wildcard $(EMULATED)/*.hpp)
-SHARED = $(CXX) -std=c++17 -O2 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include -o $@ $(filter %.cpp %.so.1,$^)
+SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include -o $@ $(filter %.cpp %.so.1,$^)
 $(BUILD)/emulator/%: $(EMULATOR_HEADERS) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  c++ $@")
@@ -190,7 +190,7 @@ deps:
 docs: all
 	$(Q)tools/gen_docs.sh
 format:
-	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/strobe/configs

@@ -2,19 +2,20 @@
 #include "engine.hpp"
 #include "streams.hpp"
 
+#include <chrono>
 #include <dlfcn.h>
+#include <map>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <chrono>
-#include <map>
-#include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 enum : size_t { PAGE = 4096, ALIGNMENT = 256, POISONED_MOST = 64 << 20 };
 enum { POISON = 0xff };
@@ -68,7 +69,8 @@ bool is_pinned(const void *p)
 
 double seconds()
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 /* The host is told what goes wrong with a start now; while it runs, by whoever waits. */
@@ -81,8 +83,8 @@ CUresult run(const function *f, const emu_start &s, std::vector<std::vector<char
     f->module->engine = &emu_functions;
     bool fine = emu_run(s, at.data());
     if (emu_number("EMU_VERBOSE", 0))
-        fprintf(stderr, "emulator: %.2f ms %s, %u x %u x %u blocks of %u\n", 1e3 * (seconds() - before), s.name,
-                s.grid.x, s.grid.y, s.grid.z, s.threads);
+        fprintf(stderr, "emulator: %.2f ms %s, %u x %u x %u blocks of %u\n",
+                1e3 * (seconds() - before), s.name, s.grid.x, s.grid.y, s.grid.z, s.threads);
     return fine ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
@@ -104,9 +106,12 @@ const struct {
     {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-    {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
-    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
+     "an illegal memory access was encountered"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+     "too many resources requested for launch"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
 };
 
 } // namespace
@@ -222,7 +227,8 @@ CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (rounded > memory() - taken) return CUDA_ERROR_OUT_OF_MEMORY;
     size_t pages = (rounded + PAGE - 1) / PAGE * PAGE, all = pages + PAGE;
-    char *p = (char *)mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = (char *)mmap(NULL, all, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     mprotect(p + pages, PAGE, PROT_NONE);
     if (rounded <= POISONED_MOST) memset(p, POISON, pages);
@@ -297,18 +303,19 @@ CUresult cuModuleLoadData(CUmodule *ret, const void *image)
     if (served < 13 || memcmp(image, "emulated", 8)) return CUDA_ERROR_INVALID_IMAGE;
     memcpy(&bytes, (const char *)image + 8, sizeof bytes);
     int file = memfd_create("kernels", MFD_CLOEXEC);
-    if (file < 0 || write(file, (const char *)image + 16, bytes) != (ssize_t)bytes) return CUDA_ERROR_INVALID_IMAGE;
+    if (file < 0 || write(file, (const char *)image + 16, bytes) != (ssize_t)bytes)
+        return CUDA_ERROR_INVALID_IMAGE;
     std::string path = "/proc/self/fd/" + std::to_string(file);
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) fprintf(stderr, "emulator: %s\n", dlerror());
     *ret = (CUmodule)library;
-    /* The descriptor stays open: the loader takes files of one inode for one library. */
+    /* The descriptor stays open: to the loader two files of one name are one library. */
     return library ? emu_fault() : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult cuModuleUnload(CUmodule)
 {
-    return emu_drain(); /* functions of it may still be asked for their names by what is queued */
+    return emu_drain(); /* the library stays: recordings may still name its kernels */
 }
 
 CUresult cuModuleGetFunction(CUfunction *ret, CUmodule m, const char *name)
@@ -332,11 +339,13 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction)
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared_bytes, CUstream stream, void **parameters, void **)
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared_bytes, CUstream stream, void **parameters,
+                        void **)
 {
     auto *fn = (const function *)f;
-    bool fits = x && y && z && x <= INT32_MAX && y <= 65535 && z <= 65535 && bx && bx <= 1024 && by == 1 && bz == 1;
+    bool fits = x && y && z && x <= INT32_MAX && y <= 65535 && z <= 65535 && bx && bx <= 1024 &&
+                by == 1 && bz == 1;
     if (!fits || shared_bytes > (unsigned)shared_most()) return CUDA_ERROR_INVALID_VALUE;
     if (is("EMU_FAIL", fn->name)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     std::vector<std::vector<char>> copies;

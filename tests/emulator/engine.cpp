@@ -2,6 +2,7 @@
 #include "engine.hpp"
 #include "switch.hpp"
 
+#include <deque>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <deque>
 #include <vector>
 
-namespace {
+namespace
+{
 
 enum : size_t {
     THREADS_MOST = 1024,
@@ -66,8 +67,8 @@ uint64_t barriers;
 [[noreturn]] void broken(const char *what)
 {
     const emu_index *b = current.module->block;
-    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u, thread %u: %s\n", current.name, b->x, b->y,
-            b->z, now ? now->thread : 0, what);
+    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u, thread %u: %s\n", current.name, b->x,
+            b->y, b->z, now ? now->thread : 0, what);
     abort();
 }
 
@@ -93,7 +94,9 @@ void give_way()
         at = reverse ? (at ? at - 1 : n - 1) : (at + 1 == n ? 0 : at + 1);
         if (can_run(fibers[at])) return enter(&self->at, &fibers[at]);
     }
-    if (alive) broken("the threads wait for each other for ever: a barrier or a meeting that not all come to");
+    if (alive)
+        broken("the threads wait for each other for ever: a barrier or a meeting that not all come "
+               "to");
     emu_switch(&self->at, &host);
 }
 
@@ -166,7 +169,8 @@ void copy_now(const copy &c)
 
 void copy_later(void *to, const void *from, int bytes)
 {
-    if ((uintptr_t)to % 16 || (uintptr_t)from % 16) broken("cp.async of an address that is no multiple of 16");
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        broken("cp.async of an address that is no multiple of 16");
     if (bytes < 0 || bytes > 16) broken("cp.async of more than 16 bytes");
     copy c = {to, from, bytes};
     if (early)
@@ -264,7 +268,8 @@ void run_block(emu_index block)
     at_barrier = 0;
     enter(&host, &fibers[reverse ? current.threads - 1 : 0]);
     for (int i = 0; i < EMU_GUARD; i++)
-        if (m->dynamic[current.shared_bytes + i] != POISON) broken("the block wrote behind its shared memory");
+        if (m->dynamic[current.shared_bytes + i] != POISON)
+            broken("the block wrote behind its shared memory");
     for (unsigned i = 0; i < current.threads; i++)
         if (*canary_of(i) != CANARY) broken("a fiber's stack is too small");
 }

@@ -61,7 +61,7 @@ enum { EMU_DYNAMIC = 227 << 10, EMU_GUARD = 1024 };
 struct emu_module {
     const emu_engine *engine;
     emu_index *thread, *block, *block_size, *grid;
-    unsigned char *dynamic;      /* EMU_DYNAMIC bytes and a guard */
+    unsigned char *dynamic;     /* EMU_DYNAMIC bytes and a guard */
     unsigned char *begin, *end; /* static shared memory */
 };
 

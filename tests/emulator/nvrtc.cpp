@@ -4,16 +4,16 @@
 #include <nvrtc.h>
 
 #include <fcntl.h>
+#include <fstream>
+#include <regex>
 #include <spawn.h>
+#include <sstream>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <fstream>
-#include <regex>
-#include <sstream>
-#include <string>
 #include <vector>
 
 extern char **environ;
@@ -23,7 +23,8 @@ struct _nvrtcProgram {
     std::vector<std::pair<std::string, std::string>> headers;
 };
 
-namespace {
+namespace
+{
 
 typedef std::vector<std::string> words;
 
@@ -61,8 +62,10 @@ bool run(const words &command, const std::string &log)
 size_t literal_end(const std::string &s, size_t at)
 {
     for (size_t i = at + 1; i < s.size(); i++) {
-        if (s[i] == '\\') i++;
-        else if (s[i] == s[at]) return i;
+        if (s[i] == '\\')
+            i++;
+        else if (s[i] == s[at])
+            return i;
     }
     return s.size();
 }
@@ -82,12 +85,14 @@ std::string without_ptx(const std::string &s)
         if (s[i] == '#' && (i == 0 || s[i - 1] == '\n')) { /* a line's number, or a pragma */
             i = s.find('\n', i);
             if (i == std::string::npos) break;
-            if (depth == 0 && s.find_first_not_of(" \n", begin) > i) kept.append(s, begin, i + 1 - begin), begin = i + 1;
+            if (depth == 0 && s.find_first_not_of(" \n", begin) > i)
+                kept.append(s, begin, i + 1 - begin), begin = i + 1;
             continue;
         }
         if (s[i] == '{') depth++;
         if (s[i] == '}') depth--;
-        if (s.compare(i, 3, "asm") == 0 && !isalnum(s[i - 1]) && s[i - 1] != '_') ptx |= s[i + 3] == '(' || s[i + 3] == ' ';
+        if (s.compare(i, 3, "asm") == 0 && !isalnum(s[i - 1]) && s[i - 1] != '_')
+            ptx |= s[i + 3] == '(' || s[i + 3] == ' ';
         if (depth == 0 && (s[i] == '}' || s[i] == ';')) {
             if (!ptx) kept.append(s, begin, i + 1 - begin);
             begin = i + 1;
@@ -102,11 +107,13 @@ std::string complete(const std::string &preprocessed)
 {
     static const std::regex dynamic("extern static [^;]*?(\\w+) (\\w+)\\[\\];"),
         kernel("extern \"C\"\\s+void\\s+(\\w+)\\s*\\(");
-    std::string s = std::regex_replace(without_ptx(preprocessed), dynamic, "static $1 *const $2 = ($1 *)emu_dynamic;");
+    std::string s = std::regex_replace(without_ptx(preprocessed), dynamic,
+                                       "static $1 *const $2 = ($1 *)emu_dynamic;");
     std::string entries;
     for (std::sregex_iterator i(s.begin(), s.end(), kernel), end; i != end; ++i)
-        entries += "extern \"C\" __attribute__((visibility(\"default\"))) const emu_entry emu_entry_" + (*i)[1].str() +
-                   " = emu_kernel<" + (*i)[1].str() + ">::entry;\n";
+        entries +=
+            "extern \"C\" __attribute__((visibility(\"default\"))) const emu_entry emu_entry_" +
+            (*i)[1].str() + " = emu_kernel<" + (*i)[1].str() + ">::entry;\n";
     return s + "\n" + entries;
 }
 
@@ -119,17 +126,19 @@ std::string arch_of(const std::string &option)
 
 bool compile(_nvrtcProgram *p, const std::string &folder, const words &defines)
 {
-    const std::string log = folder + "/log", first = folder + "/first.ii", second = folder + "/second.ii",
-                      object = folder + "/text.so";
+    const std::string log = folder + "/log", first = folder + "/first.ii",
+                      second = folder + "/second.ii", object = folder + "/text.so";
     write(folder + "/" + p->name, p->text);
     for (auto &h : p->headers) write(folder + "/" + h.first, h.second);
-    words c = {EMU_CXX, "-std=c++17", "-x", "c++", "-E", "-include", EMU_FOLDER "/kernel.hpp", "-I", EMU_FOLDER, "-I", folder};
+    words c = {EMU_CXX, "-std=c++17", "-x", "c++", "-E", "-include", EMU_FOLDER "/kernel.hpp",
+               "-I",    EMU_FOLDER,   "-I", folder};
     c.insert(c.end(), defines.begin(), defines.end());
     c.insert(c.end(), {folder + "/" + p->name, "-o", first});
     if (!run(c, log)) return false;
     write(second, complete(read(first)));
-    if (!run({EMU_CXX, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-gnu-unique",
-              "-fno-strict-aliasing", "-fno-exceptions", "-ffp-contract=off", second, "-o", object},
+    if (!run({EMU_CXX, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden",
+              "-fno-gnu-unique", "-fno-strict-aliasing", "-fno-exceptions", "-ffp-contract=off",
+              second, "-o", object},
              log))
         return false;
     std::string bytes = read(object);
@@ -165,8 +174,8 @@ const char *nvrtcGetErrorString(nvrtcResult r)
     return r == NVRTC_SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION";
 }
 
-nvrtcResult nvrtcCreateProgram(nvrtcProgram *ret, const char *text, const char *name, int n, const char *const *headers,
-                               const char *const *names)
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *ret, const char *text, const char *name, int n,
+                               const char *const *headers, const char *const *names)
 {
     *ret = new _nvrtcProgram{name, text, "", "", {}};
     for (int i = 0; i < n; i++) (*ret)->headers.push_back({names[i], headers[i]});
@@ -186,7 +195,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *option
     for (int i = 0; i < n; i++) {
         std::string o = options[i];
         if (o.compare(0, 2, "-D") == 0) defines.push_back(o);
-        if (o.find("architecture") != std::string::npos) defines.push_back("-D__CUDA_ARCH__=" + arch_of(o));
+        if (o.find("architecture") != std::string::npos)
+            defines.push_back("-D__CUDA_ARCH__=" + arch_of(o));
     }
     const char *where = getenv("TMPDIR");
     std::string folder = std::string(where ? where : "/tmp") + "/emulator.XXXXXX";

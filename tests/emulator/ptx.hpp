@@ -30,7 +30,10 @@ static inline void ldmatrix_x4_trans(unsigned (&r)[4], unsigned address)
 struct emu_fragments {
     unsigned a[4], b[2];
 };
-static inline float emu_half(unsigned two, int high) { return __uint_as_float(high ? two & 0xffff0000u : two << 16); }
+static inline float emu_half(unsigned two, int high)
+{
+    return __uint_as_float(high ? two & 0xffff0000u : two << 16);
+}
 
 static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
@@ -46,7 +49,10 @@ static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned 
     }
 }
 /* The tensor cores look at 10 bits of mantissa. */
-static inline float emu_tf32(unsigned a) { return __uint_as_float(a & 0xffffe000u); }
+static inline float emu_tf32(unsigned a)
+{
+    return __uint_as_float(a & 0xffffe000u);
+}
 
 static inline void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
@@ -67,16 +73,28 @@ static inline unsigned cvt_rna_tf32(float a)
     return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
 }
 
-static inline void cp_async_16(unsigned to, const void *from, int bytes) { emu_this.engine->copy(emu_shared(to), from, bytes); }
-static inline void cp_async_commit() { emu_this.engine->copies_commit(); }
-template <int N> static inline void cp_async_wait() { emu_this.engine->copies_wait(N); }
+static inline void cp_async_16(unsigned to, const void *from, int bytes)
+{
+    emu_this.engine->copy(emu_shared(to), from, bytes);
+}
+static inline void cp_async_commit()
+{
+    emu_this.engine->copies_commit();
+}
+template <int N> static inline void cp_async_wait()
+{
+    emu_this.engine->copies_wait(N);
+}
 
 static inline unsigned emu_bf16(float a)
 {
     unsigned bits = __float_as_uint(a);
     return a != a ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
 }
-static inline unsigned pack_bf16(float low, float high) { return emu_bf16(low) | emu_bf16(high) << 16; }
+static inline unsigned pack_bf16(float low, float high)
+{
+    return emu_bf16(low) | emu_bf16(high) << 16;
+}
 #endif
 
 #if __CUDA_ARCH__ >= 900
@@ -87,8 +105,23 @@ static inline void red_add_x4(float *p, const float (&a)[4])
 }
 #endif
 
-static inline void red_add(float *p, float a) { *p += a; }
-static inline float ex2_approx(float a) { return exp2f(a); }
-static inline float lg2_approx(float a) { return log2f(a); }
-static inline unsigned prmt(unsigned a, unsigned b, unsigned which) { return __byte_perm(a, b, which); }
-static inline int forgotten(int a) { return a; }
+static inline void red_add(float *p, float a)
+{
+    *p += a;
+}
+static inline float ex2_approx(float a)
+{
+    return exp2f(a);
+}
+static inline float lg2_approx(float a)
+{
+    return log2f(a);
+}
+static inline unsigned prmt(unsigned a, unsigned b, unsigned which)
+{
+    return __byte_perm(a, b, which);
+}
+static inline int forgotten(int a)
+{
+    return a;
+}

@@ -32,7 +32,8 @@ struct CUevent_st {
     bool reached;
 };
 
-namespace {
+namespace
+{
 
 CUstream_st first; /* the stream NULL */
 std::set<CUstream> streams = {&first};
