@@ -7,6 +7,7 @@
 #   make tsan         the tests of threads with ThreadSanitizer
 #   make compare-pytorch  Strobe beside PyTorch (PYTHON) on the GPU, or, without one, on the CPU, there with
 #                     llm.c too (LLMC, a clone of it); ON=cpu or gpu decides; ARGS="--budget=330 CONFIG"
+#   make check-gpu    what only a GPU can show: kernels, losses, bits, memory, sanitizer, start (tools/check_gpu.sh)
 #   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
 #   make install      PREFIX=/usr/local DESTDIR=     make clean
 #   MODE=release|debug|asan|tsan        V=1 show commands        lasting choices: config.mk (ignored by git)
@@ -86,7 +87,7 @@ ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
 FLASH_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,attention attention_grad attention_rows)
 # Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.
 ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
-ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,common dropout tables)
+ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,chain common dropout tables)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
            $(foreach i,$(ISAS) $(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
@@ -97,7 +98,7 @@ LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test check tsan demo compare-pytorch deps docs install clean format FORCE need
+.PHONY: all test check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS)
 
@@ -185,6 +186,8 @@ demo:
 compare-pytorch: all
 	$(Q)on='$(ON)'; [ "$$on" ] || { ./strobe info | grep -qE '^gpu +(no|not|none)\b' && on=cpu || on=gpu; }; \
 	$(PYTHON) reference/compare_$$on.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
+check-gpu: all
+	$(Q)tools/check_gpu.sh
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

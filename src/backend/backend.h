@@ -6,6 +6,7 @@
 
 struct kernel;
 struct kernel_call;
+struct str;
 
 /* What a device is. */
 struct device_facts {
@@ -34,6 +35,8 @@ struct backend {
     bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
+    /* Appends the texts of kernels that are written for this call alone; false: it has none. NULL: none is ever written. */
+    bool (*written)(const struct kernel *k, const struct kernel_call *call, struct str *s);
     /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);
@@ -48,15 +51,20 @@ struct backend {
     bool (*library)(int i, struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
-    /* Why this device does not compute in that type, NULL if it does. NULL: every type. */
-    const char *(*refuses)(const void *ctx, enum dtype dtype);
+    /* Why this device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
+    const char *(*refuses)(const void *ctx, enum dtype dtype, bool tf32);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);
     enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
-    /* As download, but the host goes on: dst is filled when sync returns, or sooner. At most 64 bytes. */
+    /* As download, but the host goes on: dst is filled when sync returns, or reached for a later moment. For few bytes. */
     enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
+    /* An upload beside what runs: stage begins to copy to `room`, device memory, as soon as what was staged there before has
+     * been taken; src may change when it returns. unstage takes its turn after the work that was given: what was staged
+     * last goes from there to dst. Neither is recorded. */
+    enum status (*stage)(void *ctx, void *room, const void *src, int64_t size);
+    enum status (*unstage)(void *ctx, void *dst, const void *room, int64_t size);
     /* From device memory to device memory; the two do not overlap. */
     enum status (*copy)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
@@ -65,6 +73,8 @@ struct backend {
     int64_t (*started)(void *ctx);
     /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
     enum status (*mark)(void *ctx, int event);
+    /* The host waits for that moment. */
+    enum status (*reached)(void *ctx, int event);
     enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
     /* What runs between these two is recorded instead, and played as one afterwards, at the same addresses; all NULL:
      * this backend has no replay. */
@@ -74,7 +84,10 @@ struct backend {
     void (*recording_free)(void *ctx, void *recording);
 };
 
-enum { BACKEND_EVENTS = 4096 };
+enum {
+    BACKEND_EVENTS = 4096,
+    EVENT_STEPS = BACKEND_EVENTS - 2 /* two for the ends of steps (train/stepper.h) */
+};
 /* One device of a backend. */
 struct device {
     const struct backend *backend;

@@ -208,6 +208,14 @@ enum status file_write(const char *path, const void *data, int64_t size)
     return file_writer_commit(&w);
 }
 
+enum status file_check_writable(const char *path)
+{
+    struct file_writer w;
+    TRY(file_writer_open(&w, path));
+    file_writer_discard(&w);
+    return ST_OK;
+}
+
 enum status file_sync_dir(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

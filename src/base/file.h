@@ -34,6 +34,8 @@ enum status file_writer_commit(struct file_writer *w);
 void file_writer_discard(struct file_writer *w);
 /* The three in one. */
 enum status file_write(const char *path, const void *data, int64_t size);
+/* Whether it could be written now; nothing stays behind. */
+enum status file_check_writable(const char *path);
 /* Syncs a directory, so that a rename in it survives a crash. */
 enum status file_sync_dir(const char *path);
 

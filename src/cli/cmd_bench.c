@@ -1,7 +1,9 @@
 /* strobe bench CONFIG: a training step beside its own matrix products, interleaved, with spread.
  * strobe bench PART: what parts of a step take alone. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/planned.h"
@@ -77,11 +79,27 @@ static enum status measure(const struct config *c, int64_t vocab, int64_t warmup
     return st;
 }
 
+static const char *name_of(const struct command *part)
+{
+    return part->name + strlen("bench ");
+}
+
+/* A word that is nearly a part, and no file. */
+static enum status check_word(const char *word)
+{
+    enum { NEAR = 2 };
+    for (int i = 0; i < COUNT_OF(parts); i++)
+        if (str_distance(word, name_of(&parts[i])) <= NEAR && !file_exists(word))
+            return fail(ST_USAGE, "bench has no part %s; the nearest is %s", word,
+                        name_of(&parts[i]));
+    return ST_OK;
+}
+
 enum status cmd_bench(int argc, char **argv)
 {
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
-        if (!strcmp(argv[0], parts[i].name + strlen("bench ")))
-            return command_run(&parts[i], argc - 1, argv + 1);
+        if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
+    if (argc > 0) TRY(check_word(argv[0]));
     int64_t warmup = 5, steps = 50, vocab = 0;
     bool json = false;
     const struct opt options[] = {

@@ -315,6 +315,7 @@ enum status cmd_bench_attention(int argc, char **argv)
     if (threads < 0 || threads > 4096) return fail(ST_USAGE, "--threads is 0 to 4096");
     if (isa) TRY(isa_limit_word(isa));
     TRY(device_of_word(word, &o.run.device));
+    TRY(file_check_writable(o.svg)); /* before minutes of measuring */
     for (int i = 0; i < o.run.precisions && o.run.device.backend->host_memory; i++)
         if (o.run.precision[i] == MACHINE_TF32)
             return fail(ST_UNSUPPORTED, "--dtype=tfloat32 is of CUDA devices; use float32");

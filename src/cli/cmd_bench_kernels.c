@@ -117,7 +117,7 @@ static struct summary summarise(const struct bench_kernels *k, const struct mach
     for (int i = 0; i < k->calls; i++) {
         const struct bench_call *c = &k->call[i];
         s.all_ms += c->ms_per_step;
-        if (c->op != OP_MATMUL && c->op != OP_LINEAR) continue;
+        if (!products_include(c->op)) continue;
         const struct machine_peak *peak = machine_peak(m, c->products);
         s.rows_ms += c->ms_per_step;
         if (peak) ideal_ms += c->cost.flops * (double)c->per_step / peak->flops * 1e3;

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "cli/written.h"
 #include "train/copies.h"
 #include "train/device.h"
 #include "train/learner.h"
@@ -79,41 +80,36 @@ static enum status find_kind(const char *name, enum graph_kind *ret_kind)
     return st;
 }
 
-enum status cmd_graph(int argc, char **argv)
+/* The graph that was asked for, else those of a training step; planned, for kernels are chosen by plans. */
+static enum status print_kernels(struct planned *p, bool one, enum graph_kind kind)
 {
-    const char *after = NULL, *kind_name = NULL;
-    bool update = false, eval = false, dot = false, json = false;
-    int64_t vocab = 0;
-    const struct opt options[] = {
-        {"after", OPT_TEXT, &after, "PASS", "as it stands after that pass; `model`: before any"},
-        {"kind", OPT_TEXT, &kind_name, "KIND",
-         "micro, micro_more, update, eval, logits or decode (micro: a training step)"},
-        {"update", OPT_FLAG, &update, NULL, "short for --kind=update: clipping and the optimizer"},
-        {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss alone"},
-        {"dot", OPT_FLAG, &dot, NULL, "for Graphviz: strobe graph CONFIG --dot | dot -Tsvg"},
-        {"json", OPT_FLAG, &json, NULL, "for programs"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
-        {0},
-    };
-    struct planned p;
-    struct graph g;
+    const char *backend = device_backend(&p->config);
     struct str s = {0};
-    void *context = NULL;
-    enum graph_kind kind = GRAPH_MICRO;
-    TRY(opt_parse(options, &argc, argv, config_is_key));
-    if (update + eval + (kind_name != NULL) > 1)
-        return fail(ST_USAGE, "give one of --kind, --update and --eval");
-    TRY(find_kind(kind_name ? kind_name : update ? "update" : eval ? "eval" : "micro", &kind));
-    TRY(planned_read(&p, argc, argv, vocab));
-    enum status st = ST_OK;
+    if (one)
+        TRY(engine_plan(&p->engine, &p->config, p->vocab, 1u << kind, backend, &p->arena));
+    else
+        TRY(planned_train(p, backend));
+    written_print(&p->engine, &s);
+    fputs(str_text(&s), stdout);
+    str_release(&s);
+    return ST_OK;
+}
+
+static enum status print_graph(struct planned *p, enum graph_kind kind, const char *after, bool dot,
+                               bool json)
+{
     struct gpt m;
-    gpt_init(&m, &p.config.model, p.vocab, (uint32_t)p.config.train.seed, &p.arena);
-    const struct backend *b = backend_find(device_backend(&p.config));
-    const struct pass_packing *packing = copies_packing(&p.config, &m, b, &p.arena);
+    struct graph g;
     struct engine_kernels k;
-    TRY_OUT(st, b->open(BACKEND_PLAN_ONLY, &context));
+    struct str s = {0};
+    void *context;
+    gpt_init(&m, &p->config.model, p->vocab, (uint32_t)p->config.train.seed, &p->arena);
+    const struct backend *b = backend_find(device_backend(&p->config));
+    const struct pass_packing *packing = copies_packing(&p->config, &m, b, &p->arena);
+    TRY(b->open(BACKEND_PLAN_ONLY, &context));
     engine_kernels_init(&k, b, context);
-    TRY_OUT(st, engine_graph(kind, &p.config, &m, packing, &k.kernels, after, &g, &p.arena));
+    enum status st = ST_OK;
+    TRY_OUT(st, engine_graph(kind, &p->config, &m, packing, &k.kernels, after, &g, &p->arena));
     if (json) {
         print_json(&g, graph_kind_name(kind), &s);
     } else if (dot) {
@@ -124,8 +120,42 @@ enum status cmd_graph(int argc, char **argv)
     }
     fputs(str_text(&s), stdout);
 out:
-    if (context) b->close(context);
+    b->close(context);
     str_release(&s);
+    return st;
+}
+
+enum status cmd_graph(int argc, char **argv)
+{
+    const char *after = NULL, *kind_name = NULL;
+    bool update = false, eval = false, dot = false, json = false, kernels = false;
+    int64_t vocab = 0;
+    const struct opt options[] = {
+        {"after", OPT_TEXT, &after, "PASS", "as it stands after that pass; `model`: before any"},
+        {"kind", OPT_TEXT, &kind_name, "KIND",
+         "micro, micro_more, update, eval, logits or decode (micro: a training step)"},
+        {"update", OPT_FLAG, &update, NULL, "short for --kind=update: clipping and the optimizer"},
+        {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss alone"},
+        {"dot", OPT_FLAG, &dot, NULL, "for Graphviz: strobe graph CONFIG --dot | dot -Tsvg"},
+        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {"kernels", OPT_FLAG, &kernels, NULL,
+         "the texts of kernels that are written for it instead (--device=cuda), of all graphs of "
+         "training"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        {0},
+    };
+    struct planned p;
+    enum graph_kind kind = GRAPH_MICRO;
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    bool one = update || eval || kind_name;
+    if (update + eval + (kind_name != NULL) > 1)
+        return fail(ST_USAGE, "give one of --kind, --update and --eval");
+    if (kernels && (dot || json || after))
+        return fail(ST_USAGE, "--kernels goes without --after, --dot and --json");
+    TRY(find_kind(kind_name ? kind_name : update ? "update" : eval ? "eval" : "micro", &kind));
+    TRY(planned_read(&p, argc, argv, vocab));
+    enum status st =
+        kernels ? print_kernels(&p, one, kind) : print_graph(&p, kind, after, dot, json);
     planned_release(&p);
     return st;
 }

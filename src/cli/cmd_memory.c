@@ -39,6 +39,7 @@ static void print_storage(const struct planned *p, const struct facts *f, struct
     print_row(s, "optimizer", f->optimizer, f->total, "two moments of AdamW");
     if (f->copies)
         print_row(s, "copies of weights", f->copies, f->total, "what products read: bf16, packed");
+    print_row(s, "inputs", f->inputs, f->total, "of a step, on their way to its runs");
     print_row(s, "activations", f->activations, f->total, "one block, in which values come and go");
     if (cache) print_row(s, "cache", cache, f->total, "");
     print_row(s, "total", f->total, f->total, "");

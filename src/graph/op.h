@@ -11,6 +11,7 @@ enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 4 };
 
 struct graph;
 struct node;
+struct chain;
 
 /* A handle of one value of a graph; 0 is no value. */
 typedef struct value {
@@ -55,6 +56,7 @@ enum storage {
     STORAGE_COPY,      /* the weights once more in bf16, of the same layout */
     STORAGE_PACKED,    /* weights in the order in which a product wants them */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
+    STORAGE_STAGED,    /* inputs of a whole step on their way to its runs; no leaf lives here */
     STORAGE_ARENA,     /* everything that the planner places; no leaf lives here */
     STORAGE_COUNT
 };
@@ -86,17 +88,19 @@ union attr {
         int64_t columns; /* COLUMN_MASK: columns from here on become `value` */
     } column_mask;
     struct {
-        bool ta, tb;    /* C = op(A) op(B) over the last two dimensions */
-        int64_t packed; /* 0, or N: B is what PACK made of it */
-        bool tf32;      /* a product of f32 operands may round them to TF32 */
-        bool tanh;      /* MATMUL_GELU_GRAD: as gelu's */
+        bool ta, tb;        /* C = op(A) op(B) over the last two dimensions */
+        int64_t packed;     /* 0, or N: B is what PACK made of it */
+        bool tf32;          /* a product of f32 operands may round them to TF32 */
+        bool deterministic; /* the same bits in every run: no choice may depend on a measurement */
+        bool tanh;          /* MATMUL_GELU_GRAD: as gelu's */
     } matmul;
     struct {
-        bool tb;        /* the weight is (N,K) */
-        int64_t packed; /* as matmul's */
-        bool tf32;      /* as matmul's */
-        bool tanh;      /* LINEAR_GELU: as gelu's */
-        bool keep;      /* LINEAR_GELU: what GELU was taken of is an output, too */
+        bool tb;            /* the weight is (N,K) */
+        int64_t packed;     /* as matmul's */
+        bool tf32;          /* as matmul's */
+        bool deterministic; /* as matmul's */
+        bool tanh;          /* LINEAR_GELU: as gelu's */
+        bool keep;          /* LINEAR_GELU: what GELU was taken of is an output, too */
     } linear;
     struct {
         bool tb;      /* the matrix is (N,K) */
@@ -133,6 +137,7 @@ union attr {
         double beta1, beta2, eps, weight_decay;
         int64_t decay_elements; /* weight decay acts on the first so many elements */
     } adamw;
+    const struct chain *chain; /* of the graph's arena; never changed */
 };
 
 /* What one execution does at least: arithmetic, and bytes read and written once. */

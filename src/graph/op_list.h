@@ -81,8 +81,11 @@ OP(MATMUL_GELU_GRAD, FUSED,     3, 3, shape_matmul_gelu_grad, NULL,             
 OP(MATMUL_SUM,       FUSED,     2, 2, shape_matmul_sum,       NULL,               expand_matmul_sum,       cost_matmul_sum, 0)
 OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,               expand_add_layernorm,    cost_norm,     INPLACE)
 OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
+OP(LAYERNORM_GRAD_DROP, FUSED,  7, 7, shape_layernorm_grad_drop, NULL,            expand_layernorm_grad_drop, cost_norm_grad, INPLACE)
 OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_softmax,  INPLACE)
 OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_softmax, INPLACE)
 OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
 OP(ADAMW_COPY,       FUSED,     9, 9, shape_adamw_copy,       NULL,               expand_adamw_copy,       cost_adamw,    WRITES_4)
+/* what is left of pointwise neighbours, by the pass `chain` */
+OP(CHAIN,            FUSED,     1, 9, shape_chain,            NULL,               expand_chain,            cost_chain,    INPLACE)
 /* clang-format on */

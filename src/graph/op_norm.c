@@ -82,6 +82,28 @@ void expand_layernorm_grad_add(struct graph *g, const struct node *n, const valu
     out[0] = g_add(g, in[0], out[0]);
 }
 
+/* dres, dy, x, w, mean, rstd, step -> dx, dropout(dx), dw [, dbias]: the branch that was added to x had been dropped
+ * out, so its gradient is. */
+enum status shape_layernorm_grad_drop(struct node *n, const struct type *in,
+                                      const struct type *given, struct type *out)
+{
+    struct node grad = {.op = OP_LAYERNORM_GRAD_ADD, .n_in = n->n_in - 1, .attr = n->attr};
+    TRY(shape_layernorm_grad(&grad, in, given, out + 1));
+    out[0] = out[1];
+    n->n_out = grad.n_out + 1;
+    return ST_OK;
+}
+
+void expand_layernorm_grad_drop(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    union attr attr = n->attr;
+    attr.norm.drop = (struct dropout){0};
+    value first = graph_add(g, OP_LAYERNORM_GRAD_ADD, &attr, 6, in, NULL);
+    out[0] = first;
+    out[1] = g_dropout(g, first, in[6], n->attr.norm.drop);
+    for (int i = 2; i < n->n_out; i++) out[i] = graph_out(first, i - 1);
+}
+
 /* a (...,C), b (...,C), step, w (C) [, bias (C)] -> a + dropout(b), y, mean, rstd */
 enum status shape_add_layernorm(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out)

@@ -88,12 +88,14 @@ COST(matmul_sum);
 /* op_norm.c */
 SHAPE(layernorm);
 SHAPE(layernorm_grad);
+SHAPE(layernorm_grad_drop);
 SHAPE(add_layernorm);
 GRAD(layernorm);
 GRAD(softmax);
 EXPAND(layernorm);
 EXPAND(layernorm_grad);
 EXPAND(layernorm_grad_add);
+EXPAND(layernorm_grad_drop);
 EXPAND(add_layernorm);
 EXPAND(softmax);
 EXPAND(softmax_grad);
@@ -120,6 +122,10 @@ GRAD(cross_entropy);
 EXPAND(cross_entropy);
 EXPAND(cross_entropy_grad);
 EXPAND(cross_entropy_both);
+/* op_chain.c */
+SHAPE(chain);
+EXPAND(chain);
+COST(chain);
 /* op_state.c */
 SHAPE(state);
 SHAPE(adamw);

@@ -1,16 +1,26 @@
 #include "base/str.h"
+#include "graph/chain.h"
 #include "graph/graph.h"
 
 static const char *const phase_names[PHASE_COUNT] = {"forward", "backward", "update"};
 static const char *const storage_names[STORAGE_COUNT] = {
     [STORAGE_INPUT] = "input",     [STORAGE_WEIGHTS] = "weights", [STORAGE_GRADIENTS] = "gradients",
     [STORAGE_MOMENT1] = "moment1", [STORAGE_MOMENT2] = "moment2", [STORAGE_COPY] = "copy",
-    [STORAGE_PACKED] = "packed",   [STORAGE_CACHE] = "cache",     [STORAGE_ARENA] = "arena",
+    [STORAGE_PACKED] = "packed",   [STORAGE_CACHE] = "cache",     [STORAGE_STAGED] = "staged",
+    [STORAGE_ARENA] = "arena",
 };
 
 const char *phase_name(enum phase phase)
 {
     return phase_names[phase];
+}
+
+/* " [SQRT OFFSET DIV]" */
+static void print_chain(const struct chain *c, struct str *s)
+{
+    for (int k = 0; k < c->steps; k++)
+        str_printf(s, "%s%s", k ? " " : " [", op_def(c->step[k].op)->name);
+    str_append(s, "]");
 }
 
 static void print_attr(const struct node *n, struct str *s)
@@ -38,6 +48,7 @@ static void print_attr(const struct node *n, struct str *s)
         if (a->matmul.ta || a->matmul.tb)
             str_printf(s, " [%s%s]", a->matmul.ta ? "ta" : "", a->matmul.tb ? "tb" : "");
         if (a->matmul.tf32) str_append(s, " [tf32]");
+        if (a->matmul.deterministic) str_append(s, " [deterministic]");
         break;
     case OP_MATMUL_GELU_GRAD:
         str_printf(s, " [%s%s%s]", a->matmul.tb ? "tb " : "", a->matmul.tanh ? "tanh" : "erf",
@@ -48,6 +59,7 @@ static void print_attr(const struct node *n, struct str *s)
         break;
     case OP_LINEAR:
         if (a->linear.tf32) str_append(s, " [tf32]");
+        if (a->linear.deterministic) str_append(s, " [deterministic]");
         break;
     case OP_GELU:
     case OP_GELU_GRAD:
@@ -71,6 +83,9 @@ static void print_attr(const struct node *n, struct str *s)
     case OP_ADAMW:
         str_printf(s, " [decay %.6g on %lld]", a->adamw.weight_decay,
                    (long long)a->adamw.decay_elements);
+        break;
+    case OP_CHAIN:
+        print_chain(a->chain, s);
         break;
     default:
         break;

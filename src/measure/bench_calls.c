@@ -1,6 +1,7 @@
 /* Which calls a training step makes, each distinct one once. */
 #include "backend/backend.h"
 #include "base/str.h"
+#include "graph/chain.h"
 #include "measure/bench_kernels.h"
 
 #include <string.h>
@@ -28,6 +29,16 @@ static union attr without_site(enum op op, const union attr *attr)
     return copy;
 }
 
+static bool same_chain(const struct chain *x, const struct chain *y)
+{
+    struct chain a = *x, b = *y;
+    for (int k = 0; k < a.steps; k++) {
+        a.step[k].attr = without_site(a.step[k].op, &x->step[k].attr);
+        b.step[k].attr = without_site(b.step[k].op, &y->step[k].attr);
+    }
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
 static bool same_types(int n, const struct type *x, const struct type *y)
 {
     for (int i = 0; i < n; i++)
@@ -40,22 +51,27 @@ static bool same_call(enum op op, const struct kernel_call *x, const struct kern
     if (x->n_in != y->n_in || x->n_out != y->n_out) return false;
     if (!same_types(x->n_in, x->in_type, y->in_type)) return false;
     if (!same_types(x->n_out, x->out_type, y->out_type)) return false;
+    if (op == OP_CHAIN) return same_chain(x->attr->chain, y->attr->chain);
     union attr a = without_site(op, x->attr), b = without_site(op, y->attr);
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* "768 x 384 x 128 tb": M x N x K, and how many of them. K follows from the work: 2 M N K. */
-static const char *product_shape(const struct kernel_call *c, enum op op, double flops,
-                                 struct arena *a)
+/* Of a product, whose attributes are of one of two kinds. */
+static bool is_linear(enum op op)
 {
-    const struct type *out = &c->out_type[0];
-    bool ta = op == OP_MATMUL && c->attr->matmul.ta;
-    bool tb = op == OP_MATMUL ? c->attr->matmul.tb : c->attr->linear.tb;
-    bool packed = op == OP_MATMUL ? c->attr->matmul.packed : c->attr->linear.packed;
+    return op == OP_LINEAR || op == OP_LINEAR_GELU;
+}
+
+/* "768 x 384 x 128 tb": M x N x K, and how many of them. */
+static const char *product_shape(const struct kernel_call *c, enum op op, struct arena *a)
+{
+    const struct type *out = &c->out_type[0], *in = &c->in_type[0];
+    bool ta = !is_linear(op) && c->attr->matmul.ta;
+    bool tb = is_linear(op) ? c->attr->linear.tb : c->attr->matmul.tb;
+    bool packed = is_linear(op) ? c->attr->linear.packed : c->attr->matmul.packed;
     bool many = c->in_type[1].rank > 2;
     int64_t N = type_columns(out), M = many ? out->dim[out->rank - 2] : type_rows(out);
-    int64_t batch = type_rows(out) / M;
-    int64_t K = (int64_t)(flops / 2 / (double)type_elements(out) + 0.5);
+    int64_t batch = type_rows(out) / M, K = in->dim[in->rank - (ta ? 2 : 1)];
     const char *text =
         arena_printf(a, "%lld x %lld x %lld%s%s%s", (long long)M, (long long)N, (long long)K,
                      ta ? " ta" : "", tb ? " tb" : "", packed ? " packed" : "");
@@ -84,17 +100,8 @@ static enum dtype dtype_of(const struct kernel_call *c)
 /* A GPU may round the operands of a product to TF32. */
 static bool is_tf32(enum op op, const union attr *attr)
 {
-    switch (op) {
-    case OP_MATMUL:
-        return attr->matmul.tf32;
-    case OP_LINEAR:
-        return attr->linear.tf32;
-    case OP_ATTENTION:
-    case OP_ATTENTION_GRAD:
-        return attr->attention.tf32;
-    default:
-        return false;
-    }
+    if (products_include(op)) return is_linear(op) ? attr->linear.tf32 : attr->matmul.tf32;
+    return (op == OP_ATTENTION || op == OP_ATTENTION_GRAD) && attr->attention.tf32;
 }
 
 static struct bench_row *rows_of(const struct backend *b, enum op op, const struct step *s,
@@ -138,9 +145,8 @@ static void meet(struct finding *f, enum graph_kind kind, int id, int64_t runs)
     c->where = n->scope;
     c->dtype = dtype_of(&s->call);
     c->products = machine_precision(c->dtype, is_tf32(n->op, s->call.attr));
-    bool product = n->op == OP_MATMUL || n->op == OP_LINEAR;
-    c->shape = product ? product_shape(&s->call, n->op, s->cost.flops, f->a)
-                       : tensor_shape(&s->call, f->a);
+    c->shape = products_include(n->op) ? product_shape(&s->call, n->op, f->a)
+                                       : tensor_shape(&s->call, f->a);
     c->row = rows_of(p->backend, n->op, s, &c->rows, f->a);
     k->rows += c->rows;
 }

@@ -45,7 +45,7 @@ struct bench_call {
 struct bench_kernels {
     struct bench_call *call; /* what takes longest per step first */
     int calls, rows;
-    struct products products; /* MATMUL and LINEAR of a micro-step; a step has none besides */
+    struct products products; /* of a micro-step; a step has none besides */
     struct stats products_ms; /* these, one after the other */
     int64_t micro_steps;      /* of a step */
 };

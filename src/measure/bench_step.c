@@ -4,9 +4,10 @@
 #include "base/clock.h"
 #include "measure/noise.h"
 
-static bool is_product(enum op op)
+bool products_include(enum op op)
 {
-    return op == OP_MATMUL || op == OP_LINEAR;
+    return op == OP_MATMUL || op == OP_LINEAR || op == OP_LINEAR_GELU ||
+           op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM;
 }
 
 enum status products_run(struct plan *p, struct products *ret)
@@ -14,7 +15,7 @@ enum status products_run(struct plan *p, struct products *ret)
     struct products sum = {0};
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
-        if (!s->kernel || !is_product(p->graph->node[id].op)) continue;
+        if (!s->kernel || !products_include(p->graph->node[id].op)) continue;
         TRY(s->kernel->run(&s->call));
         sum.flops += s->cost.flops;
         sum.kernels++;
@@ -27,7 +28,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret)
 {
     struct arena a = {0};
-    struct noise noise;
+    struct noise noise = {0};
     struct products sum = {0};
     double *step = ARENA_NEW(&a, double, steps), *products = ARENA_NEW(&a, double, steps);
     double *ratio = ARENA_NEW(&a, double, steps), step_ms;
@@ -50,6 +51,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     ret->ratio = stats_of(ratio, steps);
     ret->product_flops = sum.flops;
 out:
+    noise_close(&noise);
     arena_release(&a);
     return st;
 }

@@ -3,19 +3,23 @@
 #define MEASURE_BENCH_STEP_H
 
 #include "base/stats.h"
+#include "graph/op.h"
 
 struct engine;
 struct plan;
 
 struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
-    struct stats products; /* ms: the same plans' MATMUL and LINEAR kernels, nothing else */
+    struct stats products; /* ms: the same plans' products, nothing else */
     struct stats ratio;    /* step / products, pair by pair */
     double product_flops;  /* of one step */
     double first_ms;       /* the first step of all, before the warm-up */
 };
 
-/* Runs the MATMUL and LINEAR kernels of a plan, nothing else, on whatever its memory holds. */
+/* A matrix product, whatever is done beside it. */
+bool products_include(enum op op);
+
+/* Runs the products of a plan, nothing else, on whatever its memory holds. */
 struct products {
     int kernels;
     double flops;

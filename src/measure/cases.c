@@ -21,9 +21,13 @@ static const char INFINITE[] = "the outputs are infinite";
 static const char SLOW[] = "seconds; smaller cases have them";
 /* In bf16 two roundings, one after the other: 2^-8 sqrt(2/3) and a little. */
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
+#define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped out is the rounded dx"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
+#define OF_ROUNDED_STEPS .tolerance = {[DT_BF16] = 1e-2}, .reason = "the result of every step is rounded"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
+
+#include "measure/cases_chain.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -195,6 +199,9 @@ static const struct op_case cases[] = {
     {OP_LAYERNORM, "long rows", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .no_differences = SLOW,
      .in = {{F(3,16411)}, {F(16411), .wide = true}, {F(16411), .wide = true}}},
     {OP_LAYERNORM, "far from zero", .attr = {.norm = {.eps = 1e-5}}, .in = {{F(5,129), FILL_POSITIVE}, {F(129), .wide = true}}},
+    {OP_LAYERNORM, "rows of 1096", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .in = {{F(5,1096)}, {F(1096), .wide = true}, {F(1096), .wide = true}},
+     .no_differences = SLOW},
+    {OP_LAYERNORM, "rows of 1031", .attr = {.norm = {.eps = 1e-5}}, .in = {{F(5,1031)}, {F(1031), .wide = true}}, .no_differences = SLOW},
 #define MEAN(x, w, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = true, .of = OP_LAYERNORM, .of_out = 1, .of_n_in = 2, .of_in = {x, w}}
 #define RSTD(x, w, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = true, .of = OP_LAYERNORM, .of_out = 2, .of_n_in = 2, .of_in = {x, w}}
     {OP_LAYERNORM_GRAD, "with bias", .attr = {.norm = {.eps = 1e-5, .bias = true}},
@@ -207,13 +214,19 @@ static const struct op_case cases[] = {
      .in = {{F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(1, 2, 257,1), RSTD(1, 2, 257,1)}},
     {OP_LAYERNORM_GRAD, "long rows", .attr = {.norm = {.eps = 1e-5, .bias = true}}, .no_differences = SLOW,
      .in = {{F(3,16411)}, {F(3,16411)}, {F(16411), .wide = true}, MEAN(1, 2, 3,1), RSTD(1, 2, 3,1)}},
+    {OP_LAYERNORM_GRAD, "rows of 1096", .attr = {.norm = {.eps = 1e-5, .bias = true}},
+     .in = {{F(5,1096)}, {F(5,1096)}, {F(1096), .wide = true}, MEAN(1, 2, 5,1), RSTD(1, 2, 5,1)}},
     {OP_SOFTMAX, "one column", .in = {{F(5,1)}}, .no_differences = "it is 1 whatever x is"},
     {OP_SOFTMAX, "127 columns", .in = {{F(3,127)}}},
     {OP_SOFTMAX, "small", .in = {{F(2,3,7)}}},
     {OP_SOFTMAX, "masked scores", .in = {{F(5,33), FILL_MASKED}}, .no_differences = INFINITE},
     {OP_SOFTMAX, "wide", .in = {{F(257,385), FILL_WIDE}}},
+    {OP_SOFTMAX, "rows of 1031", .in = {{F(5,1031)}}, .no_differences = SLOW},
+    {OP_SOFTMAX, "rows of 9001", .in = {{F(3,9001)}}, .no_differences = SLOW},
     {OP_SOFTMAX_GRAD, "small", .in = {{F(2,3,7)}, {F(2,3,7), FILL_RESULT, .of = OP_SOFTMAX, .of_n_in = 1, .of_in = {1}}}},
     {OP_SOFTMAX_GRAD, "large", .in = {{F(257,385)}, {F(257,385), FILL_RESULT, .of = OP_SOFTMAX, .of_n_in = 1, .of_in = {1}}}},
+    {OP_SOFTMAX_GRAD, "rows of 1031", .in = {{F(5,1031)}, {F(5,1031), FILL_RESULT, .of = OP_SOFTMAX, .of_n_in = 1, .of_in = {1}}}},
+    {OP_SOFTMAX_GRAD, "rows of 9001", .in = {{F(3,9001)}, {F(3,9001), FILL_RESULT, .of = OP_SOFTMAX, .of_n_in = 1, .of_in = {1}}}},
     {OP_DROPOUT, "pointwise", .attr = {.drop = DROP}, .in = {{F(3,5,17)}, STEP}},
     {OP_DROPOUT, "attention", .attr = {.drop = DROP_SCORES}, .in = {{F(2,3,17,17)}, STEP}},
     {OP_DROPOUT, "large", .attr = {.drop = DROP}, .in = {{F(257,513)}, STEP}},
@@ -222,10 +235,12 @@ static const struct op_case cases[] = {
     {OP_CROSS_ENTROPY, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5)}},
     {OP_CROSS_ENTROPY, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5)}},
     {OP_CROSS_ENTROPY, "large", .attr = {.loss = {501}}, .in = {{F(257,512), FILL_WIDE}, IDS(501, 257)}},
+    {OP_CROSS_ENTROPY, "2051 of 2053", .attr = {.loss = {2051}}, .in = {{F(4,2053)}, IDS(2051, 4)}, .no_differences = SLOW},
 #define LSE(...) {F(__VA_ARGS__), FILL_RESULT, .wide = true, .of = OP_CROSS_ENTROPY, .of_out = 1, .of_n_in = 2, .of_in = {0, 1}}
     {OP_CROSS_ENTROPY_GRAD, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5), LSE(2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_GRAD, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5), LSE(2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_GRAD, "large", .attr = {.loss = {501}}, .in = {{F(257,512)}, IDS(501, 257), LSE(257), SCALAR(0.75)}},
+    {OP_CROSS_ENTROPY_GRAD, "2051 of 2053", .attr = {.loss = {2051}}, .in = {{F(4,2053)}, IDS(2051, 4), LSE(4), SCALAR(0.75)}},
     {OP_SUM_SQUARES, "small", .in = {{F(3,17)}}},
     {OP_SUM_SQUARES, "large", .in = {{F(131841)}}},
 #define ADAMW_SCALARS SCALAR(1e-2), SCALAR(0.271), SCALAR(0.002997), SCALAR(0.7)
@@ -244,6 +259,13 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "dropout, not causal", .attr = {.attention = {1, false, DROP_SCORES}}, .in = {{F(1,33,15)}, STEP}},
     {OP_ATTENTION, "large", .attr = {.attention = {4, true, DROP_SCORES}}, .in = {{F(2,129,384)}, STEP}},
     {OP_ATTENTION, "large, no dropout", .attr = {.attention = {2, true, NO_DROPOUT}}, .in = {{F(2,131,384)}, STEP}},
+    {OP_ATTENTION, "heads of 16", .attr = {.attention = {2, true, NO_DROPOUT}}, .in = {{F(1,131,96)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "heads of 96", .attr = {.attention = {2, true, DROP_SCORES}}, .in = {{F(1,131,576)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "heads of 128", .attr = {.attention = {2, true, NO_DROPOUT}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "heads of 64, in TF32", .attr = {.attention = {2, true, DROP_SCORES, .tf32 = true}}, OF_TF32, .in = {{F(1,131,384)}, STEP},
+     .no_differences = SLOW},
+    {OP_ATTENTION, "heads of 128, in TF32, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, .in = {{F(1,131,384)}, STEP},
+     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits, p to bfloat16 where v is", .no_differences = SLOW},
 #define ATTENTION_OUT(i, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = i == 1, .of = OP_ATTENTION, .of_out = i, .of_n_in = 2, .of_in = {1, 4}}
     {OP_ATTENTION_GRAD, "causal", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}},
@@ -257,6 +279,12 @@ static const struct op_case cases[] = {
      .in = {{F(2,129,128)}, {F(2,129,384)}, ATTENTION_OUT(0, 2,129,128), ATTENTION_OUT(1, 2,4,129), STEP}},
     {OP_ATTENTION_GRAD, "large, no dropout", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
      .in = {{F(2,131,128)}, {F(2,131,384)}, ATTENTION_OUT(0, 2,131,128), ATTENTION_OUT(1, 2,2,131), STEP}},
+    {OP_ATTENTION_GRAD, "heads of 16", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
+     .in = {{F(1,131,32)}, {F(1,131,96)}, ATTENTION_OUT(0, 1,131,32), ATTENTION_OUT(1, 1,2,131), STEP}},
+    {OP_ATTENTION_GRAD, "heads of 96", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_DS,
+     .in = {{F(1,131,192)}, {F(1,131,576)}, ATTENTION_OUT(0, 1,131,192), ATTENTION_OUT(1, 1,2,131), STEP}},
+    {OP_ATTENTION_GRAD, "heads of 128", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS,
+     .in = {{F(1,131,256)}, {F(1,131,768)}, ATTENTION_OUT(0, 1,131,256), ATTENTION_OUT(1, 1,2,131), STEP}},
     {OP_ATTENTION_CACHED, "first", .attr = {.attention = {2, true, NO_DROPOUT}},
      .in = {{F(2,2,9,6)}, {F(2,1,18)}, {I(1), FILL_CONSTANT, 0}}},
     {OP_ATTENTION_CACHED, "middle", .attr = {.attention = {2, true, NO_DROPOUT}},
@@ -298,6 +326,8 @@ static const struct op_case cases[] = {
      .in = {{F(257,385)}, {F(257,385)}, STEP, {F(385), .wide = true}, {F(385), .wide = true}}},
     {OP_ADD_LAYERNORM, "long rows", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_SUM, .no_differences = SLOW,
      .in = {{F(3,16411), FILL_POSITIVE}, {F(3,16411)}, STEP, {F(16411), .wide = true}, {F(16411), .wide = true}}},
+    {OP_ADD_LAYERNORM, "rows of 1096", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_SUM,
+     .in = {{F(5,1096)}, {F(5,1096)}, STEP, {F(1096), .wide = true}, {F(1096), .wide = true}}, .no_differences = SLOW},
     {OP_LAYERNORM_GRAD_ADD, "with bias", .attr = {.norm = {.eps = 1e-5, .bias = true}},
      .in = {{F(2,5,17)}, {F(2,5,17)}, {F(2,5,17)}, {F(17), .wide = true}, MEAN(2, 3, 2,5,1), RSTD(2, 3, 2,5,1)}},
     {OP_LAYERNORM_GRAD_ADD, "without bias", .attr = {.norm = {.eps = 1e-5}},
@@ -306,20 +336,37 @@ static const struct op_case cases[] = {
      .in = {{F(257,385)}, {F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(2, 3, 257,1), RSTD(2, 3, 257,1)}},
     {OP_LAYERNORM_GRAD_ADD, "long rows", .attr = {.norm = {.eps = 1e-5}}, .no_differences = SLOW,
      .in = {{F(3,16411)}, {F(3,16411)}, {F(3,16411)}, {F(16411), .wide = true}, MEAN(2, 3, 3,1), RSTD(2, 3, 3,1)}},
+    {OP_LAYERNORM_GRAD_ADD, "rows of 1096", .attr = {.norm = {.eps = 1e-5, .bias = true}},
+     .in = {{F(5,1096)}, {F(5,1096)}, {F(5,1096)}, {F(1096), .wide = true}, MEAN(2, 3, 5,1), RSTD(2, 3, 5,1)}},
+    {OP_LAYERNORM_GRAD_DROP, "with bias", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(2,5,17)}, {F(2,5,17)}, {F(2,5,17)}, {F(17), .wide = true}, MEAN(2, 3, 2,5,1), RSTD(2, 3, 2,5,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "without bias", .attr = {.norm = {1e-5, false, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(3,8)}, {F(3,8)}, {F(3,8)}, {F(8), .wide = true}, MEAN(2, 3, 3,1), RSTD(2, 3, 3,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "large", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(257,385)}, {F(257,385)}, {F(257,385)}, {F(385), .wide = true}, MEAN(2, 3, 257,1), RSTD(2, 3, 257,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "vectors", .attr = {.norm = {1e-5, false, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(67,384)}, {F(67,384)}, {F(67,384)}, {F(384), .wide = true}, MEAN(2, 3, 67,1), RSTD(2, 3, 67,1), STEP}},
+    {OP_LAYERNORM_GRAD_DROP, "rows of 1096", .attr = {.norm = {1e-5, true, DROP}}, OF_ROUNDED_DX,
+     .in = {{F(5,1096)}, {F(5,1096)}, {F(5,1096)}, {F(1096), .wide = true}, MEAN(2, 3, 5,1), RSTD(2, 3, 5,1), STEP}},
     {OP_SCORE_SOFTMAX, "causal", .attr = {.score = {0.35, true, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, STEP}},
     {OP_SCORE_SOFTMAX, "not causal", .attr = {.score = {0.35, false, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, STEP}},
     {OP_SCORE_SOFTMAX, "dropout", .attr = {.score = {0.35, true, DROP_SCORES}}, .in = {{F(2,3,33,33)}, STEP}, OF_ROUNDED_P},
     {OP_SCORE_SOFTMAX, "large", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(2,4,129,129), FILL_WIDE}, STEP}, OF_ROUNDED_P},
+    {OP_SCORE_SOFTMAX, "rows of 1031", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(1,1,1031,1031)}, STEP}, OF_ROUNDED_P,
+     .no_differences = SLOW},
 #define SCORE_P(...) {F(__VA_ARGS__), FILL_RESULT, .of = OP_SCORE_SOFTMAX, .of_n_in = 2, .of_in = {1, 2}}
     {OP_SCORE_SOFTMAX_GRAD, "causal", .attr = {.score = {0.35, true, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, SCORE_P(2,3,7,7), STEP}},
     {OP_SCORE_SOFTMAX_GRAD, "not causal", .attr = {.score = {0.35, false, NO_DROPOUT}}, .in = {{F(2,3,7,7)}, SCORE_P(2,3,7,7), STEP}},
     {OP_SCORE_SOFTMAX_GRAD, "dropout", .attr = {.score = {0.35, true, DROP_SCORES}}, .in = {{F(2,3,33,33)}, SCORE_P(2,3,33,33), STEP}},
     {OP_SCORE_SOFTMAX_GRAD, "large", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(2,4,129,129)}, SCORE_P(2,4,129,129), STEP}},
+    {OP_SCORE_SOFTMAX_GRAD, "rows of 1031", .attr = {.score = {0.125, true, DROP_SCORES}}, .in = {{F(1,1,1031,1031)}, SCORE_P(1,1,1031,1031), STEP}},
     {OP_CROSS_ENTROPY_BOTH, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "one column", .attr = {.loss = {1}}, .in = {{F(3,1)}, IDS(1, 3), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "65 of 127", .attr = {.loss = {65}}, .in = {{F(17,127)}, IDS(65, 17), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "large", .attr = {.loss = {501}}, .in = {{F(257,512), FILL_WIDE}, IDS(501, 257), SCALAR(0.75)}},
+    {OP_CROSS_ENTROPY_BOTH, "2051 of 2053", .attr = {.loss = {2051}}, .in = {{F(4,2053)}, IDS(2051, 4), SCALAR(0.75)}},
+    {OP_CROSS_ENTROPY_BOTH, "rows of 48 KiB", .attr = {.loss = {24576}}, .in = {{F(2,24580)}, IDS(24576, 2), SCALAR(0.75)}},
 #define COPY(n) {.type = {DT_BF16, 1, {n}}}
     {OP_ADAMW_COPY, "some decay", .attr = {.adamw = {0.9, 0.999, 1e-8, 0.1, 29}},
      .in = {{F(51), .wide = true}, {F(51), .wide = true}, {F(51), FILL_POSITIVE, .wide = true}, COPY(51), {F(51), .wide = true}, ADAMW_SCALARS}},
@@ -327,6 +374,19 @@ static const struct op_case cases[] = {
      .in = {{F(1), .wide = true}, {F(1), .wide = true}, {F(1), FILL_POSITIVE, .wide = true}, COPY(1), {F(1), .wide = true}, ADAMW_SCALARS}},
     {OP_ADAMW_COPY, "large", .attr = {.adamw = {0.9, 0.95, 1e-8, 0.1, 100003}},
      .in = {{F(131841), .wide = true}, {F(131841), .wide = true}, {F(131841), FILL_POSITIVE, .wide = true}, COPY(131841), {F(131841), .wide = true}, ADAMW_SCALARS}},
+    /* The programs are those of cases_chain.h. */
+    {OP_CHAIN, "clipping", .attr = {.chain = &clip_chain}, .in = {{F(1), FILL_POSITIVE, .wide = true}}},
+    {OP_CHAIN, "arithmetic", .attr = {.chain = &arithmetic_chain}, OF_ROUNDED_STEPS,
+     .in = {{F(5,33)}, {F(5,33), FILL_POSITIVE}, {F(1), FILL_POSITIVE}, {F(5,1)}, {F(33)}}},
+    {OP_CHAIN, "arithmetic, large", .attr = {.chain = &large_chain}, OF_ROUNDED_STEPS,
+     .in = {{F(257,513)}, {F(257,513), FILL_POSITIVE}, {F(1), FILL_POSITIVE}, {F(257,1)}, {F(513)}}},
+    {OP_CHAIN, "functions", .attr = {.chain = &functions_chain}, OF_ROUNDED_STEPS, .in = {{F(3,17), FILL_POSITIVE}}},
+    {OP_CHAIN, "dropout and GELU", .attr = {.chain = &gelu_chain}, OF_ROUNDED_STEPS, .in = {{F(3,5,56)}, STEP, {F(3,5,56)}}},
+    {OP_CHAIN, "two dropouts, large", .attr = {.chain = &drop_chain}, OF_ROUNDED_STEPS, .in = {{F(67,520)}, STEP}},
+    {OP_CHAIN, "casts", .attr = {.chain = &cast_chain}, .in = {{F(65,129), .wide = true}, {.type = {DT_BF16, 1, {129}}}},
+     .tolerance = {[DT_F32] = 4e-3, [DT_BF16] = 4e-3}, .reason = "what is rounded twice may be rounded to the other side"},
+    {OP_CHAIN, "many inputs", .attr = {.chain = &sum_chain}, OF_ROUNDED_STEPS,
+     .in = {{F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}}},
 };
 /* clang-format on */
 

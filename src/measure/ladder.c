@@ -131,11 +131,14 @@ static enum status open_climb(struct climbing *c, struct climb *one)
         c->l->parameters = (double)gpt_count(m, false);
         c->l->flops_per_token = gpt_flops_per_token(m, m->config.block_size);
     }
-    return noise_init(&one->noise, &one->engine, &one->arena);
+    TRY(noise_init(&one->noise, &one->engine, &one->arena));
+    one->noise.ahead = true;
+    return ST_OK;
 }
 
 static void close_climb(struct climb *one)
 {
+    noise_close(&one->noise);
     if (one->open) engine_close(&one->engine);
     one->open = false;
     arena_release(&one->arena);
@@ -149,7 +152,7 @@ static enum status step(void *user, int calls, double *ret_ms)
     BUG_IF(calls != 1, "%d calls", calls);
     TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
     if (one->iteration++) return ST_OK;
-    one->rung->loss = (double)one->noise.loss;
+    one->rung->loss = one->noise.loss;
     if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
     return ST_OK;
 }

@@ -61,81 +61,89 @@ enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, 
     return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
 }
 
-static int64_t micro_steps(const struct noise *n)
-{
-    return n->engine->config->train.gradient_accumulation_steps;
-}
-
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a)
 {
     *n = (struct noise){.engine = e};
-    n->tokens = ARENA_NEW(a, int32_t, 2 * micro_steps(n) * count(n));
+    n->tokens = ARENA_NEW(a, int32_t, 2 * count(n));
     n->positions = ARENA_NEW(a, int32_t, positions(n));
     for (int64_t i = 0; i < positions(n); i++) n->positions[i] = (int32_t)i;
+    stepper_init(&n->stepper, e, a);
     return weights_draw(e);
 }
 
-/* Tokens and targets of a micro-step. */
-static int32_t *tokens_of(struct noise *n, int64_t micro)
+void noise_close(struct noise *n)
 {
-    return n->tokens + 2 * micro * count(n);
+    stepper_close(&n->stepper);
 }
 
-static void draw(struct noise *n, int64_t micro, int iteration)
+enum { INPUTS = 4, UPDATE_INPUTS = 3 };
+struct input {
+    const char *name;
+    const void *data;
+    int64_t bytes;
+};
+
+static void draw(struct noise *n, const int32_t *iteration, struct input input[INPUTS])
 {
-    int32_t *token = tokens_of(n, micro);
+    int64_t bytes = count(n) * ID;
     for (int64_t i = 0; i < 2 * count(n); i++)
-        token[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration, (uint64_t)i,
-                                      n->engine->model.vocab);
+        n->tokens[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)*iteration, (uint64_t)i,
+                                          n->engine->model.vocab);
+    input[0] = (struct input){"tokens", n->tokens, bytes};
+    input[1] = (struct input){"targets", n->tokens + count(n), bytes};
+    input[2] = (struct input){"positions", n->positions, positions(n) * ID};
+    input[3] = (struct input){"step", iteration, ID};
 }
 
-static enum status feed_update(struct engine *e)
-{
-    float lr = 1e-4f, bias1 = 0.1f, bias2 = 0.05f;
-    TRY(engine_feed(e, GRAPH_UPDATE, "lr", &lr, sizeof lr));
-    TRY(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
-    return engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2);
-}
-
-static enum status feed(struct noise *n, enum graph_kind kind, int64_t micro, int iteration)
-{
-    struct engine *e = n->engine;
-    int32_t step = iteration, *tokens = tokens_of(n, micro);
-    TRY(engine_feed(e, kind, "tokens", tokens, count(n) * ID));
-    TRY(engine_feed(e, kind, "targets", tokens + count(n), count(n) * ID));
-    TRY(engine_feed(e, kind, "positions", n->positions, positions(n) * ID));
-    return engine_feed(e, kind, "step", &step, sizeof step);
-}
+static const float lr = 1e-4f, bias1 = 0.1f, bias2 = 0.05f;
+static const struct input of_update[UPDATE_INPUTS] = {
+    {"lr", &lr, sizeof lr}, {"bias1", &bias1, sizeof bias1}, {"bias2", &bias2, sizeof bias2}};
 
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration)
 {
-    if (kind == GRAPH_UPDATE) return feed_update(n->engine);
-    draw(n, 0, iteration);
-    return feed(n, kind, 0, iteration);
+    struct input drawn[INPUTS];
+    const struct input *input = of_update;
+    int inputs = UPDATE_INPUTS;
+    int32_t step = iteration;
+    if (kind != GRAPH_UPDATE) {
+        draw(n, &step, drawn);
+        input = drawn;
+        inputs = INPUTS;
+    }
+    for (int i = 0; i < inputs; i++)
+        TRY(engine_feed(n->engine, kind, input[i].name, input[i].data, input[i].bytes));
+    return ST_OK;
 }
 
-/* As training does it: everything is started before the host waits, once. */
-static enum status start(struct noise *n, int iteration, const struct plan_hooks *hooks)
+static void prepare(struct noise *n, int iteration)
 {
-    struct engine *e = n->engine;
-    for (int64_t i = 0; i < micro_steps(n); i++) {
-        enum graph_kind kind = i == 0 ? GRAPH_MICRO : GRAPH_MICRO_MORE;
-        TRY(feed(n, kind, i, (int)(iteration * micro_steps(n) + i)));
-        TRY(engine_run(e, kind, hooks));
-        if (i == micro_steps(n) - 1)
-            TRY(engine_read_later(e, kind, "loss", &n->loss, sizeof n->loss));
+    struct stepper *s = &n->stepper;
+    struct input drawn[INPUTS];
+    for (int64_t run = 0; run < s->micro_steps; run++) {
+        int32_t step = (int32_t)(iteration * s->micro_steps + run);
+        draw(n, &step, drawn);
+        for (int i = 0; i < INPUTS; i++)
+            stepper_feed(s, run, drawn[i].name, drawn[i].data, drawn[i].bytes);
     }
-    TRY(feed_update(e));
-    return engine_run(e, GRAPH_UPDATE, hooks);
+    for (int i = 0; i < UPDATE_INPUTS; i++)
+        stepper_feed(s, s->micro_steps, of_update[i].name, of_update[i].data, of_update[i].bytes);
 }
 
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms)
 {
-    for (int64_t i = 0; i < micro_steps(n); i++) draw(n, i, (int)(iteration * micro_steps(n) + i));
-    int64_t from = clock_ns();
-    TRY(start(n, iteration, hooks));
-    TRY(engine_sync(n->engine));
-    if (ret_ms) *ret_ms = clock_ms(from, clock_ns());
+    struct stepper *s = &n->stepper;
+    struct step_result result;
+    int64_t lead = n->ahead && !hooks ? stepper_lead(s) : 0;
+    int64_t from = n->done_ns;
+    for (int64_t next = iteration + stepper_flying(s); next <= iteration + lead; next++) {
+        prepare(n, (int)next);
+        if (!stepper_flying(s)) from = clock_ns();
+        TRY(stepper_start(s, hooks));
+    }
+    TRY(stepper_wait(s, &result));
+    n->done_ns = clock_ns();
+    n->loss = result.loss;
+    if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);
     return ST_OK;
 }

@@ -4,13 +4,18 @@
 #ifndef MEASURE_NOISE_H
 #define MEASURE_NOISE_H
 
-#include "train/engine.h"
+#include "train/stepper.h"
 
 struct noise {
     struct engine *engine;
-    int32_t *tokens;    /* of a step: for each micro-step tokens and targets, (B,T) each */
+    bool
+        ahead; /* noise_step starts the next step before it waits for this one, as training does where it can; for
+                         * whoever runs nothing else in between */
+    double loss;        /* of the last step that was waited for */
+    int32_t *tokens;    /* of a micro-step: tokens and targets, (B,T) each */
     int32_t *positions; /* (T) */
-    float loss;         /* of the last micro-step */
+    struct stepper stepper;
+    int64_t done_ns; /* when the last step was done */
 };
 
 /* The bytes that training takes. */
@@ -24,11 +29,14 @@ enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, 
 
 /* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
+/* Waits for what was started; before the engine is closed. */
+void noise_close(struct noise *n);
 /* Feeds the inputs of one plan; what is drawn depends on `iteration` alone. Plans share the memory of
  * their inputs, so each is fed right before it runs. */
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration);
-/* One whole step: all micro-steps and the update, then the host waits, as in training. `hooks` may be NULL;
- * ret_ms may be NULL: the time of all that, without the drawing of tokens. */
+/* One whole step: all micro-steps and the update, then the host waits. `hooks` may be NULL; ret_ms may be NULL: the time
+ * from the start to the end, without the drawing of tokens; of a step that was started before the last one ended, from that
+ * end to its own. Steps are numbered 0, 1 ... */
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms);
 

@@ -72,7 +72,19 @@ static bool add_layernorm(struct fuse *f, int id)
     return true;
 }
 
-/* residual adjoint + layernorm_grad -> layernorm_grad_add */
+/* The node after `id` that drops out elements of v; NULL: none. */
+static const struct node *dropped_later(const struct fuse *f, value v, int id)
+{
+    for (int later = id + 1; f->step.i && later < f->in->nodes; later++) {
+        const struct node *n = &f->in->node[later];
+        if (n->op == OP_DROPOUT && n->in[0].i == v.i && n->attr.drop.threshold &&
+            n->attr.drop.pattern == DROPOUT_POINTWISE)
+            return n;
+    }
+    return NULL;
+}
+
+/* residual adjoint + layernorm_grad -> layernorm_grad_add, or layernorm_grad_drop where the sum is dropped out, too */
 static bool layernorm_grad_add(struct fuse *f, int id)
 {
     const struct node *add = &f->in->node[id], *grad;
@@ -80,11 +92,33 @@ static bool layernorm_grad_add(struct fuse *f, int id)
         return false;
     if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
     if (!fuse_quiet(f, grad, id)) return false;
-    value in[6] = {moved(f, add->in[0])};
+    value in[7] = {moved(f, add->in[0])};
     for (int i = 0; i < 5; i++) in[i + 1] = moved(f, grad->in[i]);
+    const struct node *drop = dropped_later(f, add->out[0], id);
+    if (drop) {
+        union attr attr = grad->attr;
+        attr.norm.drop = drop->attr.drop;
+        in[6] = f->step;
+        if (pass_gains(f->options, f->out, OP_LAYERNORM_GRAD_DROP, &attr, 7, in, NULL)) {
+            value first = graph_add(f->out, OP_LAYERNORM_GRAD_DROP, &attr, 7, in, NULL);
+            f->map[add->out[0].i] = f->map[grad->out[0].i] = first;
+            f->dropped[drop->out[0].i] = graph_out(first, 1);
+            replace(f, grad, 1, graph_out(first, 2));
+            return true;
+        }
+    }
     value first = graph_add(f->out, OP_LAYERNORM_GRAD_ADD, &grad->attr, 6, in, NULL);
     replace(f, grad, 0, first);
     replace(f, add, 0, first);
+    return true;
+}
+
+/* dropout of such a gradient, which is there already */
+static bool dropped_gradient(struct fuse *f, int id)
+{
+    value v = f->in->node[id].out[0];
+    if (f->in->node[id].op != OP_DROPOUT || !f->dropped[v.i].i) return false;
+    f->map[v.i] = f->dropped[v.i];
     return true;
 }
 
@@ -223,7 +257,7 @@ static bool gelu_grad(struct fuse *f, int id)
 /* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
     add_layernorm, layernorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
-    embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_matmul_sum,
+    dropped_gradient, embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_matmul_sum,
     fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
 };
 /* clang-format on */
@@ -249,6 +283,7 @@ enum status pass_fuse(const struct graph *in, struct graph *out, const struct pa
         .options = o, .in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     f.uses = ARENA_NEW(out->arena, int, in->values);
     f.slope = ARENA_NEW(out->arena, value, in->values);
+    f.dropped = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++)
         for (int i = 0; i < in->node[id].n_in; i++) f.uses[in->node[id].in[i].i]++;
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");

@@ -12,7 +12,8 @@ struct fuse {
     int *uses;  /* of each old value: how many inputs it is */
     value
         *slope; /* of each old value x: the derivative of gelu(x) in `out`, if GELU_BOTH made it */
-    value step; /* the input `step` in `out`, once it was met */
+    value *dropped; /* of each old value that LAYERNORM_GRAD_DROP made: its output */
+    value step;     /* the input `step` in `out`, once it was met */
 };
 
 /* True if no output of `n`, a node of `in`, is used after it and before node `id`. */

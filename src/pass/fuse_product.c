@@ -18,8 +18,9 @@ bool fuse_linear_gelu(struct fuse *f, int id)
     if (graph_type(f->in, product->in[1])->rank != 2) return false;
     union attr attr = product->attr;
     if (matmul)
-        attr = (union attr){
-            .linear = {.tb = product->attr.matmul.tb, .tf32 = product->attr.matmul.tf32}};
+        attr = (union attr){.linear = {.tb = product->attr.matmul.tb,
+                                       .tf32 = product->attr.matmul.tf32,
+                                       .deterministic = product->attr.matmul.deterministic}};
     attr.linear.tanh = gelu->attr.gelu.tanh;
     attr.linear.keep = f->uses[product->out[0].i] > 1;
     value in[3] = {{0}};

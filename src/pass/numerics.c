@@ -1,5 +1,5 @@
 /* What the types leave open: whether a product of f32 operands may round them to TF32 (10 bits of
- * mantissa, the tensor cores' own f32), and whether attention must give the same bits in every run.
+ * mantissa, the tensor cores' own f32), and whether products and attention must give the same bits in every run.
  * Both are attributes, so a printed graph shows them and a kernel's `fits` may ask. Runs after
  * `precision`, which decides what is f32. */
 #include "pass/pass.h"
@@ -10,9 +10,11 @@ static void mark(const struct graph *in, struct node *n, const struct pass_optio
     switch (n->op) {
     case OP_MATMUL:
         n->attr.matmul.tf32 = tf32;
+        n->attr.matmul.deterministic = o->deterministic;
         break;
     case OP_LINEAR:
         n->attr.linear.tf32 = tf32;
+        n->attr.linear.deterministic = o->deterministic;
         break;
     case OP_ATTENTION:
     case OP_ATTENTION_GRAD:

@@ -8,6 +8,7 @@ const struct pass passes[] = {
     {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
     {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and equal bits, where they are asked for"},
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
+    {"chain",     AFTER_GRADIENT,  pass_chain,     "pointwise operators in a row become one kernel"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "products take weights in their own layout"},
     {"dead",      AFTER_GRADIENT,  pass_dead_code, "what nobody needs is dropped"},
     {NULL, 0, NULL, NULL},

@@ -76,6 +76,7 @@ enum status pass_precision(const struct graph *in, struct graph *out, const stru
 enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_pack(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
 
 #endif

@@ -3,7 +3,7 @@
 #define TRAIN_BATCH_H
 
 #include "data/loader.h"
-#include "train/engine.h"
+#include "train/stepper.h"
 
 struct batch {
     int64_t B, T;
@@ -12,8 +12,10 @@ struct batch {
 };
 
 void batch_init(struct batch *b, int64_t B, int64_t T, struct arena *a);
-/* Draws the loader's next batch and feeds it; `step` is the counter of dropout. */
+/* Draws the loader's next batch and feeds it to a plan, or to a run of the next step; `step` is the counter of dropout. */
 enum status batch_feed(struct batch *b, struct loader *l, struct engine *e, enum graph_kind kind,
                        int64_t step);
+void batch_feed_step(struct batch *b, struct loader *l, struct stepper *s, int64_t run,
+                     int64_t step);
 
 #endif

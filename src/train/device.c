@@ -68,12 +68,13 @@ enum status device_check(const struct config *c, const struct backend *b, const 
 enum status device_check_type(const struct engine *e)
 {
     const struct backend *b = e->backend;
-    const char *why = NULL;
-    if (b->refuses && e->config->plan.dtype == PRECISION_BFLOAT16)
-        why = b->refuses(e->context, DT_BF16);
+    enum precision precision = e->config->plan.dtype;
+    bool narrow = precision == PRECISION_BFLOAT16, tf32 = precision == PRECISION_TFLOAT32;
+    if (!b->refuses) return ST_OK;
+    const char *why = b->refuses(e->context, narrow ? DT_BF16 : DT_F32, tf32);
     if (!why) return ST_OK;
-    return fail(ST_UNSUPPORTED, "dtype=bfloat16 is not for this device: %s; use dtype=float32",
-                why);
+    return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=float32",
+                narrow ? "bfloat16" : "tfloat32", why);
 }
 
 enum status device_check_room(const struct engine *e, unsigned kinds)

@@ -7,6 +7,7 @@
 #include "train/copies.h"
 #include "train/device.h"
 #include "train/optim.h"
+#include "train/stepper.h"
 
 #include <string.h>
 
@@ -191,6 +192,8 @@ static enum status plan_on(struct engine *e, const struct config *c, int64_t voc
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
     reserve_ranges(e);
+    if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE])
+        e->storage.bytes[STORAGE_STAGED] = stepper_bytes(e);
 out:
     if (st != ST_OK) engine_close(e);
     return st;
@@ -211,9 +214,27 @@ static int64_t taken_bytes(const struct engine *e)
     return room < 0 ? -1 : ((int64_t)1 << FAR) - room;
 }
 
+/* Before anything is measured or compiled: what would not fit is said at once. */
+static enum status check_room(const struct config *c, int64_t vocab, unsigned kinds,
+                              const char *backend)
+{
+    struct arena scratch = {0};
+    struct engine planned;
+    enum status st = engine_plan(&planned, c, vocab, kinds, backend, &scratch);
+    if (st == ST_OK) {
+        st = device_check_room(&planned, kinds);
+        engine_close(&planned);
+    }
+    arena_release(&scratch);
+    return st;
+}
+
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
+    const struct backend *b = backend_find(backend);
+    *e = (struct engine){.config = c};
+    if (b && !b->host_memory) TRY(check_room(c, vocab, kinds, backend));
     TRY(plan_on(e, c, vocab, kinds, backend, device_number(c), a));
     enum status st = ST_OK;
     TRY_OUT(st, device_check_room(e, kinds));

@@ -66,6 +66,8 @@ void engine_close(struct engine *e);
 /* Runs a plan. With replay=true and no hooks the first run compiles what is missing, the second is recorded, and
  * from then on the recording is played. The device may still be at work when this returns. */
 enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks);
+/* Whether a run with these hooks, which may be NULL, is recorded and played: one that is watched or poisoned is not. */
+bool engine_replays(const struct engine *e, const struct plan_hooks *hooks);
 /* Brings what is derived from the weights up to date with them. */
 enum status engine_refresh(struct engine *e);
 
@@ -75,10 +77,6 @@ enum status engine_feed(struct engine *e, enum graph_kind kind, const char *inpu
                         int64_t bytes);
 enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
                         int64_t bytes);
-/* The same for a few bytes, without waiting: ret_data is filled by the next engine_sync. */
-enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
-                              void *ret_data, int64_t bytes);
-enum status engine_sync(struct engine *e);
 /* Bytes by which the process, or what is taken of the device, has grown since storage was allocated, -1 if unknown: what engine_bytes
  * foretold, and what libraries and the run took besides. All of it counts once a step has touched it. */
 int64_t engine_measured_bytes(const struct engine *e);

@@ -15,18 +15,17 @@ static enum status record(struct engine *e, enum graph_kind kind)
     return st != ST_OK ? st : ended;
 }
 
-enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
+bool engine_replays(const struct engine *e, const struct plan_hooks *hooks)
 {
     bool watched = hooks && (hooks->before || hooks->after);
-    bool replay = e->config->plan.replay && !watched && !e->config->plan.poison;
-    if (!replay || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
-    if (!e->recording[kind]) TRY(record(e, kind));
-    return e->backend->replay(e->context, e->recording[kind]);
+    return e->config->plan.replay && !watched && !e->config->plan.poison;
 }
 
-enum status engine_sync(struct engine *e)
+enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
 {
-    return e->backend->sync(e->context);
+    if (!engine_replays(e, hooks) || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
+    if (!e->recording[kind]) TRY(record(e, kind));
+    return e->backend->replay(e->context, e->recording[kind]);
 }
 
 enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
@@ -46,12 +45,4 @@ enum status engine_read(struct engine *e, enum graph_kind kind, const char *outp
     BUG_IF(!v.i, "no output %s", output);
     BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s is smaller", output);
     return e->backend->download(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
-}
-
-enum status engine_read_later(struct engine *e, enum graph_kind kind, const char *output,
-                              void *ret_data, int64_t bytes)
-{
-    value v = graph_find_output(&e->graph[kind], output);
-    BUG_IF(!v.i || type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s", output);
-    return e->backend->download_later(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
 }

@@ -19,6 +19,7 @@ struct facts facts_of(const struct engine *e)
         .gradients = s->bytes[STORAGE_GRADIENTS],
         .optimizer = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2],
         .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED],
+        .inputs = s->bytes[STORAGE_STAGED],
         .activations = s->bytes[STORAGE_ARENA],
         .total = engine_bytes(e),
     };
@@ -52,10 +53,10 @@ void facts_print(const struct facts *f, struct str *s)
 
 json_t *facts_memory(const struct facts *f)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f->weights,
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f->weights,
                      "gradients", (json_int_t)f->gradients, "optimizer", (json_int_t)f->optimizer,
-                     "copies", (json_int_t)f->copies, "activations", (json_int_t)f->activations,
-                     "total", (json_int_t)f->total);
+                     "copies", (json_int_t)f->copies, "inputs", (json_int_t)f->inputs,
+                     "activations", (json_int_t)f->activations, "total", (json_int_t)f->total);
 }
 
 void facts_print_json(const struct facts *f, struct str *s)

@@ -15,7 +15,7 @@ struct facts {
     int64_t kernels;           /* of a step */
     double flops, bytes;       /* of a step */
     /* bytes of memory; copies: of the weights, in bf16 and packed */
-    int64_t weights, gradients, optimizer, copies, activations, total;
+    int64_t weights, gradients, optimizer, copies, inputs, activations, total;
 };
 
 /* Of an engine with the plans of training. */

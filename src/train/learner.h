@@ -13,14 +13,14 @@ struct learner {
     struct dataset dataset;
     struct engine engine;
     /* private to learner.c */
+    struct stepper stepper;
     struct loader loader;
     struct batch batch;
     struct plan_hooks hooks;
 };
 
 struct learner_step {
-    double loss;      /* before the update, the mean of the micro-steps */
-    double grad_norm; /* before clipping */
+    struct step_result result;
     double lr;
 };
 
@@ -29,8 +29,12 @@ struct learner_step {
 enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a);
 void learner_close(struct learner *l);
 
-/* The update of iteration `iter`, counted from 0. A loss or a gradient norm that is no number is
+/* Starts the update of iteration `iter`, counted from 0. The device may still be at work when this returns. */
+enum status learner_start(struct learner *l, int64_t iter);
+/* Waits for iteration `iter`, the oldest that was started and not waited for. A loss or a gradient norm that is no number is
  * ST_NUMERIC and names the iteration; with check_nan, the operator too. */
-enum status learner_step(struct learner *l, int64_t iter, struct learner_step *ret_step);
+enum status learner_finish(struct learner *l, int64_t iter, struct learner_step *ret_step);
+/* How many iterations may be on their way while the next is started: with check_nan, none. */
+int64_t learner_lead(const struct learner *l);
 
 #endif

@@ -70,10 +70,11 @@ static enum status note(struct trainer *t, const struct learner_step *s, double 
     char detail[96], speed[32];
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
-        struct runlog_step line = {t->iter, s->loss, s->lr, s->grad_norm, ms, tokens_per_s};
+        struct runlog_step line = {t->iter, s->result.loss, s->lr, s->result.grad_norm,
+                                   ms,      tokens_per_s};
         TRY(runlog_step(&t->log, &line));
     }
-    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s", s->loss,
+    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s", s->result.loss,
              str_thousands(speed, (int64_t)tokens_per_s));
     progress_show(&t->progress, t->iter + 1, detail);
     return ST_OK;
@@ -89,19 +90,38 @@ static enum status stop(struct trainer *t)
                 (long long)t->iter, (long long)t->config->train.max_iters, dir);
 }
 
+/* Updates up to iteration `last`, or until Ctrl-C; none is on its way before and after. Where the device works beside the
+ * host, the next one is started before the last one is waited for, and takes from one end to the next. */
+static enum status advance(struct trainer *t, int64_t last)
+{
+    struct learner *l = &t->learner;
+    int64_t started = t->iter, lead = learner_lead(l), since_ns = clock_ns();
+    for (;;) {
+        for (; started < last && started - t->iter <= lead && !interrupt_noted(); started++) {
+            if (started == t->iter) since_ns = clock_ns();
+            TRY(learner_start(l, started));
+        }
+        if (started == t->iter) return ST_OK;
+        struct learner_step s;
+        TRY(learner_finish(l, t->iter, &s));
+        int64_t now_ns = clock_ns();
+        TRY(note(t, &s, clock_ms(since_ns, now_ns)));
+        since_ns = now_ns;
+        t->iter++;
+    }
+}
+
 static enum status loop(struct trainer *t)
 {
-    for (;; t->iter++) {
+    const struct config_train *c = &t->config->train;
+    for (;;) {
         enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
-        if (st == ST_OK && t->iter == t->config->train.max_iters) return ST_OK;
+        if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
         if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop(t);
         TRY(st);
-        if (t->iter == t->begun)
-            progress_start(&t->progress, "train", t->iter, t->config->train.max_iters);
-        int64_t before_ns = clock_ns();
-        struct learner_step s;
-        TRY(learner_step(&t->learner, t->iter, &s));
-        TRY(note(t, &s, clock_ms(before_ns, clock_ns())));
+        if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
+        int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
+        TRY(advance(t, next < c->max_iters ? next : c->max_iters));
     }
 }
 

@@ -8,10 +8,9 @@ enum status weights_draw(struct engine *e)
     int64_t bytes = e->model.elements * (int64_t)sizeof(float);
     float *weights = arena_alloc(&scratch, bytes);
     enum status st = ST_OK;
-    for (int s = STORAGE_MOMENT1; s <= STORAGE_MOMENT2; s++) /* still zero */
+    for (int s = STORAGE_MOMENT1; s <= STORAGE_MOMENT2; s++)
         if (e->storage.base[s])
-            TRY_OUT(st, e->backend->upload(e->context, e->storage.base[s], weights,
-                                           e->storage.bytes[s]));
+            TRY_OUT(st, e->backend->fill(e->context, e->storage.base[s], 0, e->storage.bytes[s]));
     gpt_draw(&e->model, weights);
     TRY_OUT(st, e->backend->upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                    e->storage.bytes[STORAGE_WEIGHTS]));

@@ -2,6 +2,7 @@
  * and 9.0. Rows spill no registers unless they say so. */
 #include "backend/backend.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "graph/graph.h"
 #include "measure/cases.h"
 
@@ -23,20 +24,42 @@ enum { MODULES = 4096 };
 
 static struct module {
     char text[64], options[LAUNCH_OPTIONS], entry[64];
+    char *source; /* NULL: it is built in */
     bool spills;
 } module[MODULES];
-static int modules;
+static int modules, written;
 
-static void note(const struct cuda_launch *k)
+/* What a launch writes for the call; NULL: its text is built in. */
+static char *source_of(const struct cuda_launch *k, const struct kernel_call *call)
+{
+    struct str s = {0};
+    if (!k->write) return NULL;
+    k->write(call, &s);
+    char *source = strdup(str_text(&s));
+    str_release(&s);
+    return source;
+}
+
+static bool same_source(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+static void note(const struct cuda_launch *k, const struct kernel_call *call)
 {
     if (!k->text) return;
+    char *source = source_of(k, call);
     for (int i = 0; i < modules; i++)
-        if (!strcmp(module[i].text, k->text) && !strcmp(module[i].options, k->options)) {
+        if (!strcmp(module[i].text, k->text) && !strcmp(module[i].options, k->options) &&
+            same_source(module[i].source, source)) {
             module[i].spills |= k->spills;
+            free(source);
             return;
         }
     assert_true(modules < MODULES);
     struct module *m = &module[modules++];
+    m->source = source;
+    written += source != NULL;
     snprintf(m->text, sizeof m->text, "%s", k->text);
     snprintf(m->options, sizeof m->options, "%s", k->options);
     m->spills = k->spills;
@@ -46,7 +69,7 @@ static void note_launches(const struct cuda_row *row, const struct kernel_call *
 {
     struct cuda_launches l = {.device = cuda_device_of(call)};
     row->launches(call, &l);
-    for (int i = 0; i < l.n; i++) note(&l.launch[i]);
+    for (int i = 0; i < l.n; i++) note(&l.launch[i], call);
 }
 
 /* A product by the library is no launch; there may be some before and after it. */
@@ -100,7 +123,7 @@ static const char *compile(const struct module *m, const char *arch)
 {
     char *image, *log;
     int64_t bytes;
-    if (jit_compile(m->text, m->options, arch, &image, &bytes, &log) != ST_OK)
+    if (jit_compile(m->text, m->source, m->options, arch, &image, &bytes, &log) != ST_OK)
         return strdup(fail_message());
     const char *problem = NULL;
     if (!strstr(log, "spill stores")) problem = "the compiler does not tell registers";
@@ -120,7 +143,7 @@ static void test_all_compile(void **state)
         skip();
     }
     note_cases();
-    assert_true(modules > 20);
+    assert_true(modules > 20 && written > 10);
     int failed = 0;
 #pragma omp parallel for schedule(dynamic, 1) reduction(+ : failed) collapse(2)
     for (int i = 0; i < modules; i++)
@@ -133,7 +156,35 @@ static void test_all_compile(void **state)
             free((char *)problem);
         }
     print_message("%d modules for each of %d architectures\n", modules, (int)COUNT_OF(archs));
+    for (int i = 0; i < modules; i++) free(module[i].source);
     assert_int_equal(failed, 0);
+}
+
+/* What no case meets is never compared with anything, nor compiled here. */
+static void test_every_row_has_a_case(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DT_F32, DT_BF16};
+    const struct backend *cuda = backend_find("cuda");
+    const struct kernel *row, *k;
+    const struct op_case *c;
+    int missing = 0;
+    for (int r = 0; (row = cuda->row(r)); r++) {
+        bool met = false;
+        for (int i = 0; !met && (c = case_at(i)); i++)
+            for (int d = 0; c->op == row->op && d < COUNT_OF(dtypes); d++) {
+                struct node node;
+                struct kernel_call call = {.attr = &node.attr};
+                if (case_node(c, dtypes[d], &node, call.in_type, call.out_type) != ST_OK) continue;
+                call.n_in = node.n_in;
+                call.n_out = node.n_out;
+                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++) met |= k == row;
+            }
+        if (met) continue;
+        missing++;
+        print_error("no case is for %s %s\n", op_def(row->op)->name, row->variant);
+    }
+    assert_int_equal(missing, 0);
 }
 
 static void test_a_text_that_is_wrong(void **state)
@@ -142,8 +193,9 @@ static void test_a_text_that_is_wrong(void **state)
     char *image;
     int64_t bytes;
     if (!cuda_nvrtc(NULL)) skip();
-    assert_int_equal(jit_compile("pointwise.cu", "-DT_X=nonsense", "sm_90a", &image, &bytes, NULL),
-                     ST_DEVICE);
+    assert_int_equal(
+        jit_compile("pointwise.cu", NULL, "-DT_X=nonsense", "sm_90a", &image, &bytes, NULL),
+        ST_DEVICE);
     assert_non_null(strstr(fail_message(), "pointwise.cu"));
 }
 #else
@@ -154,11 +206,13 @@ static void test_all_compile(void **state)
     skip();
 }
 #define test_a_text_that_is_wrong test_all_compile
+#define test_every_row_has_a_case test_all_compile
 #endif
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_row_has_a_case),
         cmocka_unit_test(test_all_compile),
         cmocka_unit_test(test_a_text_that_is_wrong),
     };

@@ -111,12 +111,33 @@ static void test_graph(void **state)
     assert_string_equal(said + strlen(said) - 2, "}\n");
 }
 
+/* The texts of kernels that are written for a graph, as a compiler shows its output. */
+static void test_kernels_that_are_written(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("graph", "--kernels --device=cpu"), 0);
+    says("no kernel is written for this");
+    assert_int_equal(strobe("graph", "--kernels --json"), 2);
+    assert_int_equal(strobe("graph", "--kernels --after=fuse"), 2);
+#ifdef HAVE_CUDA
+    assert_int_equal(strobe("graph", "--kernels --device=cuda"), 0);
+    says("CHAIN clip: f32 (1) -> f32 (1), f32 (1)\n");
+    says("/* SQRT, OFFSET, DIV, AT_MOST: ");
+    says("offset_of(r0, 1e-06f)");
+    says("KERNEL(1) chain(const float *in0, float *out0, float *out1)");
+    assert_int_equal(strobe("graph", "--kernels --device=cuda --eval"), 0);
+    says("no kernel is written for this");
+    assert_int_equal(strobe("graph", "--kernels --device=cuda --fusion=op"), 0);
+    says("no kernel is written for this");
+#endif
+}
+
 static void test_graph_refuses(void **state)
 {
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
     assert_string_equal(failed, "strobe: there is no pass fuze; there are model, expand, "
-                                "precision, numerics, fuse, pack, dead\n");
+                                "precision, numerics, fuse, chain, pack, dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
     assert_non_null(strstr(failed, "there is no graph whole"));
     assert_int_equal(strobe("graph", "--eval --update"), 2);
@@ -273,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary),
         cmocka_unit_test(test_vocabulary_of_the_data_set),
         cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_kernels_that_are_written),
         cmocka_unit_test(test_graph_refuses),
         cmocka_unit_test(test_graph_json),
         cmocka_unit_test(test_plan),

@@ -36,8 +36,10 @@ mkdir old
 echo 'int cuInit(unsigned flags) { return (int)flags; }' | ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
 sentence 1 "$none: libcuda.so.1 is too old, it has no cuDriverGetVersion: install a newer one; use device=cpu" \
     env LD_LIBRARY_PATH="$work/old:$LD_LIBRARY_PATH" $train --device=cuda
+mkdir newer
+ln -s "$emulator/libnvrtc.so.13" newer/libnvrtc.so.12 # of CUDA 13 all the same
 expect 1 'the driver is too old for this NVRTC: it serves CUDA 12.4, kernels were compiled for CUDA 13, and it says: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' \
-    env EMU_DRIVER=12040 LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=nvrtc.so.12 $train --device=cuda
+    env EMU_DRIVER=12040 LD_LIBRARY_PATH="$work/newer:$LD_LIBRARY_PATH" $train --device=cuda
 
 # --- no NVRTC: refused, and device=auto takes the CPU and says why
 sentence 1 'kernels cannot be compiled: libnvrtc.so.13 is not on this machine (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use device=cpu' \

@@ -1,6 +1,7 @@
 /* The calls of a step, each once, with every row that fits; and a step that goes on as if nothing happened. */
 #include "measure/bench_kernels.h"
 
+#include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
@@ -108,6 +109,40 @@ static void test_attributes_tell_calls_apart(void **state)
     tiny_close(&t);
 }
 
+/* A GPU's library does GELU, its gradient and sums of rows with a product: as many products as at the rung before, and as
+ * tf32 as they were. */
+static void test_fused_products_are_products(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    int64_t products[2] = {0}, fused = 0;
+    if (!backend_find("cuda")) skip();
+    for (int full = 0; full < 2; full++) {
+        struct engine e;
+        struct bench_kernels k;
+        struct config c = tiny_config();
+        c.model.bias = true;
+        c.model.gelu = GELU_TANH;
+        c.plan.device = DEVICE_CUDA_0;
+        c.plan.dtype = PRECISION_TFLOAT32;
+        c.plan.fusion = full ? FUSION_FULL : FUSION_OP;
+        hand_ok(engine_plan(&e, &c, TINY_VOCAB, TRAINING, "cuda", &arena));
+        bench_calls_find(&e, OP_COUNT, &k, &arena);
+        for (int i = 0; i < k.calls; i++) {
+            const struct bench_call *call = &k.call[i];
+            if (!products_include(call->op)) continue;
+            products[full] += call->per_step;
+            fused += call->op != OP_MATMUL && call->op != OP_LINEAR;
+            assert_true(call->products == MACHINE_TF32);
+            if (call->op == OP_LINEAR_GELU) assert_string_equal(call->shape, "48 x 128 x 32");
+        }
+        engine_close(&e);
+    }
+    assert_true(fused > 0);
+    assert_int_equal(products[0], products[1]);
+    arena_release(&arena);
+}
+
 static void count_rows(void *user, int done, int rows, const struct bench_call *c)
 {
     int *last = user;
@@ -172,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_call_is_in_one),
         cmocka_unit_test(test_attributes_tell_calls_apart),
+        cmocka_unit_test(test_fused_products_are_products),
         cmocka_unit_test(test_times_and_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

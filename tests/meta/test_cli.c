@@ -74,7 +74,13 @@ static void test_unknown_words(void **state)
                  "strobe: there is no command confg; the nearest is config, and `strobe help` has "
                  "all\n");
     assert_fails("help confg", 2, "strobe: there is no command confg; the nearest is config\n");
-    assert_fails("help a b", 2, "strobe: help takes one command; found a and b\n");
+    assert_fails("help a b c", 2,
+                 "strobe: help takes one command, of two words at most; found a b c\n");
+    assert_fails("help train b", 2,
+                 "strobe: train has no parts; `strobe help train` has its options\n");
+    assert_fails("bench kernles", 2, "strobe: bench has no part kernles; the nearest is kernels\n");
+    assert_fails("help bench kernles", 2,
+                 "strobe: bench has no part kernles; the nearest is kernels\n");
     assert_fails("version now", 2, "strobe: version takes no words; found now\n");
     assert_fails("info --jsno", 2, "strobe: there is no option --jsno; the nearest is --json\n");
     assert_fails("config --n_laier=3", 2,

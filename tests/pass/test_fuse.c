@@ -190,11 +190,13 @@ static void feed_and_run(struct hand *s)
     hand_run(s);
 }
 
+static const struct pass_kernels *kernels; /* that the pass asks; NULL: none */
+
 /* After the pass there are `count` nodes of the operator, and every output is the same. */
 static void check(build_fn *build, enum op op, int count)
 {
     struct hand plain, fused;
-    struct pass_options o = {.rung = RUNG_FULL};
+    struct pass_options o = {.rung = RUNG_FULL, .kernels = kernels};
     make(&plain, build);
     make(&fused, build);
     hand_ok(pass_run(pass_find("fuse"), &fused.graph, &fused.graph, &o));
@@ -486,6 +488,67 @@ static void test_layernorm_grad_add(void **state)
     check(residual_of_three, OP_LAYERNORM_GRAD_ADD, 1);
 }
 
+/* The gradient of a branch that had been dropped out before it was added to x; `sites` of them. */
+static void dropped_gradients(const struct made *m, enum dropout_pattern pattern, int sites)
+{
+    struct graph *g = m->g;
+    value x = g_scale(g, m->a, 1.5), wrt[] = {x, m->w}, d[2];
+    value y = g_add(g, x, g_exp(g, norm(m, x)));
+    value loss = g_reshape(g, g_sum_row(g, g_reshape(g, y, type_1d(DT_F32, B * T * C))),
+                           type_scalar(DT_F32));
+    hand_ok(graph_differentiate(g, loss, g_fill(g, type_scalar(DT_F32), 1), 2, wrt, d));
+    static const char *const names[] = {"dropped", "dropped again"};
+    for (int i = 0; i < sites; i++) {
+        struct dropout site = drop(pattern, 51);
+        site.site += (uint32_t)i;
+        graph_output(g, names[i], g_scale(g, g_dropout(g, d[0], m->step, site), 2));
+    }
+    graph_output(g, "dx", d[0]);
+    graph_output(g, "dw", d[1]);
+}
+
+static void residual_dropped(const struct made *m)
+{
+    dropped_gradients(m, DROPOUT_POINTWISE, 1);
+}
+
+static void residual_dropped_twice(const struct made *m)
+{
+    dropped_gradients(m, DROPOUT_POINTWISE, 2);
+}
+
+static void residual_dropped_as_attention(const struct made *m)
+{
+    dropped_gradients(m, DROPOUT_ATTENTION, 1);
+}
+
+static bool gains_or_not(const void *who, const struct node *n, const struct type *in,
+                         const struct type *out)
+{
+    (void)n, (void)in, (void)out;
+    return *(const bool *)who;
+}
+
+static void test_layernorm_grad_drop(void **state)
+{
+    (void)state;
+    static const bool yes = true, no = false;
+    const struct pass_kernels gaining = {gains_or_not, &yes}, losing = {gains_or_not, &no};
+    kernels = &gaining;
+    check(residual_dropped, OP_LAYERNORM_GRAD_DROP, 1);
+    check(residual_dropped, OP_DROPOUT, 0);
+    check(residual_dropped_twice, OP_LAYERNORM_GRAD_DROP, 1);
+    check(residual_dropped_twice, OP_DROPOUT, 1);
+    check(residual_dropped_as_attention, OP_LAYERNORM_GRAD_DROP, 0);
+    check(residual, OP_LAYERNORM_GRAD_DROP, 0);
+    check(residual, OP_LAYERNORM_GRAD_ADD, 1);
+    kernels = &losing;
+    check(residual_dropped, OP_LAYERNORM_GRAD_ADD, 1);
+    check(residual_dropped, OP_DROPOUT, 1);
+    kernels = NULL;
+    check(residual_dropped, OP_LAYERNORM_GRAD_DROP, 0);
+}
+
 static void three_parameters(const struct made *m)
 {
     static const char *const NAME[] = {"p", "q", "r"};
@@ -551,10 +614,10 @@ static void test_update(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_gpt),     cmocka_unit_test(test_add_layernorm),
-        cmocka_unit_test(test_score_softmax), cmocka_unit_test(test_cross_entropy_both),
-        cmocka_unit_test(test_embed_sum),     cmocka_unit_test(test_layernorm_grad_add),
-        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_small_gpt),           cmocka_unit_test(test_add_layernorm),
+        cmocka_unit_test(test_score_softmax),       cmocka_unit_test(test_cross_entropy_both),
+        cmocka_unit_test(test_embed_sum),           cmocka_unit_test(test_layernorm_grad_add),
+        cmocka_unit_test(test_layernorm_grad_drop), cmocka_unit_test(test_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,3 +127,9 @@ float *tiny_copy(const struct tiny *t, enum storage storage, struct arena *a)
     memcpy(copy, tiny_range(t, storage), (size_t)t->engine.storage.bytes[storage]);
     return copy;
 }
+
+enum status tiny_learn(struct learner *l, int64_t iter, struct learner_step *ret_step)
+{
+    TRY(learner_start(l, iter));
+    return learner_finish(l, iter, ret_step);
+}

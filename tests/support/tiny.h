@@ -2,7 +2,7 @@
 #ifndef SUPPORT_TINY_H
 #define SUPPORT_TINY_H
 
-#include "train/engine.h"
+#include "train/learner.h"
 
 enum { TINY_VOCAB = 37 };
 
@@ -29,6 +29,9 @@ float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step);
 float tiny_update(struct tiny *t, int64_t iteration, double lr);
 /* A whole training step `step` = 0, 1 ... of GRAPH_MICRO and GRAPH_UPDATE; returns the loss. */
 float tiny_step(struct tiny *t, int32_t step, double lr);
+
+/* Iteration `iter` of a learner, from its start to its end. */
+enum status tiny_learn(struct learner *l, int64_t iter, struct learner_step *ret_step);
 
 /* The values of one parameter in a range, and the whole range (engine.model.elements long). */
 float *tiny_parameter(const struct tiny *t, enum storage storage, const struct parameter *p);

@@ -2,6 +2,7 @@
  * own kernels the number of threads is nothing to it either: their reductions are cut by shapes alone. The
  * library of products cuts by threads, and what comes out is near, not the same (docs/MEASURING.md). */
 #include "../support/small.h"
+#include "../support/tiny.h"
 #include "base/threads.h"
 
 #include <math.h>
@@ -42,8 +43,8 @@ static struct result learn(struct config c, int64_t threads)
     small_learner(&l, &c, 0, &a);
     for (int i = 0; i < STEPS; i++) {
         struct learner_step s;
-        assert_int_equal(learner_step(&l, i, &s), ST_OK);
-        r.loss[i] = s.loss;
+        assert_int_equal(tiny_learn(&l, i, &s), ST_OK);
+        r.loss[i] = s.result.loss;
     }
     r.elements = l.engine.model.elements;
     r.weights = malloc((size_t)r.elements * sizeof(float));

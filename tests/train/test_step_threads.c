@@ -1,5 +1,6 @@
 /* Threads of a training step: started before it, and the same ones in each; oneDNN works on them, too. */
 #include "../support/small.h"
+#include "../support/tiny.h"
 #include "base/threads.h"
 
 #include <dirent.h>
@@ -49,10 +50,10 @@ static void run_steps(const struct config *c, int steps)
     struct learner l;
     struct learner_step s;
     small_learner(&l, c, 0, &a);
-    for (int64_t iter = 0; iter < WARM; iter++) assert_int_equal(learner_step(&l, iter, &s), ST_OK);
+    for (int64_t iter = 0; iter < WARM; iter++) assert_int_equal(tiny_learn(&l, iter, &s), ST_OK);
     long before = started;
     for (int64_t iter = WARM; iter < WARM + steps; iter++)
-        assert_int_equal(learner_step(&l, iter, &s), ST_OK);
+        assert_int_equal(tiny_learn(&l, iter, &s), ST_OK);
     if (started != before)
         fail_msg("%ld threads were started in %d steps (threads=%d, flash=%d, fusion %d, dtype %d)",
                  started - before, steps, (int)c->plan.threads, (int)c->plan.flash,

@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "../support/small.h"
+#include "../support/tiny.h"
 #include "../support/workdir.h"
 #include "base/file.h"
 
@@ -92,7 +93,7 @@ static void test_a_step_allocates_nothing(void **state)
     for (int64_t iter = 0; iter < 10; iter++) {
         before = allocations;
         in_libraries = 0;
-        assert_int_equal(learner_step(&l, iter, &s), ST_OK);
+        assert_int_equal(tiny_learn(&l, iter, &s), ST_OK);
         if (iter >= 3) assert_int_equal(allocations - before, 0);
     }
     print_message("of libraries: %ld in a step\n", in_libraries);
@@ -114,8 +115,8 @@ static void learn(const struct config *c, double loss[STEPS], float **ret_weight
     small_learner(&l, c, 0, &a);
     for (int i = 0; i < STEPS; i++) {
         struct learner_step s;
-        assert_int_equal(learner_step(&l, i, &s), ST_OK);
-        loss[i] = s.loss;
+        assert_int_equal(tiny_learn(&l, i, &s), ST_OK);
+        loss[i] = s.result.loss;
     }
     if (ret_weights) {
         int64_t bytes = l.engine.model.elements * (int64_t)sizeof(float);
@@ -388,9 +389,9 @@ static void test_nan_is_found(void **state)
         struct learner l;
         struct learner_step s;
         small_learner(&l, &c, 0, &a);
-        assert_int_equal(learner_step(&l, 7, &s), ST_OK);
+        assert_int_equal(tiny_learn(&l, 7, &s), ST_OK);
         poison(&l, "h.1.mlp.c_fc.weight");
-        assert_int_equal(learner_step(&l, 8, &s), ST_NUMERIC);
+        assert_int_equal(tiny_learn(&l, 8, &s), ST_NUMERIC);
         const char *words = fail_message();
         assert_non_null(strstr(words, "iteration 8"));
         if (check) {

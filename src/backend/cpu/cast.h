@@ -1,6 +1,8 @@
-/* cast.h - single bfloat16 numbers, for kernels that need few or that say what is right. */
+/* cast.h - single numbers of any float type, for kernels that need few or that say what is right. */
 #ifndef BACKEND_CPU_CAST_H
 #define BACKEND_CPU_CAST_H
+
+#include "graph/op.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -27,6 +29,21 @@ static inline uint16_t bf16_store(double x)
         bits |= 1;
     }
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Element i of a tensor of that type; every number of each type is a double. */
+static inline double float_load(enum dtype dtype, const void *from, int64_t i)
+{
+    if (dtype == DT_F32) return (double)((const float *)from)[i];
+    if (dtype == DT_F64) return ((const double *)from)[i];
+    return bf16_load(((const uint16_t *)from)[i]);
+}
+
+static inline void float_store(enum dtype dtype, void *to, int64_t i, double x)
+{
+    if (dtype == DT_F32) ((float *)to)[i] = (float)x;
+    if (dtype == DT_F64) ((double *)to)[i] = x;
+    if (dtype == DT_BF16) ((uint16_t *)to)[i] = bf16_store(x);
 }
 
 #endif

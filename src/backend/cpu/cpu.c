@@ -119,6 +119,12 @@ static enum status cpu_mark(void *ctx, int event)
     return ST_OK;
 }
 
+static enum status cpu_reached(void *ctx, int event)
+{
+    (void)ctx, (void)event;
+    return ST_OK;
+}
+
 static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
 {
     const int64_t *event_ns = ((struct cpu_context *)ctx)->event_ns;
@@ -145,9 +151,12 @@ const struct backend cpu_backend = {
     .upload = cpu_copy,
     .download = cpu_copy,
     .download_later = cpu_copy,
+    .stage = cpu_copy,
+    .unstage = cpu_copy,
     .copy = cpu_copy,
     .fill = cpu_fill,
     .sync = cpu_sync,
     .mark = cpu_mark,
+    .reached = cpu_reached,
     .elapsed = cpu_elapsed,
 };

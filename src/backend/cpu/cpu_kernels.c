@@ -5,7 +5,7 @@
 #include "backend/cpu/vector/tables.h"
 
 static const struct kernel *const onednn_tables[] = {onednn_rows, NULL};
-static const struct kernel *const cast_tables[] = {cast_kernels, NULL};
+static const struct kernel *const mixed_tables[] = {cast_kernels, chain_kernels, NULL};
 
 /* THE table of CPU kernels, best first: libraries, then instruction sets from the widest down, then
  * the reference that everything is compared with. */
@@ -22,7 +22,7 @@ static const struct kernel_group groups[] = {
     {vector_tables_plain, ISA_PLAIN},
     {ref_f32_tables, ISA_PLAIN},
     {ref_f64_tables, ISA_PLAIN},
-    {cast_tables, ISA_PLAIN},
+    {mixed_tables, ISA_PLAIN},
 };
 
 static bool available(const struct kernel_group *g)

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/driver.h"
 #include "backend/cuda/fault.h"
+#include "base/log.h"
 
 #include <string.h>
 
@@ -11,9 +12,7 @@
 const struct cublaslt *cublaslt(const char **ret_why)
 {
     /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
-    static const char *const newer[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
-                                        "/usr/local/cuda/lib64/libcublasLt.so", NULL};
-    static const char *const older[] = {"libcublasLt.so.12", "libcublasLt.so.13", "libcublasLt.so",
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
                                         "/usr/local/cuda/lib64/libcublasLt.so", NULL};
     static const char *const symbols[] = {CUBLASLT_LIST(SYMBOL_TEXT)};
     static struct cublaslt table;
@@ -22,8 +21,7 @@ const struct cublaslt *cublaslt(const char **ret_why)
     _Static_assert(sizeof table == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found = library_open(cuda_library_names(newer, older), symbols, COUNT_OF(symbols), function,
-                             why);
+        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
         if (found) memcpy(&table, function, sizeof table);
         tried = true;
     }
@@ -40,8 +38,19 @@ int64_t cublaslt_version(void)
 cublasLtHandle_t cublaslt_handle(void)
 {
     static cublasLtHandle_t handle;
-    const struct cublaslt *t = cublaslt(NULL);
-    if (!handle && t && t->cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS) handle = NULL;
+    static bool warned;
+    const char *why;
+    const struct cublaslt *t = cublaslt(&why);
+    if (handle) return handle;
+    if (t && cublaslt_check(t->cublasLtCreate(&handle), "start") != ST_OK) {
+        handle = NULL;
+        why = fail_message();
+    }
+    if (!handle && !warned)
+        log_warning("products run on kernels of our own without tensor cores, many times as long: "
+                    "%s",
+                    why);
+    warned = true;
     return handle;
 }
 

@@ -5,6 +5,7 @@
 #include "backend/cuda/facts.h"
 #include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
+#include "backend/cuda/transfer.h"
 #include "base/arena.h"
 #include "base/file.h"
 
@@ -12,33 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    STAGING_BYTES = 8 << 20,
-    READING_BYTES = 64,
-    READINGS = 64,
-    OLDEST_ARCH = 70,
-    BF16_ARCH = 80
-};
-
-/* A few bytes on their way to the host. */
-struct reading {
-    void *dst;
-    int64_t size;
-};
+enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */ };
 
 struct cuda_context {
     bool plans_only;
     struct cuda_device device;
     CUdevice handle;
     CUstream stream;
-    int64_t started;               /* kernels */
-    CUevent event[BACKEND_EVENTS]; /* made when first marked */
+    int64_t started; /* kernels */
+    struct {
+        CUevent event;     /* made when first marked */
+        int64_t downloads; /* begun before it */
+    } moment[BACKEND_EVENTS];
     struct jit *jit;
-    char *staging; /* pinned; what is uploaded waits here */
-    int64_t staged;
-    char *pinned_read; /* READINGS pieces */
-    struct reading reading[READINGS];
-    int readings;
+    struct transfer *transfer;
 };
 
 /* What is planned for where there is no GPU. */
@@ -95,6 +83,26 @@ static enum status find_compiler(void)
                 why);
 }
 
+static enum status check_arch(const struct cuda_device *d)
+{
+    int oldest = 0, newest = 0;
+    jit_archs(&oldest, &newest);
+    if (d->arch < OLDEST_ARCH || d->arch < oldest)
+        return fail(
+            ST_UNSUPPORTED,
+            "%s is too old (compute capability %d.%d; %d.%d is needed%s); use device=cpu", d->name,
+            d->arch / 10, d->arch % 10, (oldest > OLDEST_ARCH ? oldest : OLDEST_ARCH) / 10,
+            (oldest > OLDEST_ARCH ? oldest : OLDEST_ARCH) % 10,
+            d->arch < OLDEST_ARCH ? "" : " by the NVRTC that is installed, an older one may do");
+    if (newest && d->arch > newest)
+        return fail(ST_UNSUPPORTED,
+                    "%s is newer (compute capability %d.%d) than the NVRTC that is installed, "
+                    "which knows up to "
+                    "%d.%d: install a newer one, or use device=cpu",
+                    d->name, d->arch / 10, d->arch % 10, newest / 10, newest % 10);
+    return ST_OK;
+}
+
 /* Plans are made for the first GPU there is, else for one imagined. */
 static void open_plans_only(struct cuda_context *ctx)
 {
@@ -111,18 +119,13 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     TRY(cuda_find(number, &ctx->handle));
     TRY(find_compiler());
     TRY(cuda_read_device(ctx->handle, &ctx->device));
-    if (ctx->device.arch < OLDEST_ARCH)
-        return fail(ST_UNSUPPORTED,
-                    "%s is too old (compute capability %d.%d, 7.0 is needed); use device=cpu",
-                    ctx->device.name, ctx->device.arch / 10, ctx->device.arch % 10);
+    TRY(check_arch(&ctx->device));
     const struct cuda_driver *d = cuda_driver(NULL);
     CUcontext primary;
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
     TRY(cuda_check(d->cuCtxSetCurrent(primary), "take its context"));
     TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "open a stream"));
-    TRY(cuda_check(d->cuMemAllocHost((void **)&ctx->staging, STAGING_BYTES), "pin host memory"));
-    TRY(cuda_check(d->cuMemAllocHost((void **)&ctx->pinned_read, READINGS * READING_BYTES),
-                   "pin host memory"));
+    TRY(transfer_open(ctx->stream, &ctx->transfer));
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
     if (folder) folder = arena_printf(&a, "%s/kernels", folder);
@@ -138,9 +141,8 @@ static void cuda_close(void *context)
     const struct cuda_driver *d = cuda_driver(NULL);
     if (ctx->jit) jit_close(ctx->jit);
     for (int i = 0; i < BACKEND_EVENTS; i++)
-        if (ctx->event[i]) d->cuEventDestroy(ctx->event[i]);
-    if (ctx->staging) d->cuMemFreeHost(ctx->staging);
-    if (ctx->pinned_read) d->cuMemFreeHost(ctx->pinned_read);
+        if (ctx->moment[i].event) d->cuEventDestroy(ctx->moment[i].event);
+    if (ctx->transfer) transfer_close(ctx->transfer);
     /* The device's own context stays until the program ends: libraries keep handles in it. */
     if (ctx->stream) d->cuStreamDestroy(ctx->stream);
     free(ctx);
@@ -163,11 +165,11 @@ static enum status cuda_open(int device, void **ret_context)
     return st;
 }
 
-static const char *cuda_refuses(const void *context, enum dtype dtype)
+static const char *cuda_refuses(const void *context, enum dtype dtype, bool tf32)
 {
     static _Thread_local char why[160];
     const struct cuda_device *d = cuda_context_device(context);
-    if (dtype != DT_BF16 || d->arch >= BF16_ARCH) return NULL;
+    if ((dtype != DT_BF16 && !tf32) || d->arch >= TENSOR_ARCH) return NULL;
     snprintf(why, sizeof why, "%s has compute capability %d.%d and 8.0 is needed", d->name,
              d->arch / 10, d->arch % 10);
     return why;
@@ -188,10 +190,10 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
                     (double)size / (1 << 30), (double)left / (1 << 30));
     }
     TRY(cuda_check(r, "give memory"));
-    if (size > 0)
-        TRY(cuda_check(d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream), "clear memory"));
+    if (size > 0) r = d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream);
+    if (r != CUDA_SUCCESS) d->cuMemFree(p);
     *ret_mem = (void *)p;
-    return ST_OK;
+    return cuda_check(r, "clear memory");
 }
 
 static void cuda_free(void *context, void *mem)
@@ -220,60 +222,39 @@ static enum status cuda_fill(void *context, void *dst, uint8_t byte, int64_t siz
         "fill memory");
 }
 
-/* Hands out what was downloaded meanwhile; nothing that was staged is needed any more. */
+static struct transfer *transfer_of(void *context)
+{
+    return ((struct cuda_context *)context)->transfer;
+}
+
 static enum status cuda_sync(void *context)
 {
-    struct cuda_context *ctx = context;
-    TRY(cuda_check(cuda_driver(NULL)->cuStreamSynchronize(ctx->stream), "finish its work"));
-    fault_waited();
-    for (int i = 0; i < ctx->readings; i++)
-        memcpy(ctx->reading[i].dst, ctx->pinned_read + (ptrdiff_t)i * READING_BYTES,
-               (size_t)ctx->reading[i].size);
-    ctx->readings = 0;
-    ctx->staged = 0;
-    return ST_OK;
+    return transfer_sync(transfer_of(context));
 }
 
-static enum status cuda_download_later(void *context, void *dst, const void *src, int64_t size)
-{
-    struct cuda_context *ctx = context;
-    BUG_IF(size < 1 || size > READING_BYTES, "a reading of %lld bytes", (long long)size);
-    if (ctx->readings == READINGS) TRY(cuda_sync(ctx));
-    char *at = ctx->pinned_read + (ptrdiff_t)ctx->readings * READING_BYTES;
-    TRY(cuda_check(
-        cuda_driver(NULL)->cuMemcpyDtoHAsync(at, (CUdeviceptr)src, (size_t)size, ctx->stream),
-        "give data"));
-    ctx->reading[ctx->readings++] = (struct reading){dst, size};
-    return ST_OK;
-}
-
-/* Copies wait their turn on the stream; the host goes on at once. The pinned bytes are a ring: before it starts again
- * everything that was staged has been copied. */
 static enum status cuda_upload(void *context, void *dst, const void *src, int64_t size)
 {
-    struct cuda_context *ctx = context;
-    const struct cuda_driver *d = cuda_driver(NULL);
-    for (int64_t done = 0, n; done < size; done += n) {
-        if (ctx->staged == STAGING_BYTES) TRY(cuda_sync(ctx));
-        n = size - done < STAGING_BYTES - ctx->staged ? size - done : STAGING_BYTES - ctx->staged;
-        char *at = ctx->staging + ctx->staged;
-        memcpy(at, (const char *)src + done, (size_t)n);
-        TRY(cuda_check(
-            d->cuMemcpyHtoDAsync((CUdeviceptr)dst + (CUdeviceptr)done, at, (size_t)n, ctx->stream),
-            "take data"));
-        ctx->staged += n;
-    }
-    return ST_OK;
+    return transfer_upload(transfer_of(context), dst, src, size);
 }
 
 static enum status cuda_download(void *context, void *dst, const void *src, int64_t size)
 {
-    struct cuda_context *ctx = context;
-    if (size <= 0) return ST_OK;
-    TRY(cuda_check(
-        cuda_driver(NULL)->cuMemcpyDtoHAsync(dst, (CUdeviceptr)src, (size_t)size, ctx->stream),
-        "give data"));
-    return cuda_sync(ctx);
+    return transfer_download(transfer_of(context), dst, src, size);
+}
+
+static enum status cuda_download_later(void *context, void *dst, const void *src, int64_t size)
+{
+    return transfer_download_later(transfer_of(context), dst, src, size);
+}
+
+static enum status cuda_stage(void *context, void *room, const void *src, int64_t size)
+{
+    return transfer_stage(transfer_of(context), room, src, size);
+}
+
+static enum status cuda_unstage(void *context, void *dst, const void *room, int64_t size)
+{
+    return transfer_unstage(transfer_of(context), dst, room, size);
 }
 
 static enum status cuda_mark(void *context, int event)
@@ -281,19 +262,31 @@ static enum status cuda_mark(void *context, int event)
     struct cuda_context *ctx = context;
     const struct cuda_driver *d = cuda_driver(NULL);
     BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
-    if (!ctx->event[event])
-        TRY(cuda_check(d->cuEventCreate(&ctx->event[event], CU_EVENT_DEFAULT), "make an event"));
-    return cuda_check(d->cuEventRecord(ctx->event[event], ctx->stream), "mark a moment");
+    CUevent *e = &ctx->moment[event].event;
+    if (!*e) TRY(cuda_check(d->cuEventCreate(e, CU_EVENT_DEFAULT), "make an event"));
+    ctx->moment[event].downloads = transfer_downloads(ctx->transfer);
+    return cuda_check(d->cuEventRecord(*e, ctx->stream), "mark a moment");
+}
+
+static enum status cuda_reached(void *context, int event)
+{
+    struct cuda_context *ctx = context;
+    BUG_IF(event < 0 || event >= BACKEND_EVENTS || !ctx->moment[event].event, "event %d", event);
+    TRY(cuda_check(cuda_driver(NULL)->cuEventSynchronize(ctx->moment[event].event),
+                   "reach a moment"));
+    transfer_hand_out(ctx->transfer, ctx->moment[event].downloads);
+    return ST_OK;
 }
 
 static enum status cuda_elapsed(void *context, int from, int to, double *ret_ms)
 {
     struct cuda_context *ctx = context;
     const struct cuda_driver *d = cuda_driver(NULL);
+    CUevent begin = ctx->moment[from].event, end = ctx->moment[to].event;
     float ms = 0;
-    BUG_IF(!ctx->event[from] || !ctx->event[to], "events %d, %d", from, to);
-    TRY(cuda_check(d->cuEventSynchronize(ctx->event[to]), "reach a moment"));
-    TRY(cuda_check(d->cuEventElapsedTime(&ms, ctx->event[from], ctx->event[to]), "tell the time"));
+    BUG_IF(!begin || !end, "events %d, %d", from, to);
+    TRY(cuda_check(d->cuEventSynchronize(end), "reach a moment"));
+    TRY(cuda_check(d->cuEventElapsedTime(&ms, begin, end), "tell the time"));
     *ret_ms = (double)ms;
     return ST_OK;
 }
@@ -340,6 +333,7 @@ const struct backend cuda_backend = {
     .kernel = cuda_kernel,
     .gains = cuda_gains,
     .row = cuda_row_at,
+    .written = cuda_written,
     .devices = cuda_devices,
     .describe = cuda_describe,
     .library = cuda_library,
@@ -352,11 +346,14 @@ const struct backend cuda_backend = {
     .upload = cuda_upload,
     .download = cuda_download,
     .download_later = cuda_download_later,
+    .stage = cuda_stage,
+    .unstage = cuda_unstage,
     .copy = cuda_copy,
     .fill = cuda_fill,
     .sync = cuda_sync,
     .started = cuda_started,
     .mark = cuda_mark,
+    .reached = cuda_reached,
     .elapsed = cuda_elapsed,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,

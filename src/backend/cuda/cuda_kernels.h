@@ -5,6 +5,7 @@
 #include "backend/cuda/launch.h"
 
 extern const struct cuda_row pointwise_rows[]; /* arithmetic on elements, masks, casts, state */
+extern const struct cuda_row chain_rows[];     /* chains of these, each by a text of its own */
 extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
 extern const struct cuda_row move_rows[];      /* heads, embeddings, picks */
 extern const struct cuda_row gelu_rows[];

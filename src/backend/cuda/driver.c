@@ -54,19 +54,10 @@ int cuda_served(void)
     return d && d->cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
 }
 
-const char *const *cuda_library_names(const char *const newer[], const char *const older[])
-{
-    enum { CUDA_13 = 13000 };
-    int served = cuda_served();
-    return served > 0 && served < CUDA_13 ? older : newer;
-}
-
 const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
 {
     /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
-    static const char *const newer[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-                                        "/usr/local/cuda/lib64/libnvrtc.so", NULL};
-    static const char *const older[] = {"libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so",
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                         "/usr/local/cuda/lib64/libnvrtc.so", NULL};
     static const char *const symbols[] = {NVRTC_LIST(SYMBOL_TEXT)};
     static struct cuda_nvrtc nvrtc;
@@ -75,13 +66,19 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
     _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found = library_open(cuda_library_names(newer, older), symbols, COUNT_OF(symbols), function,
-                             why);
+        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
         if (found) memcpy(&nvrtc, function, sizeof nvrtc);
         tried = true;
     }
     if (ret_why) *ret_why = found ? NULL : why;
     return found ? &nvrtc : NULL;
+}
+
+const char *const *library_names(const char *const *names)
+{
+    enum { OF_FIRST = 13000 };
+    int served = cuda_served();
+    return served > 0 && served < OF_FIRST ? names + 1 : names;
 }
 
 void cuda_words(CUresult r, char ret_text[160])

@@ -50,9 +50,9 @@ enum status cuda_check(CUresult r, const char *doing);
 
 /* The CUDA version that the driver serves, 13000 of 13.0; 0 without one. */
 int cuda_served(void);
-/* Names to look for, NULL after the last: a driver of CUDA 12 does not run what libraries of CUDA 13 make. */
-const char *const *cuda_library_names(const char *const newer[], const char *const older[]);
-
+/* The toolkit's names of a library, that of CUDA 13 first: without it where the driver is older, as it does not load what a
+ * newer NVRTC compiles, nor runs a newer cuBLASLt. */
+const char *const *library_names(const char *const *names);
 /* Opens the first library of `names` (NULL after the last) that is there and fills n function pointers in the order of
  * `symbols`; false with the reason otherwise. */
 enum { LIBRARY_WHY = 256 };

@@ -5,7 +5,7 @@ enum { THREADS = 256, EACH = 16 }; /* as kernels/gelu.cu has them */
 
 static bool fits(const struct kernel_call *c)
 {
-    return row_types(c, "aa", "aa");
+    return types_are(c, "aa", "aa");
 }
 
 static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry)

@@ -10,9 +10,10 @@
 #include <string.h>
 
 struct module {
-    const char *text, *options;
-    char *image; /* until it is loaded */
+    const char *text, *source, *options; /* source: NULL where the text is built in */
+    char *image;                         /* until it is loaded */
     int64_t bytes;
+    bool kept; /* it is from the folder, where whatever wrote it may have been wrong */
     CUmodule loaded;
     char *failure; /* what the compiler said */
 };
@@ -28,6 +29,19 @@ struct jit {
 void jit_arch_word(int arch, char ret_word[16])
 {
     snprintf(ret_word, 16, "sm_%d%s", arch, arch >= 90 ? "a" : "");
+}
+
+void jit_archs(int *ret_oldest, int *ret_newest)
+{
+    enum { MOST = 64 };
+    int arch[MOST], n = 0;
+    const struct cuda_nvrtc *nvrtc = cuda_nvrtc(NULL);
+    *ret_oldest = *ret_newest = 0;
+    if (!nvrtc || nvrtc->nvrtcGetNumSupportedArchs(&n) != NVRTC_SUCCESS || n < 1 || n > MOST ||
+        nvrtc->nvrtcGetSupportedArchs(arch) != NVRTC_SUCCESS)
+        return;
+    *ret_oldest = arch[0]; /* they are sorted */
+    *ret_newest = arch[n - 1];
 }
 
 struct jit *jit_open(int arch, const char *folder)
@@ -50,13 +64,24 @@ void jit_close(struct jit *j)
     free(j);
 }
 
-int jit_want(struct jit *j, const char *text, const char *options)
+static bool same_source(const char *a, const char *b)
 {
-    for (int i = 0; i < j->modules; i++)
-        if (!strcmp(j->module[i].text, text) && !strcmp(j->module[i].options, options)) return i;
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+int jit_want(struct jit *j, const char *text, const char *source, const char *options)
+{
+    for (int i = 0; i < j->modules; i++) {
+        const struct module *m = &j->module[i];
+        if (!strcmp(m->text, text) && !strcmp(m->options, options) &&
+            same_source(m->source, source))
+            return i;
+    }
     ARENA_GROW(&j->arena, j->module, j->modules, j->capacity);
-    j->module[j->modules] = (struct module){.text = arena_strdup(&j->arena, text),
-                                            .options = arena_strdup(&j->arena, options)};
+    j->module[j->modules] =
+        (struct module){.text = arena_strdup(&j->arena, text),
+                        .source = source ? arena_strdup(&j->arena, source) : NULL,
+                        .options = arena_strdup(&j->arena, options)};
     return j->modules++;
 }
 
@@ -75,17 +100,19 @@ static int words_of(char *copy, const char *word[], int n)
     return n;
 }
 
-static nvrtcResult create(const struct cuda_nvrtc *nvrtc, const char *text, nvrtcProgram *ret)
+static nvrtcResult create(const struct cuda_nvrtc *nvrtc, const char *text, const char *source,
+                          nvrtcProgram *ret)
 {
-    const char *source[32], *name[32];
+    const char *header[32], *name[32];
     int headers = 0;
     int64_t bytes;
     for (int i = 0; cuda_text_name(i); i++) {
         if (!strstr(cuda_text_name(i), ".cuh")) continue;
         name[headers] = cuda_text_name(i);
-        source[headers++] = cuda_text(cuda_text_name(i), &bytes);
+        header[headers++] = cuda_text(cuda_text_name(i), &bytes);
     }
-    return nvrtc->nvrtcCreateProgram(ret, cuda_text(text, &bytes), text, headers, source, name);
+    if (!source) source = cuda_text(text, &bytes);
+    return nvrtc->nvrtcCreateProgram(ret, source, text, headers, header, name);
 }
 
 static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
@@ -98,8 +125,8 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
     return log;
 }
 
-enum status jit_compile(const char *text, const char *options, const char *arch, char **ret_image,
-                        int64_t *ret_bytes, char **ret_log)
+enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
+                        char **ret_image, int64_t *ret_bytes, char **ret_log)
 {
     const char *why, *word[WORDS];
     int words = 0;
@@ -111,8 +138,8 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
     for (; jit_options[words]; words++) word[words] = jit_options[words];
     word[words] = target;
     words = words_of(copy, word, words + 1);
-    nvrtcProgram program;
-    nvrtcResult r = create(nvrtc, text, &program);
+    nvrtcProgram program = NULL;
+    nvrtcResult r = create(nvrtc, text, source, &program);
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, words, word);
     char *log = log_of(nvrtc, program);
     size_t bytes = 0;
@@ -136,13 +163,15 @@ enum status jit_compile(const char *text, const char *options, const char *arch,
     return ST_OK;
 }
 
-/* On any thread; the words of a failure are kept for the thread that asked. */
+/* A module that was refused comes a second time, and is not taken from the folder again. On any thread; the words of a failure are kept for the thread that asked. */
 static void make(struct jit *j, struct module *m)
 {
     char path[1024];
-    bool kept = j->folder && jit_cache_path(j->folder, m->text, m->options, j->arch, path);
-    if (kept && jit_cache_read(path, &m->image, &m->bytes)) return;
-    if (jit_compile(m->text, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
+    bool kept =
+        j->folder && jit_cache_path(j->folder, m->text, m->source, m->options, j->arch, path);
+    m->kept = kept && !m->kept && jit_cache_read(path, &m->image, &m->bytes);
+    if (m->kept) return;
+    if (jit_compile(m->text, m->source, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
         m->failure = strdup(fail_message());
         return;
     }
@@ -150,19 +179,35 @@ static void make(struct jit *j, struct module *m)
 }
 
 /* A driver takes no image of a CUDA that is newer than its own. */
-static enum status load(struct module *m)
+static enum status fail_load(CUresult r, const struct module *m)
 {
     int major = 0, minor = 0, served = cuda_served();
-    CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
-    if (r == CUDA_SUCCESS || cuda_nvrtc(NULL)->nvrtcVersion(&major, &minor) != NVRTC_SUCCESS ||
-        served >= 1000 * major)
-        return cuda_check(r, "load a kernel");
     char text[160];
+    bool told = cuda_nvrtc(NULL)->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS;
+    if (!told || served >= 1000 * major)
+        return fail_in(cuda_check(r, "load it"), "%s (%s)", m->text, m->options);
     cuda_words(r, text);
     return fail(ST_UNSUPPORTED,
                 "the driver is too old for this NVRTC: it serves CUDA %d.%d, kernels were compiled "
                 "for CUDA %d, and it says: %s; update the driver, or install the NVRTC of CUDA %d",
                 served / 1000, served % 1000 / 10, major, text, served / 1000);
+}
+
+static void load(struct jit *j, struct module *m)
+{
+    CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    if (r != CUDA_SUCCESS && m->kept) {
+        free(m->image);
+        make(j, m);
+        if (m->failure) return;
+        r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    }
+    if (r != CUDA_SUCCESS) {
+        (void)!fail_load(r, m);
+        m->failure = strdup(fail_message());
+    }
+    free(m->image);
+    m->image = NULL;
 }
 
 enum status jit_finish(struct jit *j)
@@ -182,9 +227,7 @@ enum status jit_finish(struct jit *j)
     for (; j->finished < last; j->finished++) {
         struct module *m = &j->module[j->finished];
         if (m->failure) continue; /* for whoever wants a function of it */
-        TRY(load(m));
-        free(m->image);
-        m->image = NULL;
+        load(j, m);
     }
     return ST_OK;
 }

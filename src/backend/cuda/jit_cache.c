@@ -12,8 +12,8 @@
 /* A file is the SHA-256 of the image in hexadecimal digits, a line's end, the image. */
 enum { HEAD = HASH_HEX };
 
-bool jit_cache_path(const char *folder, const char *text, const char *options, const char *arch,
-                    char ret_path[1024])
+bool jit_cache_path(const char *folder, const char *text, const char *source, const char *options,
+                    const char *arch, char ret_path[1024])
 {
     const struct cuda_nvrtc *nvrtc = cuda_nvrtc(NULL);
     int version[2] = {0, 0};
@@ -28,6 +28,7 @@ bool jit_cache_path(const char *folder, const char *text, const char *options, c
     }
     for (int i = 0; jit_options[i]; i++)
         hash_add(h, jit_options[i], (int64_t)strlen(jit_options[i]) + 1);
+    if (source) hash_add(h, source, (int64_t)strlen(source));
     hash_add(h, options, (int64_t)strlen(options) + 1);
     hash_add(h, arch, (int64_t)strlen(arch) + 1);
     hash_add(h, version, sizeof version);

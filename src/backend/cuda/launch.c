@@ -3,12 +3,13 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE_SHARED = 48 << 10, ALIGNMENT = 256 };
+enum { ALIGNMENT = 256 };
 
 /* What prepare made of a row: its launches, and a function for each. */
 struct prepared {
@@ -141,17 +142,53 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
     ask(k, c, &p->l);
     c->state = p;
     if (cuda_plans_only(c->context)) return ST_OK;
-    for (int i = 0; i < p->l.n; i++)
-        if (p->l.launch[i].text)
-            p->module[i] =
-                jit_want(cuda_jit(c->context), p->l.launch[i].text, p->l.launch[i].options);
+    for (int i = 0; i < p->l.n; i++) {
+        const struct cuda_launch *l = &p->l.launch[i];
+        struct str source = {0};
+        if (l->write) l->write(c, &source);
+        if (l->text)
+            p->module[i] = jit_want(cuda_jit(c->context), l->text,
+                                    l->write ? str_text(&source) : NULL, l->options);
+        str_release(&source);
+    }
     return ST_OK;
+}
+
+bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s)
+{
+    if (k->prepare != cuda_prepare) return false; /* a product of the library */
+    struct cuda_launches l;
+    bool any = false;
+    ask(k, c, &l);
+    for (int i = 0; i < l.n; i++) {
+        const struct cuda_launch *one = &l.launch[i];
+        if (!one->write) continue;
+        str_printf(s, "// %s: %u x %u x %u blocks of %u threads%s%s\n", one->entry, one->grid[0],
+                   one->grid[1], one->grid[2], one->block, *one->options ? ", " : "", one->options);
+        one->write(c, s);
+        any = true;
+    }
+    return any;
 }
 
 void cuda_release(struct kernel_call *c)
 {
     free(c->state);
     c->state = NULL;
+}
+
+/* A function may have 48 KiB, less what its text declares, and more where it asks. Calls of several lengths share it, so
+ * what one was given is not taken back for another. */
+static enum status give_shared(CUfunction f, unsigned bytes)
+{
+    static const CUfunction_attribute MOST = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int most = 0;
+    if (!bytes) return ST_OK;
+    TRY(cuda_check(d->cuFuncGetAttribute(&most, MOST, f), "tell a kernel's shared memory"));
+    if ((int)bytes <= most) return ST_OK;
+    return cuda_check(d->cuFuncSetAttribute(f, MOST, (int)bytes),
+                      "give a kernel its shared memory");
 }
 
 /* Before the first run: everything that is wanted by then is compiled at once. */
@@ -163,11 +200,7 @@ static enum status make_ready(struct prepared *p, const void *context)
         const struct cuda_launch *k = &p->l.launch[i];
         if (!k->text) continue;
         TRY(jit_function(j, p->module[i], k->entry, &p->function[i]));
-        if (k->shared_bytes > LARGE_SHARED)
-            TRY(cuda_check(cuda_driver(NULL)->cuFuncSetAttribute(
-                               p->function[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                               (int)k->shared_bytes),
-                           "give a kernel its shared memory"));
+        TRY(give_shared(p->function[i], k->shared_bytes));
     }
     p->ready = true;
     return ST_OK;

@@ -9,6 +9,8 @@
 
 #include "backend/kernel.h"
 
+struct str;
+
 /* What kernels are written for. */
 struct cuda_device {
     int arch;                /* 80, 86, 89, 90 …: compute capability times ten */
@@ -37,6 +39,8 @@ enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6 };
 struct cuda_launch {
     const char
         *text; /* "norm.cu"; NULL: arg[0] is set to zero bytes, number.i64 of arg[1] of them */
+    /* Writes the text, which is then not one of those built in; a pure function, too. NULL: it is built in. */
+    void (*write)(const struct kernel_call *c, struct str *s);
     const char *entry;                     /* an extern "C" __global__ function of it */
     char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic ones */
@@ -72,6 +76,8 @@ int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
+/* Appends the texts that are written for this call alone, each with its options and how it is started; false: none. */
+bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s);
 /* The device that a call is planned for; where there is none, one of arch 90. */
 const struct cuda_device *cuda_device_of(const struct kernel_call *c);
 

@@ -100,15 +100,15 @@ static void both_twice(const struct kernel_call *c, struct cuda_launches *l)
 
 static bool fits_cross_entropy(const struct kernel_call *c)
 {
-    return row_types(c, "ai", "ff");
+    return types_are(c, "ai", "ff");
 }
 static bool fits_grad(const struct kernel_call *c)
 {
-    return row_types(c, "aiff", "a");
+    return types_are(c, "aiff", "a");
 }
 static bool fits_both(const struct kernel_call *c)
 {
-    return row_types(c, "aif", "af");
+    return types_are(c, "aif", "af");
 }
 static bool fits_held(const struct kernel_call *c)
 {

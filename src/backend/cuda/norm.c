@@ -74,35 +74,37 @@ static struct grad_shape grad_shape(const struct kernel_call *c, const struct cu
 }
 
 static void define_grad(const struct kernel_call *c, struct cuda_launch *k,
-                        const struct grad_shape *s, bool add)
+                        const struct grad_shape *s)
 {
     define_rows(c, k, c->attr->norm.bias);
     launch_define(k, "LANES", s->lanes);
     launch_define(k, "GROUPS", s->groups);
-    launch_define(k, "ADD", add);
+    launch_define(k, "ADD", c->n_in >= 6);
+    launch_define(k, "DROP", c->n_in == 7);
 }
 
-/* [more,] dy, x, w, mean, rstd -> dx, dw [, dbias] */
+/* [more,] dy, x, w, mean, rstd [, step] -> dx, [dropout(dx),] dw [, dbias] */
 static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     const struct grad_shape s = grad_shape(c, l->device);
-    bool bias = c->attr->norm.bias, add = c->n_in == 6;
+    bool bias = c->attr->norm.bias, drop = c->n_in == 7;
     int64_t sums = (bias ? 2 : 1) * type_columns(x);
     int64_t parts = launch_scratch(l, s.blocks * sums * (int64_t)sizeof(float));
 
     struct cuda_launch *k =
         launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
-    define_grad(c, k, &s, add);
+    define_grad(c, k, &s);
     k->spills = s.lanes > 512; /* a few: registers for dw and dbias of all columns are scarce */
-    arg_out(k, 0);
+    for (int i = 0; i <= drop; i++) arg_out(k, i);
     arg_scratch(k, parts);
     for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    if (drop) arg_dropout(k, &c->attr->norm.drop);
     arg_i64(k, type_rows(x));
 
     k = launch_add(l, "norm_grad.cu", "norm_parts", (sums + 31) / 32, 16 * 32);
-    define_grad(c, k, &s, add);
-    for (int i = 1; i < c->n_out; i++) arg_out(k, i);
+    define_grad(c, k, &s);
+    for (int i = 1 + drop; i < c->n_out; i++) arg_out(k, i);
     arg_scratch(k, parts);
     arg_i32(k, (int32_t)s.blocks);
 }
@@ -176,15 +178,15 @@ static void layernorm_grad_long(const struct kernel_call *c, struct cuda_launche
 
 static bool fits_layernorm_long(const struct kernel_call *c)
 {
-    return row_types(c, "aff", "aff");
+    return types_are(c, "aff", "aff");
 }
 static bool fits_add_layernorm_long(const struct kernel_call *c)
 {
-    return row_types(c, "aaiff", "aaff");
+    return types_are(c, "aaiff", "aaff");
 }
 static bool fits_grad_long(const struct kernel_call *c)
 {
-    return row_types(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
+    return types_are(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
 }
 static bool fits_layernorm(const struct kernel_call *c)
 {
@@ -198,6 +200,10 @@ static bool fits_grad(const struct kernel_call *c)
 {
     return few_columns(c) && fits_grad_long(c);
 }
+static bool fits_grad_drop(const struct kernel_call *c)
+{
+    return few_columns(c) && types_are(c, "aaafffi", "aaff");
+}
 
 const struct cuda_row norm_rows[] = {
     CUDA_ROW(LAYERNORM, "registers", fits_layernorm, layernorm),
@@ -208,5 +214,6 @@ const struct cuda_row norm_rows[] = {
     CUDA_ROW(LAYERNORM_GRAD, "long", fits_grad_long, layernorm_grad_long),
     CUDA_ROW(LAYERNORM_GRAD_ADD, "registers", fits_grad, layernorm_grad),
     CUDA_ROW(LAYERNORM_GRAD_ADD, "long", fits_grad_long, layernorm_grad_long),
+    CUDA_ROW(LAYERNORM_GRAD_DROP, "registers", fits_grad_drop, layernorm_grad),
     CUDA_ROWS_END,
 };

@@ -50,15 +50,15 @@ static void adamw(const struct kernel_call *c, struct cuda_launches *l)
 
 static bool fits_sum_squares(const struct kernel_call *c)
 {
-    return row_types(c, "f", "f");
+    return types_are(c, "f", "f");
 }
 static bool fits_adamw(const struct kernel_call *c)
 {
-    return row_types(c, "ffffffff", "fff");
+    return types_are(c, "ffffffff", "fff");
 }
 static bool fits_adamw_copy(const struct kernel_call *c)
 {
-    return row_types(c, "fffbfffff", "fffb");
+    return types_are(c, "fffbfffff", "fffb");
 }
 
 const struct cuda_row optimizer_rows[] = {

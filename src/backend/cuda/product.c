@@ -206,6 +206,8 @@ bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct product p;
     if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
+    /* Saves reading the gradient once more, where rows are not too long for it. */
+    if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
     if (!has_algorithm((enum op)op, c)) return false;
     if (cuda_plans_only(c->context)) return true;
@@ -213,6 +215,7 @@ bool cuda_gains(int op, const struct kernel_call *c)
     char name[PRODUCT_TEXT];
     bool fine = gemm_of((enum op)op, c, &p);
     BUG_IF(!fine, "a product that does not fit");
+    if (p.deterministic) return false; /* what a measurement decides is not done */
     product_text(&p, name);
     double together = us_of(&p, c), apart = product_apart_us(device, name);
     if (together > 0 && apart <= 0 && (apart = us_apart(&p, c)) > 0)

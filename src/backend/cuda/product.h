@@ -31,6 +31,7 @@ struct product {
     enum dtype in, out;
     bool bias; /* of N elements, of the type of the output */
     enum product_end end;
+    bool deterministic; /* the library's first guess is taken, whatever is faster */
 };
 
 /* False where the library does not multiply such types, and for packed weights. `op` is what the call is of. */

@@ -55,6 +55,7 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     ret->tf32 = a->dtype == DT_F32 && (linear ? c->attr->linear.tf32 : c->attr->matmul.tf32);
+    ret->deterministic = linear ? c->attr->linear.deterministic : c->attr->matmul.deterministic;
     ret->N = type_columns(y);
     ret->K = a->dim[a->rank - (ret->ta ? 2 : 1)];
     ret->M = type_rows(y);

@@ -131,7 +131,6 @@ static void tune(const struct product *p, const struct product_parts *parts, voi
     struct tuning t = {.parts = parts,
                        .memory = {.workspace_bytes = workspace_bytes},
                        .stream = cuda_stream(context)};
-    *ret = (struct product_choice){.algorithm = proposed[0].algo};
     if (take_memory(&t, p) == CUDA_SUCCESS) {
         struct candidate c[PRODUCT_CANDIDATES];
         for (int i = 0; i < n; i++) c[i] = (struct candidate){.algorithm = proposed[i].algo};
@@ -155,7 +154,7 @@ enum status product_choose(const struct product *p, const struct product_parts *
     cublasLtMatmulHeuristicResult_t proposed[PRODUCT_CANDIDATES];
     char name[PRODUCT_TEXT];
     product_text(p, name);
-    if (product_winner(cuda_context_device(context)->name, name, ret) &&
+    if (!p->deterministic && product_winner(cuda_context_device(context)->name, name, ret) &&
         cublaslt(NULL)->cublasLtMatmulAlgoCheck(cublaslt_handle(), parts->operation, parts->b,
                                                 parts->a, parts->out, parts->out, &ret->algorithm,
                                                 &proposed[0]) == CUBLAS_STATUS_SUCCESS &&
@@ -163,7 +162,8 @@ enum status product_choose(const struct product *p, const struct product_parts *
         return ST_OK;
     int n = product_candidates(parts, workspace_bytes, PRODUCT_CANDIDATES, proposed);
     if (n == 0) return fail(ST_UNSUPPORTED, "cuBLASLt has no algorithm for %s", name);
-    tune(p, parts, context, workspace_bytes, n, proposed, ret);
+    *ret = (struct product_choice){.algorithm = proposed[0].algo};
+    if (!p->deterministic) tune(p, parts, context, workspace_bytes, n, proposed, ret);
     return ST_OK;
 }
 

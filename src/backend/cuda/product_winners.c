@@ -38,21 +38,28 @@ static bool is_ours(const json_t *root)
            json_is_object(json_object_get(root, "products"));
 }
 
+/* NULL: there is none of this version of the library. */
+static json_t *read_file(const char *device)
+{
+    struct arena a = {0};
+    const char *path = path_of(device, &a);
+    json_t *root = path ? json_load_file(path, 0, NULL) : NULL;
+    arena_release(&a);
+    if (root && is_ours(root)) return root;
+    json_decref(root);
+    return NULL;
+}
+
 /* The winners of that GPU by their products. */
 static json_t *winners_of(const char *device)
 {
     if (known.root && !strcmp(known.device, device)) return json_object_get(known.root, "products");
-    if (known.root) json_decref(known.root);
+    json_decref(known.root);
     snprintf(known.device, sizeof known.device, "%s", device);
-    struct arena a = {0};
-    const char *path = path_of(device, &a);
-    known.root = path ? json_load_file(path, 0, NULL) : NULL;
-    arena_release(&a);
-    if (!is_ours(known.root)) {
-        if (known.root) json_decref(known.root);
+    known.root = read_file(device);
+    if (!known.root)
         known.root = json_pack("{s:i, s:I, s:{}}", "v", FILE_VERSION, "library",
                                (json_int_t)cublaslt_version(), "products");
-    }
     return json_object_get(known.root, "products");
 }
 
@@ -83,8 +90,23 @@ double product_apart_us(const char *device, const char *product)
     return json_number_value(json_object_get(entry, "apart_microseconds"));
 }
 
+/* What other programs found meanwhile stays. */
+static void take_in(const char *device)
+{
+    json_t *root = read_file(device), *own = json_object_get(known.root, "products"), *theirs;
+    const char *product;
+    json_object_foreach(json_object_get(root, "products"), product, theirs)
+    {
+        json_t *entry = json_object_get(own, product);
+        (void)(entry ? json_object_update_missing(entry, theirs)
+                     : json_object_set(own, product, theirs));
+    }
+    json_decref(root);
+}
+
 static enum status write_file(const char *device)
 {
+    take_in(device);
     struct arena a = {0};
     const char *path = path_of(device, &a);
     enum status st = ST_OK;

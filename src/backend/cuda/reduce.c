@@ -23,8 +23,8 @@ static int64_t smaller(int64_t a, int64_t b)
 
 /* --- rows --- */
 
-static struct cuda_launch *row_launch(const struct kernel_call *c, struct cuda_launches *l,
-                                      const char *entry, int64_t blocks)
+static struct cuda_launch *reduce_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                         const char *entry, int64_t blocks)
 {
     struct cuda_launch *k = launch_add(l, "reduce.cu", entry, blocks, THREADS);
     launch_define_type(k, "T_X", c->in_type[0].dtype);
@@ -38,7 +38,7 @@ static void whole_rows(const struct kernel_call *c, struct cuda_launches *l, con
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
     bool warps = n <= SHORT_ROW;
     struct cuda_launch *k =
-        row_launch(c, l, warps ? by_warps : by_blocks, warps ? parts(rows, WARPS) : rows);
+        reduce_launch(c, l, warps ? by_warps : by_blocks, warps ? parts(rows, WARPS) : rows);
     arg_in(k, 0);
     arg_out(k, 0);
     if (warps) arg_i64(k, rows);
@@ -62,12 +62,12 @@ static void cut_rows(const struct kernel_call *c, struct cuda_launches *l, const
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
     int64_t count = smaller(parts(n, PART), parts(8 * l->device->processors, rows));
     int64_t part = launch_scratch(l, rows * count * (int64_t)sizeof(float));
-    struct cuda_launch *k = row_launch(c, l, cut, count);
+    struct cuda_launch *k = reduce_launch(c, l, cut, count);
     launch_grid(k, count, rows, 1);
     arg_in(k, 0);
     arg_scratch(k, part);
     arg_i64(k, n);
-    k = row_launch(c, l, join, parts(rows, WARPS));
+    k = reduce_launch(c, l, join, parts(rows, WARPS));
     arg_scratch(k, part);
     arg_out(k, 0);
     arg_i64(k, rows);
@@ -98,7 +98,8 @@ static void sum_leading(const struct kernel_call *c, struct cuda_launches *l)
     int64_t shares = smaller(wanted, rows / (4 * down));
     if (shares < 1) shares = 1;
     int64_t part = launch_scratch(l, shares > 1 ? shares * n * (int64_t)sizeof(float) : 0);
-    struct cuda_launch *k = row_launch(c, l, vectors ? "sum_columns" : "sum_columns_any", stripes);
+    struct cuda_launch *k =
+        reduce_launch(c, l, vectors ? "sum_columns" : "sum_columns_any", stripes);
     launch_grid(k, stripes, shares, 1);
     arg_in(k, 0);
     if (shares > 1)
@@ -108,7 +109,7 @@ static void sum_leading(const struct kernel_call *c, struct cuda_launches *l)
     arg_i64(k, rows);
     arg_i64(k, n);
     if (shares == 1) return;
-    k = row_launch(c, l, "sum_columns_join", parts(n, 32));
+    k = reduce_launch(c, l, "sum_columns_join", parts(n, 32));
     arg_scratch(k, part);
     arg_out(k, 0);
     arg_i32(k, shares);

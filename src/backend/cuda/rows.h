@@ -3,10 +3,7 @@
 #define BACKEND_CUDA_ROWS_H
 
 #include "backend/cuda/launch.h"
-
-/* The types are those of a letter for each: a is f32 or bf16, the same for all, f is f32, b bf16, i int32.
- * Letters that are left over are inputs and outputs that an operator may do without. */
-bool row_types(const struct kernel_call *c, const char *in, const char *out);
+#include "backend/cuda/types.h"
 
 /* Threads that take a row of so many columns together, `each` of them for a thread: a warp, or a multiple of
  * it up to 1024. */

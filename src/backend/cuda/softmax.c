@@ -149,15 +149,15 @@ static void score_softmax_grad_long(const struct kernel_call *c, struct cuda_lau
 
 static bool fits_long(const struct kernel_call *c)
 {
-    return row_types(c, "aa", "a");
+    return types_are(c, "aa", "a");
 }
 static bool fits_score_long(const struct kernel_call *c)
 {
-    return row_types(c, "ai", "aa");
+    return types_are(c, "ai", "aa");
 }
 static bool fits_score_grad_long(const struct kernel_call *c)
 {
-    return row_types(c, "aai", "a");
+    return types_are(c, "aai", "a");
 }
 static bool few_columns(const struct kernel_call *c)
 {

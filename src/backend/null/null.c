@@ -139,9 +139,12 @@ const struct backend null_backend = {
     .upload = null_upload,
     .download = null_download,
     .download_later = null_download,
+    .stage = null_upload,
+    .unstage = null_upload,
     .copy = null_upload,
     .fill = null_fill,
     .sync = null_sync,
     .mark = null_mark,
+    .reached = null_mark,
     .elapsed = null_elapsed,
 };

@@ -110,8 +110,8 @@ static int64_t scratch_layernorm_grad(const struct kernel *row, const struct ker
     return 2 * type_columns(&c->in_type[0]) * (int64_t)sizeof(double);
 }
 
-/* [more,] dy, x (...,C), w (C), mean, rstd (...,1) -> dx (...,C), dw (C), [dbias (C)] */
-static void layernorm_grad(const struct kernel_call *c, bool add)
+/* [more,] dy, x (...,C), w (C), mean, rstd (...,1) -> dx (...,C), dw (C), [dbias (C)]; output `dw` is dw */
+static void layernorm_grad(const struct kernel_call *c, bool add, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);
     normalise_grad(&(struct norm_grad){
@@ -122,8 +122,8 @@ static void layernorm_grad(const struct kernel_call *c, bool add)
         .mean = c->in[add + 3],
         .rstd = c->in[add + 4],
         .dx = c->out[0],
-        .dw = c->out[1],
-        .dbias = c->attr->norm.bias ? c->out[2] : NULL,
+        .dw = c->out[dw],
+        .dbias = c->attr->norm.bias ? c->out[dw + 1] : NULL,
         .dw_sum = c->scratch,
         .dbias_sum = (double *)c->scratch + C,
         .N = type_rows(&c->in_type[0]),
@@ -133,13 +133,26 @@ static void layernorm_grad(const struct kernel_call *c, bool add)
 
 static enum status run_layernorm_grad(const struct kernel_call *c)
 {
-    layernorm_grad(c, false);
+    layernorm_grad(c, false, 1);
     return ST_OK;
 }
 
 static enum status run_layernorm_grad_add(const struct kernel_call *c)
 {
-    layernorm_grad(c, true);
+    layernorm_grad(c, true, 1);
+    return ST_OK;
+}
+
+/* The same, step -> dx, dropout(dx), dw, [dbias] */
+static enum status run_layernorm_grad_drop(const struct kernel_call *c)
+{
+    const int32_t *step = c->in[6];
+    const real *dx = c->out[0];
+    real *dropped = c->out[1];
+    layernorm_grad(c, true, 2);
+    for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
+        dropped[i] =
+            (real)((double)dx[i] * keep_element(&c->attr->norm.drop, step, &c->in_type[0], i));
     return ST_OK;
 }
 
@@ -156,6 +169,11 @@ const struct kernel REF(ref_norm)[] = {
      .fits = fits_real,
      .scratch_bytes = scratch_layernorm_grad,
      .run = run_layernorm_grad_add},
+    {.op = OP_LAYERNORM_GRAD_DROP,
+     .variant = "ref",
+     .fits = fits_int_6,
+     .scratch_bytes = scratch_layernorm_grad,
+     .run = run_layernorm_grad_drop},
     {.run = NULL},
 };
 

@@ -2,6 +2,7 @@
 #ifndef BACKEND_CPU_REF_POINTWISE_H
 #define BACKEND_CPU_REF_POINTWISE_H
 
+#include "backend/cpu/ref/functions.h"
 #include "backend/cpu/ref/ref.h"
 
 /* out[i] = f(a[i], b[...]): b is of the same shape, one element, one per row, or repeated. */
@@ -12,10 +13,7 @@ static enum status binary(const struct kernel_call *c, double (*f)(double, doubl
     enum broadcast kind = type_broadcast(&c->in_type[0], &c->in_type[1]);
     int64_t columns = type_columns(&c->in_type[0]), trailing = type_elements(&c->in_type[1]);
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) {
-        int64_t j = kind == BROADCAST_SCALAR     ? 0
-                    : kind == BROADCAST_ROW      ? i / columns
-                    : kind == BROADCAST_TRAILING ? i % trailing
-                                                 : i;
+        int64_t j = met_by(kind, i, columns, trailing);
         out[i] = (real)f((double)a[i], (double)b[j]);
     }
     return ST_OK;
@@ -29,57 +27,6 @@ static enum status unary(const struct kernel_call *c, double (*f)(double x, doub
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
         out[i] = (real)f((double)x[i], c->attr->constant.value);
     return ST_OK;
-}
-
-static double add(double a, double b)
-{
-    return a + b;
-}
-static double sub(double a, double b)
-{
-    return a - b;
-}
-static double mul(double a, double b)
-{
-    return a * b;
-}
-static double divide(double a, double b)
-{
-    return a / b;
-}
-static double at_most(double x, double limit)
-{
-    return x > limit ? limit : x; /* a NaN stays one */
-}
-static double exp_of(double x, double unused)
-{
-    (void)unused;
-    return exp(x);
-}
-static double log_of(double x, double unused)
-{
-    (void)unused;
-    return log(x);
-}
-static double sqrt_of(double x, double unused)
-{
-    (void)unused;
-    return sqrt(x);
-}
-static double rsqrt_of(double x, double unused)
-{
-    (void)unused;
-    return 1 / sqrt(x);
-}
-static double tanh_of(double x, double unused)
-{
-    (void)unused;
-    return tanh(x);
-}
-static double erf_of(double x, double unused)
-{
-    (void)unused;
-    return erf(x);
 }
 
 static enum status run_add(const struct kernel_call *c)
@@ -175,21 +122,6 @@ static enum status run_dropout(const struct kernel_call *c)
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
         out[i] = (real)((double)x[i] * keep_element(&c->attr->drop, step, &c->out_type[0], i));
     return ST_OK;
-}
-
-/* gelu(x) = x Phi(x), Phi the normal distribution's sum function; or its tanh approximation. */
-static double gelu(double x, bool approximate)
-{
-    if (!approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-    return 0.5 * x * (1 + tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x)));
-}
-
-static double gelu_slope(double x, bool approximate)
-{
-    if (!approximate)
-        return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
-    double t = tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x));
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(M_2_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
 static enum status run_gelu(const struct kernel_call *c)

@@ -52,6 +52,11 @@ static inline bool fits_int_2(const struct kernel_call *c)
     return fits_with_ints(c, 1 << 2);
 }
 
+static inline bool fits_int_6(const struct kernel_call *c)
+{
+    return fits_with_ints(c, 1 << 6);
+}
+
 static inline bool fits_int_4(const struct kernel_call *c)
 {
     return fits_with_ints(c, 1 << 4);

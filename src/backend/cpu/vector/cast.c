@@ -1,19 +1,34 @@
 /* Numbers of one type written as another or the same: casts and stores. */
 #include "backend/cpu/vector/bf16.h"
+#include "backend/cpu/vector/block.h"
 #include "backend/cpu/vector/common.h"
+
+void VEC(narrow_block)(const struct block *b)
+{
+    const float *x = b->a;
+    uint16_t *y = b->y;
+    for (int64_t i = 0; i < b->n; i += W) put_bf16(y + i, take(x + i, b->n - i), b->n - i);
+}
+
+void VEC(widen_block)(const struct block *b)
+{
+    const uint16_t *x = b->a;
+    float *y = b->y;
+    for (int64_t i = 0; i < b->n; i += W) put(y + i, take_bf16(x + i, b->n - i), b->n - i);
+}
 
 static void narrow_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const float *x = c->in[0];
     uint16_t *y = c->out[0];
-    for (int64_t i = first; i < last; i += W) put_bf16(y + i, take(x + i, last - i), last - i);
+    VEC(narrow_block)(&(struct block){.a = x + first, .y = y + first, .n = last - first});
 }
 
 static void widen_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const uint16_t *x = c->in[0];
     float *y = c->out[0];
-    for (int64_t i = first; i < last; i += W) put(y + i, take_bf16(x + i, last - i), last - i);
+    VEC(widen_block)(&(struct block){.a = x + first, .y = y + first, .n = last - first});
 }
 
 INLINE void copy(const struct kernel_call *c, int from, int64_t first, int64_t last)

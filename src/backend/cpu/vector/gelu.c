@@ -5,6 +5,7 @@
  * gradient needs the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a
  * polynomial do both, in less than half the time of libmvec's erf, and small P keep their digits. */
 #include "backend/cpu/vector/act.h"
+#include "backend/cpu/vector/block.h"
 
 struct point {
     vf y, slope; /* gelu(x), gelu'(x) */
@@ -78,55 +79,86 @@ INLINE struct point point_of(vf x, bool tanh)
     return tanh ? logistic(x) : normal(x);
 }
 
-INLINE void gelu(const struct kernel_call *c, int64_t first, int64_t last, bool tanh)
+INLINE void gelu(const act *x, act *y, int64_t n, bool tanh)
 {
-    const act *x = c->in[0];
-    act *y = c->out[0];
-    for (int64_t i = first; i < last; i += W) {
-        put_act(y + i, point_of(take_act(x + i, last - i), tanh).y, last - i);
+    for (int64_t i = 0; i < n; i += W) {
+        put_act(y + i, point_of(take_act(x + i, n - i), tanh).y, n - i);
     }
 }
 
-INLINE void gelu_both(const struct kernel_call *c, int64_t first, int64_t last, bool tanh)
+INLINE void gelu_both(const act *x, act *y, act *slope, int64_t n, bool tanh)
 {
-    const act *x = c->in[0];
-    act *y = c->out[0], *slope = c->out[1];
-    for (int64_t i = first; i < last; i += W) {
-        struct point at = point_of(take_act(x + i, last - i), tanh);
-        put_act(y + i, at.y, last - i);
-        put_act(slope + i, at.slope, last - i);
+    for (int64_t i = 0; i < n; i += W) {
+        struct point at = point_of(take_act(x + i, n - i), tanh);
+        put_act(y + i, at.y, n - i);
+        put_act(slope + i, at.slope, n - i);
     }
 }
 
-INLINE void gelu_grad(const struct kernel_call *c, int64_t first, int64_t last, bool tanh)
+INLINE void gelu_grad(const act *dy, const act *x, act *dx, int64_t n, bool tanh)
 {
-    const act *dy = c->in[0], *x = c->in[1];
-    act *dx = c->out[0];
-    for (int64_t i = first; i < last; i += W) {
-        vf slope = point_of(take_act(x + i, last - i), tanh).slope;
-        put_act(dx + i, take_act(dy + i, last - i) * slope, last - i);
+    for (int64_t i = 0; i < n; i += W) {
+        vf slope = point_of(take_act(x + i, n - i), tanh).slope;
+        put_act(dx + i, take_act(dy + i, n - i) * slope, n - i);
     }
 }
 
 /* Each with both kinds of P. */
-#define RANGES(name)                                                                        \
-    static void name##_erf_range(const struct kernel_call *c, int64_t first, int64_t last)  \
-    {                                                                                       \
-        name(c, first, last, false);                                                        \
-    }                                                                                       \
-    static void name##_tanh_range(const struct kernel_call *c, int64_t first, int64_t last) \
-    {                                                                                       \
-        name(c, first, last, true);                                                         \
-    }                                                                                       \
-    static enum status run_##name(const struct kernel_call *c)                              \
-    {                                                                                       \
-        range_fn fn = c->attr->gelu.tanh ? name##_tanh_range : name##_erf_range;            \
-        parallel_ranges(c, type_elements(&c->in_type[0]), 256, 4, fn);                      \
-        return ST_OK;                                                                       \
+static void gelu_block(const struct block *b)
+{
+    if (b->attr->gelu.tanh)
+        gelu(b->a, b->y, b->n, true);
+    else
+        gelu(b->a, b->y, b->n, false);
+}
+
+static void gelu_grad_block(const struct block *b)
+{
+    if (b->attr->gelu.tanh)
+        gelu_grad(b->a, b->b, b->y, b->n, true);
+    else
+        gelu_grad(b->a, b->b, b->y, b->n, false);
+}
+
+static void gelu_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const act *x = c->in[0];
+    act *y = c->out[0];
+    gelu_block(&(struct block){.attr = c->attr, .a = x + first, .y = y + first, .n = last - first});
+}
+
+static void gelu_grad_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const act *dy = c->in[0], *x = c->in[1];
+    act *dx = c->out[0];
+    gelu_grad_block(&(struct block){
+        .attr = c->attr, .a = dy + first, .b = x + first, .y = dx + first, .n = last - first});
+}
+
+static void gelu_both_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const act *x = (const act *)c->in[0] + first;
+    act *y = (act *)c->out[0] + first, *slope = (act *)c->out[1] + first;
+    if (c->attr->gelu.tanh)
+        gelu_both(x, y, slope, last - first, true);
+    else
+        gelu_both(x, y, slope, last - first, false);
+}
+
+#define RUN(name)                                                                \
+    static enum status run_##name(const struct kernel_call *c)                   \
+    {                                                                            \
+        parallel_ranges(c, type_elements(&c->in_type[0]), 256, 4, name##_range); \
+        return ST_OK;                                                            \
     }
-RANGES(gelu)
-RANGES(gelu_both)
-RANGES(gelu_grad)
+RUN(gelu)
+RUN(gelu_both)
+RUN(gelu_grad)
+
+const block_fn ACT(gelu_blocks)[OP_COUNT] = {
+    [OP_GELU] = gelu_block,
+    [OP_GELU_GRAD] = gelu_grad_block,
+};
 
 static bool fits(const struct kernel_call *c)
 {

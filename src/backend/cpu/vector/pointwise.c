@@ -1,4 +1,5 @@
 #include "backend/cpu/vector/act.h"
+#include "backend/cpu/vector/block.h"
 #include "backend/cpu/vector/dropout.h"
 #include "base/rng.h"
 
@@ -11,13 +12,22 @@ static enum status over_elements(const struct kernel_call *c, int64_t weight, ra
     return ST_OK;
 }
 
-INLINE void unary(const struct kernel_call *c, int64_t first, int64_t last, unary_fn f)
+INLINE void unary(const struct block *b, unary_fn f)
 {
-    const act *x = c->in[0];
+    const act *x = b->a;
+    act *y = b->y;
+    const vf constant = vf_all((float)b->attr->constant.value);
+    for (int64_t i = 0; i < b->n; i += W)
+        put_act(y + i, f(take_act(x + i, b->n - i), constant), b->n - i);
+}
+
+/* The elements of a call of one tensor, `from`, whose second input is `b`. */
+INLINE struct block part_of(const struct kernel_call *c, int64_t first, int64_t last,
+                            const void *from, const void *b)
+{
+    const act *x = from;
     act *y = c->out[0];
-    const vf constant = vf_all((float)c->attr->constant.value);
-    for (int64_t i = first; i < last; i += W)
-        put_act(y + i, f(take_act(x + i, last - i), constant), last - i);
+    return (struct block){c->attr, x ? x + first : NULL, b, y + first, last - first, first};
 }
 
 /* n elements; the second operand advances with the first, or stays one number. */
@@ -59,9 +69,14 @@ INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, bin
         (void)constant;                                                                \
         return expression;                                                             \
     }                                                                                  \
+    static void name##_block(const struct block *b)                                    \
+    {                                                                                  \
+        unary(b, name##_of);                                                           \
+    }                                                                                  \
     static void name##_range(const struct kernel_call *c, int64_t first, int64_t last) \
     {                                                                                  \
-        unary(c, first, last, name##_of);                                              \
+        const struct block b = part_of(c, first, last, c->in[0], NULL);                \
+        name##_block(&b);                                                              \
     }                                                                                  \
     static enum status run_##name(const struct kernel_call *c)                         \
     {                                                                                  \
@@ -71,6 +86,10 @@ INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, bin
     INLINE vf name##_of(vf a, vf b)                                                    \
     {                                                                                  \
         return expression;                                                             \
+    }                                                                                  \
+    static void name##_block(const struct block *b)                                    \
+    {                                                                                  \
+        pairs(b->a, b->b, b->y, b->n, false, name##_of);                               \
     }                                                                                  \
     static void name##_range(const struct kernel_call *c, int64_t first, int64_t last) \
     {                                                                                  \
@@ -152,14 +171,15 @@ INLINE vf take_or_one(const act *x, int64_t i, int64_t left)
     return x ? take_act(x + i, left) : vf_all(1.0f);
 }
 
-INLINE void dropout_range(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
-                          const void *step)
+/* x is b->a, the step b->b. */
+static void dropout_block(const struct block *b)
 {
-    act *y = c->out[0];
-    struct dropout_run run = VEC(dropout_begin)(&c->attr->drop, step_of(step));
-    for (int64_t i = first, n; i < last; i += n) {
+    const act *x = b->a;
+    act *y = b->y;
+    struct dropout_run run = VEC(dropout_begin)(&b->attr->drop, step_of(b->b));
+    for (int64_t i = 0, n; i < b->n; i += n) {
         int64_t at;
-        n = at_most(VEC(dropout_reach)(&run, i, &at), last - i);
+        n = at_most(VEC(dropout_reach)(&run, b->first + i, &at), b->n - i);
         for (int64_t k = 0; k < n; k += W)
             put_act(y + i + k, dropout_times(&run, at + k, take_or_one(x, i + k, n - k)), n - k);
     }
@@ -190,7 +210,8 @@ INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t l
 
 static void dropout_mask_elements(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    dropout_range(c, first, last, NULL, c->in[0]);
+    const struct block b = part_of(c, first, last, NULL, c->in[0]);
+    dropout_block(&b);
 }
 static void dropout_mask_strips(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -198,7 +219,8 @@ static void dropout_mask_strips(const struct kernel_call *c, int64_t first, int6
 }
 static void dropout_elements(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    dropout_range(c, first, last, c->in[0], c->in[1]);
+    const struct block b = part_of(c, first, last, c->in[0], c->in[1]);
+    dropout_block(&b);
 }
 static void dropout_of_strips(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -240,6 +262,23 @@ static bool fits_dropout_mask(const struct kernel_call *c)
     {                                                                             \
         .op = OP_##op_name, .variant = ISA_NAME, .fits = fits_fn, .run = function \
     }
+
+const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
+    [OP_ADD] = add_block,
+    [OP_SUB] = sub_block,
+    [OP_MUL] = mul_block,
+    [OP_DIV] = div_block,
+    [OP_SCALE] = scale_block,
+    [OP_OFFSET] = offset_block,
+    [OP_AT_MOST] = at_most_of_block,
+    [OP_EXP] = exp_block,
+    [OP_LOG] = log_block,
+    [OP_SQRT] = sqrt_block,
+    [OP_RSQRT] = rsqrt_block,
+    [OP_TANH] = tanh_block,
+    [OP_ERF] = erf_block,
+    [OP_DROPOUT] = dropout_block,
+};
 
 const struct kernel ACT(pointwise_rows)[] = {
     ROW(ADD, fits, run_add),

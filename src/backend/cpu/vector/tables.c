@@ -7,11 +7,17 @@
 
 /* What rounds to bf16; all else is avx512's. */
 const struct kernel *const VEC(vector_tables)[] = {
-    VEC(pointwise_rows_bf16), VEC(gelu_rows_bf16),
-    VEC(reduce_rows_bf16),    VEC(norm_rows_bf16),
-    VEC(softmax_rows_bf16),   VEC(loss_rows_bf16),
-    VEC(move_rows_bf16),      VEC(embed_rows_bf16),
-    VEC(blocked_rows_bf16),   NULL,
+    VEC(pointwise_rows_bf16),
+    VEC(gelu_rows_bf16),
+    VEC(reduce_rows_bf16),
+    VEC(norm_rows_bf16),
+    VEC(softmax_rows_bf16),
+    VEC(loss_rows_bf16),
+    VEC(move_rows_bf16),
+    VEC(embed_rows_bf16),
+    VEC(blocked_rows_bf16),
+    VEC(chain_rows),
+    NULL,
 };
 
 #else
@@ -28,6 +34,7 @@ const struct kernel *const VEC(vector_tables)[] = {
     BOTH(move_rows),
     BOTH(embed_rows),
     VEC(cast_rows),
+    VEC(chain_rows),
     VEC(optimizer_rows),
     BOTH(attention_rows),
     BOTH(attention_grad_rows),

@@ -18,12 +18,14 @@
 #define VECTOR_TABLES(isa)                                   \
     extern const struct kernel *const vector_tables_##isa[]; \
     extern const struct kernel cast_rows_##isa[];            \
+    extern const struct kernel chain_rows_##isa[];           \
     extern const struct kernel optimizer_rows_##isa[];       \
     ACT_TABLES(f32_##isa)                                    \
     ACT_TABLES(bf16_##isa)
 
 #if defined(__x86_64__)
 extern const struct kernel *const vector_tables_avx512_bf16[];
+extern const struct kernel chain_rows_avx512_bf16[];
 ACT_TABLES(bf16_avx512_bf16)
 VECTOR_TABLES(avx512)
 VECTOR_TABLES(avx2)

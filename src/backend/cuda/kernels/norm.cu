@@ -59,18 +59,6 @@ layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
     normalise(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
 }
 
-/* v = dropout(v), elements from `at` of the whole tensor on, at a multiple of N, so of one draw. */
-DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
-{
-    const words d = dropout_pointwise(seed, site, step, (u64)at / 16);
-    const int byte = (int)(at % 16);
-    const float kept = dropout_scale(threshold);
-    EACH_ELEMENT {
-        u32 of = word_at(d, byte / 4 + e / 4) >> (8 * (N < 4 ? (byte + e) % 4 : e % 4)) & 255;
-        v[e] = (int)of >= threshold ? v[e] * kept : 0.0f;
-    }
-}
-
 /* s may be a. The norm is that of the sums as they are kept. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,

@@ -1,11 +1,12 @@
 /* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g - avg(g) - h avg(g h)), to
- * which ADD adds a gradient that came another way; dw = the sum of dy h over the rows, dbias that of dy.
+ * which ADD adds a gradient that came another way; dw = the sum of dy h over the rows, dbias that of dy. DROP: dropout(dx), of dx as
+ * it is kept, is a second output.
  *
  * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block takes at once. The grid is about one block for each
  * multiprocessor; each goes through its share of the rows, and each lane sums dw and dbias of its columns in registers. Then
  * the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
  *
- * Bound by memory: 3 accesses an element, 4 with ADD. All that a row needs is asked for at once: measured better than
+ * Bound by memory: 3 accesses an element, 4 with ADD, 5 with DROP. All that a row needs is asked for at once: measured better than
  * the next row ahead, for which registers cost warps (docs/MEASURING.md). */
 #include "norm.cuh"
 
@@ -45,8 +46,16 @@ struct row_in {
     const T_X *x, *dy, *more;
     float mean, rstd;
 };
+struct row_out {
+    T_X *dx, *dropped;
+    i64 first; /* element of the whole tensor */
+};
+struct dropping {
+    u32 seed, site, step;
+    int threshold;
+};
 /* dx of one row; adds to the lane's sums. dx may be dy or more. */
-DEVICE void grad_row(const kept &k, const row_in &in, const float *w, T_X *dx, sums &all)
+DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_out &out, const dropping &by, sums &all)
 {
     raw more[STEPS];
     if (ADD && KEPT)
@@ -80,7 +89,12 @@ DEVICE void grad_row(const kept &k, const row_in &in, const float *w, T_X *dx, s
             const raw b = KEPT ? more[s] : load_raw(in.more + column_at(s));
             EACH_ELEMENT a[e] += to_float(b.x[e]);
         }
-        store<N>(dx + column_at(s), a);
+        store<N>(out.dx + column_at(s), a);
+        if (DROP) {
+            EACH_ELEMENT a[e] = to_float(to<T_X>(a[e]));
+            drop(a, out.first + column_at(s), by.seed, by.site, by.step, by.threshold);
+            store<N>(out.dropped + column_at(s), a);
+        }
     }
 }
 
@@ -99,14 +113,28 @@ DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const flo
 }
 
 KERNEL(THREADS)
-layernorm_grad(T_X *dx, float *parts,
+layernorm_grad(T_X *dx,
+#if DROP
+               T_X *dropped,
+#endif
+               float *parts,
 #if ADD
                const T_X *more,
 #endif
-               const T_X *dy, const T_X *x, const float *w, const float *mean, const float *rstd, i64 rows)
+               const T_X *dy, const T_X *x, const float *w, const float *mean, const float *rstd,
+#if DROP
+               const int *step, u32 seed, u32 site, int threshold,
+#endif
+               i64 rows)
 {
 #if !ADD
     const T_X *more = x; /* not looked at */
+#endif
+#if DROP
+    const dropping by = {seed, site, (u32)*step, threshold};
+#else
+    T_X *dropped = dx; /* not looked at */
+    const dropping by = {0, 0, 0, 0};
 #endif
     const int group = threadIdx.x / LANES;
     const i64 stride = (i64)gridDim.x * GROUPS;
@@ -120,7 +148,8 @@ layernorm_grad(T_X *dx, float *parts,
         const row_in in = {x + at, dy + at, more + at, mean_next, rstd_next};
         if (row + stride < rows) mean_next = mean[row + stride], rstd_next = rstd[row + stride];
         load_row(now, in.x, in.dy);
-        grad_row(now, in, w, dx + at, mine);
+        const row_out out = {dx + at, dropped + at, at};
+        grad_row(now, in, w, out, by, mine);
     }
     float *part = parts + (i64)blockIdx.x * SUMS;
     if constexpr (GROUPS > 1) {

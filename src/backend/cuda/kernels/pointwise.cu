@@ -3,7 +3,7 @@
  * T_X: the type of all operands. Bound by memory: every input is read once, every output written once, 16 bytes a
  * thread and access. An output may be the memory of an input of its shape: a thread reads its elements before it
  * writes them. */
-#include "elements.cuh"
+#include "arithmetic.cuh"
 
 /* 16 elements of one operand, or 8 of each of two, are in flight in a thread. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N, PAIRS = 8 / N };
@@ -28,23 +28,23 @@ template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float const
 }
 
 #define UNARY(name, expression)                                                        \
-    struct name##_of {                                                                 \
+    struct name##_each {                                                               \
         DEVICE float of(float x, float constant) { return expression; }                \
     };                                                                                 \
     KERNEL(THREADS) each_##name(const T_X *x, T_X *y, i64 n, float constant)           \
     {                                                                                  \
-        unary<name##_of>(x, y, n, constant);                                           \
+        unary<name##_each>(x, y, n, constant);                                         \
     }
 
-UNARY(scale, x * constant)
-UNARY(offset, x + constant)
-UNARY(at_most, x > constant ? constant : x) /* a NaN stays one */
-UNARY(exp, expf(x))
-UNARY(log, logf(x))
-UNARY(sqrt, sqrtf(x))
-UNARY(rsqrt, 1.0f / sqrtf(x))
-UNARY(tanh, tanhf(x))
-UNARY(erf, erff(x))
+UNARY(scale, scale_of(x, constant))
+UNARY(offset, offset_of(x, constant))
+UNARY(at_most, at_most_of(x, constant))
+UNARY(exp, exp_of(x))
+UNARY(log, log_of(x))
+UNARY(sqrt, sqrt_of(x))
+UNARY(rsqrt, rsqrt_of(x))
+UNARY(tanh, tanh_of(x))
+UNARY(erf, erf_of(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
@@ -56,50 +56,7 @@ KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
     if (left < n) y[left] = to<T_X>(constant);
 }
 
-/* --- of two; the second meets the first in one of four ways --- */
-
-/* The same shape. */
-struct same {
-    DEVICE floats<N> of(const T_X *b, i64 i, int) { return load<N>(b + i); }
-    DEVICE float at(const T_X *b, i64 i, int) { return to_float(b[i]); }
-};
-/* One number. */
-struct scalar {
-    DEVICE floats<N> of(const T_X *b, i64, int) { return all_of<N>(to_float(b[0])); }
-    DEVICE float at(const T_X *b, i64, int) { return to_float(b[0]); }
-};
-/* One of each row of `period` columns. */
-struct per_row {
-    DEVICE floats<N> of(const T_X *b, i64 i, int period)
-    {
-        place p = place_of(i, period);
-        if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
-        floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            r[e] = to_float(b[p.row]);
-            next(p, period);
-        }
-        return r;
-    }
-    DEVICE float at(const T_X *b, i64 i, int period) { return to_float(b[place_of(i, period).row]); }
-};
-/* `period` numbers, over and over. */
-struct trailing {
-    DEVICE floats<N> of(const T_X *b, i64 i, int period)
-    {
-        place p = place_of(i, period);
-        if (period % N == 0) return load<N>(b + p.column);
-        floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            r[e] = to_float(b[p.column]);
-            next(p, period);
-        }
-        return r;
-    }
-    DEVICE float at(const T_X *b, i64 i, int period) { return to_float(b[place_of(i, period).column]); }
-};
+/* --- of two; the second meets the first in one of four ways (arithmetic.cuh) --- */
 
 template <typename F, typename B>
 DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
@@ -110,7 +67,7 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     for (int k = 0; k < PAIRS; k++) {
         if (first + k * STEP + N > n) continue;
         a[k] = load<N>(x + first + k * STEP);
-        c[k] = B::of(b, first + k * STEP, period);
+        c[k] = B::template of<N>(b, first + k * STEP, period);
     }
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) {
@@ -125,21 +82,21 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
 #define BINARY_HOW(name, how)                                                          \
     KERNEL(THREADS) name##_##how(const T_X *x, const T_X *b, T_X *y, i64 n, int period) \
     {                                                                                  \
-        binary<name##_of, how>(x, b, y, n, period);                                    \
+        binary<name##_each, how>(x, b, y, n, period);                                  \
     }
-#define BINARY(name, expression)                                                       \
-    struct name##_of {                                                                 \
-        DEVICE float of(float a, float b) { return expression; }                       \
+#define BINARY(name)                                                                   \
+    struct name##_each {                                                               \
+        DEVICE float of(float a, float b) { return name##_of(a, b); }                  \
     };                                                                                 \
     BINARY_HOW(name, same)                                                             \
     BINARY_HOW(name, scalar)                                                           \
     BINARY_HOW(name, per_row)                                                          \
     BINARY_HOW(name, trailing)
 
-BINARY(add, a + b)
-BINARY(sub, a - b)
-BINARY(mul, a * b)
-BINARY(div, a / b)
+BINARY(add)
+BINARY(sub)
+BINARY(mul)
+BINARY(div)
 
 /* --- moved as they are, or to the other type; not of T_X --- */
 

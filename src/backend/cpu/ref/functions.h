@@ -1,0 +1,84 @@
+/* functions.h - what the pointwise operators do with one element, in double. */
+#ifndef BACKEND_CPU_REF_FUNCTIONS_H
+#define BACKEND_CPU_REF_FUNCTIONS_H
+
+#include "graph/op.h"
+
+#include <math.h>
+
+/* The element of a repeated operand that element i meets; its tensor has `columns`, the operand `trailing` elements. */
+static inline int64_t met_by(enum broadcast how, int64_t i, int64_t columns, int64_t trailing)
+{
+    return how == BROADCAST_SCALAR     ? 0
+           : how == BROADCAST_ROW      ? i / columns
+           : how == BROADCAST_TRAILING ? i % trailing
+                                       : i;
+}
+
+static inline double add(double a, double b)
+{
+    return a + b;
+}
+static inline double sub(double a, double b)
+{
+    return a - b;
+}
+static inline double mul(double a, double b)
+{
+    return a * b;
+}
+static inline double divide(double a, double b)
+{
+    return a / b;
+}
+static inline double at_most(double x, double limit)
+{
+    return x > limit ? limit : x; /* a NaN stays one */
+}
+static inline double exp_of(double x, double unused)
+{
+    (void)unused;
+    return exp(x);
+}
+static inline double log_of(double x, double unused)
+{
+    (void)unused;
+    return log(x);
+}
+static inline double sqrt_of(double x, double unused)
+{
+    (void)unused;
+    return sqrt(x);
+}
+static inline double rsqrt_of(double x, double unused)
+{
+    (void)unused;
+    return 1 / sqrt(x);
+}
+static inline double tanh_of(double x, double unused)
+{
+    (void)unused;
+    return tanh(x);
+}
+static inline double erf_of(double x, double unused)
+{
+    (void)unused;
+    return erf(x);
+}
+
+/* gelu(x) = x Phi(x), Phi the normal distribution's sum function; or its tanh approximation. */
+static inline double gelu(double x, bool approximate)
+{
+    if (!approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+    return 0.5 * x * (1 + tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static inline double gelu_slope(double x, bool approximate)
+{
+    if (!approximate)
+        return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+    double t = tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(M_2_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* block.h - a pointwise operator on some elements that lie side by side: what its kernel does with each range, and
+ * a chain (chain.c) with one block after the other. */
+#ifndef BACKEND_CPU_VECTOR_BLOCK_H
+#define BACKEND_CPU_VECTOR_BLOCK_H
+
+#include "backend/cpu/vector/vector.h"
+#include "graph/op.h"
+
+/* n elements of each operand; y may be a or b. */
+struct block {
+    const union attr *attr;
+    const void *a, *b; /* b of dropout is the step */
+    void *y;
+    int64_t n, first; /* `first`: the place of the first element in its tensor */
+};
+typedef void (*block_fn)(const struct block *b);
+
+/* By operator: one table for each type of activations; NULL: the operator is no step of a chain. */
+#define BLOCK_TABLES(act_isa)                           \
+    extern const block_fn pointwise_blocks_##act_isa[]; \
+    extern const block_fn gelu_blocks_##act_isa[];
+#define BLOCKS(isa)                                 \
+    BLOCK_TABLES(f32_##isa)                         \
+    BLOCK_TABLES(bf16_##isa)                        \
+    void narrow_block_##isa(const struct block *b); \
+    void widen_block_##isa(const struct block *b);
+
+#if defined(__x86_64__)
+BLOCK_TABLES(bf16_avx512_bf16)
+BLOCKS(avx512)
+BLOCKS(avx2)
+BLOCKS(sse2)
+#endif
+BLOCKS(plain)
+
+#endif

@@ -1,0 +1,113 @@
+/* arithmetic.cuh - the pointwise operators on one element, and how a second operand meets the first: for kernels of one
+ * operator (pointwise.cu) and for those that are written for a chain of them (chain_text.c).
+ *
+ * Sums and products are not drawn together into one rounding: a chain has the bits of its steps one by one. */
+#pragma once
+#include "elements.cuh"
+
+DEVICE float add_of(float a, float b)
+{
+    return __fadd_rn(a, b);
+}
+DEVICE float sub_of(float a, float b)
+{
+    return __fsub_rn(a, b);
+}
+DEVICE float mul_of(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+DEVICE float div_of(float a, float b)
+{
+    return a / b;
+}
+DEVICE float scale_of(float x, float constant)
+{
+    return __fmul_rn(x, constant);
+}
+DEVICE float offset_of(float x, float constant)
+{
+    return __fadd_rn(x, constant);
+}
+DEVICE float at_most_of(float x, float constant)
+{
+    return x > constant ? constant : x; /* a NaN stays one */
+}
+DEVICE float exp_of(float x)
+{
+    return expf(x);
+}
+DEVICE float log_of(float x)
+{
+    return logf(x);
+}
+DEVICE float sqrt_of(float x)
+{
+    return sqrtf(x);
+}
+DEVICE float rsqrt_of(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+DEVICE float tanh_of(float x)
+{
+    return tanhf(x);
+}
+DEVICE float erf_of(float x)
+{
+    return erff(x);
+}
+
+/* What a value of type T is after it was stored. */
+template <typename T> DEVICE float rounded(float a)
+{
+    return to_float(to<T>(a));
+}
+
+/* --- the ways of enum broadcast: N elements from element i on, or one; `period` as each says --- */
+
+/* The same shape. */
+struct same {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
+    template <typename T> DEVICE float at(const T *b, i64 i, int) { return to_float(b[i]); }
+};
+/* One number. */
+struct scalar {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
+    template <typename T> DEVICE float at(const T *b, i64, int) { return to_float(b[0]); }
+};
+/* One of each row of `period` columns. */
+struct per_row {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
+    {
+        place p = place_of(i, period);
+        if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
+        floats<N> r;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.row]);
+            next(p, period);
+        }
+        return r;
+    }
+    template <typename T> DEVICE float at(const T *b, i64 i, int period) { return to_float(b[place_of(i, period).row]); }
+};
+/* `period` numbers, over and over. */
+struct trailing {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
+    {
+        place p = place_of(i, period);
+        if (period % N == 0) return load<N>(b + p.column);
+        floats<N> r;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.column]);
+            next(p, period);
+        }
+        return r;
+    }
+    template <typename T> DEVICE float at(const T *b, i64 i, int period)
+    {
+        return to_float(b[place_of(i, period).column]);
+    }
+};

@@ -1,0 +1,75 @@
+#include "cli/written.h"
+
+#include "backend/backend.h"
+#include "base/str.h"
+#include "train/engine.h"
+
+#include <string.h>
+
+/* A text and the nodes that it was written for, a line each. */
+struct written {
+    const char *text, *nodes;
+};
+
+struct writing {
+    struct arena arena;
+    struct written *written;
+    int n, capacity;
+};
+
+static void note(struct writing *w, const char *text, const char *node)
+{
+    for (int i = 0; i < w->n; i++) {
+        struct written *known = &w->written[i];
+        if (strcmp(known->text, text) != 0) continue;
+        known->nodes = arena_printf(&w->arena, "%s%s", known->nodes, node);
+        return;
+    }
+    ARENA_GROW(&w->arena, w->written, w->n, w->capacity);
+    w->written[w->n++] = (struct written){arena_strdup(&w->arena, text), node};
+}
+
+static const char *types_text(const struct type *t, int n, struct arena *a)
+{
+    const char *all = "";
+    char text[TYPE_TEXT];
+    for (int i = 0; i < n; i++)
+        all = arena_printf(a, "%s%s%s", all, i ? ", " : "", type_text(text, &t[i]));
+    return all;
+}
+
+/* "// update, node 5 CHAIN clip: f32 (1) -> f32 (1), f32 (1)" */
+static const char *node_line(const struct plan *p, int id, enum graph_kind kind, struct arena *a)
+{
+    const struct node *n = &p->graph->node[id];
+    const struct kernel_call *c = &p->step[id].call;
+    return arena_printf(a, "// %s, node %d %s %s: %s -> %s\n", graph_kind_name(kind), id,
+                        op_def(n->op)->name, n->scope, types_text(c->in_type, c->n_in, a),
+                        types_text(c->out_type, c->n_out, a));
+}
+
+static void find(struct writing *w, const struct plan *p, enum graph_kind kind)
+{
+    if (!p->backend->written) return;
+    for (int id = 0; id < p->steps; id++) {
+        struct str text = {0};
+        const struct step *s = &p->step[id];
+        if (s->kernel && p->backend->written(s->kernel, &s->call, &text))
+            note(w, str_text(&text), node_line(p, id, kind, &w->arena));
+        str_release(&text);
+    }
+}
+
+void written_print(const struct engine *e, struct str *s)
+{
+    struct writing w = {0};
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (e->built[kind]) find(&w, &e->plan[kind], (enum graph_kind)kind);
+    for (int i = 0; i < w.n; i++)
+        str_printf(s, "%s%s%s", i ? "\n" : "", w.written[i].nodes, w.written[i].text);
+    if (!w.n)
+        str_append(s,
+                   "no kernel is written for this: a GPU's are, for chains of pointwise operators, "
+                   "where fusion=full leaves such\n");
+    arena_release(&w.arena);
+}

@@ -1,0 +1,250 @@
+/* Pointwise operators that follow one another become one operator, CHAIN, where the rung is `full`: what no pattern of
+ * `fuse` took. Whatever passes between them alone is never written to memory.
+ *
+ * Chains grow in the order of nodes: a node joins those that make its inputs. A chain stands where its last node stood,
+ * so it ends where one of its values is used by anybody else, where state is written, which it may have read, and
+ * with the phase, beyond which its inputs would have to be kept. */
+#include "graph/chain.h"
+
+#include "pass/pass.h"
+
+#include <string.h>
+
+enum { NONE = -1 };
+
+struct link { /* a chain while it grows */
+    bool closed;
+    int member[CHAIN_STEPS], members; /* nodes, in order */
+};
+
+struct chaining {
+    const struct graph *in;
+    struct graph *out;
+    value *map;
+    int *uses;         /* of each value: how many inputs and outputs it is */
+    struct link *link; /* as many as nodes */
+    int links;
+    int *of; /* of each node: its link, or NONE */
+};
+
+/* The inputs and outputs of a chain of nodes of `in`. */
+struct border {
+    int ins, outs;
+    value in[MAX_IN], out[MAX_OUT];
+    bool fits;
+};
+
+static bool is_constant(const struct graph *g, value v)
+{
+    return graph_producer(g, v)->op == OP_FILL;
+}
+
+static bool is_member(const struct link *l, int id)
+{
+    for (int i = 0; i < l->members; i++)
+        if (l->member[i] == id) return true;
+    return false;
+}
+
+static int uses_within(const struct graph *g, const struct link *l, value v)
+{
+    int n = 0;
+    for (int i = 0; i < l->members; i++)
+        for (int k = 0; k < g->node[l->member[i]].n_in; k++)
+            n += g->node[l->member[i]].in[k].i == v.i;
+    return n;
+}
+
+static void add_input(struct border *b, const struct graph *g, const struct link *l, value v)
+{
+    if (is_constant(g, v) || is_member(l, g->info[v.i].producer)) return;
+    for (int i = 0; i < b->ins; i++)
+        if (b->in[i].i == v.i) return;
+    if (b->ins == MAX_IN)
+        b->fits = false;
+    else
+        b->in[b->ins++] = v;
+}
+
+/* How well an input serves as the first: of the shape of all it must be, and output 0 should find its place there. */
+static int rank_of(const struct chaining *c, const struct link *l, value v, value out)
+{
+    const struct type *t = graph_type(c->in, v), *to = graph_type(c->in, out);
+    if (!dtype_is_float(t->dtype) || !type_same_shape(t, to)) return 0;
+    return 1 + (t->dtype == to->dtype && uses_within(c->in, l, v) == c->uses[v.i]);
+}
+
+static void put_first(const struct chaining *c, const struct link *l, struct border *b)
+{
+    int best = 0, rank = 0;
+    for (int i = 0; i < b->ins; i++) {
+        int r = rank_of(c, l, b->in[i], b->out[0]);
+        if (r > rank) best = i, rank = r;
+    }
+    b->fits &= rank > 0;
+    value first = b->in[best];
+    memmove(b->in + 1, b->in, (size_t)best * sizeof first);
+    b->in[0] = first;
+}
+
+static struct border border_of(const struct chaining *c, const struct link *l)
+{
+    struct border b = {.fits = true};
+    int draws = 0;
+    for (int i = 0; i < l->members; i++) {
+        const struct node *n = &c->in->node[l->member[i]];
+        draws += n->op == OP_DROPOUT;
+        for (int k = 0; k < n->n_in; k++) add_input(&b, c->in, l, n->in[k]);
+        if (uses_within(c->in, l, n->out[0]) == c->uses[n->out[0].i]) continue;
+        if (b.outs == MAX_OUT)
+            b.fits = false;
+        else
+            b.out[b.outs++] = n->out[0];
+    }
+    b.fits &= draws <= CHAIN_DRAWS && b.ins > 0 && b.outs > 0;
+    if (b.fits) put_first(c, l, &b);
+    return b;
+}
+
+/* Operators that chains have as steps; a few forms of them are left alone. */
+static bool may_join(const struct graph *g, const struct node *n)
+{
+    const struct type *t = graph_type(g, n->out[0]);
+    if (!chain_operands(n->op) || !dtype_is_float(t->dtype)) return false;
+    if (n->op == OP_DROPOUT) return n->attr.drop.pattern == DROPOUT_POINTWISE;
+    if (n->op == OP_CAST)
+        return dtype_is_float(graph_type(g, n->in[0])->dtype) &&
+               graph_type(g, n->in[0])->dtype != t->dtype;
+    return !is_constant(g, n->in[0]) || (n->n_in > 1 && !is_constant(g, n->in[1]));
+}
+
+static void close_all(struct chaining *c)
+{
+    for (int i = 0; i < c->links; i++) c->link[i].closed = true;
+}
+
+/* The link that makes `v` and still grows; NULL: none. */
+static struct link *maker_of(struct chaining *c, value v)
+{
+    int at = c->of[c->in->info[v.i].producer];
+    return at == NONE || c->link[at].closed ? NULL : &c->link[at];
+}
+
+/* `a` with the nodes of `b` in between, in order; false if they are too many. */
+static bool merged(struct link *a, const struct link *b)
+{
+    struct link sum = {0};
+    if (a->members + b->members > CHAIN_STEPS) return false;
+    for (int i = 0, k = 0; i < a->members || k < b->members;) {
+        bool first = k == b->members || (i < a->members && a->member[i] < b->member[k]);
+        sum.member[sum.members++] = first ? a->member[i++] : b->member[k++];
+    }
+    *a = sum;
+    return true;
+}
+
+/* Node `id` goes on with the links that make its inputs, as far as they fit together; the others end. */
+static void join(struct chaining *c, int id)
+{
+    const struct node *n = &c->in->node[id];
+    struct link all = {.member = {id}, .members = 1};
+    for (int i = 0; i < n->n_in; i++) {
+        struct link *maker = maker_of(c, n->in[i]), trial = all;
+        if (!maker || is_member(&all, maker->member[0])) continue;
+        const struct type *t = graph_type(c->in, n->out[0]);
+        if (type_same_shape(graph_type(c->in, n->in[i]), t) && merged(&trial, maker) &&
+            border_of(c, &trial).fits)
+            all = trial;
+        maker->closed = true;
+    }
+    for (int i = 0; i < all.members; i++) c->of[all.member[i]] = c->links;
+    c->link[c->links++] = all;
+}
+
+static void find_chains(struct chaining *c)
+{
+    enum phase phase = PHASE_FORWARD;
+    for (int id = 0; id < c->in->nodes; id++) {
+        const struct node *n = &c->in->node[id];
+        c->of[id] = NONE;
+        if (n->op == OP_LEAF || n->op == OP_FILL) continue;
+        if (op_writes(n->op) || n->phase != phase) close_all(c);
+        phase = n->phase;
+        if (may_join(c->in, n)) {
+            join(c, id);
+            continue;
+        }
+        for (int i = 0; i < n->n_in; i++) {
+            struct link *maker = maker_of(c, n->in[i]);
+            if (maker) maker->closed = true;
+        }
+    }
+}
+
+static struct chain_operand operand_of(const struct chaining *c, const struct link *l,
+                                       const struct border *b, value v)
+{
+    const struct node *n = graph_producer(c->in, v);
+    if (n->op == OP_FILL) return (struct chain_operand){CHAIN_CONSTANT, 0, n->attr.constant.value};
+    for (int k = 0; k < l->members; k++)
+        if (&c->in->node[l->member[k]] == n) return (struct chain_operand){CHAIN_RESULT, k, 0};
+    int i = 0;
+    while (b->in[i].i != v.i) i++;
+    return (struct chain_operand){CHAIN_INPUT, i, 0};
+}
+
+static const struct chain *program_of(const struct chaining *c, const struct link *l,
+                                      const struct border *b)
+{
+    struct chain *chain = ARENA_NEW(c->out->arena, struct chain, 1);
+    chain->shape = *graph_type(c->in, b->out[0]);
+    chain->steps = l->members;
+    for (int k = 0; k < l->members; k++) {
+        const struct node *n = &c->in->node[l->member[k]];
+        struct chain_step *s = &chain->step[k];
+        *s = (struct chain_step){
+            .op = n->op, .attr = n->attr, .to = graph_type(c->in, n->out[0])->dtype};
+        for (int i = 0; i < n->n_in; i++) s->operand[i] = operand_of(c, l, b, n->in[i]);
+        for (int o = 0; o < b->outs; o++)
+            if (b->out[o].i == n->out[0].i) chain->output[chain->outputs++] = k;
+    }
+    return chain;
+}
+
+static void append(const struct chaining *c, const struct link *l)
+{
+    struct border b = border_of(c, l);
+    union attr attr = {.chain = program_of(c, l, &b)};
+    value in[MAX_IN];
+    for (int i = 0; i < b.ins; i++) in[i] = c->map[b.in[i].i];
+    pass_mark(c->out, &c->in->node[l->member[l->members - 1]]);
+    value first = graph_add(c->out, OP_CHAIN, &attr, b.ins, in, NULL);
+    for (int i = 0; i < b.outs; i++) c->map[b.out[i].i] = graph_out(first, i);
+}
+
+enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    struct graph alive = *in;
+    struct chaining c = {.in = &alive, .out = out};
+    if (o->rung == RUNG_FULL) { /* a use by dead code would end a chain */
+        graph_init(&alive, in->arena);
+        TRY(pass_dead_code(in, &alive, o));
+    }
+    c.map = ARENA_NEW(out->arena, value, alive.values);
+    c.uses = ARENA_NEW(out->arena, int, alive.values);
+    c.link = ARENA_NEW(out->arena, struct link, alive.nodes);
+    c.of = ARENA_NEW(out->arena, int, alive.nodes);
+    for (int id = 0; id < alive.nodes; id++)
+        for (int i = 0; i < alive.node[id].n_in; i++) c.uses[alive.node[id].in[i].i]++;
+    for (int i = 0; i < alive.outputs; i++) c.uses[alive.output[i].v.i]++;
+    if (o->rung == RUNG_FULL) find_chains(&c);
+    for (int id = 0; id < alive.nodes; id++) {
+        const struct link *l = o->rung == RUNG_FULL && c.of[id] != NONE ? &c.link[c.of[id]] : NULL;
+        if (!l || l->members < 2)
+            pass_keep(&alive, id, out, c.map);
+        else if (id == l->member[l->members - 1])
+            append(&c, l);
+    }
+    pass_finish(&alive, out, c.map);
+    return graph_status(out);
+}

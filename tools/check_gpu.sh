@@ -1,0 +1,135 @@
+#!/bin/sh
+# What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against the reference, losses
+# against the CPU's, equal bits, memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes.
+# One line each, ok or FAIL with its figure and its limit; exit code 1 if one failed. About four minutes on an H200.
+# STROBE=FILE another program; TEXT=FILE what is trained on; SMALL=1 models of a few thousand parameters, for trying
+# this script itself; ONLY="name ..." some of its parts.
+set -u
+export LC_ALL=C STROBE_LOG="${STROBE_LOG:-warning}"
+STROBE=${STROBE:-$PWD/strobe} TEXT=${TEXT:-} SMALL=${SMALL:-} ONLY=${ONLY:-}
+configs=$(cd "$(dirname "$0")/../configs" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+said() { # said NAME FIGURE LIMIT: whether the figure is at most the limit
+    if awk "BEGIN { exit !($2 <= $3) }" 2>/dev/null; then word=ok; else word=FAIL failed=1; fi
+    printf '  %-5s %-52s %12s  at most %s\n' "$word" "$1" "$2" "$3"
+}
+broken() { # broken NAME FILE: a command failed, its last words are in the file
+    printf '  FAIL  %s\n' "$1"
+    tail -3 "$2" | sed 's/^/        /'
+    failed=1
+}
+wanted() { [ -z "$ONLY" ] || case " $ONLY " in *" $1 "*) true ;; *) false ;; esac; }
+seconds() { date +%s.%N; }
+
+# train NAME OPTIONS...: a run in $work/NAME; its words are in $work/NAME.out
+train() {
+    name=$1
+    shift
+    "$STROBE" train "$configs/shakespeare_char_cpu.conf" --dataset=check --data_dir="$work/data" --out_dir="$work/$name" \
+        --overwrite --log_interval=1 --eval_interval=1000000 --eval_iters=1 $size "$@" >"$work/$name.out" 2>&1 ||
+        { broken "train $name" "$work/$name.out"; return 1; }
+}
+# The largest relative difference of two runs' losses, over their steps.
+apart() {
+    for run in "$1" "$2"; do
+        sed -n 's/.*"iter":\([0-9]*\),"loss":\([-+.0-9e]*\),.*"ms".*/\1 \2/p' "$work/$run/log.jsonl" >"$work/$run.losses"
+    done
+    awk 'NR == FNR { a[$1] = $2; next }
+        ($1 in a) { d = (a[$1] - $2) / a[$1]; if (d < 0) d = -d; if (d > most) most = d; n++ }
+        END { if (n < 2) print "none"; else printf "%.2g\n", most }' "$work/$1.losses" "$work/$2.losses"
+}
+same_bits() { # same_bits NAME RUN RUN: the last checkpoints' weights and moments
+    for file in model.safetensors optimizer.safetensors; do
+        a=$(ls "$work/$2"/ckpt/*/$file | tail -1) b=$(ls "$work/$3"/ckpt/*/$file | tail -1)
+        cmp -s "$a" "$b" || { said "$1: $file, files that differ" 1 0; return; }
+    done
+    said "$1: files that differ" 0 0
+}
+
+if [ -z "$TEXT" ]; then
+    TEXT=$work/text
+    awk 'BEGIN { n = split("the quick brown fox jumps over a lazy dog while Strobe counts every byte", w, " "); x = 1
+        for (i = 0; i < 60000; i++) { x = (x * 1103515245 + 12345) % 2147483648
+            printf "%s%s", w[int(x / 65536) % n + 1], i % 9 == 8 ? ".\n" : " " } }' >"$TEXT"
+fi
+"$STROBE" data check --data_dir="$work/data" --from "$TEXT" >"$work/data.out" 2>&1 || { broken data "$work/data.out"; exit 1; }
+size='' steps=50 more=200
+[ -z "$SMALL" ] || size='--n_layer=1 --n_head=2 --n_embd=32 --block_size=16 --batch_size=2' steps=6 more=6
+"$STROBE" info | grep -iE '^(gpu|strobe|cuda|driver)' | sed 's/^/  /'
+
+if wanted rows; then
+    "$STROBE" check --device=cuda >"$work/check.out" 2>&1 && rc=0 || rc=$?
+    said "check: rows that differ from the reference" "$(grep -c FAILED "$work/check.out")" 0
+    [ "$rc" = 0 ] || broken "strobe check --device=cuda" "$work/check.out"
+fi
+if wanted losses; then
+    train cpu --device=cpu --max_iters="$more"
+    train fp32 --device=cuda --max_iters="$steps" && said "losses of $steps steps, fp32 against the CPU" "$(apart fp32 cpu)" 1e-4
+    train again --device=cuda --max_iters="$more" --recompute=block --replay=true && said "the same, $more steps, recompute, replay" "$(apart again cpu)" 1e-4
+    train tf32 --device=cuda --max_iters="$more" --dtype=tfloat32 && said "the same, TF32" "$(apart tf32 cpu)" 1e-3
+    for flash in true false; do
+        train bf16 --device=cuda --max_iters="$more" --dtype=bfloat16 --flash=$flash --replay=true &&
+            said "losses of $more steps, bf16, flash=$flash" "$(apart bf16 cpu)" 2e-2
+    done
+fi
+if wanted dropout; then
+    train cpu --device=cpu --max_iters="$steps" --dropout=0.2
+    for flash in true false; do
+        train drop --device=cuda --max_iters="$steps" --dropout=0.2 --flash=$flash &&
+            said "dropout, fp32, flash=$flash against the CPU" "$(apart drop cpu)" 1e-3
+    done
+fi
+if wanted bits; then
+    for dtype in float32 bfloat16; do
+        for run in one two; do train $run --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps"; done
+        same_bits "two runs, deterministic, $dtype" one two
+        train two --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps" --replay=true &&
+            same_bits "replayed and not, $dtype" one two
+        train two --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps" --recompute=block &&
+            same_bits "recomputed and not, $dtype" one two
+    done
+fi
+if wanted memory; then
+    large='--n_layer=12 --n_head=12 --n_embd=768 --block_size=1024 --batch_size=16'
+    [ -z "$SMALL" ] || large=$size
+    keep=$size size=$large
+    if train memory --device=cuda --dtype=bfloat16 --pad_vocab=64 --replay=true --max_iters=3; then
+        plan=$(sed -n 's/.*"total": *\([0-9]*\).*/\1/p' "$work/memory/plan.json" | head -1)
+        took=$(sed -n 's/.*"peak_measured": *\([0-9]*\).*/\1/p' "$work/memory/summary.json" | head -1)
+        off=$(awk "BEGIN { x = 100 * (${took:-0} / ${plan:-1} - 1); printf \"%.2f\", x < 0 ? -x : x }")
+        said "memory, plan and driver apart, %" "$off" 2
+    fi
+    size=$keep
+fi
+if wanted start; then
+    cache=$work/cache
+    for which in first second; do
+        from=$(seconds)
+        XDG_CACHE_HOME=$cache "$STROBE" bench "$configs/gpt2_124m.conf" --vocab=50257 --pad_vocab=64 --gradient_accumulation_steps=1 \
+            --device=cuda --dtype=bfloat16 --warmup=0 --steps=1 $size >"$work/start.out" 2>&1 || broken "start" "$work/start.out"
+        took=$(awk "BEGIN { printf \"%.1f\", $(seconds) - $from }")
+        case $which in first) said "GPT-2 124M, first start to first step, seconds" "$took" 30 ;; second) said "the same, second start" "$took" 2 ;; esac
+    done
+fi
+if wanted sanitizer; then
+    if command -v compute-sanitizer >/dev/null; then
+        for tool in memcheck racecheck; do
+            for dtype in float32 bfloat16; do
+                for flash in true false; do
+                    compute-sanitizer --tool $tool --error-exitcode 9 "$STROBE" train "$configs/shakespeare_char_cpu.conf" \
+                        --dataset=check --data_dir="$work/data" --out_dir="$work/san" --overwrite --eval_interval=1000000 --eval_iters=1 \
+                        --n_layer=1 --n_head=2 --n_embd=32 --block_size=40 --batch_size=2 --dropout=0.1 --max_iters=2 \
+                        --device=cuda --dtype=$dtype --flash=$flash >"$work/san.out" 2>&1 && rc=0 || rc=$?
+                    said "$tool, $dtype, flash=$flash: exit code" "$rc" 0
+                    [ "$rc" = 0 ] || broken "$tool" "$work/san.out"
+                done
+            done
+        done
+    else
+        echo "  skipped: compute-sanitizer is not on this machine"
+    fi
+fi
+exit $failed
