@@ -75,5 +75,8 @@ const char *planned_words(struct planned *p)
     for (int i = 0; i < COUNT_OF(keys); i++)
         words = arena_printf(&p->arena, "%s%s=%s ", words, keys[i],
                              config_value_text(&p->config, keys[i], &p->arena));
+    if (p->config.plan.recompute != RECOMPUTE_NONE)
+        words = arena_printf(&p->arena, "%srecompute=%s ", words,
+                             config_value_text(&p->config, "recompute", &p->arena));
     return arena_printf(&p->arena, "%svocabulary=%lld", words, (long long)p->vocab);
 }

@@ -216,8 +216,5 @@ enum status config_check(const struct config *c)
     if (p->replay && p->device == DEVICE_CPU)
         return fail(ST_UNSUPPORTED,
                     "replay=true is of CUDA devices; add --device=cuda, or use replay=false");
-    if (p->recompute != RECOMPUTE_NONE)
-        return fail(ST_UNSUPPORTED, "recompute=%s is not served by this build; use recompute=none",
-                    p->recompute == RECOMPUTE_GELU ? "gelu" : "block");
     return ST_OK;
 }

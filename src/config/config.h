@@ -55,11 +55,11 @@ struct config_plan {
     enum fusion fusion;
     bool flash, replay, deterministic;
     enum packing pack_weights; /* products read weights in the library's own layout */
-    enum recompute recompute;
-    bool reuse;      /* values share bytes when their lives do not overlap */
-    bool poison;     /* freed bytes become NaN before each run */
-    int64_t threads; /* 0: as many as this process may use */
-    enum isa isa;    /* the widest instruction set of the CPU that may be used */
+    enum recompute recompute;  /* GELUs alone, or all of a block but what goes in */
+    bool reuse;                /* values share bytes when their lives do not overlap */
+    bool poison;               /* freed bytes become NaN before each run */
+    int64_t threads;           /* 0: as many as this process may use */
+    enum isa isa;              /* the widest instruction set of the CPU that may be used */
 };
 
 struct config_sample {

@@ -88,7 +88,7 @@ const struct field fields[] = {
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
-    ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping"),
+    ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),

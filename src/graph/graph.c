@@ -61,8 +61,12 @@ value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, c
                 const struct type *given)
 {
     if (g->st != ST_OK) return (value){0};
-    struct node n = {
-        .op = op, .phase = g->phase, .layer = g->layer, .scope = g->scope, .n_in = n_in};
+    struct node n = {.op = op,
+                     .phase = g->phase,
+                     .layer = g->layer,
+                     .region = g->region,
+                     .scope = g->scope,
+                     .n_in = n_in};
     if (attr) n.attr = *attr;
     for (int i = 0; i < n_in; i++) n.in[i] = in[i];
     return add(g, &n, given);

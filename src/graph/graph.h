@@ -20,6 +20,7 @@ struct node {
     enum op op;
     enum phase phase;
     int layer;         /* block of the model, -1 outside */
+    int region;        /* what backward computes again together; 0: it keeps what it needs */
     const char *scope; /* "h.3.attn.c_attn"; of a leaf: its name */
     int n_in, n_out;
     value in[MAX_IN], out[MAX_OUT];
@@ -48,7 +49,7 @@ struct graph {
 
     /* what new nodes are marked with */
     enum phase phase;
-    int layer;
+    int layer, region;
     const char *scope;
 
     enum status st; /* sticky */

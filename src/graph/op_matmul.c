@@ -68,14 +68,28 @@ static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
 }
 
 /* C = op(A) op(B): each gradient is again one product. */
+static value grad_of_a(struct graph *g, const struct node *n, value d)
+{
+    value b = n->in[1];
+    bool tb = n->attr.matmul.tb, tf32 = n->attr.matmul.tf32;
+    return n->attr.matmul.ta ? g_matmul_as(g, b, d, tb, true, tf32)
+                             : g_matmul_as(g, d, b, false, !tb, tf32);
+}
+
+static value grad_of_b(struct graph *g, const struct node *n, value d)
+{
+    value a = n->in[0];
+    bool ta = n->attr.matmul.ta, tf32 = n->attr.matmul.tf32;
+    if (graph_type(g, n->in[1])->rank != graph_type(g, a)->rank) a = flat(g, a), d = flat(g, d);
+    return n->attr.matmul.tb ? g_matmul_as(g, d, a, true, ta, tf32)
+                             : g_matmul_as(g, a, d, !ta, false, tf32);
+}
+
+/* That of B first: it is often A's last reader, and A is gone before its own gradient is made. */
 void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    value a = n->in[0], b = n->in[1], d = dout[0];
-    bool ta = n->attr.matmul.ta, tb = n->attr.matmul.tb, tf32 = n->attr.matmul.tf32;
-    bool shared = graph_type(g, b)->rank != graph_type(g, a)->rank;
-    din[0] = ta ? g_matmul_as(g, b, d, tb, true, tf32) : g_matmul_as(g, d, b, false, !tb, tf32);
-    if (shared) a = flat(g, a), d = flat(g, d);
-    din[1] = tb ? g_matmul_as(g, d, a, true, ta, tf32) : g_matmul_as(g, a, d, !ta, false, tf32);
+    din[1] = grad_of_b(g, n, dout[0]);
+    din[0] = grad_of_a(g, n, dout[0]);
 }
 
 struct cost cost_matmul(const struct node *n, const struct type *in, const struct type *out)
@@ -106,8 +120,9 @@ void grad_linear(struct graph *g, const struct node *n, const value *dout, value
     struct node product = {.op = OP_MATMUL, .in = {n->in[0], n->in[1]}};
     product.attr.matmul.tb = n->attr.linear.tb;
     product.attr.matmul.tf32 = n->attr.linear.tf32;
-    grad_matmul(g, &product, dout, din);
+    din[1] = grad_of_b(g, &product, dout[0]);
     din[2] = g_sum_leading(g, dout[0], *graph_type(g, n->in[2]));
+    din[0] = grad_of_a(g, &product, dout[0]);
 }
 
 void expand_linear(struct graph *g, const struct node *n, const value *in, value *out)

@@ -122,12 +122,12 @@ static bool dropped_gradient(struct fuse *f, int id)
     return true;
 }
 
+/* By a node of the same phase: what is computed again has followers of its own. */
 static bool followed_by(const struct fuse *f, value v, enum op op)
 {
-    for (int id = f->in->info[v.i].producer + 1; id < f->in->nodes; id++)
-        if (f->in->node[id].op == op && f->in->node[id].in[0].i == v.i &&
-            f->in->node[id].phase == PHASE_FORWARD)
-            return true;
+    const struct node *n = graph_producer(f->in, v), *end = f->in->node + f->in->nodes;
+    for (const struct node *later = n + 1; later < end; later++)
+        if (later->op == op && later->in[0].i == v.i && later->phase == n->phase) return true;
     return false;
 }
 
@@ -223,13 +223,15 @@ static bool embed_sum(struct fuse *f, int id)
 }
 
 /* gelu(x), whose gradient is asked for later -> gelu_both: one exponential for both. It writes the slope where the
- * gradient would compute it anew, so what is bound by bytes does not gain. */
+ * gradient would compute it anew, so what is bound by bytes does not gain. Of a GELU that is computed again it is
+ * the second that makes the slope, so that none is kept. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
     if (gelu->op != OP_GELU) return false;
     for (int later = id + 1; later < f->in->nodes; later++) {
         const struct node *grad = &f->in->node[later];
+        if (grad->op == OP_GELU && grad->in[0].i == gelu->in[0].i) return false;
         if (grad->op != OP_GELU_GRAD || grad->in[1].i != gelu->in[0].i) continue;
         if (grad->attr.gelu.tanh != gelu->attr.gelu.tanh) continue;
         value x = moved(f, gelu->in[0]);

@@ -4,8 +4,10 @@
 
 /* clang-format off */
 const struct pass passes[] = {
+    {"regions",   BEFORE_GRADIENT, pass_regions,   "what the backward pass computes again together"},
     {"expand",    BEFORE_GRADIENT, pass_expand,    "operators above the rung become smaller ones"},
     {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
+    {"recompute", AFTER_GRADIENT,  pass_recompute, "what backward reads of a region is computed again"},
     {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and equal bits, where they are asked for"},
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
     {"chain",     AFTER_GRADIENT,  pass_chain,     "pointwise operators in a row become one kernel"},
@@ -30,6 +32,7 @@ enum status pass_run(const struct pass *p, const struct graph *in, struct graph 
     enum status st = p->run(in, &out, o);
     graph_leave(&out, (struct graph_scope){"", -1});
     out.phase = PHASE_FORWARD;
+    out.region = 0;
     if (st == ST_OK) st = graph_verify(&out);
     if (st != ST_OK) return fail_in(st, "pass %s", p->name);
     *ret_out = out;
@@ -75,6 +78,7 @@ void pass_mark(struct graph *out, const struct node *n)
 {
     out->phase = n->phase;
     out->layer = n->layer;
+    out->region = n->region;
     out->scope = n->scope;
 }
 

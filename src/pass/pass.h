@@ -9,9 +9,12 @@
 #include "graph/graph.h"
 
 enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
+/* What the backward pass computes again instead of keeping. */
+enum pass_again { AGAIN_NOTHING, AGAIN_GELU, AGAIN_BLOCK };
 
 struct pass_options {
     enum pass_rung rung;
+    enum pass_again again;
     bool flash; /* keep attention whole; else its expansion, with T x T matrices */
     enum dtype
         compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
@@ -71,8 +74,10 @@ bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
 /* For passes: new nodes of `out` are marked as node `n`. */
 void pass_mark(struct graph *out, const struct node *n);
 
+enum status pass_regions(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_pack(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);

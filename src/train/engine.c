@@ -40,8 +40,12 @@ static struct pass_options options_of(const struct config *c, const struct pass_
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
+    static const enum pass_again again[] = {[RECOMPUTE_NONE] = AGAIN_NOTHING,
+                                            [RECOMPUTE_GELU] = AGAIN_GELU,
+                                            [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
     enum dtype compute = c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
     return (struct pass_options){.rung = rungs[c->plan.fusion],
+                                 .again = again[c->plan.recompute],
                                  .flash = c->plan.flash,
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,

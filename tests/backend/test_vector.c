@@ -234,12 +234,97 @@ static void test_gelu_far_out(void **state)
     }
 }
 
+/* Makes input `i`, f32, one of bf16: the upper halves of its numbers. */
+static void narrow(struct hand_call *h, int i)
+{
+    int64_t n = type_elements(&h->call.in_type[i]);
+    const float *from = call_in(h, i);
+    uint16_t *to = arena_alloc(&h->arena, n * (int64_t)sizeof *to);
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t bits;
+        memcpy(&bits, &from[k], sizeof bits);
+        to[k] = (uint16_t)(bits >> 16);
+    }
+    h->call.in[i] = to;
+    h->call.in_type[i].dtype = DT_BF16;
+}
+
+static struct type matrix_of(enum dtype dtype)
+{
+    struct type t = matrix();
+    t.dtype = dtype;
+    return t;
+}
+
+static void gelus_are_alike(enum dtype dtype, bool tanh)
+{
+    struct hand_call one = {0}, both = {0};
+    const struct kernel *row, *other;
+    one.attr.gelu.tanh = both.attr.gelu.tanh = tanh;
+    call_input(&one, matrix());
+    call_input(&both, matrix());
+    for (int64_t k = 0; k < ROWS * C; k++) call_in(&one, 0)[k] *= 6, call_in(&both, 0)[k] *= 6;
+    if (dtype == DT_BF16) narrow(&one, 0), narrow(&both, 0);
+    call_output(&one, matrix_of(dtype));
+    for (int i = 0; i < 2; i++) call_output(&both, matrix_of(dtype));
+    for (int n = 0; (row = call_row(&one, OP_GELU, n)); n++) {
+        other = call_row(&both, OP_GELU_BOTH, n);
+        assert_true(other && !strcmp(row->variant, other->variant));
+        call_run(&one, row);
+        call_run(&both, other);
+        if (memcmp(one.call.out[0], both.call.out[0], (size_t)call_out_bytes(&one, 0)))
+            fail_msg("gelu, %s, %s", row->variant, dtype_name(dtype));
+    }
+    call_release(&one);
+    call_release(&both);
+}
+
+static void norms_are_alike(enum dtype dtype)
+{
+    struct hand_call sum = {0}, norm = {0};
+    const struct kernel *row, *other;
+    sum.attr.norm.eps = norm.attr.norm.eps = 1e-5;
+    sum.attr.norm.drop = (struct dropout){DROPOUT_POINTWISE, 50, 1, 2};
+    for (int i = 0; i < 2; i++) call_input(&sum, matrix());
+    if (dtype == DT_BF16) narrow(&sum, 0), narrow(&sum, 1);
+    call_input(&sum, type_scalar(DT_I32));
+    call_input(&sum, columns());
+    call_input(&norm, matrix());
+    call_input(&norm, columns());
+    memcpy(norm.call.in[1], sum.call.in[3], C * sizeof(float));
+    for (int i = 0; i < 2; i++) call_output(&sum, matrix_of(dtype));
+    call_output(&norm, matrix_of(dtype));
+    for (int i = 0; i < 2; i++) call_output(&sum, per_row()), call_output(&norm, per_row());
+    norm.call.in_type[0].dtype = dtype;
+    for (int n = 0; (row = call_row(&sum, OP_ADD_LAYERNORM, n)); n++) {
+        other = call_row(&norm, OP_LAYERNORM, n);
+        assert_true(other && !strcmp(row->variant, other->variant));
+        call_run(&sum, row);
+        norm.call.in[0] = sum.call.out[0];
+        call_run(&norm, other);
+        for (int i = 0; i < 3; i++)
+            if (memcmp(norm.call.out[i], sum.call.out[i + 1], (size_t)call_out_bytes(&norm, i)))
+                fail_msg("norm, %s, %s, output %d", row->variant, dtype_name(dtype), i);
+    }
+    call_release(&sum);
+    call_release(&norm);
+}
+
+/* What the backward pass computes again is a GELU that had been one with its slope, a norm that had been that of a
+ * sum, or the other way round: the same bits. */
+static void test_pairs_round_alike(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) gelus_are_alike(i & 1 ? DT_BF16 : DT_F32, i & 2);
+    for (int i = 0; i < 2; i++) norms_are_alike(i ? DT_BF16 : DT_F32);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_do_not_show), cmocka_unit_test(test_no_number_gets_lost),
         cmocka_unit_test(test_exp_to_its_edges),    cmocka_unit_test(test_dropout_is_that_of_rng),
-        cmocka_unit_test(test_gelu_far_out),
+        cmocka_unit_test(test_gelu_far_out),        cmocka_unit_test(test_pairs_round_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

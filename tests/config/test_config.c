@@ -223,8 +223,8 @@ static void test_check(void **state)
         {{"pack_weights=true"}, ST_OK, {0}},
         {{"replay=true"}, ST_OK, {0}},
         {{"replay=true", "device=cpu"}, ST_UNSUPPORTED, {"replay=true", "replay=false"}},
-        {{"recompute=gelu"}, ST_UNSUPPORTED, {"recompute=gelu", "recompute=none"}},
-        {{"recompute=block"}, ST_UNSUPPORTED, {"recompute=block", "recompute=none"}},
+        {{"recompute=gelu"}, ST_OK, {0}},
+        {{"recompute=block"}, ST_OK, {0}},
         {{"device=cpu", "deterministic=true"}, ST_OK, {0}},
         {{"decay_lr=false", "warmup_iters=1000000"}, ST_OK, {0}},
     };

@@ -138,8 +138,9 @@ static enum status run_gelu_both(const struct kernel_call *c)
     const real *x = c->in[0];
     real *y = c->out[0], *slope = c->out[1];
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++) {
-        y[i] = (real)gelu((double)x[i], c->attr->gelu.tanh);
-        slope[i] = (real)gelu_slope((double)x[i], c->attr->gelu.tanh);
+        double at = (double)x[i]; /* y may be x */
+        y[i] = (real)gelu(at, c->attr->gelu.tanh);
+        slope[i] = (real)gelu_slope(at, c->attr->gelu.tanh);
     }
     return ST_OK;
 }

@@ -46,6 +46,7 @@ KERNEL(THREADS) gelu(T_X *y, const T_X *x, i64 n)
     if (i < n) y[i] = to<T_X>(point_of(to_float(x[i])).y);
 }
 
+/* y may be x. */
 KERNEL(THREADS) gelu_both(T_X *y, T_X *slope, const T_X *x, i64 n)
 {
     floats<N> v[TIMES];
