@@ -59,7 +59,7 @@ static const char *shapes_text(char buffer[SHAPES_TEXT], const struct graph *g,
                                const struct node *n)
 {
     size_t used = add_types(buffer, 0, g, n->in, n->n_in);
-    used += (size_t)snprintf(buffer + used, SHAPES_TEXT - used, " -> ");
+    used += (size_t)snprintf(buffer + used, SHAPES_TEXT - used, used ? " -> " : "-> ");
     add_types(buffer, used < SHAPES_TEXT ? used : SHAPES_TEXT - 1, g, n->out, n->n_out);
     return buffer;
 }

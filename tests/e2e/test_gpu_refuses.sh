@@ -59,7 +59,7 @@ grep -q tiles run/plan.txt || fail "products without the library: $(cat run/plan
 sentence 1 'dtype=bfloat16 is not for this device: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' \
     env EMU_ARCH=75 $train --device=cuda --dtype=bfloat16
 expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
-sentence 1 'emulated GPU is too old (compute capability 6.1, 7.0 is needed); use device=cpu' env EMU_ARCH=61 $train --device=cuda
+sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env EMU_ARCH=61 $train --device=cuda
 
 # --- not enough memory: said before any is taken, with what fits; and that does fit
 small="env EMU_MEMORY=48000000 $train --device=cuda --n_layer=4 --n_embd=64"
@@ -102,7 +102,7 @@ said "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: 
 # --- one that fails while it runs: nobody knows which, but how to find it, and that finds it
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
-    said "iteration 0: one of the kernels that the GPU was working on failed: $illegal; run again with --check_nan=true, which waits for each and names it" \
+    said "\(iteration [01]: \)\{0,1\}one of the kernels that the GPU was working on failed: $illegal; run again with --check_nan=true, which waits for each and names it" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
 said "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \

@@ -197,6 +197,18 @@ static inline float __fdividef(float a, float b)
 {
     return fabsf(b) > 0x1p126f && fabsf(b) < __builtin_inff() ? a * 0.0f : a / b;
 }
+static inline float __fadd_rn(float a, float b)
+{
+    return a + b;
+}
+static inline float __fsub_rn(float a, float b)
+{
+    return a - b;
+}
+static inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
 static inline float rsqrtf(float a)
 {
     return 1 / sqrtf(a);
