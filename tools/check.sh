@@ -21,7 +21,7 @@ step() {
     fi
 }
 
-formatted() { git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror; }
+formatted() { git ls-files '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror; }
 analysed() {
     cppcheck --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j "$jobs" \
         --quiet --std=c11 --language=c -Isrc -D_GNU_SOURCE -DHAVE_DNNL -DHAVE_CURL -DHAVE_CUDA \

@@ -2,7 +2,7 @@
 # A file of more than 600 lines is two files. Exempt are lists and what programs wrote.
 cd "$(dirname "$0")/.." || exit 1
 git ls-files --cached --others --exclude-standard src tests tools |
-    grep -E '\.(c|h|cu|cuh|sh|py|js|css)$' | grep -vE '(^|/)op_list\.h$|generated' |
+    grep -E '\.(c|h|cu|cuh|cpp|hpp|sh|py|js|css)$' | grep -vE '(^|/)op_list\.h$|generated' |
     while read -r file; do
         [ -f "$file" ] || continue
         lines=$(wc -l <"$file")

@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing: what the build needs, with --check what `make check`
 # needs too, with --tsan what `make tsan` does. Does nothing, and needs no rights, where all are there.
 set -u
-build="gcc make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
+build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
        libcmocka-dev libjs-dygraphs bible-kjv"
 tsan="libomp-dev"
 check="clang-format cppcheck chromium"

@@ -21,6 +21,7 @@ struct device_facts {
 struct device_library {
     const char *name;
     const char *without; /* what its lack costs */
+    bool needed;         /* its lack costs all: no device can be used */
     const char *why;     /* NULL: it is there; else why it is not */
     char version[48];    /* empty: unknown */
 };

@@ -81,7 +81,7 @@ const struct field fields[] = {
     REAL("beta1",          train.beta1,          "0.9",      0, 0.999999,     "AdamW's, of the gradient"),
     REAL("beta2",          train.beta2,          "0.95",     0, 0.999999,     "AdamW's, of its square"),
     REAL("grad_clip",      train.grad_clip,      "1.0",      0, MOST,         "longest gradient; 0: no limit"),
-    BOOL("check_nan",      train.check_nan,      "false",                     "stop at the first value that is no number, and name it"),
+    BOOL("check_nan",      train.check_nan,      "false",                     "wait for each operator; stop at the first value that is no number, or kernel that fails, and name it"),
 
     ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
     ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products"),

@@ -2,6 +2,8 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
+#include <stdio.h>
+
 /* All bits set: a NaN in every float type, -1 in every integer. */
 static enum status poison(const struct plan *p, int v)
 {
@@ -41,6 +43,27 @@ static enum status poison_after(const struct plan *p, int id)
     return ST_OK;
 }
 
+enum { SHAPES_TEXT = 512 };
+
+static size_t add_types(char *buffer, size_t used, const struct graph *g, const value *v, int n)
+{
+    char type[TYPE_TEXT];
+    for (int i = 0; i < n && used < SHAPES_TEXT; i++)
+        used += (size_t)snprintf(buffer + used, SHAPES_TEXT - used, "%s%s", i ? ", " : "",
+                                 type_text(type, graph_type(g, v[i])));
+    return used < SHAPES_TEXT ? used : SHAPES_TEXT - 1;
+}
+
+/* "f32 (4,32) -> f32 (4,32)" */
+static const char *shapes_text(char buffer[SHAPES_TEXT], const struct graph *g,
+                               const struct node *n)
+{
+    size_t used = add_types(buffer, 0, g, n->in, n->n_in);
+    used += (size_t)snprintf(buffer + used, SHAPES_TEXT - used, used ? " -> " : "-> ");
+    add_types(buffer, used < SHAPES_TEXT ? used : SHAPES_TEXT - 1, g, n->out, n->n_out);
+    return buffer;
+}
+
 static enum status run_step(struct plan *p, int id, const struct plan_hooks *hooks)
 {
     struct step *s = &p->step[id];
@@ -49,7 +72,9 @@ static enum status run_step(struct plan *p, int id, const struct plan_hooks *hoo
     if (st == ST_OK && hooks && hooks->after) st = hooks->after(hooks->user, p, id);
     if (st == ST_OK) return ST_OK;
     const struct node *n = &p->graph->node[id];
-    return fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
+    char shapes[SHAPES_TEXT];
+    return fail_in(st, "node %d %s %s %s", id, op_def(n->op)->name, n->scope,
+                   shapes_text(shapes, p->graph, n));
 }
 
 enum status plan_run(struct plan *p, const struct plan_hooks *hooks)

@@ -1,15 +1,31 @@
 #include "train/device.h"
 
 #include "backend/backend.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "train/fit.h"
 
 #include <string.h>
 
+/* There is a device, and what it needs. A device that idles for want of a library is worth a line. */
+static bool is_usable(const struct backend *b)
+{
+    static bool said;
+    struct device_library l;
+    if (!b || b->devices() == 0) return false;
+    for (int i = 0; b->library(i, &l); i++) {
+        if (!l.why || !l.needed) continue;
+        if (!said)
+            log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
+        said = true;
+        return false;
+    }
+    return true;
+}
+
 const char *device_backend(const struct config *c)
 {
-    const struct backend *cuda = backend_find("cuda");
-    if (c->plan.device == DEVICE_AUTO) return cuda && cuda->devices() > 0 ? "cuda" : "cpu";
+    if (c->plan.device == DEVICE_AUTO) return is_usable(backend_find("cuda")) ? "cuda" : "cpu";
     return c->plan.device == DEVICE_CPU ? "cpu" : "cuda";
 }
 

@@ -4,7 +4,8 @@
 
 #include "train/engine.h"
 
-/* The name of the backend that the configuration asks for; device=auto is a GPU where there is one. */
+/* The name of the backend that the configuration asks for; device=auto is a GPU where there is one that can be
+ * used. */
 const char *device_backend(const struct config *c);
 /* The number of the device among its kind. */
 int device_number(const struct config *c);

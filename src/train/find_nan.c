@@ -63,6 +63,8 @@ static enum status look_at(struct find_nan *f, const struct plan *p, const struc
 static enum status after_step(void *user, const struct plan *p, int step)
 {
     const struct node *n = &p->graph->node[step];
+    /* A kernel that fails is this node's, whatever its outputs are. */
+    TRY(p->backend->sync(p->context));
     for (int i = 0; i < n->n_out; i++) {
         if (!dtype_is_float(graph_type(p->graph, n->out[i])->dtype)) continue;
         TRY(look_at(user, p, n, n->out[i]));

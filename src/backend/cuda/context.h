@@ -15,8 +15,8 @@ const struct cuda_device *cuda_context_device(const void *context);
 enum status cuda_find(int number, CUdevice *ret);
 enum status cuda_read_device(CUdevice handle, struct cuda_device *ret);
 CUstream cuda_stream(const void *context);
-/* One more kernel is started. */
-void cuda_count_start(void *context);
+/* One more kernel, of that name, is started. */
+void cuda_count_start(void *context, const char *entry);
 struct jit *cuda_jit(const void *context);
 
 #endif

@@ -1,6 +1,7 @@
 #include "backend/cuda/cublaslt.h"
 
 #include "backend/cuda/driver.h"
+#include "backend/cuda/fault.h"
 #include "base/log.h"
 
 #include <string.h>
@@ -15,13 +16,12 @@ const struct cublaslt *cublaslt(const char **ret_why)
                                         "/usr/local/cuda/lib64/libcublasLt.so", NULL};
     static const char *const symbols[] = {CUBLASLT_LIST(SYMBOL_TEXT)};
     static struct cublaslt table;
-    static const char *why;
+    static char why[LIBRARY_WHY];
     static bool tried, found;
     _Static_assert(sizeof table == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found =
-            library_open(library_names(names), symbols, COUNT_OF(symbols), function, &why) != NULL;
+        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
         if (found) memcpy(&table, function, sizeof table);
         tried = true;
     }
@@ -58,6 +58,9 @@ enum status cublaslt_check(cublasStatus_t s, const char *doing)
 {
     if (s == CUBLAS_STATUS_SUCCESS) return ST_OK;
     const struct cublaslt *t = cublaslt(NULL);
+    /* It does not tell its own failure from that of a kernel before. */
+    CUresult before = cuda_driver(NULL)->cuCtxSynchronize();
+    if (fault_is(before)) return fault_fail(before);
     return fail(ST_DEVICE, "cuBLASLt cannot %s: %s", doing,
                 t ? t->cublasLtGetStatusString(s) : "it is not there");
 }

@@ -3,6 +3,7 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/facts.h"
+#include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
 #include "backend/cuda/transfer.h"
 #include "base/arena.h"
@@ -56,9 +57,10 @@ CUstream cuda_stream(const void *context)
     return ((const struct cuda_context *)context)->stream;
 }
 
-void cuda_count_start(void *context)
+void cuda_count_start(void *context, const char *entry)
 {
     ((struct cuda_context *)context)->started++;
+    fault_started(entry);
 }
 
 static int64_t cuda_started(void *context)
@@ -314,6 +316,7 @@ static enum status cuda_capture_end(void *context, void **ret_recording)
 
 static enum status cuda_replay(void *context, void *recording)
 {
+    fault_played();
     return cuda_check(
         cuda_driver(NULL)->cuGraphLaunch(recording, ((struct cuda_context *)context)->stream),
         "play a recording");

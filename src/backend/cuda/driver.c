@@ -1,30 +1,29 @@
 #include "backend/cuda/driver.h"
 
+#include "backend/cuda/fault.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WHY = 256 };
-
-void *library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
-                   const char **ret_why)
+bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
+                  char ret_why[LIBRARY_WHY])
 {
-    static _Thread_local char why[WHY];
     void *library = NULL;
     for (int i = 0; names[i] && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    *ret_why = why;
     if (!library) {
-        snprintf(why, sizeof why, "%s is not on this machine", names[0]);
-        return NULL;
+        snprintf(ret_why, LIBRARY_WHY, "%s is not on this machine", names[0]);
+        return false;
     }
     for (int i = 0; i < n; i++) {
         ret_function[i] = dlsym(library, symbols[i]);
         if (ret_function[i]) continue;
-        snprintf(why, sizeof why, "%s is too old: it has no %s", names[0], symbols[i]);
+        snprintf(ret_why, LIBRARY_WHY, "%s is too old, it has no %s: install a newer one", names[0],
+                 symbols[i]);
         dlclose(library);
-        return NULL;
+        return false;
     }
-    return library;
+    return true;
 }
 
 #define TEXT_OF(name)     #name
@@ -35,17 +34,24 @@ const struct cuda_driver *cuda_driver(const char **ret_why)
     static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
     static const char *const symbols[] = {DRIVER_LIST(SYMBOL_TEXT)};
     static struct cuda_driver driver;
-    static const char *why;
+    static char why[LIBRARY_WHY];
     static bool tried, found;
     _Static_assert(sizeof driver == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found = library_open(names, symbols, COUNT_OF(symbols), function, &why) != NULL;
+        found = library_open(names, symbols, COUNT_OF(symbols), function, why);
         if (found) memcpy(&driver, function, sizeof driver);
         tried = true;
     }
     if (ret_why) *ret_why = found ? NULL : why;
     return found ? &driver : NULL;
+}
+
+int cuda_served(void)
+{
+    int version = 0;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    return d && d->cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
 }
 
 const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
@@ -55,13 +61,12 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
                                         "/usr/local/cuda/lib64/libnvrtc.so", NULL};
     static const char *const symbols[] = {NVRTC_LIST(SYMBOL_TEXT)};
     static struct cuda_nvrtc nvrtc;
-    static const char *why;
+    static char why[LIBRARY_WHY];
     static bool tried, found;
     _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer for each name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
-        found =
-            library_open(library_names(names), symbols, COUNT_OF(symbols), function, &why) != NULL;
+        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
         if (found) memcpy(&nvrtc, function, sizeof nvrtc);
         tried = true;
     }
@@ -72,18 +77,23 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
 const char *const *library_names(const char *const *names)
 {
     enum { OF_FIRST = 13000 };
+    int served = cuda_served();
+    return served > 0 && served < OF_FIRST ? names + 1 : names;
+}
+
+void cuda_words(CUresult r, char ret_text[160])
+{
     const struct cuda_driver *d = cuda_driver(NULL);
-    int version = 0;
-    bool older = d && d->cuDriverGetVersion(&version) == CUDA_SUCCESS && version < OF_FIRST;
-    return older ? names + 1 : names;
+    const char *text = NULL, *name = NULL;
+    if (d) d->cuGetErrorString(r, &text), d->cuGetErrorName(r, &name);
+    snprintf(ret_text, 160, "%s (%s)", text ? text : "an error without words", name ? name : "?");
 }
 
 enum status cuda_check(CUresult r, const char *doing)
 {
+    char text[160];
     if (r == CUDA_SUCCESS) return ST_OK;
-    const struct cuda_driver *d = cuda_driver(NULL);
-    const char *text = NULL, *name = NULL;
-    if (d) d->cuGetErrorString(r, &text), d->cuGetErrorName(r, &name);
-    return fail(ST_DEVICE, "the GPU cannot %s: %s (%s)", doing, text ? text : "unknown error",
-                name ? name : "?");
+    if (fault_is(r)) return fault_fail(r);
+    cuda_words(r, text);
+    return fail(ST_DEVICE, "the GPU cannot %s: %s", doing, text);
 }

@@ -43,15 +43,20 @@ struct cuda_nvrtc {
 const struct cuda_driver *cuda_driver(const char **ret_why);
 const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 
-/* "cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
+/* "out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
+void cuda_words(CUresult r, char ret_text[160]);
+/* "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", or that a kernel failed before. */
 enum status cuda_check(CUresult r, const char *doing);
 
+/* The CUDA version that the driver serves, 13000 of 13.0; 0 without one. */
+int cuda_served(void);
 /* The toolkit's names of a library, that of CUDA 13 first: without it where the driver is older, as it does not load what a
  * newer NVRTC compiles, nor runs a newer cuBLASLt. */
 const char *const *library_names(const char *const *names);
 /* Opens the first library of `names` (NULL after the last) that is there and fills n function pointers in the order of
- * `symbols`; NULL with *ret_why otherwise. */
-void *library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
-                   const char **ret_why);
+ * `symbols`; false with the reason otherwise. */
+enum { LIBRARY_WHY = 256 };
+bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
+                  char ret_why[LIBRARY_WHY]);
 
 #endif

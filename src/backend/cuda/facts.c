@@ -133,15 +133,17 @@ bool cuda_library(int i, struct device_library *ret)
 {
     static const struct {
         const char *name, *without;
+        bool needed;
         void (*find)(struct device_library *);
     } libraries[] = {
-        {"driver", "no GPU can be used", find_driver},
-        {"NVRTC", "kernels cannot be compiled, so no GPU can be used", find_nvrtc},
+        {"driver", "no GPU can be used", true, find_driver},
+        {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
         {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
-         find_cublaslt},
+         false, find_cublaslt},
     };
     if (i >= COUNT_OF(libraries)) return false;
-    *ret = (struct device_library){.name = libraries[i].name, .without = libraries[i].without};
+    *ret = (struct device_library){
+        .name = libraries[i].name, .without = libraries[i].without, .needed = libraries[i].needed};
     libraries[i].find(ret);
     return true;
 }

@@ -85,6 +85,9 @@ int jit_want(struct jit *j, const char *text, const char *source, const char *op
     return j->modules++;
 }
 
+const char *const jit_options[] = {"-std=c++17", "--ptxas-options=-v",
+                                   "--extra-device-vectorization", NULL};
+
 enum { WORDS = 64, LOG_SHOWN = 600 };
 
 /* Cuts options at blanks; the words point into `copy`. */
@@ -125,15 +128,16 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
 enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
                         char **ret_image, int64_t *ret_bytes, char **ret_log)
 {
-    const char *why,
-        *word[WORDS] = {"-std=c++17", "--ptxas-options=-v", "--extra-device-vectorization"};
+    const char *why, *word[WORDS];
+    int words = 0;
     const struct cuda_nvrtc *nvrtc = cuda_nvrtc(&why);
     if (!nvrtc) return fail(ST_UNSUPPORTED, "kernels cannot be compiled: %s", why);
     char target[32], copy[LAUNCH_OPTIONS];
     snprintf(target, sizeof target, "--gpu-architecture=%s", arch);
     snprintf(copy, sizeof copy, "%s", options);
-    word[3] = target;
-    int words = words_of(copy, word, 4);
+    for (; jit_options[words]; words++) word[words] = jit_options[words];
+    word[words] = target;
+    words = words_of(copy, word, words + 1);
     nvrtcProgram program = NULL;
     nvrtcResult r = create(nvrtc, text, source, &program);
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, words, word);
@@ -174,6 +178,21 @@ static void make(struct jit *j, struct module *m)
     if (kept) jit_cache_write(path, m->image, m->bytes);
 }
 
+/* A driver takes no image of a CUDA that is newer than its own. */
+static enum status fail_load(CUresult r, const struct module *m)
+{
+    int major = 0, minor = 0, served = cuda_served();
+    char text[160];
+    bool told = cuda_nvrtc(NULL)->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS;
+    if (!told || served >= 1000 * major)
+        return fail_in(cuda_check(r, "load it"), "%s (%s)", m->text, m->options);
+    cuda_words(r, text);
+    return fail(ST_UNSUPPORTED,
+                "the driver is too old for this NVRTC: it serves CUDA %d.%d, kernels were compiled "
+                "for CUDA %d, and it says: %s; update the driver, or install the NVRTC of CUDA %d",
+                served / 1000, served % 1000 / 10, major, text, served / 1000);
+}
+
 static void load(struct jit *j, struct module *m)
 {
     CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
@@ -183,9 +202,8 @@ static void load(struct jit *j, struct module *m)
         if (m->failure) return;
         r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
     }
-    enum status st = cuda_check(r, "load it");
-    if (st != ST_OK) {
-        (void)!fail_in(st, "%s (%s)", m->text, m->options);
+    if (r != CUDA_SUCCESS) {
+        (void)!fail_load(r, m);
         m->failure = strdup(fail_message());
     }
     free(m->image);

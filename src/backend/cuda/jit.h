@@ -28,6 +28,8 @@ enum status jit_compile(const char *text, const char *source, const char *option
                         char **ret_image, int64_t *ret_bytes, char **ret_log);
 /* The oldest and the newest architecture that NVRTC compiles for, 70, 90 …; 0: unknown. */
 void jit_archs(int *ret_oldest, int *ret_newest);
+/* What every text is compiled with, besides its own options; NULL after the last. */
+extern const char *const jit_options[];
 /* "sm_90a" of 90: with what is special to the architecture where it has that. */
 void jit_arch_word(int arch, char ret_word[16]);
 

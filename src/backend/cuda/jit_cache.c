@@ -26,6 +26,8 @@ bool jit_cache_path(const char *folder, const char *text, const char *source, co
         const char *content = cuda_text(name, &bytes);
         hash_add(h, content, bytes);
     }
+    for (int i = 0; jit_options[i]; i++)
+        hash_add(h, jit_options[i], (int64_t)strlen(jit_options[i]) + 1);
     if (source) hash_add(h, source, (int64_t)strlen(source));
     hash_add(h, options, (int64_t)strlen(options) + 1);
     hash_add(h, arch, (int64_t)strlen(arch) + 1);

@@ -1,6 +1,7 @@
 #include "backend/cuda/launch.h"
 
 #include "backend/cuda/context.h"
+#include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
 #include "base/str.h"
 
@@ -226,7 +227,7 @@ static enum status start(const struct kernel_call *c, const struct cuda_launch *
             d->cuMemsetD8Async(address(c, &k->arg[0]), 0, (size_t)k->arg[1].number.i64, stream),
             "set memory to zero");
     if (!k->grid[0] || !k->grid[1] || !k->grid[2]) return ST_OK;
-    cuda_count_start(c->context);
+    cuda_count_start(c->context, k->entry);
     CUdeviceptr at[LAUNCH_ARGS];
     void *parameter[LAUNCH_ARGS];
     for (int i = 0; i < k->args; i++) {
@@ -236,9 +237,8 @@ static enum status start(const struct kernel_call *c, const struct cuda_launch *
     }
     CUresult r = d->cuLaunchKernel(f, k->grid[0], k->grid[1], k->grid[2], k->block, 1, 1,
                                    k->shared_bytes, stream, parameter, NULL);
-    if (r == CUDA_SUCCESS) return ST_OK;
-    return fail_in(cuda_check(r, "start it"), "kernel %s of %s (%s)", k->entry, k->text,
-                   k->options);
+    if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "start a kernel");
+    return fail_in(cuda_check(r, "start it"), "kernel %s of %s", k->entry, k->text);
 }
 
 enum status cuda_run(const struct kernel_call *c)

@@ -1,4 +1,4 @@
-/* Layer norms and their gradients: rows in registers, compiled for their length. */
+/* Layer norms and their gradients: rows in registers, compiled for their length; longer ones by blocks that read them again. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
@@ -109,17 +109,96 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, (int32_t)s.blocks);
 }
 
+/* --- rows of any length ------------------------------------------------------------------------ */
+
+enum { LONG_THREADS = 1024 };
+
+static struct cuda_launch *long_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                       const char *entry, int64_t blocks)
+{
+    struct cuda_launch *k = launch_add(l, "norm_long.cu", entry, blocks, LONG_THREADS);
+    launch_define_type(k, "T_X", c->in_type[0].dtype);
+    return k;
+}
+
+/* Inputs, and zero for a bias that is not there. */
+static void arg_all(const struct kernel_call *c, struct cuda_launch *k, bool bias)
+{
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    if (!bias) arg_i64(k, 0);
+}
+
+static void layernorm_long(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k = long_launch(c, l, "layernorm_long", type_rows(x));
+    arg_all(c, k, c->n_in > 2);
+    arg_f32(k, c->attr->norm.eps);
+    arg_i32(k, type_columns(x));
+}
+
+static void add_layernorm_long(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k = long_launch(c, l, "add_layernorm_long", type_rows(x));
+    arg_all(c, k, c->n_in > 4);
+    arg_dropout(k, &c->attr->norm.drop);
+    arg_f32(k, c->attr->norm.eps);
+    arg_i32(k, type_columns(x));
+}
+
+/* dw and dbias first: dx may take the place of dy. */
+static void layernorm_grad_long(const struct kernel_call *c, struct cuda_launches *l)
+{
+    enum { COLUMNS_OF_BLOCK = 32 };
+    const struct type *x = &c->in_type[0];
+    int64_t columns = type_columns(x), rows = type_rows(x);
+    int dy = c->n_in == 6; /* behind what is added */
+    struct cuda_launch *k =
+        long_launch(c, l, "norm_columns", (columns + COLUMNS_OF_BLOCK - 1) / COLUMNS_OF_BLOCK);
+    arg_out(k, 1);
+    if (c->n_out > 2)
+        arg_out(k, 2);
+    else
+        arg_i64(k, 0);
+    arg_in(k, dy);
+    arg_in(k, dy + 1);
+    arg_in(k, dy + 3);
+    arg_in(k, dy + 4);
+    arg_i64(k, rows);
+    arg_i32(k, columns);
+
+    k = long_launch(c, l, "layernorm_grad_long", rows);
+    arg_out(k, 0);
+    if (dy == 0) arg_i64(k, 0);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_i32(k, columns);
+}
+
+static bool fits_layernorm_long(const struct kernel_call *c)
+{
+    return types_are(c, "aff", "aff");
+}
+static bool fits_add_layernorm_long(const struct kernel_call *c)
+{
+    return types_are(c, "aaiff", "aaff");
+}
+static bool fits_grad_long(const struct kernel_call *c)
+{
+    return types_are(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
+}
 static bool fits_layernorm(const struct kernel_call *c)
 {
-    return few_columns(c) && types_are(c, "aff", "aff");
+    return few_columns(c) && fits_layernorm_long(c);
 }
 static bool fits_add_layernorm(const struct kernel_call *c)
 {
-    return few_columns(c) && types_are(c, "aaiff", "aaff");
+    return few_columns(c) && fits_add_layernorm_long(c);
 }
 static bool fits_grad(const struct kernel_call *c)
 {
-    return few_columns(c) && types_are(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
+    return few_columns(c) && fits_grad_long(c);
 }
 static bool fits_grad_drop(const struct kernel_call *c)
 {
@@ -128,9 +207,13 @@ static bool fits_grad_drop(const struct kernel_call *c)
 
 const struct cuda_row norm_rows[] = {
     CUDA_ROW(LAYERNORM, "registers", fits_layernorm, layernorm),
+    CUDA_ROW(LAYERNORM, "long", fits_layernorm_long, layernorm_long),
     CUDA_ROW(ADD_LAYERNORM, "registers", fits_add_layernorm, add_layernorm),
+    CUDA_ROW(ADD_LAYERNORM, "long", fits_add_layernorm_long, add_layernorm_long),
     CUDA_ROW(LAYERNORM_GRAD, "registers", fits_grad, layernorm_grad),
+    CUDA_ROW(LAYERNORM_GRAD, "long", fits_grad_long, layernorm_grad_long),
     CUDA_ROW(LAYERNORM_GRAD_ADD, "registers", fits_grad, layernorm_grad),
+    CUDA_ROW(LAYERNORM_GRAD_ADD, "long", fits_grad_long, layernorm_grad_long),
     CUDA_ROW(LAYERNORM_GRAD_DROP, "registers", fits_grad_drop, layernorm_grad),
     CUDA_ROWS_END,
 };

@@ -148,7 +148,7 @@ static enum status run(const struct kernel_call *c)
     if (end == END_GELU_KEEP) m.beside = c->out[1];
     if (end == END_GELU_GRAD) m.beside = c->in[2];
     if (r->before.state) TRY(run_launches(&r->before, c));
-    cuda_count_start(c->context);
+    cuda_count_start(c->context, "of cuBLASLt");
     TRY(product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));
     return r->after.state ? run_launches(&r->after, c) : ST_OK;
 }
@@ -206,7 +206,8 @@ bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct product p;
     if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
-    if (op == OP_LAYERNORM_GRAD_DROP) return true; /* saves reading the gradient once more */
+    /* Saves reading the gradient once more, where rows are not too long for it. */
+    if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
     if (!has_algorithm((enum op)op, c)) return false;
     if (cuda_plans_only(c->context)) return true;

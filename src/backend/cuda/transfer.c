@@ -1,5 +1,7 @@
 #include "backend/cuda/transfer.h"
 
+#include "backend/cuda/fault.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +137,7 @@ void transfer_hand_out(struct transfer *t, int64_t downloads)
 enum status transfer_sync(struct transfer *t)
 {
     TRY(cuda_check(cuda_driver(NULL)->cuStreamSynchronize(t->stream), "finish its work"));
+    fault_waited();
     transfer_hand_out(t, t->begun);
     t->filled = 0;
     return ST_OK;

@@ -1,0 +1,100 @@
+/* norm_long.cu - layer norms and their gradient of rows of any length: what norm.cu and norm_grad.cu do where a row is too
+ * long for the registers of a block. T_X: activations. Pointers that a call does without are zero.
+ *
+ * A block has a row and reads it three times, the gradient twice and once more for dw and dbias, so the caches bound it. Sums are
+ * cut by the columns of a row and, in norm_columns, by 32 shares of the rows: deterministic. */
+#define LANES 1024
+#include "rows.cuh"
+
+/* A row of x that this thread wrote, or nobody. */
+DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w, const float *bias, float eps, int columns)
+{
+    float sum = 0, squares = 0;
+    for (int k = threadIdx.x; k < columns; k += LANES) sum += to_float(x[k]);
+    const float m = row_sum(sum) / (float)columns;
+    for (int k = threadIdx.x; k < columns; k += LANES) {
+        const float a = to_float(x[k]) - m;
+        squares += a * a;
+    }
+    const float r = 1.0f / sqrtf(row_sum(squares) / (float)columns + eps);
+    for (int k = threadIdx.x; k < columns; k += LANES)
+        y[k] = to<T_X>((to_float(x[k]) - m) * (r * w[k]) + (bias ? bias[k] : 0.0f));
+    if (threadIdx.x != 0) return;
+    *mean = m;
+    *rstd = r;
+}
+
+KERNEL(LANES)
+layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, const float *bias, float eps, int columns)
+{
+    const i64 row = blockIdx.x, first = row * columns;
+    normalise(y + first, x + first, mean + row, rstd + row, w, bias, eps, columns);
+}
+
+/* s may be a. */
+KERNEL(LANES)
+add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
+                   const float *bias, u32 seed, u32 site, int threshold, float eps, int columns)
+{
+    const i64 row = blockIdx.x, first = row * columns;
+    const float kept = dropout_scale(threshold);
+    for (int k = threadIdx.x; k < columns; k += LANES) {
+        const i64 at = first + k;
+        float branch = to_float(b[at]);
+        if (threshold) {
+            const words d = dropout_pointwise(seed, site, (u32)*step, (u64)at / 16);
+            const int byte = (int)(at % 16);
+            branch = (int)(word_at(d, byte / 4) >> (8 * (byte % 4)) & 255) >= threshold ? branch * kept : 0.0f;
+        }
+        s[at] = to<T_X>(to_float(a[at]) + branch);
+    }
+    normalise(y + first, s + first, mean + row, rstd + row, w, bias, eps, columns);
+}
+
+/* dx may be dy or more. */
+KERNEL(LANES)
+layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const float *w, const float *mean,
+                    const float *rstd, int columns)
+{
+    const i64 row = blockIdx.x, first = row * columns;
+    const float m = mean[row], r = rstd[row];
+    float sum = 0, products = 0;
+    for (int k = threadIdx.x; k < columns; k += LANES) {
+        const float g = to_float(dy[first + k]) * w[k];
+        sum += g;
+        products += g * ((to_float(x[first + k]) - m) * r);
+    }
+    sum = row_sum(sum) / (float)columns;
+    products = row_sum(products) / (float)columns;
+    for (int k = threadIdx.x; k < columns; k += LANES) {
+        const float h = (to_float(x[first + k]) - m) * r;
+        const float a = r * (to_float(dy[first + k]) * w[k] - sum - h * products);
+        dx[first + k] = to<T_X>(more ? a + to_float(more[first + k]) : a);
+    }
+}
+
+/* dw and dbias: a block has 32 columns, each of its warps every 32nd row. Runs before dx takes the place of dy. */
+KERNEL(LANES)
+norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean, const float *rstd, i64 rows, int columns)
+{
+    enum { SHARES = LANES / WARP };
+    __shared__ float part[2][SHARES][WARP];
+    const int lane = threadIdx.x % WARP, share = threadIdx.x / WARP;
+    const i64 column = (i64)blockIdx.x * WARP + lane;
+    float products = 0, sum = 0;
+    if (column < columns)
+        for (i64 row = share; row < rows; row += SHARES) {
+            const float d = to_float(dy[row * columns + column]);
+            products += d * ((to_float(x[row * columns + column]) - mean[row]) * rstd[row]);
+            sum += d;
+        }
+    part[0][share][lane] = products;
+    part[1][share][lane] = sum;
+    __syncthreads();
+    if (share > 1 || column >= columns) return;
+    float all = 0;
+#pragma unroll
+    for (int i = 0; i < SHARES; i++) all += part[share][i][lane];
+    float *to = share == 0 ? dw : dbias;
+    if (to) to[column] = all;
+}

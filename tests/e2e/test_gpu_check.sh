@@ -1,0 +1,54 @@
+#!/bin/sh
+# Every row of the GPU's kernels on every case of `strobe check`, on an emulated GPU: a program for each operator, as many at once as there
+# are processors. Then the rows that share work among blocks on an older and smaller GPU, where threads, blocks and copies come in another order.
+set -u
+. "$(dirname "$0")/gpu.sh"
+STROBE=${STROBE:-$PWD/strobe}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export STROBE STROBE_LOG=warning work
+
+# check_all NAME OPERATOR...
+check_all() {
+    name=$1
+    shift
+    printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} sh -c \
+        '"$STROBE" check --device=cuda --op={} >"$work/$1.{}" 2>&1 || touch "$work/failed.$1.{}"' sh "$name"
+    for log in "$work"/failed.*; do
+        [ -e "$log" ] || continue
+        log=$work/${log#"$work/failed."}
+        echo "FAIL: ${log##*/}"
+        cat "$log"
+        exit 1
+    done
+}
+
+# said NAME VARIANT OPERATOR...: the row was tried
+said() {
+    name=$1 variant=$2
+    shift 2
+    for op in "$@"; do
+        grep -q "^$op *$variant .* ok$" "$work/$name.$op" || {
+            echo "FAIL: the row $variant of $op was not tried"
+            cat "$work/$name.$op"
+            exit 1
+        }
+    done
+}
+
+# PACK stands for all, for it is tried with products.
+operators=$("$STROBE" info --ops | sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\} |.*/\1/p' | grep -vx PACK)
+[ "$(echo "$operators" | wc -l)" -gt 50 ] || { echo "FAIL: operators: $operators"; exit 1; }
+# shellcheck disable=SC2086
+check_all hopper $operators
+said hopper mma ATTENTION ATTENTION_GRAD
+said hopper mma_sums ATTENTION_GRAD
+said hopper plain ATTENTION ATTENTION_GRAD
+said hopper cublaslt MATMUL LINEAR LINEAR_GELU MATMUL_GELU_GRAD MATMUL_SUM
+said hopper tiles MATMUL LINEAR
+said hopper long LAYERNORM LAYERNORM_GRAD SOFTMAX
+
+export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1 EMU_EARLY=1
+check_all ampere ATTENTION ATTENTION_GRAD EMBED_GRAD LAYERNORM_GRAD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH
+said ampere mma ATTENTION ATTENTION_GRAD
+echo "ok: $(cat "$work"/hopper.* "$work"/ampere.* | grep -c ' ok$') rows"

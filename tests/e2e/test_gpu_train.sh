@@ -1,0 +1,79 @@
+#!/bin/sh
+# Training on an emulated GPU: losses are the CPU's, in every precision and at every rung; recorded or not, and stopped in
+# between or not, the bits are the same.
+. "$(dirname "$0")/gpu.sh"
+. "$(dirname "$0")/tiny.sh"
+cd "$work"
+steps=6
+short="--max_iters=$steps --eval_interval=3 --threads=0 --learning_rate=1e-3 --warmup_iters=2"
+
+# train NAME OPTIONS...
+train() {
+    run=$1
+    shift
+    # shellcheck disable=SC2086
+    "$STROBE" train tiny.conf --out_dir="$run" $short "$@" >"$run.log" 2>&1 || fail "$run: $(cat "$run.log")"
+    [ "$(losses "$run" | wc -l)" = $steps ] || fail "$run: not $steps losses"
+}
+losses() {
+    sed -n 's/.*"kind":"step".*"loss":\([0-9.e+-]*\),.*/\1/p' "$1/log.jsonl"
+}
+
+# near A B MOST: no loss differs by more
+near() {
+    losses "$1" >a
+    losses "$2" >b
+    worst=$(paste a b | awk 'function abs(x) { return x < 0 ? -x : x }
+        { d = abs($1 - $2); if (d > w) w = d } END { printf "%.2e", w }')
+    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' || fail "losses of $1 and $2 differ by $worst, $3 is allowed"
+    echo "$1, $2: losses differ by at most $worst"
+}
+same() {
+    timeless "$1" >a
+    timeless "$2" >b
+    cmp a b || fail "$2: another log than $1"
+    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" || fail "$2: other weights than $1"
+}
+
+# --- fp32, at every rung, with dropout: the masks are the same, too
+train cpu --device=cpu
+train f32 --device=cuda
+near cpu f32 1e-4
+train op --device=cuda --fusion=op --flash=false
+near cpu op 1e-4
+train primitive --device=cuda --fusion=primitive --flash=false
+near cpu primitive 1e-4
+train tf32 --device=cuda --dtype=tfloat32
+near cpu tf32 1e-2
+
+# --- bf16, with what the library fuses and heads of 64
+wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulation_steps=2"
+# shellcheck disable=SC2086
+{
+    train cpu_wide --device=cpu $wide
+    train bf16 --device=cuda --dtype=bfloat16 --deterministic=true $wide
+    near cpu_wide bf16 2e-2
+    grep -q cublaslt bf16/plan.txt || fail "the library is not used"
+    train again --device=cuda --dtype=bfloat16 --deterministic=true $wide
+    same bf16 again
+    train replay --device=cuda --dtype=bfloat16 --deterministic=true --replay=true $wide
+    same bf16 replay
+}
+train replay_f32 --device=cuda --replay=true
+same f32 replay_f32
+
+# --- stopped half-way, it goes on and ends in the same bits
+"$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 || fail "half: $(cat log)"
+"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 || fail "half does not go on: $(cat log)"
+same f32 half
+
+# --- evaluated and sampled
+"$STROBE" eval f32 --device=cuda --json >eval.json 2>log || fail "eval: $(cat log)"
+logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' f32/log.jsonl)
+grep -q "\"val_loss\": $logged" eval.json || fail "eval says $(cat eval.json), the log $logged"
+for cache in true false; do
+    "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a --cache=$cache >text.$cache 2>log ||
+        fail "sample: $(cat log)"
+done
+cmp text.true text.false || fail "the cache changes the text"
+echo ok

@@ -1,0 +1,356 @@
+/* The driver: what the device is, memory, modules, starts of kernels. */
+#include "engine.hpp"
+#include "streams.hpp"
+
+#include <chrono>
+#include <dlfcn.h>
+#include <map>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+namespace
+{
+
+enum : size_t { PAGE = 4096, ALIGNMENT = 256, POISONED_MOST = 64 << 20 };
+enum { POISON = 0xff };
+/* What a start takes, and how much a copy moves in a millisecond: of the size that a GPU has. */
+const double START_MS = 0.003, BYTES_PER_MS = 1e9;
+
+int arch()
+{
+    return (int)emu_number("EMU_ARCH", 90);
+}
+
+/* That a block may ask for, by generation. */
+int shared_most()
+{
+    int a = arch();
+    return (a >= 90 ? 227 : a == 80 ? 163 : a == 87 ? 163 : a > 80 ? 99 : a == 75 ? 64 : 96) << 10;
+}
+
+size_t memory()
+{
+    return (size_t)emu_number("EMU_MEMORY", 8ll << 30);
+}
+
+struct block {
+    char *mapped;
+    size_t mapped_bytes, bytes;
+};
+std::map<CUdeviceptr, block> blocks;
+size_t taken;
+std::map<char *, size_t> pinned;
+
+struct function {
+    emu_module *module;
+    const emu_entry *entry;
+    std::string name;
+};
+
+bool is(const char *variable, const std::string &name)
+{
+    const char *wanted = getenv(variable);
+    return wanted && name == wanted;
+}
+
+bool is_pinned(const void *p)
+{
+    auto after = pinned.upper_bound((char *)p);
+    if (after == pinned.begin()) return false;
+    auto at = std::prev(after);
+    return (const char *)p < at->first + at->second;
+}
+
+double seconds()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+/* The host is told what goes wrong with a start now; while it runs, by whoever waits. */
+CUresult run(const function *f, const emu_start &s, std::vector<std::vector<char>> &parameters)
+{
+    std::vector<void *> at;
+    for (auto &p : parameters) at.push_back(p.data());
+    if (is("EMU_FAULT", f->name)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    double before = seconds();
+    f->module->engine = &emu_functions;
+    bool fine = emu_run(s, at.data());
+    if (emu_number("EMU_VERBOSE", 0))
+        fprintf(stderr, "emulator: %.2f ms %s, %u x %u x %u blocks of %u\n",
+                1e3 * (seconds() - before), s.name, s.grid.x, s.grid.y, s.grid.z, s.threads);
+    return fine ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+CUresult move(CUstream s, void *to, const void *from, size_t bytes)
+{
+    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, [=] {
+        memmove(to, from, bytes);
+        return CUDA_SUCCESS;
+    });
+}
+
+const struct {
+    CUresult result;
+    const char *name, *words;
+} results[] = {
+    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
+     "an illegal memory access was encountered"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+     "too many resources requested for launch"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
+};
+
+} // namespace
+
+CUresult cuInit(unsigned)
+{
+    return emu_number("EMU_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    *version = (int)emu_number("EMU_DRIVER", 13000);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *n)
+{
+    *n = (int)emu_number("EMU_DEVICES", 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *d, int number)
+{
+    *d = number;
+    return number < emu_number("EMU_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetName(char *name, int n, CUdevice)
+{
+    snprintf(name, (size_t)n, "emulated GPU");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice)
+{
+    switch (which) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = arch() / 10;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = arch() % 10;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = (int)emu_number("EMU_SMS", 132);
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = shared_most();
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+        *value = 50 << 20;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice)
+{
+    *bytes = memory();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice)
+{
+    *context = (CUcontext)&blocks;
+    return emu_fault();
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice)
+{
+    return emu_fault();
+}
+
+CUresult cuCtxSetCurrent(CUcontext)
+{
+    return emu_fault();
+}
+
+CUresult cuCtxSynchronize()
+{
+    return emu_recording() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : emu_drain();
+}
+
+CUresult cuGetErrorName(CUresult r, const char **name)
+{
+    *name = NULL;
+    for (auto &one : results)
+        if (one.result == r) *name = one.name;
+    return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult r, const char **words)
+{
+    *words = NULL;
+    for (auto &one : results)
+        if (one.result == r) *words = one.words;
+    return *words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetInfo(size_t *left, size_t *all)
+{
+    *all = memory();
+    *left = *all - taken;
+    return emu_fault();
+}
+
+/* It ends at a page that must not be touched, so it starts where its length lets it. */
+CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
+{
+    if (emu_fault() != CUDA_SUCCESS) return emu_fault();
+    if (emu_recording()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (rounded > memory() - taken) return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t pages = (rounded + PAGE - 1) / PAGE * PAGE, all = pages + PAGE;
+    char *p = (char *)mmap(NULL, all, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    mprotect(p + pages, PAGE, PROT_NONE);
+    if (rounded <= POISONED_MOST) memset(p, POISON, pages);
+    *ret = (CUdeviceptr)(p + pages - rounded);
+    blocks[*ret] = {p, all, rounded};
+    taken += rounded;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree(CUdeviceptr p)
+{
+    auto found = blocks.find(p);
+    if (found == blocks.end()) return CUDA_ERROR_INVALID_VALUE;
+    emu_drain();
+    munmap(found->second.mapped, found->second.mapped_bytes);
+    taken -= found->second.bytes;
+    blocks.erase(found);
+    return emu_fault();
+}
+
+CUresult cuMemAllocHost(void **ret, size_t bytes)
+{
+    *ret = calloc(bytes, 1);
+    if (!*ret) return CUDA_ERROR_OUT_OF_MEMORY;
+    pinned[(char *)*ret] = bytes;
+    return emu_fault();
+}
+
+CUresult cuMemFreeHost(void *p)
+{
+    emu_drain();
+    pinned.erase((char *)p);
+    free(p);
+    return emu_fault();
+}
+
+/* Memory that is not pinned is read before the call returns, and written before it returns. */
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
+{
+    if (is_pinned(from)) return move(s, (void *)to, from, bytes);
+    std::vector<char> copy((const char *)from, (const char *)from + bytes);
+    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, [to, copy = std::move(copy)] {
+        memcpy((void *)to, copy.data(), copy.size());
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+    CUresult r = move(s, to, (const void *)from, bytes);
+    return r != CUDA_SUCCESS || is_pinned(to) ? r : cuStreamSynchronize(s);
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+    return move(s, (void *)to, (const void *)from, bytes);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream s)
+{
+    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, [=] {
+        memset((void *)to, byte, bytes);
+        return CUDA_SUCCESS;
+    });
+}
+
+/* An image is what nvrtc.cpp made: 8 letters, its length, a shared object. */
+CUresult cuModuleLoadData(CUmodule *ret, const void *image)
+{
+    uint64_t bytes;
+    int served = (int)emu_number("EMU_DRIVER", 13000) / 1000;
+    if (served < 13 || memcmp(image, "emulated", 8)) return CUDA_ERROR_INVALID_IMAGE;
+    memcpy(&bytes, (const char *)image + 8, sizeof bytes);
+    int file = memfd_create("kernels", MFD_CLOEXEC);
+    if (file < 0 || write(file, (const char *)image + 16, bytes) != (ssize_t)bytes)
+        return CUDA_ERROR_INVALID_IMAGE;
+    std::string path = "/proc/self/fd/" + std::to_string(file);
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) fprintf(stderr, "emulator: %s\n", dlerror());
+    *ret = (CUmodule)library;
+    /* The descriptor stays open: to the loader two files of one name are one library. */
+    return library ? emu_fault() : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult cuModuleUnload(CUmodule)
+{
+    return emu_drain(); /* the library stays: recordings may still name its kernels */
+}
+
+CUresult cuModuleGetFunction(CUfunction *ret, CUmodule m, const char *name)
+{
+    auto *entry = (const emu_entry *)dlsym((void *)m, (std::string("emu_entry_") + name).c_str());
+    auto *module = (emu_module *)dlsym((void *)m, "emu_this");
+    if (!entry || !module) return CUDA_ERROR_NOT_FOUND;
+    *ret = (CUfunction) new function{module, entry, name};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute which, int value)
+{
+    bool fits = which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value <= shared_most();
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction)
+{
+    *value = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared_bytes, CUstream stream, void **parameters,
+                        void **)
+{
+    auto *fn = (const function *)f;
+    bool fits = x && y && z && x <= INT32_MAX && y <= 65535 && z <= 65535 && bx && bx <= 1024 &&
+                by == 1 && bz == 1;
+    if (!fits || shared_bytes > (unsigned)shared_most()) return CUDA_ERROR_INVALID_VALUE;
+    if (is("EMU_FAIL", fn->name)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    std::vector<std::vector<char>> copies;
+    for (int i = 0; i < fn->entry->parameters; i++)
+        copies.emplace_back((char *)parameters[i], (char *)parameters[i] + fn->entry->size[i]);
+    emu_start s = {fn->module, fn->entry, fn->name.c_str(), {x, y, z}, bx, shared_bytes};
+    return emu_enqueue(stream, START_MS, [=]() mutable { return run(fn, s, copies); });
+}

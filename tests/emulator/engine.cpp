@@ -1,0 +1,307 @@
+/* Blocks, one after the other; the threads of each as fibers that take turns. */
+#include "engine.hpp"
+#include "switch.hpp"
+
+#include <deque>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <vector>
+
+namespace
+{
+
+enum : size_t {
+    THREADS_MOST = 1024,
+    /* No power of two: stacks that begin at the same bits would all want the same lines of the cache. */
+    STACK_BYTES = (24 << 10) + 320,
+    SIGNAL_STACK = 64 << 10,
+};
+enum { POISON = 0xff, MASKS = 8 };
+const uint64_t CANARY = 0x5aa5c33c0ff0f00full;
+
+struct copy {
+    void *to;
+    const void *from;
+    int bytes;
+};
+
+struct fiber {
+    emu_place at;
+    bool done;
+    const uint64_t *watched; /* runs again when this is another number; NULL: at once */
+    uint64_t seen;
+    unsigned thread;
+    std::deque<std::vector<copy>> groups; /* of copies under way; the last is open */
+};
+
+/* Lanes of a mask that meet again and again. What they bring alternates between two rows: a lane can be one
+ * meeting ahead of another, which still reads, but not two. */
+struct meeting {
+    unsigned mask, arrived, wanted;
+    uint64_t times;
+    emu_slot slot[2][EMU_WARP];
+};
+struct warp {
+    int used;
+    meeting met[MASKS];
+};
+
+fiber fibers[THREADS_MOST];
+warp warps[THREADS_MOST / EMU_WARP];
+char *stacks;
+fiber *now;
+emu_place host;  /* where blocks are begun */
+sigjmp_buf lost; /* the same, after memory that is not there was touched */
+bool running, reverse, early;
+
+emu_start current;
+void **arguments;
+unsigned alive, at_barrier;
+uint64_t barriers;
+
+[[noreturn]] void broken(const char *what)
+{
+    const emu_index *b = current.module->block;
+    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u, thread %u: %s\n", current.name, b->x,
+            b->y, b->z, now ? now->thread : 0, what);
+    abort();
+}
+
+bool can_run(const fiber &f)
+{
+    return !f.done && (!f.watched || *f.watched != f.seen);
+}
+
+void enter(emu_place *from, fiber *f)
+{
+    now = f;
+    f->watched = NULL;
+    current.module->thread->x = f->thread;
+    emu_switch(from, &f->at);
+}
+
+/* The next in turn goes on; when all are done, the host. Returns when it is this one's turn again. */
+void give_way()
+{
+    fiber *self = now;
+    unsigned n = current.threads, at = self->thread;
+    for (unsigned i = 0; i < n; i++) {
+        at = reverse ? (at ? at - 1 : n - 1) : (at + 1 == n ? 0 : at + 1);
+        if (can_run(fibers[at])) return enter(&self->at, &fibers[at]);
+    }
+    if (alive)
+        broken("the threads wait for each other for ever: a barrier or a meeting that not all come "
+               "to");
+    emu_switch(&self->at, &host);
+}
+
+/* Until the number is another one. */
+void wait_for(const uint64_t *number)
+{
+    fiber *f = now;
+    f->watched = number;
+    f->seen = *number;
+    give_way();
+}
+
+void release_barrier()
+{
+    at_barrier = 0;
+    barriers++;
+}
+
+void barrier()
+{
+    if (++at_barrier == alive)
+        release_barrier();
+    else
+        wait_for(&barriers);
+}
+
+unsigned lanes_of(unsigned first)
+{
+    unsigned n = current.threads - first;
+    return n >= EMU_WARP ? ~0u : (1u << n) - 1;
+}
+
+meeting *meeting_of(unsigned mask)
+{
+    unsigned first = now->thread / EMU_WARP * EMU_WARP;
+    warp *w = &warps[first / EMU_WARP];
+    for (int i = 0; i < w->used; i++)
+        if (w->met[i].mask == mask) return &w->met[i];
+    if (w->used == MASKS) broken("too many masks for a warp");
+    meeting *m = &w->met[w->used++];
+    m->mask = mask;
+    m->wanted = (unsigned)__builtin_popcount(mask & lanes_of(first));
+    m->arrived = 0;
+    m->times = 0;
+    return m;
+}
+
+const emu_slot *meet(unsigned mask, const void *bytes, unsigned size)
+{
+    unsigned lane = now->thread % EMU_WARP;
+    if (!(mask >> lane & 1)) broken("a lane that is not in its mask");
+    if (size > EMU_SLOT) broken("a lane brings too much");
+    meeting *m = meeting_of(mask);
+    emu_slot *slots = m->slot[m->times & 1];
+    memcpy(slots[lane].bytes, bytes, size);
+    if (++m->arrived == m->wanted) {
+        m->arrived = 0;
+        m->times++;
+    } else {
+        wait_for(&m->times);
+    }
+    return slots;
+}
+
+void copy_now(const copy &c)
+{
+    memset(c.to, 0, 16);
+    memcpy(c.to, c.from, (size_t)c.bytes);
+}
+
+void copy_later(void *to, const void *from, int bytes)
+{
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        broken("cp.async of an address that is no multiple of 16");
+    if (bytes < 0 || bytes > 16) broken("cp.async of more than 16 bytes");
+    copy c = {to, from, bytes};
+    if (early)
+        copy_now(c);
+    else
+        now->groups.back().push_back(c);
+}
+
+void copies_commit()
+{
+    now->groups.emplace_back();
+}
+
+void copies_wait(int groups)
+{
+    while ((int)now->groups.size() - 1 > groups) {
+        for (const copy &c : now->groups.front()) copy_now(c);
+        now->groups.pop_front();
+    }
+}
+
+/* A fiber lives from block to block. */
+void live()
+{
+    for (;;) {
+        fiber *f = now;
+        current.entry->run(arguments);
+        f->done = true;
+        if (--alive && at_barrier == alive) release_barrier();
+        give_way();
+    }
+}
+
+uint64_t *canary_of(unsigned thread)
+{
+    return (uint64_t *)(stacks + thread * STACK_BYTES);
+}
+
+void make_fiber(unsigned thread)
+{
+    fibers[thread].thread = thread;
+    emu_place_make(&fibers[thread].at, live, stacks + thread * STACK_BYTES, STACK_BYTES);
+    *canary_of(thread) = CANARY;
+}
+
+/* The driver gives device memory a border that must not be touched; whoever does is one of the fibers. */
+void on_touch(int, siginfo_t *info, void *)
+{
+    const emu_index *b = current.module ? current.module->block : NULL;
+    if (!running || !now) {
+        signal(SIGSEGV, SIG_DFL);
+        return;
+    }
+    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u, thread %u touches %p, which is not its\n",
+            current.name, b->x, b->y, b->z, now->thread, info->si_addr);
+    siglongjmp(lost, 1);
+}
+
+void prepare()
+{
+    static char signal_stack[SIGNAL_STACK];
+    if (stacks) return;
+    stacks = (char *)mmap(NULL, THREADS_MOST * STACK_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED) abort();
+    madvise(stacks, THREADS_MOST * STACK_BYTES, MADV_HUGEPAGE);
+    for (unsigned i = 0; i < THREADS_MOST; i++) make_fiber(i);
+    reverse = emu_number("EMU_REVERSE", 0);
+    early = emu_number("EMU_EARLY", 0);
+    stack_t at = {};
+    at.ss_sp = signal_stack;
+    at.ss_size = sizeof signal_stack;
+    sigaltstack(&at, NULL);
+    struct sigaction action = {};
+    action.sa_sigaction = on_touch;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void run_block(emu_index block)
+{
+    emu_module *m = current.module;
+    *m->block = block;
+    memset(m->begin, POISON, (size_t)(m->end - m->begin));
+    memset(m->dynamic, POISON, current.shared_bytes + EMU_GUARD);
+    for (unsigned i = 0; i < current.threads; i += EMU_WARP) warps[i / EMU_WARP].used = 0;
+    for (unsigned i = 0; i < current.threads; i++) {
+        fibers[i].done = false;
+        fibers[i].watched = NULL;
+        fibers[i].groups.clear();
+        fibers[i].groups.emplace_back();
+    }
+    alive = current.threads;
+    at_barrier = 0;
+    enter(&host, &fibers[reverse ? current.threads - 1 : 0]);
+    for (int i = 0; i < EMU_GUARD; i++)
+        if (m->dynamic[current.shared_bytes + i] != POISON)
+            broken("the block wrote behind its shared memory");
+    for (unsigned i = 0; i < current.threads; i++)
+        if (*canary_of(i) != CANARY) broken("a fiber's stack is too small");
+}
+
+} // namespace
+
+long long emu_number(const char *name, long long otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? atoll(text) : otherwise;
+}
+
+const emu_engine emu_functions = {barrier, meet, copy_later, copies_commit, copies_wait, broken};
+
+bool emu_run(const emu_start &s, void **parameters)
+{
+    prepare();
+    current = s;
+    arguments = parameters;
+    *s.module->grid = s.grid;
+    *s.module->block_size = {s.threads, 1, 1};
+    running = true;
+    if (sigsetjmp(lost, 1)) {
+        running = false;
+        return false;
+    }
+    unsigned long long blocks = (unsigned long long)s.grid.x * s.grid.y * s.grid.z;
+    for (unsigned long long i = 0; i < blocks; i++) {
+        unsigned long long b = reverse ? blocks - 1 - i : i;
+        run_block({(unsigned)(b % s.grid.x), (unsigned)(b / s.grid.x % s.grid.y),
+                   (unsigned)(b / s.grid.x / s.grid.y)});
+    }
+    running = false;
+    return true;
+}

@@ -1,0 +1,127 @@
+/* ptx.hpp - functions of kernel texts that are nothing but PTX, in C++: those of kernels/mma.cuh and of device.cuh, by
+ * their names. nvrtc.cpp takes a function out of a text where it contains `asm`; one that is missing here does not
+ * compile. Lane = 4g + q as in mma.cuh.
+ *
+ * An instruction that all lanes do together reads shared memory when each lane arrives: what another lane writes
+ * without a barrier between may be missed, as it may on a GPU. */
+#pragma once
+
+#if __CUDA_ARCH__ >= 800
+static inline void ldmatrix_x4(unsigned (&r)[4], unsigned address)
+{
+    if (address % 16) emu_this.engine->broken("ldmatrix of an address that is no multiple of 16");
+    const emu_slot *s = emu_meet(~0u, *(const uint4 *)emu_shared(address));
+    int g = emu_lane() / 4, q = emu_lane() % 4;
+    for (int i = 0; i < 4; i++) memcpy(&r[i], s[8 * i + g].bytes + 4 * q, 4);
+}
+static inline void ldmatrix_x4_trans(unsigned (&r)[4], unsigned address)
+{
+    if (address % 16) emu_this.engine->broken("ldmatrix of an address that is no multiple of 16");
+    const emu_slot *s = emu_meet(~0u, *(const uint4 *)emu_shared(address));
+    int g = emu_lane() / 4, q = emu_lane() % 4;
+    for (int i = 0; i < 4; i++) {
+        unsigned short low, high;
+        memcpy(&low, s[8 * i + 2 * q].bytes + 2 * g, 2);
+        memcpy(&high, s[8 * i + 2 * q + 1].bytes + 2 * g, 2);
+        r[i] = low | (unsigned)high << 16;
+    }
+}
+
+struct emu_fragments {
+    unsigned a[4], b[2];
+};
+static inline float emu_half(unsigned two, int high)
+{
+    return __uint_as_float(high ? two & 0xffff0000u : two << 16);
+}
+
+static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    const emu_slot *s = emu_meet(~0u, emu_fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});
+    const int g = emu_lane() / 4, q = emu_lane() % 4;
+    for (int k = 0; k < 16; k++) {
+        const int of = k % 8 / 2, upper = k / 8;
+        const emu_fragments *row = (const emu_fragments *)s[4 * g + of].bytes;
+        for (int i = 0; i < 4; i++) {
+            const emu_fragments *column = (const emu_fragments *)s[4 * (2 * q + i % 2) + of].bytes;
+            d[i] += emu_half(row->a[i / 2 + 2 * upper], k % 2) * emu_half(column->b[upper], k % 2);
+        }
+    }
+}
+/* The tensor cores look at 10 bits of mantissa. */
+static inline float emu_tf32(unsigned a)
+{
+    return __uint_as_float(a & 0xffffe000u);
+}
+
+static inline void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    const emu_slot *s = emu_meet(~0u, emu_fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});
+    const int g = emu_lane() / 4, q = emu_lane() % 4;
+    for (int k = 0; k < 8; k++) {
+        const int of = k % 4, upper = k / 4;
+        const emu_fragments *row = (const emu_fragments *)s[4 * g + of].bytes;
+        for (int i = 0; i < 4; i++) {
+            const emu_fragments *column = (const emu_fragments *)s[4 * (2 * q + i % 2) + of].bytes;
+            d[i] += emu_tf32(row->a[i / 2 + 2 * upper]) * emu_tf32(column->b[upper]);
+        }
+    }
+}
+static inline unsigned cvt_rna_tf32(float a)
+{
+    unsigned bits = __float_as_uint(a);
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+}
+
+static inline void cp_async_16(unsigned to, const void *from, int bytes)
+{
+    emu_this.engine->copy(emu_shared(to), from, bytes);
+}
+static inline void cp_async_commit()
+{
+    emu_this.engine->copies_commit();
+}
+template <int N> static inline void cp_async_wait()
+{
+    emu_this.engine->copies_wait(N);
+}
+
+static inline unsigned emu_bf16(float a)
+{
+    unsigned bits = __float_as_uint(a);
+    return a != a ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+static inline unsigned pack_bf16(float low, float high)
+{
+    return emu_bf16(low) | emu_bf16(high) << 16;
+}
+#endif
+
+#if __CUDA_ARCH__ >= 900
+static inline void red_add_x4(float *p, const float (&a)[4])
+{
+    if ((size_t)p % 16) emu_this.engine->broken("red.v4 of an address that is no multiple of 16");
+    for (int i = 0; i < 4; i++) p[i] += a[i];
+}
+#endif
+
+static inline void red_add(float *p, float a)
+{
+    *p += a;
+}
+static inline float ex2_approx(float a)
+{
+    return exp2f(a);
+}
+static inline float lg2_approx(float a)
+{
+    return log2f(a);
+}
+static inline unsigned prmt(unsigned a, unsigned b, unsigned which)
+{
+    return __byte_perm(a, b, which);
+}
+static inline int forgotten(int a)
+{
+    return a;
+}

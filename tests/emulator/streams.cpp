@@ -1,0 +1,227 @@
+/* Streams, events, recordings. What is put on a stream is done when somebody waits for it, or for something behind it. */
+#include "streams.hpp"
+
+#include "engine.hpp"
+
+#include <deque>
+#include <memory>
+#include <set>
+#include <vector>
+
+struct CUgraph_st {
+    struct piece {
+        double ms;
+        emu_work work;
+    };
+    std::vector<piece> pieces;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<const CUgraph_st> graph;
+};
+struct CUstream_st {
+    std::deque<CUgraph_st::piece> waiting;
+    unsigned long long put, done;
+    CUgraph recording; /* NULL: none; shared by all streams that came into it */
+};
+/* A place on a stream, or in a recording; told when it was reached. */
+struct CUevent_st {
+    CUstream stream;
+    unsigned long long place;
+    CUgraph recording;
+    double ms;
+    bool reached;
+};
+
+namespace
+{
+
+CUstream_st first; /* the stream NULL */
+std::set<CUstream> streams = {&first};
+CUresult fault = CUDA_SUCCESS;
+double clock_ms;
+
+CUstream of(CUstream s)
+{
+    return s ? s : &first;
+}
+
+CUresult do_until(CUstream s, unsigned long long place)
+{
+    while (fault == CUDA_SUCCESS && s->done < place) {
+        CUgraph_st::piece p = std::move(s->waiting.front());
+        s->waiting.pop_front();
+        s->done++;
+        clock_ms += p.ms;
+        CUresult r = p.work();
+        if (fault == CUDA_SUCCESS) fault = r;
+    }
+    return fault;
+}
+
+/* Work that refers to an event must not see it recorded anew: it takes the place that it has now. */
+emu_work wait_for(CUstream other, unsigned long long place)
+{
+    return [=] { return do_until(other, place); };
+}
+
+} // namespace
+
+CUresult emu_fault()
+{
+    return fault;
+}
+
+bool emu_recording()
+{
+    for (CUstream s : streams)
+        if (s->recording) return true;
+    return false;
+}
+
+CUresult emu_drain()
+{
+    for (CUstream s : streams) do_until(s, s->put);
+    return fault;
+}
+
+CUresult emu_enqueue(CUstream stream, double ms, emu_work work)
+{
+    static const bool early = emu_number("EMU_EARLY", 0);
+    CUstream s = of(stream);
+    if (fault != CUDA_SUCCESS) return fault;
+    if (s->recording) {
+        s->recording->pieces.push_back({ms, std::move(work)});
+        return CUDA_SUCCESS;
+    }
+    s->waiting.push_back({ms, std::move(work)});
+    s->put++;
+    if (early) do_until(s, s->put);
+    return CUDA_SUCCESS; /* a failure is told to whoever waits */
+}
+
+CUresult cuStreamCreate(CUstream *s, unsigned)
+{
+    *s = new CUstream_st();
+    streams.insert(*s);
+    return fault;
+}
+
+CUresult cuStreamDestroy(CUstream s)
+{
+    do_until(s, s->put);
+    streams.erase(s);
+    delete s;
+    return fault;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    CUstream s = of(stream);
+    return s->recording ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : do_until(s, s->put);
+}
+
+/* A stream that waits for a recorded one is recorded, too. */
+CUresult cuStreamWaitEvent(CUstream stream, CUevent e, unsigned)
+{
+    CUstream s = of(stream);
+    if (e->recording) {
+        if (s->recording && s->recording != e->recording) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        s->recording = e->recording;
+        return CUDA_SUCCESS;
+    }
+    if (s->recording) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    return e->stream ? emu_enqueue(s, 0, wait_for(e->stream, e->place)) : CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *e, unsigned)
+{
+    *e = new CUevent_st();
+    return fault;
+}
+
+CUresult cuEventDestroy(CUevent e)
+{
+    if (e->stream && streams.count(e->stream)) do_until(e->stream, e->place);
+    delete e;
+    return fault;
+}
+
+CUresult cuEventRecord(CUevent e, CUstream stream)
+{
+    CUstream s = of(stream);
+    e->recording = s->recording;
+    if (s->recording) return CUDA_SUCCESS;
+    e->reached = false;
+    e->stream = s;
+    e->place = s->put + 1;
+    return emu_enqueue(s, 0, [e, place = e->place] {
+        if (e->place == place) e->ms = clock_ms, e->reached = true;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuEventSynchronize(CUevent e)
+{
+    if (e->recording) return CUDA_ERROR_CAPTURED_EVENT;
+    return e->stream ? do_until(e->stream, e->place) : fault;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+    if (!from->reached || !to->reached) return fault != CUDA_SUCCESS ? fault : CUDA_ERROR_NOT_READY;
+    *ms = (float)(to->ms - from->ms);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode)
+{
+    CUstream s = of(stream);
+    if (s == &first) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (s->recording) return CUDA_ERROR_ILLEGAL_STATE;
+    s->recording = new CUgraph_st();
+    return fault;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    CUgraph g = of(stream)->recording;
+    *graph = NULL;
+    if (!g) return CUDA_ERROR_ILLEGAL_STATE;
+    for (CUstream s : streams)
+        if (s->recording == g) s->recording = NULL;
+    *graph = g;
+    return fault;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph g, unsigned long long)
+{
+    *run = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*g)};
+    return fault;
+}
+
+CUresult cuGraphLaunch(CUgraphExec run, CUstream stream)
+{
+    for (const CUgraph_st::piece &p : run->graph->pieces) {
+        CUresult r = emu_enqueue(stream, p.ms, p.work);
+        if (r != CUDA_SUCCESS) return r;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph g)
+{
+    delete g;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec run)
+{
+    delete run;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *, size_t *n)
+{
+    *n = g->pieces.size();
+    return CUDA_SUCCESS;
+}
