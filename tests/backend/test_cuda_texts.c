@@ -136,7 +136,13 @@ static const char *compile(const struct module *m, const char *arch)
 static void test_all_compile(void **state)
 {
     (void)state;
+#ifdef __SANITIZE_ADDRESS__ /* NVRTC is nobody's to sanitize: a few texts show that the host's side is sound */
+    static const char *const archs[] = {"sm_90a"};
+    enum { EVERY = 8 };
+#else
     static const char *const archs[] = {"sm_80", "sm_90a"};
+    enum { EVERY = 1 };
+#endif
     const char *why;
     if (!cuda_nvrtc(&why)) {
         print_message("skipped, NVRTC is missing: %s\n", why);
@@ -146,7 +152,7 @@ static void test_all_compile(void **state)
     assert_true(modules > 20 && written > 10);
     int failed = 0;
 #pragma omp parallel for schedule(dynamic, 1) reduction(+ : failed) collapse(2)
-    for (int i = 0; i < modules; i++)
+    for (int i = 0; i < modules; i += EVERY)
         for (int k = 0; k < COUNT_OF(archs); k++) {
             const char *problem = compile(&module[i], archs[k]);
             if (!problem) continue;
@@ -155,7 +161,8 @@ static void test_all_compile(void **state)
             print_error("%s %s %s: %s\n", module[i].text, archs[k], module[i].options, problem);
             free((char *)problem);
         }
-    print_message("%d modules for each of %d architectures\n", modules, (int)COUNT_OF(archs));
+    print_message("%d modules for each of %d architectures\n", modules / EVERY,
+                  (int)COUNT_OF(archs));
     for (int i = 0; i < modules; i++) free(module[i].source);
     assert_int_equal(failed, 0);
 }

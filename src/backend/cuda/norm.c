@@ -91,6 +91,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     const struct type *x = &c->in_type[0];
     const struct grad_shape s = grad_shape(c, l->device);
     bool bias = c->attr->norm.bias, drop = c->n_in == 7;
+    int first_sum = drop ? 2 : 1; /* the output that dw is */
     int64_t sums = (bias ? 2 : 1) * type_columns(x);
     int64_t parts = launch_scratch(l, s.blocks * sums * (int64_t)sizeof(float));
 
@@ -98,7 +99,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
         launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
     define_grad(c, k, &s);
     k->spills = s.lanes > 512; /* a few: registers for dw and dbias of all columns are scarce */
-    for (int i = 0; i <= drop; i++) arg_out(k, i);
+    for (int i = 0; i < first_sum; i++) arg_out(k, i);
     arg_scratch(k, parts);
     for (int i = 0; i < c->n_in; i++) arg_in(k, i);
     if (drop) arg_dropout(k, &c->attr->norm.drop);
@@ -106,7 +107,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
 
     k = launch_add(l, "norm_grad.cu", "norm_parts", (sums + 31) / 32, 16 * 32);
     define_grad(c, k, &s);
-    for (int i = 1 + drop; i < c->n_out; i++) arg_out(k, i);
+    for (int i = first_sum; i < c->n_out; i++) arg_out(k, i);
     arg_scratch(k, parts);
     arg_i32(k, (int32_t)s.blocks);
 }
