@@ -65,6 +65,8 @@ static struct grad_shape grad_shape(const struct kernel_call *c, const struct cu
     struct grad_shape s = {lanes_of(columns), 1, 0};
     if (s.lanes == 32) {
         s.groups = columns <= 512 ? 16 : columns <= 768 && x->dtype == DT_BF16 ? 12 : 8;
+        if (c->n_in == 7 && row_access(x->dtype, columns) == 1)
+            s.groups = 8; /* a draw for each element takes registers */
     } else {
         blocks *= 512 / s.lanes > 1 ? 512 / s.lanes : 1;
     }
