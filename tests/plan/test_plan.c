@@ -374,7 +374,7 @@ static void test_hooks_in_order(void **state)
     assert_memory_equal(l.order, expected, sizeof expected);
     l = (struct log){.fail_at = 3};
     assert_int_equal(plan_run(&s.plan, &hooks), ST_NUMERIC);
-    assert_string_equal(fail_message(), "node 3 SCALE here: a NaN");
+    assert_string_equal(fail_message(), "node 3 SCALE here f32 (8,8) -> f32 (8,8): a NaN");
     assert_int_equal(l.count, 4); /* and then no more */
     hand_close(&s);
 }

@@ -395,7 +395,8 @@ static void test_nan_is_found(void **state)
         const char *words = fail_message();
         assert_non_null(strstr(words, "iteration 8"));
         if (check) {
-            assert_non_null(strstr(words, "MATMUL h.1.mlp.c_fc: element 5 of"));
+            assert_non_null(strstr(words, "MATMUL h.1.mlp.c_fc f32 ("));
+            assert_non_null(strstr(words, ": element 5 of"));
             assert_non_null(strstr(words, "forward pass"));
         } else {
             assert_non_null(strstr(words, "--check_nan=true"));
