@@ -26,6 +26,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
 #define OF_ROUNDED_STEPS .tolerance = {[DT_BF16] = 1e-2}, .reason = "the result of every step is rounded"
 #define OF_TF32_DS     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 5e-3}, .reason = "rounded operands, in TF32 or bf16"
+#define OF_TF32_P      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits; in bf16 p is, and then the output"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
 #include "measure/cases_chain.h"
@@ -266,7 +267,7 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "heads of 64, in TF32", .attr = {.attention = {2, true, DROP_SCORES, .tf32 = true}}, OF_TF32, .in = {{F(1,131,384)}, STEP},
      .no_differences = SLOW},
     {OP_ATTENTION, "heads of 128, in TF32, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, .in = {{F(1,131,384)}, STEP},
-     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits, p to bfloat16 where v is", .no_differences = SLOW},
+     OF_TF32_P, .no_differences = SLOW},
     {OP_ATTENTION, "short", .attr = {.attention = {1, true, DROP_SCORES}}, OF_ROUNDED_P, .in = {{F(2,251,192)}, STEP}, .no_differences = SLOW},
     {OP_ATTENTION, "short, not causal", .attr = {.attention = {2, false, DROP_SCORES}}, OF_ROUNDED_P, .in = {{F(1,200,96)}, STEP}, .no_differences = SLOW},
 #define ATTENTION_OUT(i, ...) {F(__VA_ARGS__), FILL_RESULT, .wide = i == 1, .of = OP_ATTENTION, .of_out = i, .of_n_in = 2, .of_in = {1, 4}}
@@ -427,10 +428,10 @@ static const struct op_case cases[] = {
      .in = {{F(2,3,65,66)}, {F(3,1,330)}, {I(1), FILL_CONSTANT, 64}}},
     {OP_ATTENTION_CACHED, "one for all", .attr = {.attention = {3, true, NO_DROPOUT, .kv_heads = 1}},
      .in = {{F(2,2,40,16)}, {F(2,1,80)}, {I(1), FILL_CONSTANT, 35}}},
-    {OP_ATTENTION, "in TF32, heads of 16, not causal", .attr = {.attention = {3, false, DROP_SCORES, .tf32 = true}}, OF_TF32, .in = {{F(1,131,144)}, STEP}},
-    {OP_ATTENTION, "in TF32, heads of 32, groups of two", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32, .in = {{F(1,150,256)}, STEP}},
-    {OP_ATTENTION, "in TF32, heads of 64", .attr = {.attention = {2, true, NO_DROPOUT, .tf32 = true}}, OF_TF32, .in = {{F(2,163,384)}, STEP}},
-    {OP_ATTENTION, "in TF32, heads of 96", .attr = {.attention = {1, true, DROP_SCORES, .tf32 = true}}, OF_TF32, .in = {{F(1,163,288)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 16, not causal", .attr = {.attention = {3, false, DROP_SCORES, .tf32 = true}}, OF_TF32_P, .in = {{F(1,131,144)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 32, groups of two", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32_P, .in = {{F(1,150,256)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 64", .attr = {.attention = {2, true, NO_DROPOUT, .tf32 = true}}, OF_TF32_P, .in = {{F(2,163,384)}, STEP}},
+    {OP_ATTENTION, "in TF32, heads of 96", .attr = {.attention = {1, true, DROP_SCORES, .tf32 = true}}, OF_TF32_P, .in = {{F(1,163,288)}, STEP}},
     {OP_ATTENTION_GRAD, "in TF32, heads of 16, not causal", .attr = {.attention = {3, false, DROP_SCORES, .tf32 = true}}, OF_TF32_DS,
      .in = {{F(1,131,48)}, {F(1,131,144)}, ATTENTION_OUT(0, 1,131,48), ATTENTION_OUT(1, 1,3,131), STEP}},
     {OP_ATTENTION_GRAD, "in TF32, heads of 32, groups of two", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32_DS,
