@@ -1,7 +1,7 @@
 #!/bin/sh
 # What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against the reference, losses
 # against the CPU's, equal bits, memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes.
-# One line each, ok or FAIL with its figure and its limit; exit code 1 if one failed. About four minutes on an H200.
+# One line each, ok or FAIL with its figure and its limit; exit code 1 if one failed.
 # STROBE=FILE another program; TEXT=FILE what is trained on; SMALL=1 models of a few thousand parameters, for trying
 # this script itself; ONLY="name ..." some of its parts.
 set -u
