@@ -16,13 +16,14 @@
 
 enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_FILL, ACTIVITY_KINDS };
 
+enum { ACTIVITY_NAME = 48 };
 struct activity {
     enum activity_kind kind;
     int mark; /* -1: nobody's */
-    int play; /* of a recording: 0, 1 … in the order of the plays in this trace; -1: it was started by itself */
-    const char *
-        name; /* a kernel's as its maker has it, mangled if it is; else "copy device to host", "fill" … */
-    const char *short_name;   /* for a table: without parameters, at most 47 letters */
+    int play; /* which play of a recording in this trace, from 0; -1: it was started by itself */
+    /* A kernel's as its maker has it, mangled if it is, and for tables without parameters, of at most ACTIVITY_NAME - 1
+     * letters. Of the others what was done: "copy device to host", "fill". */
+    const char *name, *short_name;
     int64_t start_ns, end_ns; /* of base/clock.h's clock */
     int64_t bytes;            /* of a copy or a fill */
 };

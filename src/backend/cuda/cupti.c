@@ -1,0 +1,408 @@
+#include "backend/cuda/cupti.h"
+
+#include "backend/cuda/driver.h"
+#include "base/arena.h"
+#include "base/clock.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_CUPTI
+#include <cupti_activity.h>
+#include <cupti_result.h>
+#include <cupti_version.h>
+
+/* --- the library ------------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define CUPTI_LIST(F)                                                                               \
+    F(cuptiGetVersion) F(cuptiGetResultString) F(cuptiGetTimestamp) F(cuptiActivityEnable)          \
+    F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)         \
+    F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                   \
+    F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
+/* clang-format on */
+
+#define CUPTI_MEMBER(name) __typeof__(name) *name;
+static struct cupti {
+    CUPTI_LIST(CUPTI_MEMBER)
+} cupti;
+#define TEXT_OF(name)     #name
+#define SYMBOL_TEXT(name) TEXT_OF(name),
+
+enum { PATH = 1024 };
+
+/* The folder that NVRTC was found in; empty: not known. */
+static void folder_of_nvrtc(char ret[PATH])
+{
+    const struct cuda_nvrtc *n = cuda_nvrtc(NULL);
+    Dl_info info;
+    char *end;
+    ret[0] = '\0';
+    if (!n || !dladdr((void *)n->nvrtcVersion, &info) || !info.dli_fname) return;
+    snprintf(ret, PATH, "%s", info.dli_fname);
+    if ((end = strrchr(ret, '/'))) *end = '\0';
+    if (!end) ret[0] = '\0';
+}
+
+/* By its names alone; beside NVRTC, as a toolkit has it and as wheels of Python have it; in the toolkit's own folder. */
+static bool open_library(char ret_why[LIBRARY_WHY])
+{
+    static const char *const plain[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
+    static const char *const beside[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"};
+    static const char *const own[] = {"/usr/local/cuda/lib64",
+                                      "/usr/local/cuda/extras/CUPTI/lib64"};
+    static const char *const symbols[] = {CUPTI_LIST(SYMBOL_TEXT)};
+    enum { PLAIN = 3, MOST = PLAIN * (1 + COUNT_OF(beside) + COUNT_OF(own)) };
+    static char text[MOST][PATH + 64];
+    const char *names[MOST + 1], *const *served = library_names(plain);
+    char nvrtc[PATH];
+    int n = 0;
+    folder_of_nvrtc(nvrtc);
+    for (int i = 0; served[i]; i++) names[n++] = served[i];
+    for (int f = 0; f < COUNT_OF(beside) + COUNT_OF(own); f++) {
+        bool near = f < COUNT_OF(beside);
+        for (int i = 0; served[i] && (!near || *nvrtc); i++, n++) {
+            snprintf(text[n], sizeof text[n], "%s%s/%s", near ? nvrtc : "",
+                     near ? beside[f] : own[f - COUNT_OF(beside)], served[i]);
+            names[n] = text[n];
+        }
+    }
+    names[n] = NULL;
+    void *function[COUNT_OF(symbols)];
+    _Static_assert(sizeof cupti == sizeof symbols, "one pointer for each name");
+    if (!library_open(names, symbols, COUNT_OF(symbols), function, ret_why)) return false;
+    memcpy(&cupti, function, sizeof cupti);
+    return true;
+}
+
+bool cupti_there(const char **ret_why)
+{
+    static char why[LIBRARY_WHY];
+    static bool tried, found;
+    if (!tried) found = open_library(why);
+    tried = true;
+    if (ret_why) *ret_why = found ? NULL : why;
+    return found;
+}
+
+void cupti_version(char ret[48])
+{
+    enum { OF_CUDA = 100000 }; /* 130001 of 13.0.1; 26 and less before */
+    uint32_t v = 0;
+    ret[0] = '\0';
+    if (!cupti_there(NULL) || cupti.cuptiGetVersion(&v) != CUPTI_SUCCESS) return;
+    if (v >= OF_CUDA)
+        snprintf(ret, 48, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+    else
+        snprintf(ret, 48, "API %u", v);
+}
+
+/* What a user can do about it. */
+static const char *advice(CUptiResult r)
+{
+    switch ((int)r) {
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+        return ": another profiler is attached to this process";
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+        return ": this user, or this container, may not profile";
+    case CUPTI_ERROR_NOT_COMPATIBLE:
+    case CUPTI_ERROR_NOT_INITIALIZED:
+        return ": it may be of another version than the driver";
+    default:
+        return "";
+    }
+}
+
+static enum status check(CUptiResult r, const char *doing)
+{
+    const char *text = NULL;
+    if (r == CUPTI_SUCCESS) return ST_OK;
+    cupti.cuptiGetResultString(r, &text);
+    return fail(ST_UNSUPPORTED, "CUPTI cannot %s: %s%s", doing, text ? text : "no reason is given",
+                advice(r));
+}
+
+/* --- memory for its records -------------------------------------------------------------------- */
+
+/* It asks for room and gives it back filled, on threads of its own, and hands over nothing of the caller's: so this is of the
+ * process, which has one trace at a time. */
+enum { BUFFER_BYTES = 4 << 20, BUFFERS = 64 };
+enum { NUMBERS_FROM = 2 /* what is pushed for mark 0; nobody is 1 */ };
+static struct {
+    pthread_mutex_t lock;
+    bool on, pushed;
+    struct buffer {
+        uint8_t *bytes;
+        bool given; /* CUPTI has it, be it from one trace to the next */
+        size_t filled;
+    } buffer[BUFFERS];
+    size_t dropped;
+    int64_t ahead_ns; /* its clock of ours */
+} notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct buffer *free_buffer(void)
+{
+    for (struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++)
+        if (!b->given && !b->filled) return b;
+    return NULL;
+}
+
+/* Where all are given or filled it gets none, and counts what it drops. */
+static void CUPTIAPI give_room(uint8_t **bytes, size_t *size, size_t *records)
+{
+    pthread_mutex_lock(&notes.lock);
+    struct buffer *b = free_buffer();
+    if (b && !b->bytes) b->bytes = malloc(BUFFER_BYTES);
+    *bytes = b ? b->bytes : NULL;
+    if (*bytes) b->given = true;
+    *size = *bytes ? BUFFER_BYTES : 0;
+    *records = 0; /* as many as there is room for */
+    pthread_mutex_unlock(&notes.lock);
+}
+
+static void CUPTIAPI take_filled(CUcontext context, uint32_t stream, uint8_t *bytes, size_t size,
+                                 size_t filled)
+{
+    (void)size;
+    size_t dropped = 0;
+    if (cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS)
+        dropped = 0;
+    pthread_mutex_lock(&notes.lock);
+    notes.dropped += dropped;
+    for (struct buffer *b = notes.buffer; bytes && b < notes.buffer + BUFFERS; b++)
+        if (b->bytes == bytes) b->given = false, b->filled = filled;
+    pthread_mutex_unlock(&notes.lock);
+}
+
+static void forget_filled(void)
+{
+    for (struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++) {
+        if (b->given) continue;
+        free(b->bytes);
+        *b = (struct buffer){0};
+    }
+    notes.dropped = 0;
+}
+
+/* --- a trace ----------------------------------------------------------------------------------- */
+
+/* External correlation needs records of calls: of the driver's, which we make, and of the runtime's, which libraries make.
+ * Kernels come last: what it costs begins with them. */
+static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                           CUPTI_ACTIVITY_KIND_DRIVER,
+                                           CUPTI_ACTIVITY_KIND_RUNTIME,
+                                           CUPTI_ACTIVITY_KIND_MEMSET,
+                                           CUPTI_ACTIVITY_KIND_MEMCPY,
+                                           CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+
+static void disable(int n)
+{
+    while (n > 0) cupti.cuptiActivityDisable(kinds[--n]);
+}
+
+/* The two clocks differ by what they show at the same moment; the shortest look is the best. */
+static enum status compare_clocks(void)
+{
+    enum { LOOKS = 8 };
+    int64_t shortest = INT64_MAX;
+    for (int i = 0; i < LOOKS; i++) {
+        uint64_t its = 0;
+        int64_t before = clock_ns();
+        TRY(check(cupti.cuptiGetTimestamp(&its), "tell its time"));
+        int64_t took = clock_ns() - before;
+        if (took >= shortest) continue;
+        shortest = took;
+        notes.ahead_ns = (int64_t)its - before - took / 2;
+    }
+    return ST_OK;
+}
+
+enum status cupti_begin(void)
+{
+    static bool registered;
+    const char *why;
+    int n = 0;
+    if (!cupti_there(&why)) return fail(ST_UNSUPPORTED, "%s", why);
+    BUG_IF(notes.on, "two traces at once");
+    enum status st = ST_OK;
+    if (!registered)
+        TRY(check(cupti.cuptiActivityRegisterCallbacks(give_room, take_filled), "begin"));
+    registered = true;
+    for (; st == ST_OK && n < COUNT_OF(kinds); n++)
+        st = check(cupti.cuptiActivityEnable(kinds[n]), "begin");
+    if (st == ST_OK) st = compare_clocks();
+    if (st != ST_OK) {
+        disable(n);
+        return st;
+    }
+    cupti.cuptiActivityFlushAll(1); /* what an earlier trace may have left */
+    pthread_mutex_lock(&notes.lock);
+    forget_filled();
+    pthread_mutex_unlock(&notes.lock);
+    notes.on = true;
+    cupti_mark(-1);
+    return ST_OK;
+}
+
+/* A mark takes the place of the one before. There always is one: a call without is one whose record is lost. */
+void cupti_mark(int mark)
+{
+    static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+    if (!notes.on) return;
+    if (notes.pushed) cupti.cuptiActivityPopExternalCorrelationId(OURS, NULL);
+    notes.pushed = cupti.cuptiActivityPushExternalCorrelationId(
+                       OURS, (uint64_t)(mark + NUMBERS_FROM)) == CUPTI_SUCCESS;
+}
+
+/* --- records ----------------------------------------------------------------------------------- */
+
+static const char *copy_words(uint8_t kind)
+{
+    switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+        return "copy host to device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+        return "copy device to host";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+        return "copy device to device";
+    default:
+        return "copy";
+    }
+}
+
+/* Structures grow at their ends from version to version: those of CUDA 11.1 are the beginning of all since. */
+static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
+{
+    switch ((int)r->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL: {
+        const CUpti_ActivityKernel5 *k = (const void *)r;
+        *ret = (struct trace_record){ACTIVITY_KERNEL,
+                                     k->graphNodeId != 0,
+                                     k->correlationId,
+                                     k->name ? k->name : "?",
+                                     (int64_t)k->start,
+                                     (int64_t)k->end,
+                                     0};
+        return true;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+        const CUpti_ActivityMemcpy4 *c = (const void *)r;
+        *ret = (struct trace_record){ACTIVITY_COPY,           c->graphNodeId != 0, c->correlationId,
+                                     copy_words(c->copyKind), (int64_t)c->start,   (int64_t)c->end,
+                                     (int64_t)c->bytes};
+        return true;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+        const CUpti_ActivityMemset3 *f = (const void *)r;
+        *ret =
+            (struct trace_record){ACTIVITY_FILL,     f->graphNodeId != 0, f->correlationId, "fill",
+                                  (int64_t)f->start, (int64_t)f->end,     (int64_t)f->bytes};
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+static bool read_call(const CUpti_Activity *r, struct trace_call *ret)
+{
+    const CUpti_ActivityExternalCorrelation *e = (const void *)r;
+    if (r->kind != CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION ||
+        e->externalKind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
+        return false;
+    *ret = (struct trace_call){e->correlationId, (int)e->externalId - NUMBERS_FROM};
+    return true;
+}
+
+/* Where there is no room yet they are counted. */
+static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *untimed)
+{
+    struct trace_record record;
+    struct trace_call call;
+    if (read_call(r, &call)) {
+        if (ret->call) ret->call[ret->calls] = call;
+        ret->calls++;
+    } else if (read_record(r, &record)) {
+        if (record.start_ns == 0 || record.end_ns == 0) {
+            ++*untimed;
+            return;
+        }
+        record.start_ns -= notes.ahead_ns, record.end_ns -= notes.ahead_ns;
+        if (ret->record) ret->record[ret->records] = record;
+        ret->records++;
+    }
+}
+
+/* Returns those without times. */
+static int64_t read_buffers(struct trace_input *ret)
+{
+    int64_t untimed = 0;
+    ret->records = ret->calls = 0;
+    for (const struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++) {
+        CUpti_Activity *r = NULL;
+        while (b->filled &&
+               cupti.cuptiActivityGetNextRecord(b->bytes, b->filled, &r) == CUPTI_SUCCESS)
+            keep(r, ret, &untimed);
+    }
+    return untimed;
+}
+
+enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)
+{
+    size_t dropped = 0;
+    BUG_IF(!notes.on, "no trace to end");
+    enum status st = check(cupti.cuptiActivityFlushAll(0), "hand out what it noted");
+    if (st == ST_OK) st = check(cupti.cuptiActivityFlushAll(1), "hand out what it noted");
+    if (notes.pushed)
+        cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, NULL);
+    notes.pushed = notes.on = false;
+    disable(COUNT_OF(kinds));
+    if (st != ST_OK) return st;
+    if (cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) != CUPTI_SUCCESS) dropped = 0;
+    *ret = (struct trace_input){0};
+    pthread_mutex_lock(&notes.lock);
+    (void)read_buffers(ret);
+    ret->record = ARENA_NEW(a, struct trace_record, ret->records);
+    ret->call = ARENA_NEW(a, struct trace_call, ret->calls);
+    *ret_dropped = read_buffers(ret) + (int64_t)(dropped + notes.dropped);
+    forget_filled();
+    pthread_mutex_unlock(&notes.lock);
+    return ST_OK;
+}
+
+#else
+
+static const char *const ABSENT = "this program was built without CUPTI's headers";
+
+bool cupti_there(const char **ret_why)
+{
+    if (ret_why) *ret_why = ABSENT;
+    return false;
+}
+
+void cupti_version(char ret[48])
+{
+    ret[0] = '\0';
+}
+
+enum status cupti_begin(void)
+{
+    return fail(ST_UNSUPPORTED, "%s", ABSENT);
+}
+
+void cupti_mark(int mark)
+{
+    (void)mark;
+}
+
+enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)
+{
+    (void)ret, (void)ret_dropped, (void)a;
+    return fail(ST_UNSUPPORTED, "%s", ABSENT);
+}
+#endif

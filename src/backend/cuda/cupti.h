@@ -1,0 +1,25 @@
+/* cupti.h - CUPTI, NVIDIA's library of what a GPU did, opened when a trace begins: without it profiles use events.
+ *
+ * Its records of kernels, copies and fills, and of the calls that started them. CONCURRENT_KERNEL: nothing is made to wait for
+ * anything else. Records of calls are wanted because only with them a call carries the number that was set (external
+ * correlation), also one that a library makes by itself. CUPTI is never taken down again: there are versions that
+ * tell nothing after that. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_CUPTI_H
+#define BACKEND_CUDA_CUPTI_H
+
+#include "backend/cuda/trace_join.h"
+
+/* Whether it is there; *ret_why (which may be NULL) says why not. The first call opens it; it stays open. */
+bool cupti_there(const char **ret_why);
+/* "13.0.1"; before CUDA 13 it counts otherwise: "API 22". Empty: unknown. */
+void cupti_version(char ret[48]);
+
+/* From here on it takes notes; the device is idle. A failure says why it does not, and leaves nothing on. */
+enum status cupti_begin(void);
+/* Calls of this thread are of that mark from here on; -1: nobody's. */
+void cupti_mark(int mark);
+/* Hands out the records and the calls since cupti_begin; the device is idle. Times are of base/clock.h's clock. Names live
+ * until the next cupti_begin. *ret_dropped: records that there was no room for, or that have no times. */
+enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a);
+
+#endif
