@@ -204,7 +204,8 @@ static void test_a_recording_from_before_is_not_guessed(void **state)
     int64_t i = 0;
     while (i < t.activities && t.activity[i].mark < 0) i++;
     assert_int_equal(i, t.unmatched);
-    if (i) assert_non_null(strstr(t.why, "made before the trace began"));
+    assert_int_equal(check_run(&s, &t, i, 1), t.activities);
+    assert_non_null(strstr(t.why, "made before the trace began"));
     s.backend->recording_free(s.context, before);
     s.backend->recording_free(s.context, now);
     hand_close(&s);

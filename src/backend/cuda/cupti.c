@@ -131,7 +131,9 @@ static enum status check(CUptiResult r, const char *doing)
 /* It asks for room and gives it back filled, on threads of its own, and hands over nothing of the caller's: so this is of the
  * process, which has one trace at a time. */
 enum { BUFFER_BYTES = 4 << 20, BUFFERS = 64 };
-enum { NUMBERS_FROM = 2 /* what is pushed for mark 0; nobody is 1 */ };
+/* The numbers that are pushed for mark 0 and for play 0; 1 is nobody's. */
+enum { MARKS_FROM = 2 };
+static const uint64_t PLAYS_FROM = 1ull << 40;
 static struct {
     pthread_mutex_t lock;
     bool on, pushed;
@@ -248,14 +250,23 @@ enum status cupti_begin(void)
     return ST_OK;
 }
 
-/* A mark takes the place of the one before. There always is one: a call without is one whose record is lost. */
-void cupti_mark(int mark)
+/* A number takes the place of the one before. There always is one: a call without is one whose record is lost. */
+static void push(uint64_t number)
 {
     static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
     if (!notes.on) return;
     if (notes.pushed) cupti.cuptiActivityPopExternalCorrelationId(OURS, NULL);
-    notes.pushed = cupti.cuptiActivityPushExternalCorrelationId(
-                       OURS, (uint64_t)(mark + NUMBERS_FROM)) == CUPTI_SUCCESS;
+    notes.pushed = cupti.cuptiActivityPushExternalCorrelationId(OURS, number) == CUPTI_SUCCESS;
+}
+
+void cupti_mark(int mark)
+{
+    push((uint64_t)(mark + MARKS_FROM));
+}
+
+void cupti_play(int play)
+{
+    push(PLAYS_FROM + (uint64_t)play);
 }
 
 /* --- records ----------------------------------------------------------------------------------- */
@@ -315,7 +326,9 @@ static bool read_call(const CUpti_Activity *r, struct trace_call *ret)
     if (r->kind != CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION ||
         e->externalKind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
         return false;
-    *ret = (struct trace_call){e->correlationId, (int)e->externalId - NUMBERS_FROM};
+    bool plays = e->externalId >= PLAYS_FROM;
+    *ret = (struct trace_call){e->correlationId, plays ? -1 : (int)e->externalId - MARKS_FROM,
+                               plays ? (int)(e->externalId - PLAYS_FROM) : NO_PLAY};
     return true;
 }
 
@@ -398,6 +411,11 @@ enum status cupti_begin(void)
 void cupti_mark(int mark)
 {
     (void)mark;
+}
+
+void cupti_play(int play)
+{
+    (void)play;
 }
 
 enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)

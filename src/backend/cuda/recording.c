@@ -42,9 +42,10 @@ enum status cuda_replay(void *context, void *recording)
 {
     const struct recording *r = recording;
     fault_played();
-    tracer_played(cuda_tracer(context), r->number);
-    return cuda_check(cuda_driver(NULL)->cuGraphLaunch(r->run, cuda_stream(context)),
-                      "play a recording");
+    tracer_play(cuda_tracer(context), r->number);
+    CUresult started = cuda_driver(NULL)->cuGraphLaunch(r->run, cuda_stream(context));
+    tracer_played(cuda_tracer(context));
+    return cuda_check(started, "play a recording");
 }
 
 void cuda_recording_free(void *context, void *recording)

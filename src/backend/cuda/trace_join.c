@@ -1,7 +1,7 @@
 /* What was started by itself has its call's mark. What was played is in order: if there are as many activities as the plays have
- * together, each play takes its own from the front, and no number of a call is believed (libraries have confused those of
- * recordings). If not, something is missing; then the numbers tell one play from the next, and those that are whole
- * are matched. */
+ * together, each play takes its own from the front, and no number of a call is believed (there are versions of CUPTI that
+ * confuse those of plays). If not, something is missing or unknown; then the numbers tell one play from the next, and those
+ * that are whole are matched. */
 #include "backend/cuda/trace_join.h"
 
 #include "backend/cuda/kernel_name.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = -1, NOT_PLAYED = -1 };
+enum { NOBODY = -1 };
 
 static int by_number(int64_t a, int64_t b)
 {
@@ -60,16 +60,21 @@ static const struct name *name_of(struct names *all, enum activity_kind kind, co
 /* What could not be matched, for one sentence. */
 struct misfit {
     int64_t without_call, of_unknown, of_wrong;
+    int64_t unknown;       /* plays */
     int64_t wanted, found; /* of the first play that does not fit */
 };
+
+static const struct trace_call *call_of(const struct trace_input *in, uint32_t call)
+{
+    const struct trace_call key = {.call = call};
+    return in->calls ? bsearch(&key, in->call, (size_t)in->calls, sizeof key, by_call) : NULL;
+}
 
 static void match_calls(const struct trace_input *in, struct trace *t, struct misfit *m)
 {
     for (int64_t i = 0; i < in->records; i++) {
         if (in->record[i].played) continue;
-        struct trace_call key = {.call = in->record[i].call};
-        const struct trace_call *c =
-            in->calls ? bsearch(&key, in->call, (size_t)in->calls, sizeof key, by_call) : NULL;
+        const struct trace_call *c = call_of(in, in->record[i].call);
         if (c)
             t->activity[i].mark = c->mark;
         else
@@ -83,7 +88,7 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* Gives n played activities from number `from` on to a play; returns the number behind. */
+/* Gives n played activities from number `from` on to a play, `mark` may be NULL; returns the number behind. */
 static int64_t give(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
                     int64_t play, const int *mark)
 {
@@ -106,48 +111,68 @@ static int64_t group_from(const struct trace_input *in, int64_t from)
     return n;
 }
 
-static void match_groups(const struct trace_input *in, struct trace *t, struct misfit *m)
+/* Which play the call with that number began; NO_PLAY: there is no record of it. */
+static int64_t play_of(const struct trace_input *in, uint32_t call)
 {
-    int64_t play = 0;
-    for (int64_t i = next_played(in, 0); i < in->records; play++) {
-        int64_t found = group_from(in, i);
-        const struct trace_play *p = play < in->plays ? &in->play[play] : NULL;
-        bool fits = p && p->mark && p->activities == found;
-        if (p && !p->mark) m->of_unknown += found;
-        if (!fits && (!p || p->mark)) {
-            if (!m->of_wrong) m->wanted = p ? p->activities : 0, m->found = found;
-            m->of_wrong += found;
-        }
-        i = next_played(in, give(in, t, i, found, play, fits ? p->mark : NULL));
-    }
+    const struct trace_call *c = call_of(in, call);
+    return c && c->play < in->plays ? c->play : NO_PLAY;
 }
 
-/* As many groups as plays; else a number that two share would shift all that follow. */
-static bool groups_tell(const struct trace_input *in)
+static int64_t behind_group(const struct trace_input *in, int64_t from)
 {
-    int64_t groups = 0;
-    for (int64_t i = next_played(in, 0); i < in->records; groups++)
-        for (int64_t n = group_from(in, i); n > 0; n--) i = next_played(in, i + 1);
-    return groups == in->plays;
+    for (int64_t n = group_from(in, from); n > 0; n--) from = next_played(in, from + 1);
+    return from;
+}
+
+/* The plays that are known have activities of their own number each. Else two may share one. */
+static bool numbers_tell(const struct trace_input *in)
+{
+    int64_t known = 0, told = 0, last = NO_PLAY;
+    for (int64_t p = 0; p < in->plays; p++) known += in->play[p].mark && in->play[p].activities > 0;
+    for (int64_t i = next_played(in, 0); i < in->records; i = behind_group(in, i)) {
+        int64_t play = play_of(in, in->record[i].call);
+        if (play == NO_PLAY) continue;
+        if (play <= last) return false;
+        last = play;
+        told += in->play[play].mark != NULL;
+    }
+    return told == known;
+}
+
+static void match_group(const struct trace_input *in, struct trace *t, int64_t from,
+                        struct misfit *m)
+{
+    int64_t found = group_from(in, from), play = play_of(in, in->record[from].call);
+    const struct trace_play *p = play == NO_PLAY ? NULL : &in->play[play];
+    bool fits = p && p->mark && p->activities == found;
+    give(in, t, from, found, play, fits ? p->mark : NULL);
+    if (!p) {
+        m->without_call += found;
+    } else if (!p->mark) {
+        m->of_unknown += found;
+    } else if (!fits) {
+        if (!m->of_wrong) m->wanted = p->activities, m->found = found;
+        m->of_wrong += found;
+    }
 }
 
 static void match_plays(const struct trace_input *in, struct trace *t, struct misfit *m)
 {
     int64_t wanted = 0, found = 0, from = 0;
-    bool known = true;
     for (int64_t p = 0; p < in->plays; p++) {
-        known &= in->play[p].mark != NULL;
+        m->unknown += in->play[p].mark == NULL;
         wanted += in->play[p].activities;
     }
     for (int64_t i = 0; i < in->records; i++) found += in->record[i].played;
-    if (known && found == wanted) {
+    if (!m->unknown && found == wanted) {
         for (int64_t p = 0; p < in->plays; p++)
             from = give(in, t, from, in->play[p].activities, p, in->play[p].mark);
-    } else if (groups_tell(in)) {
-        match_groups(in, t, m);
+    } else if (numbers_tell(in)) {
+        for (int64_t i = next_played(in, 0); i < in->records; i = behind_group(in, i))
+            match_group(in, t, i, m);
     } else {
-        m->of_wrong = found;
-        m->wanted = wanted, m->found = found;
+        m->of_wrong = m->found = found;
+        m->wanted = wanted;
     }
 }
 
@@ -161,11 +186,11 @@ static const char *say(const struct misfit *m, struct arena *a)
             "%lld kernels and copies of recordings belong to nobody: %lld took place "
             "where %lld were recorded",
             (long long)m->of_wrong, (long long)m->found, (long long)m->wanted);
-    if (m->of_unknown)
+    if (m->unknown)
         return arena_printf(a,
-                            "%lld kernels and copies belong to nobody: their recording was made "
-                            "before the trace began",
-                            (long long)m->of_unknown);
+                            "%lld plays are of a recording that was made before the trace began: "
+                            "what was seen of them, %lld kernels and copies, belongs to nobody",
+                            (long long)m->unknown, (long long)m->of_unknown);
     if (m->without_call)
         return arena_printf(a,
                             "%lld kernels and copies belong to nobody: there is no record of the "
@@ -187,7 +212,7 @@ void trace_join(struct trace_input *in, struct trace *ret, struct arena *a)
         const struct name *n = name_of(&names, r->kind, r->name);
         ret->activity[i] = (struct activity){.kind = r->kind,
                                              .mark = NOBODY,
-                                             .play = NOT_PLAYED,
+                                             .play = NO_PLAY,
                                              .name = n->name,
                                              .short_name = n->short_name,
                                              .start_ns = r->start_ns,

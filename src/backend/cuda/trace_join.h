@@ -15,10 +15,12 @@ struct trace_record {
     int64_t start_ns, end_ns, bytes;
 };
 
-/* A call of the host was made under a mark. */
+/* A call of the host was made under a mark, or plays a recording. */
+enum { NO_PLAY = -1 };
 struct trace_call {
     uint32_t call;
     int mark;
+    int play; /* number of the play in this trace, else NO_PLAY */
 };
 
 /* One play of a recording: the marks of its activities; NULL: they are not known. */

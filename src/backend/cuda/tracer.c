@@ -153,12 +153,18 @@ int tracer_recorded(struct tracer *t, CUgraph graph)
     return t->recordings - 1;
 }
 
-void tracer_played(struct tracer *t, int recording)
+void tracer_play(struct tracer *t, int recording)
 {
     if (!t || !t->on) return;
+    cupti_play(t->plays);
     ARENA_GROW(&t->arena, t->played, t->plays, t->plays_capacity);
     t->played[t->plays++] = recording;
     t->ran = true;
+}
+
+void tracer_played(struct tracer *t)
+{
+    if (t && t->on) cupti_mark(t->mark);
 }
 
 /* --- the end ----------------------------------------------------------------------------------- */

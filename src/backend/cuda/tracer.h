@@ -23,6 +23,8 @@ enum { RECORDING_UNKNOWN = -1 };
 /* Around a recording of the stream; the second returns the number that its plays are told by. `graph`: what was recorded. */
 void tracer_record(struct tracer *t);
 int tracer_recorded(struct tracer *t, CUgraph graph);
-void tracer_played(struct tracer *t, int recording);
+/* Around the call that plays it. */
+void tracer_play(struct tracer *t, int recording);
+void tracer_played(struct tracer *t);
 
 #endif
