@@ -1,130 +1,13 @@
 #include "backend/cuda/cupti.h"
 
-#include "backend/cuda/driver.h"
+#include "backend/cuda/cupti_library.h"
 #include "base/arena.h"
 #include "base/clock.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef HAVE_CUPTI
-#include <cupti_activity.h>
-#include <cupti_result.h>
-#include <cupti_version.h>
-
-/* --- the library ------------------------------------------------------------------------------- */
-
-/* clang-format off */
-#define CUPTI_LIST(F)                                                                               \
-    F(cuptiGetVersion) F(cuptiGetResultString) F(cuptiGetTimestamp) F(cuptiActivityEnable)          \
-    F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)         \
-    F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                   \
-    F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
-/* clang-format on */
-
-#define CUPTI_MEMBER(name) __typeof__(name) *name;
-static struct cupti {
-    CUPTI_LIST(CUPTI_MEMBER)
-} cupti;
-#define TEXT_OF(name)     #name
-#define SYMBOL_TEXT(name) TEXT_OF(name),
-
-enum { PATH = 1024 };
-
-/* The folder that NVRTC was found in; empty: not known. */
-static void folder_of_nvrtc(char ret[PATH])
-{
-    const struct cuda_nvrtc *n = cuda_nvrtc(NULL);
-    Dl_info info;
-    char *end;
-    ret[0] = '\0';
-    if (!n || !dladdr((void *)n->nvrtcVersion, &info) || !info.dli_fname) return;
-    snprintf(ret, PATH, "%s", info.dli_fname);
-    if ((end = strrchr(ret, '/'))) *end = '\0';
-    if (!end) ret[0] = '\0';
-}
-
-/* By its names alone; beside NVRTC, as a toolkit has it and as wheels of Python have it; in the toolkit's own folder. */
-static bool open_library(char ret_why[LIBRARY_WHY])
-{
-    static const char *const plain[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
-    static const char *const beside[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"};
-    static const char *const own[] = {"/usr/local/cuda/lib64",
-                                      "/usr/local/cuda/extras/CUPTI/lib64"};
-    static const char *const symbols[] = {CUPTI_LIST(SYMBOL_TEXT)};
-    enum { PLAIN = 3, MOST = PLAIN * (1 + COUNT_OF(beside) + COUNT_OF(own)) };
-    static char text[MOST][PATH + 64];
-    const char *names[MOST + 1], *const *served = library_names(plain);
-    char nvrtc[PATH];
-    int n = 0;
-    folder_of_nvrtc(nvrtc);
-    for (int i = 0; served[i]; i++) names[n++] = served[i];
-    for (int f = 0; f < COUNT_OF(beside) + COUNT_OF(own); f++) {
-        bool near = f < COUNT_OF(beside);
-        for (int i = 0; served[i] && (!near || *nvrtc); i++, n++) {
-            snprintf(text[n], sizeof text[n], "%s%s/%s", near ? nvrtc : "",
-                     near ? beside[f] : own[f - COUNT_OF(beside)], served[i]);
-            names[n] = text[n];
-        }
-    }
-    names[n] = NULL;
-    void *function[COUNT_OF(symbols)];
-    _Static_assert(sizeof cupti == sizeof symbols, "one pointer for each name");
-    if (!library_open(names, symbols, COUNT_OF(symbols), function, ret_why)) return false;
-    memcpy(&cupti, function, sizeof cupti);
-    return true;
-}
-
-bool cupti_there(const char **ret_why)
-{
-    static char why[LIBRARY_WHY];
-    static bool tried, found;
-    if (!tried) found = open_library(why);
-    tried = true;
-    if (ret_why) *ret_why = found ? NULL : why;
-    return found;
-}
-
-void cupti_version(char ret[48])
-{
-    enum { OF_CUDA = 100000 }; /* 130001 of 13.0.1; 26 and less before */
-    uint32_t v = 0;
-    ret[0] = '\0';
-    if (!cupti_there(NULL) || cupti.cuptiGetVersion(&v) != CUPTI_SUCCESS) return;
-    if (v >= OF_CUDA)
-        snprintf(ret, 48, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
-    else
-        snprintf(ret, 48, "API %u", v);
-}
-
-/* What a user can do about it. */
-static const char *advice(CUptiResult r)
-{
-    switch ((int)r) {
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-        return ": another profiler is attached to this process";
-    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-        return ": this user, or this container, may not profile";
-    case CUPTI_ERROR_NOT_COMPATIBLE:
-    case CUPTI_ERROR_NOT_INITIALIZED:
-        return ": it may be of another version than the driver";
-    default:
-        return "";
-    }
-}
-
-static enum status check(CUptiResult r, const char *doing)
-{
-    const char *text = NULL;
-    if (r == CUPTI_SUCCESS) return ST_OK;
-    cupti.cuptiGetResultString(r, &text);
-    return fail(ST_UNSUPPORTED, "CUPTI cannot %s: %s%s", doing, text ? text : "no reason is given",
-                advice(r));
-}
 
 /* --- memory for its records -------------------------------------------------------------------- */
 
@@ -171,7 +54,7 @@ static void CUPTIAPI take_filled(CUcontext context, uint32_t stream, uint8_t *by
 {
     (void)size;
     size_t dropped = 0;
-    if (cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS)
+    if (cupti(NULL)->cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS)
         dropped = 0;
     pthread_mutex_lock(&notes.lock);
     notes.dropped += dropped;
@@ -203,7 +86,7 @@ static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELAT
 
 static void disable(int n)
 {
-    while (n > 0) cupti.cuptiActivityDisable(kinds[--n]);
+    while (n > 0) cupti(NULL)->cuptiActivityDisable(kinds[--n]);
 }
 
 /* The two clocks differ by what they show at the same moment; the shortest look is the best. */
@@ -214,7 +97,7 @@ static enum status compare_clocks(void)
     for (int i = 0; i < LOOKS; i++) {
         uint64_t its = 0;
         int64_t before = clock_ns();
-        TRY(check(cupti.cuptiGetTimestamp(&its), "tell its time"));
+        TRY(cupti_check(cupti(NULL)->cuptiGetTimestamp(&its), "tell its time"));
         int64_t took = clock_ns() - before;
         if (took >= shortest) continue;
         shortest = took;
@@ -232,16 +115,17 @@ enum status cupti_begin(void)
     BUG_IF(notes.on, "two traces at once");
     enum status st = ST_OK;
     if (!registered)
-        TRY(check(cupti.cuptiActivityRegisterCallbacks(give_room, take_filled), "begin"));
+        TRY(cupti_check(cupti(NULL)->cuptiActivityRegisterCallbacks(give_room, take_filled),
+                        "begin"));
     registered = true;
     for (; st == ST_OK && n < COUNT_OF(kinds); n++)
-        st = check(cupti.cuptiActivityEnable(kinds[n]), "begin");
+        st = cupti_check(cupti(NULL)->cuptiActivityEnable(kinds[n]), "begin");
     if (st == ST_OK) st = compare_clocks();
     if (st != ST_OK) {
         disable(n);
         return st;
     }
-    cupti.cuptiActivityFlushAll(1); /* what an earlier trace may have left */
+    cupti(NULL)->cuptiActivityFlushAll(1); /* what an earlier trace may have left */
     pthread_mutex_lock(&notes.lock);
     forget_filled();
     pthread_mutex_unlock(&notes.lock);
@@ -255,8 +139,9 @@ static void push(uint64_t number)
 {
     static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
     if (!notes.on) return;
-    if (notes.pushed) cupti.cuptiActivityPopExternalCorrelationId(OURS, NULL);
-    notes.pushed = cupti.cuptiActivityPushExternalCorrelationId(OURS, number) == CUPTI_SUCCESS;
+    if (notes.pushed) cupti(NULL)->cuptiActivityPopExternalCorrelationId(OURS, NULL);
+    notes.pushed =
+        cupti(NULL)->cuptiActivityPushExternalCorrelationId(OURS, number) == CUPTI_SUCCESS;
 }
 
 void cupti_mark(int mark)
@@ -359,7 +244,7 @@ static int64_t read_buffers(struct trace_input *ret)
     for (const struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++) {
         CUpti_Activity *r = NULL;
         while (b->filled &&
-               cupti.cuptiActivityGetNextRecord(b->bytes, b->filled, &r) == CUPTI_SUCCESS)
+               cupti(NULL)->cuptiActivityGetNextRecord(b->bytes, b->filled, &r) == CUPTI_SUCCESS)
             keep(r, ret, &untimed);
     }
     return untimed;
@@ -369,14 +254,17 @@ enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct aren
 {
     size_t dropped = 0;
     BUG_IF(!notes.on, "no trace to end");
-    enum status st = check(cupti.cuptiActivityFlushAll(0), "hand out what it noted");
-    if (st == ST_OK) st = check(cupti.cuptiActivityFlushAll(1), "hand out what it noted");
+    enum status st = cupti_check(cupti(NULL)->cuptiActivityFlushAll(0), "hand out what it noted");
+    if (st == ST_OK)
+        st = cupti_check(cupti(NULL)->cuptiActivityFlushAll(1), "hand out what it noted");
     if (notes.pushed)
-        cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, NULL);
+        cupti(NULL)->cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
+                                                           NULL);
     notes.pushed = notes.on = false;
     disable(COUNT_OF(kinds));
     if (st != ST_OK) return st;
-    if (cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) != CUPTI_SUCCESS) dropped = 0;
+    if (cupti(NULL)->cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) != CUPTI_SUCCESS)
+        dropped = 0;
     *ret = (struct trace_input){0};
     pthread_mutex_lock(&notes.lock);
     (void)read_buffers(ret);
@@ -390,22 +278,11 @@ enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct aren
 
 #else
 
-static const char *const ABSENT = "this program was built without CUPTI's headers";
-
-bool cupti_there(const char **ret_why)
-{
-    if (ret_why) *ret_why = ABSENT;
-    return false;
-}
-
-void cupti_version(char ret[48])
-{
-    ret[0] = '\0';
-}
-
 enum status cupti_begin(void)
 {
-    return fail(ST_UNSUPPORTED, "%s", ABSENT);
+    const char *why;
+    (void)cupti_there(&why);
+    return fail(ST_UNSUPPORTED, "%s", why);
 }
 
 void cupti_mark(int mark)
@@ -421,6 +298,6 @@ void cupti_play(int play)
 enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)
 {
     (void)ret, (void)ret_dropped, (void)a;
-    return fail(ST_UNSUPPORTED, "%s", ABSENT);
+    return fail(ST_UNSUPPORTED, "no trace was begun");
 }
 #endif

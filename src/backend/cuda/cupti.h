@@ -1,18 +1,12 @@
-/* cupti.h - CUPTI, NVIDIA's library of what a GPU did, opened when a trace begins: without it profiles use events.
+/* cupti.h - CUPTI taking notes: records of kernels, copies and fills, and of the calls that started them.
  *
- * Its records of kernels, copies and fills, and of the calls that started them. CONCURRENT_KERNEL: nothing is made to wait for
- * anything else. Records of calls are wanted because only with them a call carries the number that was set (external
- * correlation), also one that a library makes by itself. CUPTI is never taken down again: there are versions that
- * tell nothing after that. Private to backend/cuda. */
+ * CONCURRENT_KERNEL: nothing is made to wait for anything else. Records of calls are wanted because only with them a call
+ * carries the number that was set (external correlation), also one that a library makes by itself. CUPTI is never taken
+ * down again: there are versions that tell nothing after that. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_CUPTI_H
 #define BACKEND_CUDA_CUPTI_H
 
 #include "backend/cuda/trace_join.h"
-
-/* Whether it is there; *ret_why (which may be NULL) says why not. The first call opens it; it stays open. */
-bool cupti_there(const char **ret_why);
-/* "13.0.1"; before CUDA 13 it counts otherwise: "API 22". Empty: unknown. */
-void cupti_version(char ret[48]);
 
 /* From here on it takes notes; the device is idle. A failure says why it does not, and leaves nothing on. */
 enum status cupti_begin(void);

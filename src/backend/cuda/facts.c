@@ -3,7 +3,7 @@
 
 #include "backend/cuda/context.h"
 #include "backend/cuda/cublaslt.h"
-#include "backend/cuda/cupti.h"
+#include "backend/cuda/cupti_library.h"
 
 #include <ctype.h>
 #include <stdio.h>

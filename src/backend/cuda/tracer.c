@@ -1,6 +1,7 @@
 #include "backend/cuda/tracer.h"
 
 #include "backend/cuda/cupti.h"
+#include "backend/cuda/cupti_library.h"
 #include "base/arena.h"
 
 #include <dlfcn.h>
