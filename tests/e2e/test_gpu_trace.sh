@@ -5,14 +5,8 @@ if [ ! -e "$emulator/libcupti.so.13" ] || [ ! -e "$emulator/listener.so" ]; then
     echo "skipped: the CUDA toolkit has no headers of CUPTI and NVTX"
     exit 0
 fi
-STROBE=${STROBE:-$PWD/strobe}
+. "$(dirname "$0")/tiny.sh"
 trace="$STROBE_BUILD/tests/backend/test_trace"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-fail() {
-    echo "FAIL: $*"
-    exit 1
-}
 # says SENTENCE COMMAND...: a line of what is printed has it
 says() {
     words=$1
@@ -57,4 +51,17 @@ for words in 'listener: Strobe' 'listener: 1 forward' 'emulator: cuProfilerStart
     'refused: another profiler is attached to this process, and CUPTI serves one'; do
     grep -qF "$words" "$work/out" || fail "'$words' is not said: $(cat "$work/out")"
 done
+
+# --- the second opinion: of five steps that are played, each has every kernel of the layers as often
+headers=${CUDA:-/usr/local/cuda}
+if ${CC:-cc} -O2 -Wall -Wextra -Werror -shared -fPIC -isystem "$headers/include" -isystem "$headers/extras/CUPTI/include" \
+    "$(dirname "$0")/../../reference/cupti_kernels.c" -o "$work/cupti_kernels.so" -L"$emulator" -l:libcupti.so.13 -pthread; then
+    cd "$work"
+    says '' env CUPTI_KERNELS=replay CUPTI_KERNELS_OUT=kernels CUDA_INJECTION64_PATH="$work/cupti_kernels.so" \
+        "$STROBE" train tiny.conf --device=cuda --replay=true --max_iters=6 --eval_interval=1000 --eval_iters=1 --threads=0 --out_dir=run
+    [ "$(awk '$10 == "attention_forward" && $4 == 10 && $5 == 2' kernels | wc -l)" = 1 ] || fail "not 2 x 5: $(cat kernels)"
+    grep -q '^# total [0-9.]* ms; 0 records dropped, 0 without times, 0 of' kernels || fail "no end: $(cat kernels)"
+else
+    fail "reference/cupti_kernels.c does not compile"
+fi
 echo ok
