@@ -51,19 +51,19 @@ static void print_footprint(const struct plan *p, enum graph_kind kind, const st
     const struct node *n = &p->graph->node[f->step];
     str_printf(s, "\nactivations when most are alive: graph %s, step %d of %d, %s %s\n",
                graph_kind_name(kind), f->step, p->steps, op_def(n->op)->name, n->scope);
-    for (int i = 0; i < FOOTPRINT_PARTS; i++) {
+    for (int i = 0; i < MEMORY_UNUSED; i++) {
         if (!f->part[i]) continue;
-        print_row(s, footprint_part_name((enum footprint_part)i), f->part[i], p->arena_bytes, "");
+        print_row(s, memory_part_name((enum memory_part)i), f->part[i], p->arena_bytes, "");
     }
-    print_row(s, "between them", p->arena_bytes - f->bytes, p->arena_bytes,
+    print_row(s, "between them", f->part[MEMORY_UNUSED], p->arena_bytes,
               "what placing them in one block costs");
     print_row(s, "total", p->arena_bytes, p->arena_bytes, "");
-    if (f->kept_ops) str_printf(s, "\nkept for backward, by the operator that made it\n");
+    if (f->kept_ops) str_printf(s, "\nsaved for backward, by the operator that made it\n");
     for (int i = 0; i < f->kept_ops; i++) {
         char note[64];
         snprintf(note, sizeof note, "%d value%s", f->kept[i].values,
                  f->kept[i].values == 1 ? "" : "s");
-        print_row(s, op_def(f->kept[i].op)->name, f->kept[i].bytes, f->part[FOOTPRINT_KEPT], note);
+        print_row(s, op_def(f->kept[i].op)->name, f->kept[i].bytes, f->part[MEMORY_SAVED], note);
     }
 }
 
@@ -84,19 +84,20 @@ static void print_text(struct planned *p, int64_t rows, struct str *s)
 static json_t *map_json(const struct plan *p, int step)
 {
     struct arena scratch = {0};
-    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
+    struct stays stays;
     json_t *map = json_array();
-    plan_holders(p, step, holder);
-    for (int v = 1; v < p->graph->values; v++) {
-        if (!holder[v].i) continue;
-        const struct node *by = graph_producer(p->graph, holder[v]);
-        const struct span *span = &p->span[v];
+    plan_stays(p, &stays, &scratch);
+    for (int i = 0; i < stays.n; i++) {
+        const struct stay *stay = &stays.stay[i];
+        if (step < stay->first || stay->last < step) continue;
+        const struct node *by = graph_producer(p->graph, stay->v);
+        const struct span *span = &p->span[stay->v.i];
         char type[TYPE_TEXT];
         json_array_append_new(map, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:s, s:i}", "bytes",
                                              (json_int_t)span->bytes, "offset",
                                              (json_int_t)span->offset, "first", span->first, "last",
                                              span->last, "op", op_def(by->op)->name, "type",
-                                             type_text(type, graph_type(p->graph, holder[v])),
+                                             type_text(type, graph_type(p->graph, stay->v)),
                                              "scope", by->scope, "layer", by->layer));
     }
     arena_release(&scratch);
@@ -111,9 +112,8 @@ static void print_json(const struct planned *p, struct str *s)
     struct footprint foot;
     plan_footprint(most, &foot);
     json_t *parts = json_object(), *kept = json_array();
-    for (int i = 0; i < FOOTPRINT_PARTS; i++)
-        json_object_set_new(parts, footprint_part_name((enum footprint_part)i),
-                            json_integer(foot.part[i]));
+    for (int i = 0; i < MEMORY_UNUSED; i++)
+        json_object_set_new(parts, memory_part_id((enum memory_part)i), json_integer(foot.part[i]));
     for (int i = 0; i < foot.kept_ops; i++)
         json_array_append_new(
             kept, json_pack("{s:s, s:i, s:I}", "op", op_def(foot.kept[i].op)->name, "values",

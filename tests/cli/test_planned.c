@@ -227,8 +227,8 @@ static void test_memory_json_adds_up(void **state)
             of_map += number(json_array_get(map, i), "bytes");
         for (size_t i = 0; i < json_array_size(kept); i++)
             of_kept += number(json_array_get(kept, i), "bytes");
-        assert_int_equal(of_map + number(parts, "scratch of the kernel"), number(peak, "bytes"));
-        assert_int_equal(of_kept, number(parts, "kept for backward"));
+        assert_int_equal(of_map + number(parts, "workspace"), number(peak, "bytes"));
+        assert_int_equal(of_kept, number(parts, "saved"));
         json_decref(all);
     }
 }
@@ -238,7 +238,7 @@ static void test_memory(void **state)
     (void)state;
     assert_int_equal(strobe("memory", ""), 0);
     says("weights                       3.1 MiB");
-    says("kept for backward, by the operator that made it\n");
+    says("saved for backward, by the operator that made it\n");
     says_not("SCORE_SOFTMAX");
     assert_int_equal(strobe("memory", "--flash=false --block_size=1024 --rows=3"), 0);
     says("SCORE_SOFTMAX      f32 (12,4,1024,1024)");

@@ -212,10 +212,10 @@ static void test_footprint_is_the_peak(void **state)
         assert_int_equal(alive_at(&b.plan, f.step), f.bytes);
         for (int id = 0; id < b.plan.steps; id++) assert_true(alive_at(&b.plan, id) <= f.bytes);
         int64_t parts = 0, kept = 0;
-        for (int i = 0; i < FOOTPRINT_PARTS; i++) parts += f.part[i];
+        for (int i = 0; i < MEMORY_UNUSED; i++) parts += f.part[i];
         for (int i = 0; i < f.kept_ops; i++) kept += f.kept[i].bytes;
         assert_int_equal(parts, f.bytes);
-        assert_int_equal(kept, f.part[FOOTPRINT_KEPT]);
+        assert_int_equal(kept, f.part[MEMORY_SAVED]);
         assert_true(f.bytes <= b.plan.arena_bytes);
         assert_true(b.plan.arena_bytes < f.bytes + f.bytes / 50); /* placed nearly without gaps */
         release_big(&b);
@@ -233,21 +233,22 @@ static void test_holders_change(void **state)
     value view = g_reshape(g, a, type_2d(DT_F32, 8, 8)), b = g_scale(g, view, 2);
     graph_output(g, "c", g_exp(g, b));
     hand_plan(&h, NULL);
-    value *holder = ARENA_NEW(&h.arena, value, g->values);
-    plan_holders(&h.plan, 0, holder);
-    assert_int_equal(holder[x.i].i, x.i);
-    assert_int_equal(holder[a.i].i, 0); /* not made yet */
-    plan_holders(&h.plan, 2, holder);
-    assert_int_equal(holder[a.i].i, a.i); /* not the view of it */
-    plan_holders(&h.plan, 3, holder);
-    assert_int_equal(holder[a.i].i, b.i);
-    assert_int_equal(holder[x.i].i, 0);
-    assert_int_equal(holder[b.i].i, 0); /* it has no bytes of its own */
-    struct footprint f;                 /* x and a are both there while the one becomes the other */
+    struct stays stays;
+    plan_stays(&h.plan, &stays, &h.arena);
+    assert_int_equal(stays.n, 4); /* not the view */
+    const struct stay *stay = stays.stay;
+    for (int i = 0; i < 4; i++) {
+        const int expected[4][3] = {{x.i, 0, 1}, {a.i, 1, 2}, {b.i, 3, 3}, {b.i + 1, 4, 5}};
+        assert_int_equal(stay[i].v.i, expected[i][0]);
+        assert_int_equal(stay[i].first, expected[i][1]);
+        assert_int_equal(stay[i].last, expected[i][2]);
+    }
+    assert_int_equal(stay[1].offset, stay[2].offset);
+    struct footprint f; /* x and a are both there while the one becomes the other */
     plan_footprint(&h.plan, &f);
     assert_int_equal(f.step, 1);
     assert_int_equal(f.bytes, 2 * 64 * 4);
-    assert_int_equal(f.part[FOOTPRINT_INPUT], 64 * 4);
+    assert_int_equal(f.part[MEMORY_INPUTS], 64 * 4);
     hand_close(&h);
 }
 
