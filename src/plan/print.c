@@ -1,5 +1,5 @@
 #include "base/str.h"
-#include "plan/footprint.h"
+#include "plan/timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,21 +32,21 @@ static int larger_first(const void *a, const void *b)
 
 void plan_print_memory(const struct plan *p, int rows, struct str *s)
 {
-    struct footprint f;
-    plan_footprint(p, &f);
-    int at = f.step, n = 0;
+    struct arena scratch = {0};
+    struct timeline t;
+    struct stays stays;
+    plan_timeline(p, NULL, &t, &scratch);
+    plan_stays(p, &stays, &scratch);
+    int at = t.peak, n = 0;
     const struct node *moment = &p->graph->node[at];
     char bytes[32], total[32], text[TYPE_TEXT];
-    struct arena scratch = {0};
-    struct stays stays;
-    plan_stays(p, &stays, &scratch);
     struct stay *live = stays.stay;
     for (int i = 0; i < stays.n; i++)
         if (live[i].first <= at && at <= live[i].last) live[n++] = live[i];
     qsort(live, (size_t)n, sizeof *live, larger_first);
     str_printf(s, "arena %s; most alive at step %d (%s %s): %s in %d values\n",
                str_bytes(total, (double)p->arena_bytes), at, op_def(moment->op)->name,
-               moment->scope, str_bytes(bytes, (double)f.bytes), n);
+               moment->scope, str_bytes(bytes, (double)t.peak_bytes), n);
     str_printf(s, "%12s  %-13s %-18s %-24s %s\n", "bytes", "steps", "operator", "type", "where");
     for (int i = 0; i < n && i < rows; i++) {
         const struct node *by = graph_producer(p->graph, live[i].v);

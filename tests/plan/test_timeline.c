@@ -1,7 +1,7 @@
 /* The timeline of memory, on graphs whose bytes are known by hand and on a GPT's. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
-#include "plan/footprint.h"
+#include "plan/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
