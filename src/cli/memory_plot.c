@@ -76,7 +76,7 @@ static void print_legend(const struct memory_course *c, int margin, struct str *
 
 void memory_plot_text(const struct memory_view *v, struct str *s)
 {
-    enum { WIDTH = 84, HEIGHT = 16, MARGIN = 11, EVERY = 4 };
+    enum { WIDTH = 84, HEIGHT = 16, MARGIN = 12, EVERY = 4 };
     const struct memory_course *c = &v->course;
     int at[WIDTH], columns = memory_columns(c, WIDTH, at), peak = 0;
     double high = (double)c->moment[c->peak].used;

@@ -53,7 +53,7 @@ static const struct table_column part_columns[PART_COLUMNS] = {
     [PART_NAME] = {"part", "memory at the peak", "what it is there for", false},
     [PART_BYTES] = {"bytes", "bytes", "in use while the peak's kernel runs", true},
     [PART_SHARE] = {"share", "share", "of all that is allocated", true},
-    [PART_NOTE] = {"note", "", "", false},
+    [PART_NOTE] = {"note", "note", "", false},
 };
 
 static const char *const part_notes[MEMORY_PARTS] = {

@@ -85,7 +85,9 @@ static void print_spans(struct str *s, const struct area *a, const struct frame 
         double x = place_x(f, a->span[i].first);
         str_printf(s, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x, x,
                    TOP, TOP + HEIGHT + SPANS);
-        svg_text(s, "faint", x + 5, TOP + HEIGHT + 16, "start", a->span[i].name);
+        bool last = x > WIDTH - RIGHT - LEGEND_CELL / 2; /* to the left of its line there is room */
+        svg_text(s, "faint", last ? x - 5 : x + 5, TOP + HEIGHT + 16, last ? "end" : "start",
+                 a->span[i].name);
     }
 }
 

@@ -49,17 +49,37 @@ void memory_course(const struct engine *e, struct memory_course *ret, struct are
     arena_release(&scratch);
 }
 
+/* How many moments from here on are of one graph. */
+static int run_length(const struct memory_course *c, int from)
+{
+    int n = 1;
+    while (from + n < c->moments && c->moment[from + n].kind == c->moment[from].kind) n++;
+    return n;
+}
+
 int memory_columns(const struct memory_course *c, int columns, int *ret)
 {
+    int width[COUNT_OF(order)], first[COUNT_OF(order)], runs = 0, widest = 0, sum = 0, at = 0;
     if (columns > c->moments) columns = c->moments;
-    for (int i = 0; i < columns; i++) {
-        int from = (int)((int64_t)i * c->moments / columns);
-        int to = (int)((int64_t)(i + 1) * c->moments / columns);
-        ret[i] = from;
-        for (int k = from; k < to; k++)
-            if (c->moment[k].used > c->moment[ret[i]].used) ret[i] = k;
+    for (int from = 0; from < c->moments; from += run_length(c, from)) {
+        int n = (int)((int64_t)run_length(c, from) * columns / c->moments);
+        first[runs] = from;
+        width[runs] = n ? n : 1;
+        sum += width[runs];
+        if (width[runs] > width[widest]) widest = runs;
+        runs++;
     }
-    return columns;
+    if (runs) width[widest] += columns - sum;
+    for (int r = 0; r < runs; r++)
+        for (int i = 0, n = run_length(c, first[r]); i < width[r]; i++) {
+            int from = first[r] + (int)((int64_t)i * n / width[r]);
+            int to = first[r] + (int)((int64_t)(i + 1) * n / width[r]);
+            int most = from;
+            for (int k = from; k < to; k++)
+                if (c->moment[k].used > c->moment[most].used) most = k;
+            ret[at++] = most;
+        }
+    return at;
 }
 
 /* --- tensors ----------------------------------------------------------------------------------- */

@@ -26,8 +26,8 @@ struct memory_course {
     int64_t total;     /* bytes that are allocated */
 };
 void memory_course(const struct engine *e, struct memory_course *ret, struct arena *a);
-/* Cuts the course into `columns` of as many moments each; ret[i] is the moment of column i at which most is used. At most
- * as many columns as moments; returns how many. */
+/* Cuts the course into `columns` of about as many moments each, a graph into one or more; ret[i] is the moment of column i at
+ * which most is used. At most as many columns as moments, and no fewer than graphs; returns how many. */
 int memory_columns(const struct memory_course *c, int columns, int *ret);
 
 struct memory_tensor {

@@ -283,10 +283,10 @@ static void test_memory_plot(void **state)
     assert_int_equal(strobe("memory", "--gradient_accumulation_steps=3"), 0);
     says("|forward, 2 more");
     says("|update");
-    const char *axis = strstr(said, "\n      0 B +");
+    const char *axis = strstr(said, "\n       0 B +");
     assert_non_null(axis);
-    assert_int_equal(strcspn(axis + 1, "\n"), 11 + 84);
-    assert_non_null(memchr(axis, '^', 11 + 84));
+    assert_int_equal(strcspn(axis + 1, "\n"), 12 + 84);
+    assert_non_null(memchr(axis, '^', 12 + 84));
     int rows = 0;
     for (const char *at = strstr(said, "MiB |"); at && at < axis; at = strchr(at, '\n') + 1) rows++;
     assert_int_equal(rows, 16);

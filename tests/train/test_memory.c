@@ -93,6 +93,11 @@ static void test_columns(void **state)
     assert_int_equal(at[2], 6);
     assert_int_equal(memory_columns(&c, 20, at), 10);
     for (int i = 0; i < 10; i++) assert_int_equal(at[i], i);
+    for (int i = 0; i < 10; i++) moment[i].kind = i == 9 ? GRAPH_UPDATE : GRAPH_MICRO;
+    assert_int_equal(memory_columns(&c, 3, at), 3); /* 0-3, 4-8, 9: a graph is not lost */
+    assert_int_equal(at[0], 1);
+    assert_int_equal(at[1], 4);
+    assert_int_equal(at[2], 9);
 }
 
 /* At every moment the tensors are what the parts say, but for the gaps between parameters. */
