@@ -287,6 +287,11 @@ static void test_memory_plot(void **state)
     assert_non_null(axis);
     assert_int_equal(strcspn(axis + 1, "\n"), 12 + 84);
     assert_non_null(memchr(axis, '^', 12 + 84));
+    for (int i = 0; i < 84; i++) assert_int_equal(axis[i - 84], 'w'); /* the lowest row */
+    const char *top = strstr(said, "MiB |") + 5, *mark = memchr(axis, '^', 12 + 84);
+    long peak = mark - axis - 13;
+    assert_true(strspn(top, " ") <= (size_t)peak && strcspn(top, "\n") > (size_t)peak);
+    assert_non_null(strchr("Sbfx", top[peak]));
     int rows = 0;
     for (const char *at = strstr(said, "MiB |"); at && at < axis; at = strchr(at, '\n') + 1) rows++;
     assert_int_equal(rows, 16);
