@@ -1,4 +1,5 @@
 /* strobe memory CONFIG: where the bytes of training go, moment by moment, before anything runs. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -38,6 +39,20 @@ static enum status check(const struct options *o, struct memory_view *v)
     return table_form_check(&o->form);
 }
 
+struct waiting {
+    struct progress progress;
+    int64_t start_ns;
+};
+
+/* A model of many kernels is planned anew for seconds. */
+static void show(void *user, int done, int all)
+{
+    struct waiting *w = user;
+    if (clock_ms(w->start_ns, clock_ns()) < 1000) return;
+    if (!w->progress.what) progress_start(&w->progress, "memory", done, all);
+    progress_show(&w->progress, done, "recompute");
+}
+
 /* Everything that is read off plans. */
 static enum status look(struct memory_view *v, const struct options *o, struct arena *a)
 {
@@ -50,8 +65,11 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     v->block = v->extent == EXTENT_FORWARD ? -1 : (int)p->config.model.n_layer / 2;
     if (v->block >= 0) {
         memory_saved(&p->engine, v->block, &v->saved, a);
-        TRY(memory_variants(&p->config, p->vocab, kinds, backend, v->limit, v->variant,
-                            &v->variants));
+        struct waiting w = {.start_ns = clock_ns()};
+        enum status st = memory_variants(&p->config, p->vocab, kinds, backend, v->limit, show, &w,
+                                         v->variant, &v->variants);
+        if (w.progress.what) progress_end(&w.progress);
+        TRY(st);
     }
     for (int i = 0; i < v->variants; i++)
         if (v->variant[i].recompute == p->config.plan.recompute) v->batch = v->variant[i].batch;

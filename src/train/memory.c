@@ -232,6 +232,7 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
 
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const char *backend, int64_t limit,
+                            void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
 {
     int n = 0;
@@ -249,6 +250,7 @@ enum status memory_variants(const struct config *c, int64_t vocab, unsigned kind
         other.plan.recompute = ret[i].recompute;
         TRY(plan_variant(&other, vocab, kinds, backend, &ret[i]));
         if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &ret[i].batch));
+        if (each) each(user, i + 1, n);
     }
     *ret_n = n;
     return ST_OK;

@@ -208,7 +208,7 @@ static void test_variants(void **state)
                                    RECOMPUTE_BLOCK + 1, RECOMPUTE_BLOCK + 2, RECOMPUTE_BLOCK + 3};
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 2); /* between 2 and 4 */
     unsigned kinds = memory_kinds(&config, EXTENT_STEP);
-    hand_ok(memory_variants(&config, V, kinds, "cpu", 0, v, &n));
+    hand_ok(memory_variants(&config, V, kinds, "cpu", 0, NULL, NULL, v, &n));
     assert_int_equal(n, COUNT_OF(expected));
     for (int i = 0; i < n; i++) {
         assert_int_equal(v[i].recompute, expected[i]);
@@ -224,10 +224,10 @@ static void test_variants(void **state)
     const int64_t limit = 64 << 20;
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 7); /* behind the last power */
     config.model.n_layer = 11;
-    hand_ok(memory_variants(&config, V, kinds, "cpu", limit, v, &n));
+    hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
     assert_int_equal(n, 6); /* none, gelu, 1, 2, 4, 8 */
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 9);
-    hand_ok(memory_variants(&config, V, kinds, "cpu", limit, v, &n));
+    hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
     assert_int_equal(n, 7);
     assert_int_equal(v[6].recompute, RECOMPUTE_BLOCK + 9);
     assert_true(v[2].batch > v[1].batch && v[1].batch > v[0].batch && v[0].batch > 0);
