@@ -12,7 +12,16 @@
 enum { THREADS = WARPS * WARP, WIDE = 64, BATCH = 16 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-typedef vector_of<2, T_X> raw;
+/* Two columns as they lie in memory. */
+typedef word_of<2 * (int)sizeof(T_X)>::type raw;
+DEVICE float2 floats_of(u32 two)
+{
+    return make_float2(__uint_as_float(two << 16), __uint_as_float(two & 0xffff0000u));
+}
+DEVICE float2 floats_of(uint2 two)
+{
+    return make_float2(__uint_as_float(two.x), __uint_as_float(two.y));
+}
 
 /* Adds the places of 32 lanes, of which `left` are there where not ALL are. `mine`: the row of this lane's place, in bytes. */
 template <bool ALL> DEVICE void add_places(u8 *table, const T_X *p, i64 pitch, int mine, int left)
@@ -22,20 +31,18 @@ template <bool ALL> DEVICE void add_places(u8 *table, const T_X *p, i64 pitch, i
         raw a[BATCH];
 #pragma unroll
         for (int k = 0; k < BATCH; k++) {
-            if (ALL || half + k < left)
-                a[k].w[0] = __ldcs((const typename raw::word *)p);
-            else
-                a[k].w[0] = typename raw::word();
+            a[k] = ALL || half + k < left ? __ldcs((const raw *)p) : raw();
             p += pitch;
         }
 #pragma unroll
         for (int k = 0; k < BATCH; k += 2) {
             float2 *first = (float2 *)(table + __shfl_sync(~0u, mine, half + k));
             float2 *second = (float2 *)(table + __shfl_sync(~0u, mine, half + k + 1));
+            const float2 one = floats_of(a[k]), next = floats_of(a[k + 1]);
             float2 s = *first, t = *second;
-            s.x += to_float(a[k].x[0]), s.y += to_float(a[k].x[1]);
+            s.x += one.x, s.y += one.y;
             if (first == second) t = s;
-            t.x += to_float(a[k + 1].x[0]), t.y += to_float(a[k + 1].x[1]);
+            t.x += next.x, t.y += next.y;
             *first = s;
             *second = t;
         }
