@@ -116,7 +116,7 @@ enum status cmd_bench(int argc, char **argv)
     if (warmup < 0 || warmup > PAIRS_MOST || steps < 1 || steps > PAIRS_MOST)
         return fail(ST_USAGE, "--warmup is 0 to %d, --steps 1 to %d", PAIRS_MOST, PAIRS_MOST);
     TRY_OUT(st, command_read_config(&c, argc, argv, true, &a));
-    TRY_OUT(st, config_check(&c));
+    TRY_OUT(st, model_check(&c));
     if (c.train.gradient_accumulation_steps != 1)
         TRY_OUT(st, fail(ST_USAGE, "bench times steps of one micro-step: add "
                                    "--gradient_accumulation_steps=1"));

@@ -207,7 +207,7 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
     for (int i = 0; i < COUNT_OF(laptop) && !named; i++) word[words++] = arena_strdup(a, laptop[i]);
     for (int i = 0; i < argc; i++) word[words++] = argv[i];
     TRY(command_read_config(c, words, word, false, a));
-    return config_check(c);
+    return model_check(c);
 }
 
 static const char *words_of(const struct config *c, int64_t vocab, struct arena *a)

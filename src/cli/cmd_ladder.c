@@ -191,7 +191,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct progress progress;
     TRY(check_words(argc, argv));
     TRY(command_read_config(&c, argc, argv, true, a));
-    TRY(config_check(&c));
+    TRY(model_check(&c));
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
     if (c.train.gradient_accumulation_steps > 1)
         log_info("a step has %lld micro-batches; --gradient_accumulation_steps=1 times one of them",

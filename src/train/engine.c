@@ -55,7 +55,7 @@ static struct pass_options options_of(const struct config *c, const struct pass_
 }
 
 /* Every parameter's gradient goes to its place in the range of gradients. */
-static enum status differentiate(struct graph *g, const struct config *c, const struct gpt *m,
+static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
                                  value loss, bool accumulate)
 {
     value *wrt = ARENA_NEW(g->arena, value, m->parameters);
@@ -81,7 +81,7 @@ static enum status differentiate(struct graph *g, const struct config *c, const 
     return graph_status(g);
 }
 
-static enum status forward_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+static enum status forward_graph(enum graph_kind kind, const struct config *c, const struct model *m,
                                  const struct pass_packing *packing, struct graph *g,
                                  value *ret_loss)
 {
@@ -90,14 +90,14 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c, c
     case GRAPH_MICRO:
     case GRAPH_MICRO_MORE:
     case GRAPH_EVAL:
-        *ret_loss = gpt_loss(m, g, B, T, kind == GRAPH_EVAL ? GPT_EVAL : GPT_TRAIN);
+        *ret_loss = model_loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
         graph_output(g, "loss", *ret_loss);
         break;
     case GRAPH_LOGITS:
-        graph_output(g, "logits", gpt_logits(m, g, 1, T, GPT_EVAL));
+        graph_output(g, "logits", model_logits(m, g, 1, T, MODEL_EVAL));
         break;
     case GRAPH_DECODE:
-        graph_output(g, "logits", gpt_logits(m, g, 1, 1, GPT_CACHED));
+        graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
         break;
     case GRAPH_UPDATE:
         optim_update(g, m, c);
@@ -122,7 +122,7 @@ static enum status fail_unknown_pass(const char *name)
     return st;
 }
 
-enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+enum status engine_graph(enum graph_kind kind, const struct config *c, const struct model *m,
                          const struct pass_packing *packing, const struct pass_kernels *kernels,
                          const char *last, struct graph *ret_g, struct arena *a)
 {
@@ -179,7 +179,7 @@ static enum status plan_on(struct engine *e, const struct config *c, int64_t voc
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
     TRY(device_check(c, e->backend, backend));
     TRY(isa_limit(c->plan.isa));
-    gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
+    model_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
     enum status opened = e->backend->open(device, &e->context);
     if (opened != ST_OK) e->backend = NULL;
     TRY(opened);

@@ -11,8 +11,8 @@ struct facts facts_of(const struct engine *e)
     const struct storage_blocks *s = &e->storage;
     int64_t micro_steps = c->train.gradient_accumulation_steps;
     struct facts f = {
-        .parameters = gpt_count(&e->model, false),
-        .parameters_all = gpt_count(&e->model, true),
+        .parameters = model_count(&e->model, false),
+        .parameters_all = model_count(&e->model, true),
         .sequences = micro_steps * c->data.batch_size,
         .tokens = micro_steps * c->data.batch_size * c->model.block_size,
         .weights = s->bytes[STORAGE_WEIGHTS],

@@ -443,9 +443,9 @@ static void test_clipping(void **state)
 {
     (void)state;
     struct config c = tiny_config();
-    struct gpt m;
+    struct model m;
     struct graph g;
-    gpt_init(&m, &c.model, TINY_VOCAB, 1, &arena);
+    model_init(&m, &c.model, TINY_VOCAB, 1, &arena);
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
         c.plan.fusion = (enum fusion)fusion;
         hand_ok(engine_graph(GRAPH_UPDATE, &c, &m, NULL, NULL, NULL, &g, &arena));
