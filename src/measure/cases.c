@@ -442,6 +442,16 @@ static const struct op_case cases[] = {
      .in = {{F(1,163,96)}, {F(1,163,288)}, ATTENTION_OUT(0, 1,163,96), ATTENTION_OUT(1, 1,1,163), STEP}},
     {OP_ATTENTION_GRAD, "in TF32, heads of 128, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, OF_TF32_DS,
      .in = {{F(1,147,128)}, {F(1,147,384)}, ATTENTION_OUT(0, 1,147,128), ATTENTION_OUT(1, 1,1,147), STEP}},
+    {OP_RELU, "small", .in = {{F(3,17)}}},
+    {OP_RELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
+    {OP_RELU_GRAD, "small", .in = {{F(3,17)}, {F(3,17)}}},
+    {OP_RELU_GRAD, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE}}},
+    {OP_ELU, "small", .in = {{F(3,17)}}},
+    {OP_ELU, "one element", .in = {{F(1)}}},
+    {OP_ELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
+    {OP_ELU_GRAD, "small", .in = {{F(3,17)}, {F(3,17)}}},
+    {OP_ELU_GRAD, "large", .in = {{F(257,513)}, {F(257,513)}}},
+    {OP_CHAIN, "ELU and RELU", .attr = {.chain = &elu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}, {F(1)}}},
 };
 /* clang-format on */
 
