@@ -35,14 +35,17 @@ static void print_row(const char *what, const struct stats *s, const char *unit)
 
 static void print_text(const struct engine *e, const struct bench_step *b)
 {
-    double tokens = (double)(e->config->data.batch_size * e->model.config.block_size);
+    double units = (double)(e->config->data.batch_size * e->model.config.block_size);
+    const char *unit = e->model.def->unit;
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");
-    print_row("its matrix products alone", &b->products, "ms");
-    print_row("step / products", &b->ratio, "x");
-    printf("%.3g GFLOP in products, %.0f GFLOP/s; %.0f tokens/s; first step %.1f ms\n",
-           b->product_flops * 1e-9, b->product_flops * 1e-6 / b->products.median,
-           tokens * 1e3 / b->step.median, b->first_ms);
+    if (b->product_flops > 0) {
+        print_row("its matrix products alone", &b->products, "ms");
+        print_row("step / products", &b->ratio, "x");
+        printf("%.3g GFLOP in products, %.0f GFLOP/s; ", b->product_flops * 1e-9,
+               b->product_flops * 1e-6 / b->products.median);
+    }
+    printf("%.0f %s/s; first step %.1f ms\n", units * 1e3 / b->step.median, unit, b->first_ms);
 }
 
 static void print_json_row(const char *what, const struct stats *s)
@@ -56,8 +59,10 @@ static void print_json(const struct bench_step *b)
 {
     printf("{\"v\":1,");
     print_json_row("step_ms", &b->step);
-    print_json_row("products_ms", &b->products);
-    print_json_row("ratio", &b->ratio);
+    if (b->product_flops > 0) {
+        print_json_row("products_ms", &b->products);
+        print_json_row("ratio", &b->ratio);
+    }
     printf("\"product_flops\":%.9g,\"first_ms\":%.6g}\n", b->product_flops, b->first_ms);
 }
 

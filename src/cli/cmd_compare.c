@@ -111,6 +111,7 @@ static enum status check_variant(const struct comparing *c, const struct variant
     enum status st = command_read_config(&config, c->commons, c->common, true, a);
     for (int i = 0; st == ST_OK && i < c->axes; i++) st = config_set(&config, v->word[i], a);
     if (st == ST_OK) st = model_check(&config);
+    if (st == ST_OK) st = model_check_trained(&config.model);
     if (st != ST_OK) return st;
     if (strlen(v->name) > NAME_MAX || strchr(v->name, '/'))
         return fail(ST_USAGE, "%s cannot be the name of a folder", v->name);

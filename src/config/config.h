@@ -12,7 +12,7 @@
 
 struct str;
 
-enum model_kind { MODEL_GPT, MODEL_COUNT };
+enum model_kind { MODEL_GPT, MODEL_ATTENTION_BLOCK, MODEL_ELU, MODEL_TOY, MODEL_COUNT };
 extern const char *const model_words[]; /* "gpt" ...; ends with NULL */
 enum gelu { GELU_ERF, GELU_TANH };
 /* DEVICE_CUDA_0 + n: the GPU of that number; DEVICE_CUDA: the first. */

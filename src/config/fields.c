@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const model_words[] = {"gpt", NULL};
+const char *const model_words[] = {"gpt", "attention_block", "elu", "toy", NULL};
 _Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "a word for each model");
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",

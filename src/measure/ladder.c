@@ -89,6 +89,8 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
     }
     r->products = machine_precision(r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
                                     r->config.plan.dtype == PRECISION_TFLOAT32);
+    if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
+        return fail(ST_UNSUPPORTED, "the model has no vocabulary");
     if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);

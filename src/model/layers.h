@@ -5,7 +5,7 @@
 #include "model/model.h"
 
 /* The rows of the table of models. */
-extern const struct model_def model_gpt;
+extern const struct model_def model_gpt, model_attention_block, model_elu, model_toy;
 
 /* --- the table of parameters ------------------------------------------------------------------- */
 

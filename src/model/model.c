@@ -8,6 +8,9 @@
 /* THE table. */
 static const struct model_def *const models[] = {
     [MODEL_GPT] = &model_gpt,
+    [MODEL_ATTENTION_BLOCK] = &model_attention_block,
+    [MODEL_ELU] = &model_elu,
+    [MODEL_TOY] = &model_toy,
 };
 
 const struct model_def *model_def(const struct config_model *c)
@@ -108,6 +111,11 @@ void model_draw(const struct model *m, float *weights)
 value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode mode)
 {
     return m->def->loss(m, g, B, T, mode);
+}
+
+bool model_has_logits(const struct model *m)
+{
+    return m->def->logits;
 }
 
 value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,

@@ -45,7 +45,7 @@ struct model_parameters; /* layers.h */
 
 struct model_def {
     const char *what;        /* for people */
-    const char *unit;        /* what batch_size x block_size counts: "tokens" */
+    const char *unit;        /* what batch_size x block_size of them are: "tokens" */
     const char *const *keys; /* of the group `model` that it reads; ends with NULL */
     bool trained;            /* on text; else it is only timed, on inputs that are drawn */
     enum status (*check)(const struct config_model *c); /* values that make no sense; may be NULL */
@@ -74,10 +74,12 @@ double model_flops_per_token(const struct model *m, int64_t T);
 /* Draws initial values: normal, of the mean and the deviation that each parameter has. */
 void model_draw(const struct model *m, float *weights);
 
-/* Appends the forward graph. Inputs of a GPT: tokens (B,T), positions (T), step (1), and, of its loss, targets (B,T); of the
- * others: x, of floats, and targets where the loss has some. Returns the loss (1), or logits (B,T,V). */
+/* Appends the forward graph. A GPT has the inputs tokens (B,T), positions (T), step (1), and, of its loss, targets (B,T). A model that
+ * is only timed has x, of floats, in STORAGE_DRAWN; targets, where its loss has some, beside it or, ids, as an input.
+ * Returns the loss (1), or logits (B,T,V). */
 value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
                  enum model_mode mode);
+bool model_has_logits(const struct model *m);
 value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
                    enum model_mode mode);
 

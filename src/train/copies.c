@@ -58,7 +58,7 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
         packing->n++;
         w++;
     }
-    return packing;
+    return packing->n ? packing : NULL;
 }
 
 bool copies_exist(const struct config *c, const struct pass_packing *packing)

@@ -24,7 +24,7 @@ static value gradient_norm(struct graph *g, const struct model *m)
         value s = g_sum_squares(g, leaf(g, &m->parameter[i], STORAGE_GRADIENTS));
         sum = i ? g_add(g, sum, s) : s;
     }
-    value norm = g_sqrt(g, sum);
+    value norm = m->parameters ? g_sqrt(g, sum) : g_fill(g, type_scalar(DT_F32), 0);
     graph_leave(g, here);
     return norm;
 }

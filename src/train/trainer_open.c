@@ -143,6 +143,7 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
     t->config_text = arena_strdup(a, str_text(&text));
     str_release(&text);
     threads_set(c->plan.threads);
+    TRY(model_check_trained(&c->model));
     TRY(check_dir(c, o->overwrite, a));
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY(learner_open(&t->learner, c, more, a));

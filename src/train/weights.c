@@ -6,6 +6,7 @@
 
 enum status weights_draw(struct engine *e)
 {
+    if (!e->model.parameters) return ST_OK;
     float *weights = malloc((size_t)e->model.elements * sizeof *weights);
     enum status st = ST_OK;
     BUG_IF(!weights, "no host memory");

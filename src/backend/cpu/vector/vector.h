@@ -304,7 +304,8 @@ INLINE vf vf_exp(vf x)
 INLINE vf vf_expm1(vf x)
 {
     struct vf_power e = vf_power_of(vf_max(vf_all(-104.0f), x));
-    return vf_scale2(e.q, e.n) + (vf_scale2(vf_all(1.0f), e.n) - 1.0f);
+    vf whole = vf_scale2(vf_all(1.0f), e.n);
+    return e.q * whole + (whole - 1.0f);
 }
 INLINE vf vf_log(vf a)
 {
