@@ -45,7 +45,8 @@ static void print_text(const struct engine *e, const struct bench_step *b)
         printf("%.3g GFLOP in products, %.0f GFLOP/s; ", b->product_flops * 1e-9,
                b->product_flops * 1e-6 / b->products.median);
     }
-    printf("%.0f %s/s; first step %.1f ms\n", units * 1e3 / b->step.median, unit, b->first_ms);
+    printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,
+           b->first_ms, b->loss);
 }
 
 static void print_json_row(const char *what, const struct stats *s)
@@ -63,7 +64,8 @@ static void print_json(const struct bench_step *b)
         print_json_row("products_ms", &b->products);
         print_json_row("ratio", &b->ratio);
     }
-    printf("\"product_flops\":%.9g,\"first_ms\":%.6g}\n", b->product_flops, b->first_ms);
+    printf("\"product_flops\":%.9g,\"first_ms\":%.6g,\"loss\":%.9g}\n", b->product_flops,
+           b->first_ms, b->loss);
 }
 
 static enum status measure(const struct config *c, int64_t vocab, int64_t warmup, int64_t steps,

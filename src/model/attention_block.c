@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* Those of a GPT's block, so that tables read alike. */
-static const char BLOCK[] = "h.0", PROJECTION[] = "c_attn", NORM[] = "ln";
+static const char BLOCK[] = "h.0", PROJECTION[] = "c_attn", NORM[] = "ln_1";
 
 static value forward(const struct model *m, struct graph *g, value x)
 {

@@ -138,12 +138,12 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
     *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1, .lock = -1};
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
+    TRY(model_check_trained(&c->model));
     struct str text = {0};
     config_print(c, &text);
     t->config_text = arena_strdup(a, str_text(&text));
     str_release(&text);
     threads_set(c->plan.threads);
-    TRY(model_check_trained(&c->model));
     TRY(check_dir(c, o->overwrite, a));
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY(learner_open(&t->learner, c, more, a));
