@@ -32,7 +32,7 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
         word[words++] = is_dir ? arena_printf(a, "%s/config.conf", argv[i]) : argv[i];
     }
     TRY(command_read_config(c, words, word, true, a));
-    return config_check(c);
+    return model_check(c);
 }
 
 static void print_before(const struct trainer *t)

@@ -12,7 +12,7 @@ struct planned {
     struct engine engine; /* plans without memory, after planned_train */
 };
 
-/* The size of the vocabulary: the user's word for it (`given`); 0: that of the data set, or, where it was
+/* The size of the vocabulary, 0 of a model that reads no text: the user's word for it (`given`); 0: that of the data set, or, where it was
  * not made yet, the size that such a data set has as a rule, which is then said. */
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret,
                                struct arena *a);

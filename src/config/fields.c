@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const model_words[] = {"gpt", "attention_block", "elu", "toy", NULL};
+_Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "a word for each model");
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
@@ -53,6 +55,7 @@ enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
 
 /* clang-format off */
 const struct field fields[] = {
+    ENUM("model",          model.kind,           "gpt",      enum model_kind, model_words, "what is run; all but gpt are only timed, not trained"),
     INT ("n_layer",        model.n_layer,        "12",       1, 1024,         "transformer blocks"),
     INT ("n_head",         model.n_head,         "12",       1, 1024,         "attention heads of a block; divides n_embd"),
     INT ("n_kv_head",      model.n_kv_head,      "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),

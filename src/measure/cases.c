@@ -468,6 +468,16 @@ static const struct op_case cases[] = {
     {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
     {OP_MATMUL_GELU_GRAD, "rows of 64, w transposed, tf32", .attr = {.matmul = {.tb = true, .tanh = true, .tf32 = true}}, OF_TF32, .no_differences = SLOW,
      .in = {{F(257,64)}, {F(128,64)}, {F(257,128)}}},
+    {OP_RELU, "small", .in = {{F(3,17)}}},
+    {OP_RELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
+    {OP_RELU_GRAD, "small", .in = {{F(3,17)}, {F(3,17)}}},
+    {OP_RELU_GRAD, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE}}},
+    {OP_ELU, "small", .in = {{F(3,17)}}},
+    {OP_ELU, "one element", .in = {{F(1)}}},
+    {OP_ELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
+    {OP_ELU_GRAD, "small", .in = {{F(3,17)}, {F(3,17)}}},
+    {OP_ELU_GRAD, "large", .in = {{F(257,513)}, {F(257,513)}}},
+    {OP_CHAIN, "ELU and RELU", .attr = {.chain = &elu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}, {F(1)}}},
 };
 /* clang-format on */
 

@@ -89,10 +89,12 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
     }
     r->products = machine_precision(r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
                                     r->config.plan.dtype == PRECISION_TFLOAT32);
+    if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
+        return fail(ST_UNSUPPORTED, "the model has no vocabulary");
     if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
-    TRY(config_check(&r->config));
+    TRY(model_check(&r->config));
     return noise_bytes(&r->config, c->o->vocab, ret_bytes);
 }
 
@@ -127,9 +129,9 @@ static enum status open_climb(struct climbing *c, struct climb *one)
     one->open = true;
     r->facts = facts_of(&one->engine);
     if (!(c->l->parameters > 0)) {
-        const struct gpt *m = &one->engine.model;
-        c->l->parameters = (double)gpt_count(m, false);
-        c->l->flops_per_token = gpt_flops_per_token(m, m->config.block_size);
+        const struct model *m = &one->engine.model;
+        c->l->parameters = (double)model_count(m, false);
+        c->l->flops_per_token = model_flops_per_token(m, m->config.block_size);
     }
     TRY(noise_init(&one->noise, &one->engine, &one->arena));
     one->noise.ahead = true;

@@ -42,7 +42,8 @@ struct ladder_rung {
 struct ladder {
     struct ladder_rung rung[LADDER_RUNGS];
     int rungs;
-    double parameters, flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (gpt_flops_per_token) */
+    double parameters,
+        flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (model_flops_per_token) */
     enum ladder_order order;
 };
 

@@ -1,4 +1,5 @@
-/* noise.h - training steps on random tokens, for whoever wants to time one and not to learn.
+/* noise.h - training steps on random tokens, for whoever wants to time one and not to learn. A model that works on floats
+ * gets normals, drawn once (STORAGE_DRAWN).
  *
  * The weights are trained on noise and must not be used afterwards. */
 #ifndef MEASURE_NOISE_H
@@ -11,9 +12,9 @@ struct noise {
     bool
         ahead; /* noise_step starts the next step before it waits for this one, as training does where it can; for
                          * whoever runs nothing else in between */
-    double loss;        /* of the last step that was waited for */
-    int32_t *tokens;    /* of a micro-step: tokens and targets, (B,T) each */
-    int32_t *positions; /* (T) */
+    double loss;               /* of the last step that was waited for */
+    struct noise_input *input; /* of a micro-step: ids, positions */
+    int inputs;
     struct stepper stepper;
     int64_t done_ns; /* when the last step was done */
 };
@@ -27,7 +28,7 @@ enum status noise_check(const struct config *c, int64_t vocab);
 /* Checks, and opens an engine with the plans of training, on the device of the configuration. */
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);
 
-/* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
+/* The engine holds the plans of training. Draws its weights and what else is drawn once. `a` holds the tokens. */
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
 /* Waits for what was started; before the engine is closed. */
 void noise_close(struct noise *n);

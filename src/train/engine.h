@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "config/config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
 
@@ -25,7 +25,7 @@ enum graph_kind {
 
 struct engine {
     const struct config *config;
-    struct gpt model;
+    struct model model;
     const struct pass_packing *packing; /* NULL: no weight is packed */
     const struct backend *backend;
     void *context;
@@ -50,7 +50,7 @@ struct engine_kernels {
 void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context);
 /* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any).
  * `packing` is what copies_packing says of a backend, NULL: no weight is packed; `kernels` may be NULL, too. */
-enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+enum status engine_graph(enum graph_kind kind, const struct config *c, const struct model *m,
                          const struct pass_packing *packing, const struct pass_kernels *kernels,
                          const char *last, struct graph *ret_g, struct arena *a);
 

@@ -29,7 +29,7 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds, con
                       int64_t bytes, int64_t *ret)
 {
     struct fit f = {*c, vocab, bytes, kinds, backend};
-    int64_t most = INT32_MAX / c->model.block_size; /* what config_check lets through */
+    int64_t most = INT32_MAX / c->model.block_size; /* what model_check lets through */
     if (most > BATCH_SIZE_MOST) most = BATCH_SIZE_MOST;
     int64_t good = 1, bad = most + 1, of_good, now, last = 1, of_last;
     *ret = 0;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "config/fields.h"
+#include "model/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -209,11 +210,6 @@ static void test_check(void **state)
         enum status st;
         const char *names[2]; /* both stand in the sentence */
     } cases[] = {
-        {{"n_head=5", "n_embd=96"}, ST_USAGE, {"n_head = 5", "n_embd = 96"}},
-        {{"n_kv_head=5"}, ST_USAGE, {"n_head = 12 is not divisible by n_kv_head = 5"}},
-        {{"n_kv_head=24"}, ST_USAGE, {"n_head = 12", "n_kv_head = 24"}},
-        {{"n_kv_head=1"}, ST_OK, {0}},
-        {{"n_kv_head=12"}, ST_OK, {0}},
         {{"batch_size=65536", "block_size=262144"}, ST_USAGE, {"batch_size", "block_size"}},
         {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters", "lr_decay_iters"}},
         {{"learning_rate=1e-5", "min_lr=1e-4"}, ST_USAGE, {"min_lr", "learning_rate"}},
@@ -371,7 +367,7 @@ static void test_every_file_in_configs(void **state)
         config_init(&c);
         enum status st = config_read(&c, found.gl_pathv[i], &arena);
         if (st != ST_OK) fail_msg("%s", fail_message());
-        st = config_check(&c);
+        st = model_check(&c);
         if (st != ST_OK && st != ST_UNSUPPORTED)
             fail_msg("%s: %s", found.gl_pathv[i], fail_message());
     }

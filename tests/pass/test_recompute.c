@@ -13,7 +13,7 @@
 enum { L = 3 };
 
 static struct arena arena;
-static struct gpt model;
+static struct model model;
 static struct config config;
 
 static int fresh(void **state)
@@ -38,7 +38,7 @@ static struct graph after(enum graph_kind kind, enum recompute recompute, const 
 {
     struct graph g;
     config.plan.recompute = recompute;
-    gpt_init(&model, &config.model, TINY_VOCAB, 1, &arena);
+    model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
     hand_ok(engine_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
     return g;
 }
@@ -233,7 +233,7 @@ static void test_fused_into_products(void **state)
         bool block = recompute == RECOMPUTE_BLOCK;
         struct graph g;
         config.plan.recompute = (enum recompute)recompute;
-        gpt_init(&model, &config.model, TINY_VOCAB, 1, &arena);
+        model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
         hand_ok(engine_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
         assert_int_equal(hand_count(&g, OP_LINEAR_GELU), block ? 2 * L : L);
         assert_int_equal(count_again(&g, OP_LINEAR_GELU), block ? L : 0);

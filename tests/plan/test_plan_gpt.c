@@ -132,7 +132,7 @@ static void test_gradients_need_no_copies(void **state)
 
 struct big {
     struct arena arena;
-    struct gpt model;
+    struct model model;
     struct graph graph;
     struct plan plan;
 };
@@ -141,7 +141,7 @@ struct big {
 static void plan_big(struct big *b, const struct config *c, int64_t vocab)
 {
     *b = (struct big){0};
-    gpt_init(&b->model, &c->model, vocab, 1, &b->arena);
+    model_init(&b->model, &c->model, vocab, 1, &b->arena);
     hand_ok(engine_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
     hand_ok(plan_build(&b->plan, &b->graph, backend_find("null"), NULL, NULL, &b->arena));
 }
@@ -297,7 +297,7 @@ static void test_large_model_is_planned_in_a_moment(void **state)
         int64_t start = clock_ns();
         plan_big(&b, &c, 50257);
         double ms = clock_ms(start, clock_ns());
-        if (fusion == FUSION_FULL) assert_int_equal(gpt_count(&b.model, true), 1557611200);
+        if (fusion == FUSION_FULL) assert_int_equal(model_count(&b.model, true), 1557611200);
         if (ms > worst) worst = ms;
         release_big(&b);
     }
