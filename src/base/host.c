@@ -57,9 +57,10 @@ struct clocks {
 
 static void add_clock(struct clocks *c, double mhz)
 {
-    int at = c->processors < PROCESSORS_MOST ? c->processors++ : PROCESSORS_MOST - 1;
+    if (c->processors == PROCESSORS_MOST) return;
+    int at = c->processors++;
     for (; at > 0 && c->mhz[at - 1] < mhz; at--) c->mhz[at] = c->mhz[at - 1];
-    if (at < PROCESSORS_MOST) c->mhz[at] = mhz;
+    c->mhz[at] = mhz;
 }
 
 static double cpufreq(const char *root, int processor, const char *name)
