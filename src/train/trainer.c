@@ -156,7 +156,8 @@ static enum status run_to(struct trainer *t, int64_t last)
 static enum status advance(struct trainer *t, int64_t last)
 {
     enum status st = run_to(t, last);
-    if (t->working) begin_work(t, t->working = false);
+    if (t->working && st == ST_OK) begin_work(t, false); /* a failure has its words already */
+    t->working = false;
     return st;
 }
 
