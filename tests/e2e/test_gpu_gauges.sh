@@ -36,7 +36,7 @@ samples slowed | grep -q '"throttle":\["power limit","heat"\]}' || fail "no heat
 [ "$(samples slowed | grep -c '"throttle":')" = 2 ] || fail "not two moments: $(samples slowed)"
 "$STROBE" report first slowed --csv=table.csv >text 2>&1 || fail "report: $(cat text)"
 head -1 table.csv | grep -q 'utilization,clock_mhz,power_w,tokens_per_joule,throttled' || fail "the table: $(head -1 table.csv)"
-sed 's/"[^"]*"/text/g' ladder.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { if ($at["power_w"] < 590 || $at["power_w"] > 610 || $at["clock_mhz"] < 1200 || $at["tokens_per_joule"] <= 0) exit 1 }' table.csv ||
     fail "figures: $(cat table.csv)"
 
@@ -82,7 +82,7 @@ cat >cache/strobe/machine.json <<END
 END
 export XDG_CACHE_HOME="$work/cache"
 timeout 300 "$STROBE" ladder tiny.conf --device=cuda --steps=3 --sample_interval=5 --csv >ladder.csv 2>log || fail "ladder: $(cat log)"
-awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+sed 's/"[^"]*"/text/g' ladder.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     $at["ms_median"] != "" && ($at["clock_mhz"] < 1200 || $at["power_w"] < 590 || $at["power_w"] > 610) { print; bad = 1 }
     END { exit bad || NR < 3 }' || fail "ladder: $(cat ladder.csv)"
 echo ok
