@@ -48,6 +48,7 @@ struct config_train {
     enum init_from init_from;
     int64_t seed;
     int64_t max_iters, eval_interval, eval_iters, log_interval;
+    int64_t sample_interval; /* milliseconds; 0: the device is not asked */
     int64_t gradient_accumulation_steps;
     double learning_rate, min_lr, weight_decay, beta1, beta2, grad_clip;
     bool decay_lr;

@@ -77,6 +77,7 @@ const struct field fields[] = {
     INT ("eval_interval",  train.eval_interval,  "2000",     1, MOST,         "steps from one evaluation and checkpoint to the next"),
     INT ("eval_iters",     train.eval_iters,     "200",      1, MOST,         "batches of an evaluation, per split"),
     INT ("log_interval",   train.log_interval,   "1",        1, MOST,         "steps from one logged step to the next"),
+    INT ("sample_interval", train.sample_interval, "500",    0, 3600000,      "milliseconds from one look at the device's utilisation, clock, power and memory to the next; 0: none"),
     INT ("gradient_accumulation_steps", train.gradient_accumulation_steps, "1", 1, 65536,
          "micro-batches of a step; nanoGPT's default is 40, for eight GPUs: on one machine a step would take 40 times as long"),
     REAL("learning_rate",  train.learning_rate,  "6e-4",     0, 10,           "the highest of the schedule"),

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/context.h"
 #include "backend/cuda/cublaslt.h"
+#include "backend/cuda/nvml.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -129,6 +130,11 @@ static void find_cublaslt(struct device_library *l)
                  (long long)(v / 100 % 100), (long long)(v % 100));
 }
 
+static void find_nvml(struct device_library *l)
+{
+    nvml_version(l->version, &l->why);
+}
+
 bool cuda_library(int i, struct device_library *ret)
 {
     static const struct {
@@ -140,6 +146,8 @@ bool cuda_library(int i, struct device_library *ret)
         {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
         {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
          false, find_cublaslt},
+        {"NVML", "nothing is known of the GPU's utilisation, clock, power and temperature", false,
+         find_nvml},
     };
     if (i >= COUNT_OF(libraries)) return false;
     *ret = (struct device_library){
