@@ -16,6 +16,7 @@ struct noise {
     int32_t *positions; /* (T) */
     struct stepper stepper;
     int64_t done_ns; /* when the last step was done */
+    int64_t starting_ns; /* that the host took to start steps, all together */
 };
 
 /* The bytes that training takes. */

@@ -1,0 +1,180 @@
+#include "profile/file.h"
+
+#include "backend/backend.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "train/environment.h"
+#include "train/facts.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1, DIGITS = 7 };
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *parsed(struct str *s)
+{
+    json_t *j = json_loads(str_text(s), 0, NULL);
+    BUG_IF(!j, "no JSON: %s", str_text(s));
+    str_release(s);
+    return j;
+}
+
+static json_t *config_json(const struct config *c)
+{
+    struct str s = {0};
+    config_print_json(c, &s);
+    return parsed(&s);
+}
+
+static json_t *facts_json(const struct engine *e)
+{
+    struct facts f = facts_of(e);
+    struct str s = {0};
+    facts_print_json(&f, &s);
+    return parsed(&s);
+}
+
+static json_t *stats_json(const struct stats *s)
+{
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n", s->n, "median", s->median, "mean",
+                     s->mean, "std", s->std, "min", s->min, "max", s->max, "p95", s->p95);
+}
+
+static json_t *phases_json(const double *ms)
+{
+    json_t *j = json_object();
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        json_object_set_new(j, phase_name((enum phase)phase), json_real(ms[phase]));
+    return j;
+}
+
+static json_t *range_json(const struct range *r)
+{
+    json_t *j = json_array();
+    for (int i = 0; i < r->words; i++) json_array_append_new(j, json_string(r->word[i]));
+    return j;
+}
+
+static json_t *threads_json(const struct profile_row *r)
+{
+    if (!(r->busy_ms > 0)) return json_null();
+    return json_pack("{s:f, s:f}", "busy_ms", r->busy_ms, "busiest_ms", r->busiest_ms);
+}
+
+static json_t *node_json(const struct profile *p, const struct profile_row *r)
+{
+    if (r->node < 0) return json_pack("{s:n, s:n}", "plan", "node");
+    json_t *j = json_pack("{s:s, s:i}", "plan", graph_kind_name(r->kind), "node", r->node);
+    json_object_set_new(j, "op", json_string(op_def(r->op)->name));
+    json_object_set_new(j, "dtype", json_string(dtype_name(r->dtype)));
+    json_object_set_new(j, "peak_of", json_string(machine_precision_name(r->products)));
+    json_object_set_new(j, "shape", json_string(r->shape));
+    json_object_set_new(j, "types", json_string(r->types));
+    (void)p;
+    return j;
+}
+
+static json_t *row_json(const struct profile *p, const struct profile_row *r)
+{
+    struct stats ms = stats_of(r->run_ms, r->runs);
+    json_t *j = node_json(p, r);
+    json_t *more = json_pack(
+        "{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:o, s:o}", "phase",
+        phase_name(r->phase), "layer",
+        r->range.layer < 0 ? json_null() : json_integer(r->range.layer), "scope", r->scope, "range",
+        range_json(&r->range), "family", family_name(r->family), "kernel", r->variant,
+        "device_kernel", text_or_null(r->device_kernel), "flops", r->cost.flops, "bytes",
+        r->cost.bytes, "floor_ms", r->floor_ms, "bound", bound_name(r->bound), "per_step",
+        (double)r->runs / p->steps, "ms_per_step", r->ms, "hidden_ms_per_step", r->hidden_ms,
+        "run_ms", stats_json(&ms), "threads", threads_json(r));
+    BUG_IF(!more, "a row is no JSON");
+    json_object_update(j, more);
+    json_decref(more);
+    return j;
+}
+
+static json_t *rows_json(const struct profile *p)
+{
+    json_t *j = json_array();
+    for (int i = 0; i < p->rows; i++) json_array_append_new(j, row_json(p, &p->row[i]));
+    return j;
+}
+
+static json_t *timeline_json(const struct profile *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->moments; i++) {
+        const struct profile_moment *m = &p->moment[i];
+        json_array_append_new(all,
+                              json_pack("[i, f, f, i]", m->row, m->start_us, m->end_us, m->lane));
+    }
+    return all;
+}
+
+static json_t *idle_json(const struct profile *p)
+{
+    struct stats s = stats_of(p->idle_step_ms, p->steps);
+    json_t *j =
+        json_pack("{s:I, s:f, s:o, s:o}", "gaps_per_step", (json_int_t)p->gaps, "ms_per_step",
+                  s.mean, "phases", phases_json(p->idle_ms), "step_ms", stats_json(&s));
+    return j;
+}
+
+static json_t *how_json(const struct profile *p)
+{
+    return json_pack(
+        "{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:f, s:f, s:I}", "times_by", profile_times_name(p->by),
+        "times_why", text_or_null(p->why), "replay", (int)p->replay, "warmup", p->warmup, "steps",
+        p->steps, "step_ms", stats_json(&p->step_ms), "plain_step_ms", stats_json(&p->plain_ms),
+        "overhead", p->overhead, "host_ms_per_step", p->host_ms, "dropped", (json_int_t)p->dropped);
+}
+
+json_t *profile_json(const struct profile *p, const char *version)
+{
+    struct arena a = {0};
+    struct environment now;
+    environment_gather(&now, &a);
+    json_t *j =
+        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
+                  "date", now.date, "device", p->engine->backend->name, "config",
+                  config_json(p->engine->config), "plan", facts_json(p->engine), "machine",
+                  p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
+    json_t *how = how_json(p);
+    BUG_IF(!j || !how, "a profile is no JSON");
+    json_object_update(j, how);
+    json_decref(how);
+    json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
+    json_object_set_new(j, "idle", idle_json(p));
+    json_object_set_new(j, "rows", rows_json(p));
+    json_object_set_new(j, "timeline",
+                        json_pack("{s:i, s:s, s:o}", "step", p->shown_step, "fields",
+                                  "row, start_us, end_us, lane", "moments", timeline_json(p)));
+    arena_release(&a);
+    return j;
+}
+
+enum status profile_write(const struct profile *p, const char *version, const char *path)
+{
+    json_t *j = profile_json(p, version);
+    char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)), folder[1024];
+    BUG_IF(!text, "a profile is no JSON");
+    const char *slash = strrchr(path, '/');
+    int n = slash ? (int)(slash - path) : 0;
+    enum status st = ST_OK;
+    if (n >= (int)sizeof folder) st = fail(ST_IO, "%s: the path is too long", path);
+    if (st == ST_OK && n > 0) {
+        memcpy(folder, path, (size_t)n);
+        folder[n] = '\0';
+        st = file_make_dirs(folder);
+    }
+    if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
+    free(text);
+    json_decref(j);
+    return st;
+}

@@ -1,0 +1,20 @@
+#include "profile/collect.h"
+
+#include "backend/backend.h"
+
+enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
+                        struct arena *a)
+{
+    struct collected c;
+    *ret = (struct profile){.engine = e, .machine = o->machine};
+    TRY(collect(e, o, ret, &c, a));
+    ret->plain_ms = stats_of(c.plain_ms, c.plain_steps);
+    ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
+    rows_make(&c, ret, a);
+    ret->dropped = c.trace.dropped;
+    /* Pairs of neighbours, so that drift of the clock is in neither. */
+    double *ratio = ARENA_NEW(a, double, ret->steps);
+    for (int i = 0; i < ret->steps; i++) ratio[i] = c.watched_ms[i] / c.plain_ms[i];
+    ret->overhead = stats_of(ratio, ret->steps).median - 1;
+    return ST_OK;
+}
