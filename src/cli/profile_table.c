@@ -4,11 +4,12 @@
 
 #include "base/str.h"
 #include "cli/ceilings.h"
+#include "profile/words.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MOST = 56 };
+enum { NAME_MOST = 48, TEXT_WIDTH = 110, ABOUT_WIDTH = 12 };
 
 enum {
     COLUMN_SHARE,
@@ -163,6 +164,42 @@ static void print_two(const struct table *t, const struct table_form *f, struct 
     table_form_print(f, &work, s);
 }
 
+/* Breaks a text at blanks, so that a line has at most TEXT_WIDTH columns; `indent` before all but the first. */
+static void print_wrapped(const char *text, int indent, struct str *s)
+{
+    int at = indent;
+    for (const char *word = text; *word;) {
+        int bytes = (int)strcspn(word, " \n");
+        char one[128];
+        snprintf(one, sizeof one, "%.*s", bytes, word);
+        int width = table_width(one);
+        if (at > indent && at + 1 + width > TEXT_WIDTH) {
+            str_printf(s, "\n%*s", indent, "");
+            at = indent;
+        }
+        str_printf(s, "%s%.*s", at > indent ? " " : "", bytes, word);
+        at += width + (at > indent);
+        word += bytes + (word[bytes] != '\0');
+    }
+    str_append(s, "\n");
+}
+
+static void print_words(const struct profile *p, const struct table_form *f, const char *words,
+                        struct str *s, struct arena *a)
+{
+    struct profile_words w;
+    if (f->csv) return;
+    words_of(p, &w, a);
+    str_append(s, "\n");
+    for (int i = 0; i < w.words; i++) {
+        str_printf(s, "%s%-*s", f->markdown ? "- " : "", ABOUT_WIDTH, w.word[i].about);
+        print_wrapped(w.word[i].text, ABOUT_WIDTH, s);
+    }
+    str_append(s, "\n");
+    print_wrapped(words, 0, s);
+    print_wrapped(ceilings_words(p->machine, a), 0, s);
+}
+
 void profile_table_print(const struct profile *p, const struct profile_table *how,
                          const struct table_form *f, const char *words, struct str *s,
                          struct arena *a)
@@ -175,5 +212,5 @@ void profile_table_print(const struct profile *p, const struct profile_table *ho
         table_form_print(f, &t, s);
     else
         print_two(&t, f, s, a);
-    table_form_note(f, arena_printf(a, "%s\n%s", words, ceilings_words(p->machine, a)), s);
+    print_words(p, f, words, s, a);
 }

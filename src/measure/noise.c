@@ -149,3 +149,10 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
     if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);
     return ST_OK;
 }
+
+enum status noise_land(struct noise *n)
+{
+    struct step_result result;
+    while (stepper_flying(&n->stepper)) TRY(stepper_wait(&n->stepper, &result));
+    return ST_OK;
+}

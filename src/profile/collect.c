@@ -114,6 +114,7 @@ static enum status collect_by_hooks(struct session *s)
 {
     double ms;
     s->p->by = s->engine->backend->host_memory ? PROFILE_CLOCK : PROFILE_EVENTS;
+    s->p->replay = false;
     TRY(warm_up(s, NULL, &ms));
     choose_steps(s, ms);
     struct watch *w = watch_new(&s->c->marks, s->p->steps, s->a);
@@ -127,6 +128,112 @@ static enum status collect_by_hooks(struct session *s)
     return ST_OK;
 }
 
+/* --- the device's own record --------------------------------------------------------------------- */
+
+static void mark_before(void *user, const struct plan *p, int node)
+{
+    const struct marks *m = user;
+    p->backend->trace_mark(p->context, mark_of(m, p, node));
+}
+
+static enum status mark_after(void *user, const struct plan *p, int node)
+{
+    (void)user, (void)node;
+    p->backend->trace_mark(p->context, -1);
+    return ST_OK;
+}
+
+/* A step begins with the first thing that it does for a node: what the device moves before counts to the one that
+ * ends. So the last one is seen whole only if another follows. */
+static void find_steps(struct session *s)
+{
+    const struct trace *t = &s->c->trace;
+    bool updated = true;
+    int64_t start = -1;
+    s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
+    for (int64_t i = 0; i < t->activities && s->c->steps < s->p->steps; i++) {
+        int node;
+        if (t->activity[i].mark < 0) continue;
+        bool update = mark_kind(&s->c->marks, t->activity[i].mark, &node) == GRAPH_UPDATE;
+        int64_t now = t->activity[i].start_ns;
+        if (!update && updated && start >= 0)
+            s->c->step[s->c->steps++] = (struct profile_span){start, now};
+        if (!update && updated) start = now;
+        updated = update;
+    }
+}
+
+static enum status traced_steps(struct session *s, const struct plan_hooks *hooks)
+{
+    const struct engine *e = s->engine;
+    double ms;
+    TRY(e->backend->trace_begin(e->context));
+    enum status st = ST_OK;
+    for (int i = 0; i <= s->p->steps && st == ST_OK; i++) {
+        tell(s, "watched steps");
+        s->noise.ahead = i < s->p->steps;
+        st = step(s, hooks, &ms);
+        if (i < s->p->steps) s->c->watched_ms[i] = ms;
+    }
+    enum status ended = e->backend->trace_end(e->context, &s->c->trace, s->a);
+    TRY(st);
+    TRY(ended);
+    find_steps(s);
+    s->p->steps = s->c->steps;
+    if (s->p->steps) return ST_OK;
+    return fail(ST_DEVICE, "the device's record has no whole step%s%s", s->c->trace.why ? ": " : "",
+                s->c->trace.why ? s->c->trace.why : "");
+}
+
+/* A recording that is to be seen later must be made while the device is looked at. */
+static enum status traced_warm_up(struct session *s, const struct plan_hooks *hooks, double *ret_ms)
+{
+    const struct engine *e = s->engine;
+    struct trace unused;
+    struct arena scratch = {0};
+    TRY(e->backend->trace_begin(e->context));
+    enum status st = warm_up(s, hooks, ret_ms);
+    if (st == ST_OK) st = warm_up(s, hooks, ret_ms);
+    enum status ended = e->backend->trace_end(e->context, &unused, &scratch);
+    arena_release(&scratch);
+    return st == ST_OK ? ended : st;
+}
+
+/* Looking at a device is switched on once, so watched steps follow the others. */
+static enum status collect_by_trace(struct session *s)
+{
+    struct plan_hooks hooks = {.user = &s->c->marks, .recorded = true};
+    hooks.before = mark_before;
+    hooks.after = mark_after;
+    double ms;
+    TRY(traced_warm_up(s, &hooks, &ms));
+    s->p->by = PROFILE_TRACE;
+    s->p->replay = engine_replays(s->engine, &hooks);
+    choose_steps(s, ms);
+    s->noise.ahead = true;
+    for (int i = 0; i < s->p->steps; i++) {
+        tell(s, "steps");
+        TRY(plain_step(s, i));
+    }
+    TRY(noise_land(&s->noise));
+    return traced_steps(s, &hooks);
+}
+
+/* Whether that worked; if not, why. */
+static bool traced(struct session *s)
+{
+    const struct backend *b = s->engine->backend;
+    struct profile *p = s->p;
+    if (b->host_memory) return false;
+    if (s->o->no_trace)
+        p->why = "events were asked for";
+    else if (!b->trace_begin)
+        p->why = arena_printf(s->a, "%s does not tell what its device does", b->name);
+    else if (collect_by_trace(s) != ST_OK)
+        p->why = arena_strdup(s->a, fail_message());
+    return !p->why;
+}
+
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a)
 {
@@ -135,7 +242,14 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
     p->warmup = o->warmup;
     p->threads = e->backend->host_memory ? (int)threads_count() : 0;
     TRY(noise_init(&s.noise, e, a));
-    enum status st = collect_by_hooks(&s);
+    enum status st = ST_OK;
+    if (!traced(&s)) {
+        s.noise.ahead = false;
+        ret->steps = 0;
+        ret->trace = (struct trace){0};
+        st = noise_land(&s.noise);
+        if (st == ST_OK) st = collect_by_hooks(&s);
+    }
     noise_close(&s.noise);
     return st;
 }

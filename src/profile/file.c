@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "profile/words.h"
 #include "train/environment.h"
 #include "train/facts.h"
 
@@ -10,7 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, DIGITS = 7 };
+enum { VERSION = 1, DIGITS = 15, TIME_DIGITS = 7 };
+
+/* Times have so many digits: more say nothing, and the file is shorter. */
+static double rounded(double x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", TIME_DIGITS, x);
+    return strtod(text, NULL);
+}
+
+/* FLOPs and bytes are whole numbers, and all digits count. */
+static json_t *whole(double x)
+{
+    return json_integer((json_int_t)(x + 0.5));
+}
 
 static json_t *text_or_null(const char *text)
 {
@@ -42,15 +57,16 @@ static json_t *facts_json(const struct engine *e)
 
 static json_t *stats_json(const struct stats *s)
 {
-    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n", s->n, "median", s->median, "mean",
-                     s->mean, "std", s->std, "min", s->min, "max", s->max, "p95", s->p95);
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n", s->n, "median", rounded(s->median),
+                     "mean", rounded(s->mean), "std", rounded(s->std), "min", rounded(s->min),
+                     "max", rounded(s->max), "p95", rounded(s->p95));
 }
 
 static json_t *phases_json(const double *ms)
 {
     json_t *j = json_object();
     for (int phase = 0; phase < PHASE_COUNT; phase++)
-        json_object_set_new(j, phase_name((enum phase)phase), json_real(ms[phase]));
+        json_object_set_new(j, phase_name((enum phase)phase), json_real(rounded(ms[phase])));
     return j;
 }
 
@@ -64,10 +80,11 @@ static json_t *range_json(const struct range *r)
 static json_t *threads_json(const struct profile_row *r)
 {
     if (!(r->busy_ms > 0)) return json_null();
-    return json_pack("{s:f, s:f}", "busy_ms", r->busy_ms, "busiest_ms", r->busiest_ms);
+    return json_pack("{s:f, s:f}", "busy_ms", rounded(r->busy_ms), "busiest_ms",
+                     rounded(r->busiest_ms));
 }
 
-static json_t *node_json(const struct profile *p, const struct profile_row *r)
+static json_t *node_json(const struct profile_row *r)
 {
     if (r->node < 0) return json_pack("{s:n, s:n}", "plan", "node");
     json_t *j = json_pack("{s:s, s:i}", "plan", graph_kind_name(r->kind), "node", r->node);
@@ -76,26 +93,35 @@ static json_t *node_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "peak_of", json_string(machine_precision_name(r->products)));
     json_object_set_new(j, "shape", json_string(r->shape));
     json_object_set_new(j, "types", json_string(r->types));
-    (void)p;
     return j;
+}
+
+static void set_what(json_t *j, const struct profile_row *r)
+{
+    json_object_set_new(j, "phase", json_string(phase_name(r->phase)));
+    json_object_set_new(j, "layer",
+                        r->range.layer < 0 ? json_null() : json_integer(r->range.layer));
+    json_object_set_new(j, "scope", json_string(r->scope));
+    json_object_set_new(j, "range", range_json(&r->range));
+    json_object_set_new(j, "family", json_string(family_name(r->family)));
+    json_object_set_new(j, "kernel", json_string(r->variant));
+    json_object_set_new(j, "device_kernel", text_or_null(r->device_kernel));
+    json_object_set_new(j, "flops", whole(r->cost.flops));
+    json_object_set_new(j, "bytes", whole(r->cost.bytes));
 }
 
 static json_t *row_json(const struct profile *p, const struct profile_row *r)
 {
     struct stats ms = stats_of(r->run_ms, r->runs);
-    json_t *j = node_json(p, r);
-    json_t *more = json_pack(
-        "{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:o, s:o}", "phase",
-        phase_name(r->phase), "layer",
-        r->range.layer < 0 ? json_null() : json_integer(r->range.layer), "scope", r->scope, "range",
-        range_json(&r->range), "family", family_name(r->family), "kernel", r->variant,
-        "device_kernel", text_or_null(r->device_kernel), "flops", r->cost.flops, "bytes",
-        r->cost.bytes, "floor_ms", r->floor_ms, "bound", bound_name(r->bound), "per_step",
-        (double)r->runs / p->steps, "ms_per_step", r->ms, "hidden_ms_per_step", r->hidden_ms,
-        "run_ms", stats_json(&ms), "threads", threads_json(r));
-    BUG_IF(!more, "a row is no JSON");
-    json_object_update(j, more);
-    json_decref(more);
+    json_t *j = node_json(r);
+    set_what(j, r);
+    json_object_set_new(j, "floor_ms", json_real(rounded(r->floor_ms)));
+    json_object_set_new(j, "bound", json_string(bound_name(r->bound)));
+    json_object_set_new(j, "per_step", json_real(rounded((double)r->runs / p->steps)));
+    json_object_set_new(j, "ms_per_step", json_real(rounded(r->ms)));
+    json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
+    json_object_set_new(j, "run_ms", stats_json(&ms));
+    json_object_set_new(j, "threads", threads_json(r));
     return j;
 }
 
@@ -111,8 +137,8 @@ static json_t *timeline_json(const struct profile *p)
     json_t *all = json_array();
     for (int i = 0; i < p->moments; i++) {
         const struct profile_moment *m = &p->moment[i];
-        json_array_append_new(all,
-                              json_pack("[i, f, f, i]", m->row, m->start_us, m->end_us, m->lane));
+        json_array_append_new(all, json_pack("[i, f, f, i]", m->row, rounded(m->start_us),
+                                             rounded(m->end_us), m->lane));
     }
     return all;
 }
@@ -126,13 +152,27 @@ static json_t *idle_json(const struct profile *p)
     return j;
 }
 
+static json_t *words_json(const struct profile *p)
+{
+    struct arena a = {0};
+    struct profile_words w;
+    json_t *j = json_array();
+    words_of(p, &w, &a);
+    for (int i = 0; i < w.words; i++)
+        json_array_append_new(
+            j, json_pack("{s:s, s:s}", "about", w.word[i].about, "text", w.word[i].text));
+    arena_release(&a);
+    return j;
+}
+
 static json_t *how_json(const struct profile *p)
 {
-    return json_pack(
-        "{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:f, s:f, s:I}", "times_by", profile_times_name(p->by),
-        "times_why", text_or_null(p->why), "replay", (int)p->replay, "warmup", p->warmup, "steps",
-        p->steps, "step_ms", stats_json(&p->step_ms), "plain_step_ms", stats_json(&p->plain_ms),
-        "overhead", p->overhead, "host_ms_per_step", p->host_ms, "dropped", (json_int_t)p->dropped);
+    return json_pack("{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:f, s:f, s:I}", "times_by",
+                     profile_times_name(p->by), "times_why", text_or_null(p->why), "replay",
+                     (int)p->replay, "warmup", p->warmup, "steps", p->steps, "step_ms",
+                     stats_json(&p->step_ms), "plain_step_ms", stats_json(&p->plain_ms), "overhead",
+                     rounded(p->overhead), "host_ms_per_step", rounded(p->host_ms), "dropped",
+                     (json_int_t)p->dropped);
 }
 
 json_t *profile_json(const struct profile *p, const char *version)
@@ -151,6 +191,7 @@ json_t *profile_json(const struct profile *p, const char *version)
     json_decref(how);
     json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
     json_object_set_new(j, "idle", idle_json(p));
+    json_object_set_new(j, "words", words_json(p));
     json_object_set_new(j, "rows", rows_json(p));
     json_object_set_new(j, "timeline",
                         json_pack("{s:i, s:s, s:o}", "step", p->shown_step, "fields",

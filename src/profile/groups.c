@@ -67,7 +67,7 @@ const char *profile_kernel_name(const struct profile_row *r, struct arena *a)
 {
     if (r->node < 0) return arena_printf(a, "%s (%s)", r->variant, family_name(r->family));
     const char *name = arena_printf(a, "%s %s", op_def(r->op)->name, r->shape);
-    if (r->device_kernel) return arena_printf(a, "%s: %s", name, r->device_kernel);
+    if (r->device_short) return arena_printf(a, "%s %s", name, r->device_short);
     return arena_printf(a, "%s %s", name, r->variant);
 }
 

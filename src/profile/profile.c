@@ -12,6 +12,9 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
     rows_make(&c, ret, a);
     ret->dropped = c.trace.dropped;
+    ret->unmatched = c.trace.unmatched;
+    ret->dropped_why = c.trace.why;
+    ret->traced_by = c.trace.by;
     /* Pairs of neighbours, so that drift of the clock is in neither. */
     double *ratio = ARENA_NEW(a, double, ret->steps);
     for (int i = 0; i < ret->steps; i++) ratio[i] = c.watched_ms[i] / c.plain_ms[i];

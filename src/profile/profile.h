@@ -72,7 +72,8 @@ struct profile_row {
     struct range range;
     const char *scope;
     const char *variant;       /* of the table of kernels: "onednn" */
-    const char *device_kernel; /* NULL: the device does not tell */
+    const char *device_kernel; /* as the device calls it; NULL: it does not tell */
+    const char *device_short;  /* the same for a table */
     const char *shape;
     const char *types; /* "f32 (4,32), f32 (32,8) -> f32 (4,8)" */
     enum dtype dtype;
@@ -114,7 +115,9 @@ struct profile {
     double idle_ms[PHASE_COUNT]; /* of these, nothing ran */
     double *idle_step_ms;        /* of each step */
     int64_t gaps;                /* of a step: how often nothing ran */
-    int64_t dropped;             /* things that the device did and that were not kept */
+    int64_t dropped, unmatched;  /* what the device did: not kept; of no kernel that is known */
+    const char *dropped_why;     /* a sentence; NULL: nothing was */
+    const char *traced_by;       /* "CUPTI 13.0.1"; NULL: there was no record */
     struct profile_row *row;
     int rows;
     struct profile_moment *moment; /* of the step nearest to the median */

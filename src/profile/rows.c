@@ -114,6 +114,7 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
         describe_nobody(&p->row[row], phase, x->name);
     p->row[row].step_ms = step_ms;
     p->row[row].device_kernel = x->name;
+    p->row[row].device_short = x->short_name ? x->short_name : x->name;
     /* `link` may point into an array that has moved. */
     if (m->first[head] < 0) {
         m->first[head] = row;
