@@ -165,14 +165,22 @@ static json_t *words_json(const struct profile *p)
     return j;
 }
 
-static json_t *how_json(const struct profile *p)
+static void set_how(json_t *j, const struct profile *p)
 {
-    return json_pack("{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:f, s:f, s:I}", "times_by",
-                     profile_times_name(p->by), "times_why", text_or_null(p->why), "replay",
-                     (int)p->replay, "warmup", p->warmup, "steps", p->steps, "step_ms",
-                     stats_json(&p->step_ms), "plain_step_ms", stats_json(&p->plain_ms), "overhead",
-                     rounded(p->overhead), "host_ms_per_step", rounded(p->host_ms), "dropped",
-                     (json_int_t)p->dropped);
+    json_object_set_new(j, "times_by", json_string(profile_times_name(p->by)));
+    json_object_set_new(j, "times_why", text_or_null(p->why));
+    json_object_set_new(j, "traced_by", text_or_null(p->traced_by));
+    json_object_set_new(j, "replay", json_boolean(p->replay));
+    json_object_set_new(j, "warmup", json_integer(p->warmup));
+    json_object_set_new(j, "steps", json_integer(p->steps));
+    json_object_set_new(j, "step_ms", stats_json(&p->step_ms));
+    json_object_set_new(j, "plain_step_ms", stats_json(&p->plain_ms));
+    json_object_set_new(j, "overhead", json_real(rounded(p->overhead)));
+    json_object_set_new(j, "host_ms_per_step", json_real(rounded(p->host_ms)));
+    json_object_set_new(j, "others_busy", json_real(rounded(p->others)));
+    json_object_set_new(j, "dropped", json_integer(p->dropped));
+    json_object_set_new(j, "unmatched", json_integer(p->unmatched));
+    json_object_set_new(j, "dropped_why", text_or_null(p->dropped_why));
 }
 
 json_t *profile_json(const struct profile *p, const char *version)
@@ -185,10 +193,8 @@ json_t *profile_json(const struct profile *p, const char *version)
                   "date", now.date, "device", p->engine->backend->name, "config",
                   config_json(p->engine->config), "plan", facts_json(p->engine), "machine",
                   p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
-    json_t *how = how_json(p);
-    BUG_IF(!j || !how, "a profile is no JSON");
-    json_object_update(j, how);
-    json_decref(how);
+    BUG_IF(!j, "a profile is no JSON");
+    set_how(j, p);
     json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
     json_object_set_new(j, "idle", idle_json(p));
     json_object_set_new(j, "words", words_json(p));

@@ -118,6 +118,7 @@ struct profile {
     int64_t dropped, unmatched;  /* what the device did: not kept; of no kernel that is known */
     const char *dropped_why;     /* a sentence; NULL: nothing was */
     const char *traced_by;       /* "CUPTI 13.0.1"; NULL: there was no record */
+    double others; /* processors that other programs kept busy meanwhile; 0: none, or unknown */
     struct profile_row *row;
     int rows;
     struct profile_moment *moment; /* of the step nearest to the median */

@@ -50,6 +50,10 @@ static void say_time(struct saying *s)
             "%.4g ms, the median of %d watched step%s%s (%.4g ms of unwatched ones%s); times by %s",
             p->step_ms.median, p->steps, plural(p->steps), spread, p->plain_ms.median, replay,
             by ? by : "the device's own record"));
+    say(s, "phases",
+        arena_printf(s->a, "forward %.4g ms, backward %.4g ms, update %.4g ms",
+                     p->mean_ms[PHASE_FORWARD], p->mean_ms[PHASE_BACKWARD],
+                     p->mean_ms[PHASE_UPDATE]));
     say(s, "overhead",
         p->overhead > 0 ? arena_printf(s->a, "watching adds %.2g %%", 100 * p->overhead)
                         : arena_printf(s->a, "what watching adds is lost in the spread (%.2g %%)",
@@ -69,6 +73,17 @@ static void say_events(struct saying *s)
                      "not by the device's own record: %s. What passes from one kernel's end to the "
                      "next one's counts as the next one's, so gaps are within rows.%s",
                      p->why, unplayed));
+}
+
+/* A tenth of a processor is what a system does by itself. */
+static void say_others(struct saying *s)
+{
+    if (s->p->others > 0.1)
+        say(s, "others",
+            arena_printf(s->a,
+                         "other programs kept %.2g processors busy meanwhile: times are longer "
+                         "than they would be alone",
+                         s->p->others));
 }
 
 static void say_dropped(struct saying *s)
@@ -91,19 +106,21 @@ struct top {
     int runs;
 };
 
-static struct top top_of(const struct profile *p, unsigned phases, struct arena *a)
+static bool counts(const struct profile_row *r, unsigned phases)
+{
+    return r->node >= 0 && phases >> r->phase & 1;
+}
+
+/* `name`: of each row. */
+static struct top top_of(const struct profile *p, unsigned phases, const char *const *name)
 {
     struct top top = {0};
     for (int i = 0; i < p->rows; i++) {
-        const struct profile_row *r = &p->row[i];
-        struct top sum = {.name = r->device_short};
-        if (r->node < 0 || !(phases >> r->phase & 1)) continue;
-        if (!sum.name) sum.name = profile_kernel_name(r, a);
+        struct top sum = {.name = name[i]};
+        if (!counts(&p->row[i], phases)) continue;
         for (int k = 0; k < p->rows; k++) {
             const struct profile_row *x = &p->row[k];
-            if (x->node < 0 || !(phases >> x->phase & 1)) continue;
-            const char *name = x->device_short ? x->device_short : profile_kernel_name(x, a);
-            if (strcmp(name, sum.name) != 0) continue;
+            if (!counts(x, phases) || strcmp(name[k], sum.name) != 0) continue;
             sum.ms += x->ms;
             sum.runs += (x->runs + p->steps / 2) / p->steps;
         }
@@ -115,7 +132,12 @@ static struct top top_of(const struct profile *p, unsigned phases, struct arena 
 static void say_top(struct saying *s)
 {
     const struct profile *p = s->p;
-    struct top forward = top_of(p, FORWARD, s->a), both = top_of(p, LEARNING, s->a);
+    const char **name = ARENA_NEW(s->a, const char *, p->rows);
+    for (int i = 0; i < p->rows; i++) {
+        const struct profile_row *r = &p->row[i];
+        name[i] = r->device_short ? r->device_short : profile_kernel_name(r, s->a);
+    }
+    struct top forward = top_of(p, FORWARD, name), both = top_of(p, LEARNING, name);
     if (!forward.name) return;
     const char *first =
         arena_printf(s->a, "in forward %s: %d run%s, %.3g %% of it", forward.name, forward.runs,
@@ -301,8 +323,8 @@ static void say_rung(struct saying *s)
         text = arena_printf(s->a, "%s: the same %d kernels on the same types, run another way",
                             text, r.stay);
     if (r.gone)
-        text = arena_printf(s->a, "%s: %d kernels of a step go, %.3g ms (%.3g %%): %s", text,
-                            r.gone, r.gone_ms, percent(r.gone_ms, p->step_ms.mean),
+        text = arena_printf(s->a, "%s: %d kernel%s of a step go, %.3g ms (%.3g %%): %s", text,
+                            r.gone, plural(r.gone), r.gone_ms, percent(r.gone_ms, p->step_ms.mean),
                             ops_words(s, r.gone_op, r.gone_ops));
     if (r.come)
         text = arena_printf(s->a, "%s%s%d come: %s", text, r.gone ? "; " : ": ", r.come,
@@ -319,6 +341,7 @@ void words_of(const struct profile *p, struct profile_words *ret, struct arena *
     *ret = (struct profile_words){0};
     say_time(&s);
     say_events(&s);
+    say_others(&s);
     say_dropped(&s);
     say_top(&s);
     say_products(&s);
