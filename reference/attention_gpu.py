@@ -2,8 +2,8 @@
 """Times PyTorch's attention on a GPU, forward and backward, and how far it is off: causal, bf16, FA2 and cuDNN.
 
 usage: attention_gpu.py [--tokens=16384] [--columns=2048] [--rounds=5] [--json=FILE]
-Prints a table in Markdown. A time is that of one call among many in a replayed CUDA graph. With --serve it answers
-each line of its input with the times of all shapes; compare_gpu.py drives it so.
+Prints a table in Markdown. A time is that of one call among many that were queued behind a wait, so that the device
+never waits for Python. With --serve it answers each line of its input with the times of all shapes; compare_gpu.py drives it so.
 """
 import argparse
 import contextlib
@@ -20,7 +20,8 @@ import gpu_peers
 from compare_cpu import say, write_json
 from peers import summary
 
-REPLAYS, REPLAY_MS, MOST = 7, 4.0, 40  # replays that are timed; about how long; calls in each, at most
+TURNS, TURN_MS, MOST = 7, 4.0, 40  # turns that are timed; about how long; calls in each, at most
+SLEEP_CYCLES, MOST_CYCLES = 1 << 22, 1 << 30  # of the device's clock, in front of a turn
 SMALL = [gpu_peers.Shape(2, 3, T, D, layout) for D in (64, 128) for T in (256, 333)
          for layout in ("contiguous", "packed")]  # for errors: float64 keeps the T x T matrix
 
@@ -109,42 +110,35 @@ def elapsed(work, device):
     return start.elapsed_time(end)
 
 
-def repeated(work, n):
-    def many():
-        for _ in range(n):
-            work()
-    return many
-
-
-def recorded(work, stream):
-    """The work as a CUDA graph's replay; None: it cannot be recorded."""
-    graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph, stream=stream):
-            work()
-    except RuntimeError as e:
+def queued(work, calls):
+    """Milliseconds of one call among many that were all queued before the first of them began, so that what Python
+    takes to start them is not counted; the wait in front is made longer until that is so."""
+    cycles = SLEEP_CYCLES
+    while True:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
-        say(f"no graph: {str(e).strip().splitlines()[0]}")
-        return None
-    return graph.replay
+        torch.cuda._sleep(cycles)
+        start.record()
+        for _ in range(calls):
+            work()
+        end.record()
+        in_time = not start.query()
+        torch.cuda.synchronize()
+        if in_time or cycles > MOST_CYCLES:
+            return start.elapsed_time(end) / calls
+        cycles *= 2
 
 
 def timed(work, device, stream):
-    """Milliseconds of one call: n, median, std, min, and whether a graph launched it."""
+    """Milliseconds of one call: n, median, std, min."""
     if device != "cuda":
         work()
-        return dict(summary([elapsed(work, device) for _ in range(3)]), graph=False)
+        return summary([elapsed(work, device) for _ in range(3)])
     with torch.cuda.stream(stream):
         for _ in range(2):
             work()
-        calls = max(1, min(MOST, int(REPLAY_MS / elapsed(repeated(work, 3), device) * 3)))
-    many = repeated(work, calls)
-    replay = recorded(many, stream)
-    with torch.cuda.stream(stream):
-        launch = replay or many
-        launch()
-        ms = [elapsed(launch, device) / calls for _ in range(REPLAYS)]
-    return dict(summary(ms), graph=replay is not None)
+        calls = max(1, min(MOST, int(TURN_MS / elapsed(lambda: [work() for _ in range(3)], device) * 3)))
+        return summary([queued(work, calls) for _ in range(TURNS)])
 
 
 def cells_of(s, backend, device):

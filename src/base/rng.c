@@ -30,12 +30,28 @@ float rng_uniform(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint
     return (float)(r.w[i % 4] >> 8) * 0x1p-24f;
 }
 
+static float normal_of(const struct rng_words *r, int second)
+{
+    uint32_t a = r->w[2 * second], b = r->w[2 * second + 1];
+    double u = ((double)a + 0.5) * 0x1p-32, v = ((double)b + 0.5) * 0x1p-32;
+    return (float)(sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * v));
+}
+
 float rng_normal(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i)
 {
     struct rng_words r = block_of(seed, stream, sequence, i / 2);
-    uint32_t a = r.w[2 * (i % 2)], b = r.w[2 * (i % 2) + 1];
-    double u = ((double)a + 0.5) * 0x1p-32, v = ((double)b + 0.5) * 0x1p-32;
-    return (float)(sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * v));
+    return normal_of(&r, (int)(i % 2));
+}
+
+void rng_normals(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i, int64_t n,
+                 float *ret)
+{
+    struct rng_words r = {0};
+    for (int64_t k = 0; k < n; k++) {
+        uint64_t number = i + (uint64_t)k;
+        if (k == 0 || number % 2 == 0) r = block_of(seed, stream, sequence, number / 2);
+        ret[k] = normal_of(&r, (int)(number % 2));
+    }
 }
 
 int64_t rng_below(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i, int64_t n)

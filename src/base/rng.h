@@ -29,6 +29,9 @@ struct rng_words rng_block(uint32_t seed, enum rng_stream stream, struct rng_wor
 float rng_uniform(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i);
 /* Number `i` of a sequence: standard normal (Box-Muller on two words of block i/2). */
 float rng_normal(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i);
+/* Numbers i ... i + n - 1 of it, each block drawn once. */
+void rng_normals(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i, int64_t n,
+                 float *ret);
 /* Number `i` of a sequence: uniform in 0 ... n-1, n > 0 (64 random bits scaled by n). */
 int64_t rng_below(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i, int64_t n);
 

@@ -222,16 +222,28 @@ double gpt_flops_per_token(const struct gpt *m, int64_t T)
     return 6 * N + 12.0 * (double)(m->config.n_layer * m->config.n_embd * T);
 }
 
+/* Elements k ... k + n - 1 of parameter i. */
+static void draw_some(const struct gpt *m, int i, int64_t k, int64_t n, float *ret)
+{
+    const struct parameter *p = &m->parameter[i];
+    if (p->std > 0)
+        rng_normals(m->seed, RNG_INIT, (uint32_t)i, (uint64_t)k, n, ret);
+    else
+        memset(ret, 0, (size_t)n * sizeof *ret);
+    for (int64_t j = 0; j < n; j++) ret[j] = (float)(p->mean + p->std * (double)ret[j]);
+}
+
+enum { DRAWN_AT_ONCE = 4096 };
+
 void gpt_draw(const struct gpt *m, float *weights)
 {
-    memset(weights, 0, sizeof(float) * (size_t)m->elements);
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
         int64_t drawn = type_elements(&p->type) / p->type.dim[0] * p->rows;
+        float *at = weights + p->offset;
 #pragma omp parallel for
-        for (int64_t k = 0; k < drawn; k++) {
-            double z = p->std > 0 ? rng_normal(m->seed, RNG_INIT, (uint32_t)i, (uint64_t)k) : 0;
-            weights[p->offset + k] = (float)(p->mean + p->std * z);
-        }
+        for (int64_t k = 0; k < drawn; k += DRAWN_AT_ONCE)
+            draw_some(m, i, k, drawn - k < DRAWN_AT_ONCE ? drawn - k : DRAWN_AT_ONCE, at + k);
+        memset(at + drawn, 0, (size_t)(range_elements(&p->type) - drawn) * sizeof *at);
     }
 }

@@ -2,12 +2,13 @@
 
 #include "backend/backend.h"
 
+#include <stdlib.h>
+
 enum status weights_draw(struct engine *e)
 {
-    struct arena scratch = {0};
-    int64_t bytes = e->model.elements * (int64_t)sizeof(float);
-    float *weights = arena_alloc(&scratch, bytes);
+    float *weights = malloc((size_t)e->model.elements * sizeof *weights);
     enum status st = ST_OK;
+    BUG_IF(!weights, "no host memory");
     for (int s = STORAGE_MOMENT1; s <= STORAGE_MOMENT2; s++)
         if (e->storage.base[s])
             TRY_OUT(st, e->backend->fill(e->context, e->storage.base[s], 0, e->storage.bytes[s]));
@@ -16,7 +17,7 @@ enum status weights_draw(struct engine *e)
                                    e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));
 out:
-    arena_release(&scratch);
+    free(weights);
     return st;
 }
 

@@ -63,6 +63,20 @@ static void test_normal(void **state)
     assert_float_equal(neighbours / N, 0, 5 / sqrt(N)); /* both of a block, too */
 }
 
+/* Many at once are the same, whichever half of a block they begin and end with. */
+static void test_normals(void **state)
+{
+    (void)state;
+    for (uint64_t first = 0; first < 4; first++)
+        for (int n = 1; n < 8; n++) {
+            float z[8] = {0};
+            rng_normals(1, RNG_TEST, 3, first, n, z);
+            for (int k = 0; k < n; k++)
+                assert_true(z[k] == rng_normal(1, RNG_TEST, 3, first + (uint64_t)k));
+            assert_true(z[n] == 0);
+        }
+}
+
 static void test_below(void **state)
 {
     (void)state;
@@ -144,13 +158,10 @@ static void test_dropout_is_unbiased(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_below),
-        cmocka_unit_test(test_all_words_matter),
-        cmocka_unit_test(test_attention_sets),
-        cmocka_unit_test(test_dropout_is_unbiased),
+        cmocka_unit_test(test_known_answers),  cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_normal),         cmocka_unit_test(test_normals),
+        cmocka_unit_test(test_below),          cmocka_unit_test(test_all_words_matter),
+        cmocka_unit_test(test_attention_sets), cmocka_unit_test(test_dropout_is_unbiased),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ enum {
                        : D / 16,
     V_KEPT = D == 128  ? (DROPOUT ? 1 : HARD ? 3 : 5)
              : D == 96 ? 6 - 2 * DROPOUT
-             : D == 64 ? (DROPOUT || HARD ? 2 : 3 + CAUSAL)
+             : D == 64 ? (DROPOUT || HARD ? 2 : 3)
                        : D / 16,
     /* A branch that is never taken: loads are not moved up across it, which takes registers. */
     WANTS_CUT = D >= 64 && HARD && !DROPOUT,
