@@ -222,6 +222,18 @@ static void test_the_file_has_it_all(void **state)
     assert_int_equal(json_array_size(moments),
                      json_integer_value(json_object_get(plan, "kernels_per_step")));
     assert_true(json_array_size(json_object_get(j, "words")) > 5);
+    const json_t *memory = json_object_get(j, "memory"), *moment;
+    double total = json_number_value(json_object_get(memory, "total_bytes")), sum;
+    assert_true(total == (double)engine_bytes(&engine));
+    json_array_foreach(json_object_get(memory, "moments"), i, moment)
+    {
+        sum = 0;
+        for (size_t k = 1; k < json_array_size(moment); k++)
+            sum += json_number_value(json_array_get(moment, k));
+        assert_true(sum == total);
+        assert_true(json_integer_value(json_array_get(moment, 0)) >= 0);
+    }
+    assert_int_equal(i, json_array_size(rows));
     json_decref(j);
 }
 
