@@ -51,6 +51,16 @@ static void print_before(const struct trainer *t)
     str_release(&s);
 }
 
+/* How its device worked: nothing where nobody knows. */
+static void print_gauges(const struct run_summary *r)
+{
+    struct str s = {0};
+    gauge_print(&r->gauges, &s);
+    if (s.len) printf("\ndevice %s", str_text(&s));
+    if (s.len && isfinite(r->joules_per_token)) printf("; %.3g J a token", r->joules_per_token);
+    str_release(&s);
+}
+
 static void print_after(const struct trainer *t)
 {
     const struct run_summary *r = &t->summary;
@@ -59,6 +69,7 @@ static void print_after(const struct trainer *t)
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
+    print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)
         printf("; the best was %.4f after %lld iterations", r->best_val_loss,

@@ -100,13 +100,14 @@ static json_t *plan_json(const struct run *r)
 
 static json_t *run_json(const struct run *r)
 {
-    return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", r->name, "dir",
-        r->dir, "settings", pairs(r->setting, r->settings), "environment",
-        pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
-        "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
-        "ms_median", number(r->figures.ms_median), "ms_std", number(r->figures.ms_std),
-        "tokens_per_s", number(r->figures.tokens_per_s), "seconds", number(r->figures.seconds));
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}",
+                     "name", r->name, "dir", r->dir, "settings", pairs(r->setting, r->settings),
+                     "environment", pairs(r->environment, r->environments), "steps", steps_json(r),
+                     "evals", evals_json(r), "plan", plan_json(r), "samples",
+                     text_or_null(r->samples), "complete", r->figures.complete, "ms_median",
+                     number(r->figures.ms_median), "ms_std", number(r->figures.ms_std),
+                     "tokens_per_s", number(r->figures.tokens_per_s), "seconds",
+                     number(r->figures.seconds), "gauges", gauges_json(&r->gauges, POINTS_MAX));
 }
 
 /* The table as people read it: the page shows the cells of the terminal. */

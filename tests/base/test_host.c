@@ -1,8 +1,13 @@
 #include "base/host.h"
 
+#include "../support/workdir.h"
+#include "base/file.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -38,9 +43,64 @@ static void test_work_is_counted(void **state)
     assert_true(now.all - before.all >= 0.2 - 0.05);
 }
 
+static void write_clock(int processor, const char *name, const char *khz)
+{
+    char folder[64], path[96];
+    snprintf(folder, sizeof folder, "cpu%d/cpufreq", processor);
+    assert_int_equal(file_make_dirs(workdir_path(folder)), ST_OK);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    workdir_text(path, khz);
+}
+
+/* The fastest as many as work; the others idle. */
+static void test_clock_of_the_fastest(void **state)
+{
+    (void)state;
+    workdir_open();
+    const char *root = workdir_path(".");
+    write_clock(0, "scaling_cur_freq", "800000\n");
+    write_clock(1, "scaling_cur_freq", "3500000\n");
+    write_clock(2, "scaling_cur_freq", "3100000\n");
+    write_clock(2, "cpuinfo_max_freq", "3900000\n");
+    struct host_clock c = host_clock_now(root, "/nowhere", 2);
+    assert_true(c.mhz == 3300 && c.most_mhz == 3900);
+    assert_true(host_clock_now(root, "/nowhere", 1).mhz == 3500);
+    c = host_clock_now(root, "/nowhere", 64); /* more threads than processors */
+    assert_true(c.mhz > 2466 && c.mhz < 2467);
+    workdir_close();
+}
+
+/* Without cpufreq: lines of /proc/cpuinfo, which do not end where a reader's buffer does. */
+static void test_clock_of_cpuinfo(void **state)
+{
+    (void)state;
+    enum { PROCESSORS = 60, FLAGS = 900, TEXT = PROCESSORS * (FLAGS + 100) };
+    char *text = malloc(TEXT);
+    int n = 0;
+    for (int i = 0; i < PROCESSORS; i++) {
+        n += snprintf(text + n, (size_t)(TEXT - n),
+                      "processor\t: %d\ncpu MHz\t\t: %d.500\nflags\t: ", i,
+                      i == 57 ? 4000 : 1000 + i);
+        memset(text + n, 'x', FLAGS);
+        n += FLAGS;
+        text[n++] = '\n';
+    }
+    workdir_open();
+    const char *path = workdir_path("cpuinfo");
+    workdir_write(path, text, n);
+    struct host_clock c = host_clock_now("/nowhere", path, 1);
+    assert_true(c.mhz == 4000.5 && c.most_mhz == -1);
+    c = host_clock_now("/nowhere", path, PROCESSORS);
+    assert_true(c.mhz > 1079 && c.mhz < 1080); /* all were seen: 1029.5 and what one is faster */
+    assert_true(host_clock_now("/nowhere", "/nowhere", 2).mhz == -1);
+    workdir_close();
+    free(text);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_anonymous_grows),
-                                       cmocka_unit_test(test_work_is_counted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_anonymous_grows), cmocka_unit_test(test_work_is_counted),
+        cmocka_unit_test(test_clock_of_the_fastest), cmocka_unit_test(test_clock_of_cpuinfo)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

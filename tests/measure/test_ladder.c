@@ -118,6 +118,32 @@ static void test_figures_fit_together(void **state)
     assert_true(ladder.rung[5].facts.weights > ladder.rung[4].facts.weights);
 }
 
+/* What the processor said while a rung was at work, and not the others; where it is asked. */
+static void test_clocks_of_rungs(void **state)
+{
+    (void)state;
+    struct config c = config();
+    const struct ladder_rung *slow, *fast;
+    climb(&c, TINY_VOCAB, -1);
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        assert_true(r->gauges.samples >= 4); /* one a step, but for the first two */
+        /* Steps were at work, and nothing else: what is between is not in it. */
+        assert_true(r->gauges.seconds >= 1e-3 * r->ms.min * r->ms.n);
+        assert_true(r->gauges.value[GAUGE_UTILIZATION].mean > 0);
+    }
+    for (int i = 0; i < RUNGS; i++) ladder.rung[i].gauges.value[GAUGE_CLOCK].mean = 2000;
+    ladder.rung[1].gauges.value[GAUGE_CLOCK].mean = 1500;
+    ladder.rung[2].gauges.value[GAUGE_CLOCK].mean = -1;
+    ladder.rung[3].gauges = (struct gauge_summary){0};
+    assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0.25);
+    assert_true(slow == &ladder.rung[1] && fast == &ladder.rung[0]);
+    c.train.sample_interval = 0;
+    climb(&c, TINY_VOCAB, -1);
+    for (int i = 0; i < RUNGS; i++) assert_int_equal(ladder.rung[i].gauges.samples, 0);
+    assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0);
+}
+
 static void test_a_vocabulary_that_needs_no_padding(void **state)
 {
     (void)state;
@@ -185,6 +211,7 @@ int main(void)
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
         cmocka_unit_test_teardown(test_figures_fit_together, release),
         cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
+        cmocka_unit_test_teardown(test_clocks_of_rungs, release),
         cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
         cmocka_unit_test_teardown(test_no_room, release),
     };

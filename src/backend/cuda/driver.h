@@ -8,12 +8,13 @@
 #include "base/base.h"
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 #include <nvrtc.h>
 
 /* clang-format off */
 #define DRIVER_LIST(F)                                                                              \
     F(cuInit) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName)           \
-    F(cuDeviceGetAttribute) F(cuDeviceTotalMem) F(cuDevicePrimaryCtxRetain)                         \
+    F(cuDeviceGetAttribute) F(cuDeviceGetPCIBusId) F(cuDeviceTotalMem) F(cuDevicePrimaryCtxRetain)                         \
     F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent) F(cuCtxSynchronize) F(cuGetErrorString)         \
     F(cuGetErrorName) F(cuMemGetInfo) F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemFreeHost) \
     F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) F(cuMemsetD8Async)               \
@@ -22,7 +23,8 @@
     F(cuEventElapsedTime) F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction)              \
     F(cuFuncSetAttribute) F(cuFuncGetAttribute) F(cuLaunchKernel) F(cuStreamBeginCapture)           \
     F(cuStreamEndCapture) F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphDestroy)         \
-    F(cuGraphExecDestroy) F(cuGraphGetNodes)
+    F(cuGraphExecDestroy) F(cuGraphGetNodes) F(cuGraphNodeGetType) F(cuProfilerStart)               \
+    F(cuProfilerStop)
 #define NVRTC_LIST(F)                                                                               \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)             \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)           \

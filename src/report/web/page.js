@@ -311,6 +311,53 @@ function memorySection() {
     section("Memory", "What the plan needs, known before the first step.", element("div", {class: "bars"}, ...rows), key);
 }
 
+/* --- the device meanwhile ---------------------------------------------------------------------- */
+
+function gaugesSection() {
+    const known = kind => runs.some(run => run.gauges[kind].filter(isNumber).length > 1);
+    const most = kind => Math.max(...runs.flatMap(run => run.gauges[kind].filter(isNumber)), 0);
+    const shared = key => {
+        const values = new Set(runs.map(run => run.gauges[key]).filter(isNumber));
+        return values.size === 1 ? [...values][0] : null;
+    };
+    const limit = key => shared(key) === null ? "" : ` (${thousands(shared(key))} at most)`;
+    const gpu = runs.some(run => environment(run, "device") && environment(run, "device") !== "cpu");
+    const slowed = runs.some(run => run.gauges.throttled.some(share => share > 0));
+    const large = most("memory") >= 2 ** 30;
+    const kinds = [
+        {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
+        {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0, options: {yRangePad: slowed ? 10 + 9 * runs.length : 10}},
+        {kind: "power", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
+        {kind: "memory", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},
+    ].filter(k => known(k.kind));
+    if (!kinds.length) return;
+    const state = {axis: "seconds", hidden: new Set()}, charts = [];
+    const word = () => state.axis === "iter" ? "iteration" : "seconds, evaluations included";
+    const line = readout((x, r) => {
+        if (r < 0) return state.axis === "iter" ? "at iteration " + thousands(x) : "at " + x.toFixed(1) + " s";
+        if (x === null) return "";
+        const gauges = runs[r].gauges, at = gauges[state.axis];
+        const i = Math.min(strobe.lastBefore(at, x) + (at.includes(x) ? 0 : 1), at.length - 1);
+        const parts = kinds.filter(k => isNumber(gauges[k.kind][i])).map(k => (gauges[k.kind][i] / k.scale).toFixed(k.digits) + " " + k.unit);
+        return parts.join(", ") + (gauges.throttled[i] > 0 ? ", slowed" : "");
+    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); });
+    const redraw = change => { charts.forEach(chart => chart.redraw(Object.assign({xlabel: word()}, change))); line.show(null); };
+    const grid = element("div", {class: "pair"});
+    section("The device meanwhile", (gpu ? "What the GPU's driver says of it" : "What the system says of the processor") +
+        ", each value for the time since the one before." + (slowed ? " Bars above the clock: it was slowed, by power, heat or the like." : ""),
+        element("div", {class: "controls"}, segments([["seconds", "Time"], ["iter", "Iterations"]], "seconds", axis => { state.axis = axis; redraw({dateWindow: null}); })),
+        grid, line.node);
+    for (const k of kinds) {
+        const host = element("div", {class: "chart low", id: "gauge-" + k.kind});
+        grid.append(element("div", {}, element("h3", {}, k.title), host));
+        charts.push(strobe.chart(host, () => strobe.gaugeSeries(runs, k.kind, k.scale, state), Object.assign({
+            underlayCallback: k.kind === "clock" ? strobe.slowedBars(runs, state) : null,
+            highlightCallback: (event, x) => line.show(x),
+            unhighlightCallback: () => line.show(null),
+        }, k.options, {xlabel: word()})));
+    }
+}
+
 /* --- samples and details ----------------------------------------------------------------------- */
 
 function samplesSection() {
@@ -372,6 +419,7 @@ lossSection();
 differenceSection();
 speedSection();
 memorySection();
+gaugesSection();
 samplesSection();
 detailsSection();
 footer();
