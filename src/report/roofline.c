@@ -1,0 +1,388 @@
+#include "report/roofline.h"
+
+#include "base/str.h"
+#include "report/assets.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lengths in CSS pixels. */
+enum {
+    WIDTH = 1000,
+    HEIGHT = 600, /* of one profile, with title, legend and note */
+    LEFT = 78,
+    RIGHT = 22,
+    TOP = 44,
+    BOTTOM = 112,
+    LABEL_HEIGHT = 14,
+    LABELS_MOST = 9,
+};
+static const double RADIUS_MOST = 28, RADIUS_LEAST = 2.5, LABEL_SHARE = 0.015, CHARACTER = 6.1;
+
+struct area { /* of the drawing: where decades are in it */
+    struct roofline_frame frame;
+    double left, right, top, bottom;
+};
+
+static double x_of(const struct area *a, double x)
+{
+    const struct roofline_frame *f = &a->frame;
+    return a->left + (a->right - a->left) * log(x / f->x_low) / log(f->x_high / f->x_low);
+}
+
+static double y_of(const struct area *a, double y)
+{
+    const struct roofline_frame *f = &a->frame;
+    return a->bottom - (a->bottom - a->top) * log(y / f->y_low) / log(f->y_high / f->y_low);
+}
+
+/* --- points ------------------------------------------------------------------------------------ */
+
+static bool is_point(const struct profile_file_kernel *k)
+{
+    return k->flops > 0 && k->bytes > 0 && k->ms > 0;
+}
+
+static double intensity(const struct profile_file_kernel *k)
+{
+    return k->flops / k->bytes;
+}
+
+static double rate(const struct profile_file_kernel *k)
+{
+    return 1e3 * k->flops / k->ms;
+}
+
+bool roofline_has_points(const struct profile_file *p)
+{
+    for (int i = 0; i < p->kernels; i++)
+        if (is_point(&p->kernel[i])) return true;
+    return false;
+}
+
+static double peak_most(const struct profile_file_peak *peak, int n)
+{
+    double most = 0;
+    for (int i = 0; i < n; i++) most = fmax(most, peak[i].rate);
+    return most;
+}
+
+struct roofline_frame roofline_frame_of(const struct profile_file *profile, int n)
+{
+    double x_low = INFINITY, x_high = 0, y_low = INFINITY, y_high = 0, ms = 0;
+    for (int i = 0; i < n; i++) {
+        const struct profile_file *p = &profile[i];
+        for (int k = 0; k < p->kernels; k++) {
+            const struct profile_file_kernel *x = &p->kernel[k];
+            if (!is_point(x)) continue;
+            x_low = fmin(x_low, intensity(x)), x_high = fmax(x_high, intensity(x));
+            y_low = fmin(y_low, rate(x)), y_high = fmax(y_high, rate(x));
+            ms = fmax(ms, x->ms);
+        }
+        double top = peak_most(p->product, p->products);
+        y_high = fmax(y_high, top);
+        if (top > 0 && p->copies) x_high = fmax(x_high, 1.5 * top / p->copy[0].rate);
+    }
+    if (!(ms > 0)) return (struct roofline_frame){.01, 100, 1e9, 1e12, 1};
+    return (struct roofline_frame){
+        .x_low = pow(10, floor(log10(x_low))),
+        .x_high = 1.6 * x_high,
+        .y_low = pow(10, floor(log10(y_low))),
+        .y_high = 2 * y_high,
+        .ms_most = ms,
+    };
+}
+
+/* --- words ------------------------------------------------------------------------------------- */
+
+/* "3.11 TFLOP/s", "500 M"; the buffer has 32 bytes. */
+static const char *si(char *buffer, double x, const char *unit)
+{
+    static const char *const prefix[] = {"", "k", "M", "G", "T", "P", "E"};
+    int i = 0;
+    for (; x >= 999.5 && i + 1 < COUNT_OF(prefix); i++) x /= 1e3;
+    snprintf(buffer, 32, "%.3g %s%s", x, prefix[i], unit);
+    return buffer;
+}
+
+static void print_escaped(struct str *s, const char *text)
+{
+    for (; *text; text++) switch (*text) {
+        case '&':
+            str_append(s, "&amp;");
+            break;
+        case '<':
+            str_append(s, "&lt;");
+            break;
+        default:
+            str_append_bytes(s, text, 1);
+        }
+}
+
+static void print_text(struct str *s, const char *classes, double x, double y, const char *anchor,
+                       const char *text)
+{
+    str_printf(s, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", classes, x, y,
+               anchor);
+    print_escaped(s, text);
+    str_append(s, "</text>\n");
+}
+
+static double step_ms(const struct profile_file *p)
+{
+    double ms = p->idle_ms;
+    for (int i = 0; i < p->kernels; i++) ms += p->kernel[i].ms;
+    return ms;
+}
+
+/* --- what stands behind the points ------------------------------------------------------------- */
+
+static void print_grid(struct str *s, const struct area *a)
+{
+    const struct roofline_frame *f = &a->frame;
+    char text[32];
+    for (double x = f->x_low; x < f->x_high; x *= 10) {
+        double at = x_of(a, x);
+        str_printf(s, "<path class=\"roof-grid\" d=\"M%.1f %.1fV%.1f\"/>\n", at, a->top, a->bottom);
+        snprintf(text, sizeof text, "%g", x);
+        print_text(s, "roof-soft", at, a->bottom + 18, "middle", text);
+    }
+    for (double y = f->y_low; y < f->y_high; y *= 10) {
+        double at = y_of(a, y);
+        str_printf(s, "<path class=\"roof-grid\" d=\"M%.1f %.1fH%.1f\"/>\n", a->left, at, a->right);
+        print_text(s, "roof-soft", a->left - 8, at + 4, "end", si(text, y, ""));
+    }
+    print_text(s, "roof-soft", (a->left + a->right) / 2, a->bottom + 38, "middle", "FLOP per byte");
+    print_text(s, "roof-soft", a->left - 8, a->top - 10, "end", "FLOP/s");
+}
+
+static bool is_used(const struct profile_file *p, const char *peak)
+{
+    for (int i = 0; i < p->rows; i++)
+        if (p->row[i].peak_of && p->row[i].flops > 0 && strcmp(p->row[i].peak_of, peak) == 0)
+            return true;
+    return false;
+}
+
+/* A copy's rate: the line y = rate * x, up to the highest product. */
+static void print_copy(struct str *s, const struct area *a, const struct profile_file_peak *copy,
+                       double top)
+{
+    const struct roofline_frame *f = &a->frame;
+    char text[32];
+    double x0 = fmax(f->x_low, f->y_low / copy->rate);
+    double x1 = fmin(f->x_high, (top > 0 ? top : f->y_high) / copy->rate);
+    if (!(x1 > x0)) return;
+    double px = x_of(a, x0), py = y_of(a, x0 * copy->rate);
+    double qx = x_of(a, x1), qy = y_of(a, x1 * copy->rate);
+    str_printf(s, "<path class=\"roof-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", px, py, qx, qy);
+    double angle = atan2(qy - py, qx - px) * 180 / acos(-1);
+    str_printf(
+        s, "<text class=\"roof-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">",
+        px + 14 * (qx - px) / hypot(qx - px, qy - py),
+        py + 14 * (qy - py) / hypot(qx - px, qy - py), angle);
+    print_escaped(s, copy->name);
+    str_printf(s, " %s</text>\n", si(text, copy->rate, "B/s"));
+}
+
+static void print_product(struct str *s, const struct area *a, const struct profile_file *p,
+                          const struct profile_file_peak *product)
+{
+    char text[32], line[64];
+    double fastest = peak_most(p->copy, p->copies);
+    double from = fastest > 0 ? product->rate / fastest : a->frame.x_low;
+    bool used = is_used(p, product->name);
+    double y = y_of(a, product->rate);
+    if (from < a->frame.x_low) from = a->frame.x_low;
+    if (from >= a->frame.x_high || product->rate < a->frame.y_low) return;
+    str_printf(s, "<path class=\"roof-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
+               used ? "" : " roof-unused", x_of(a, from), y, a->right);
+    snprintf(line, sizeof line, "%.20s %s%s", product->name, si(text, product->rate, "FLOP/s"),
+             used ? "" : " (not used)");
+    print_text(s, "roof-name", a->right - 4, y - 6, "end", line);
+}
+
+/* --- labels: the largest points have names, where there is room for them ----------------------- */
+
+struct box {
+    double left, top, right, bottom;
+};
+
+static bool meet(const struct box *a, const struct box *b)
+{
+    return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
+}
+
+struct labels {
+    struct box box[LABELS_MOST];
+    int n;
+};
+
+static bool is_free(const struct labels *l, const struct area *a, const struct box *b)
+{
+    if (b->left < a->left || b->right > a->right || b->top < a->top || b->bottom > a->bottom)
+        return false;
+    for (int i = 0; i < l->n; i++)
+        if (meet(&l->box[i], b)) return false;
+    return true;
+}
+
+static void print_label(struct str *s, struct labels *l, const struct area *a, double x, double y,
+                        double r, const char *text)
+{
+    double width = CHARACTER * (double)strlen(text), half = LABEL_HEIGHT / 2.0;
+    for (int turn = 0; turn < 4; turn++) { /* right, left, above, below */
+        double cx = turn == 0 ? x + r + 5 : turn == 1 ? x - r - 5 - width : x - width / 2;
+        double cy = turn < 2 ? y : turn == 2 ? y - r - 4 - half : y + r + 4 + half;
+        struct box b = {cx - 2, cy - half, cx + width + 2, cy + half};
+        if (!is_free(l, a, &b)) continue;
+        l->box[l->n++] = b;
+        print_text(s, "roof-label", cx, cy + 4, "start", text);
+        return;
+    }
+}
+
+/* --- points, drawn ----------------------------------------------------------------------------- */
+
+static double radius(const struct area *a, const struct profile_file_kernel *k)
+{
+    return fmax(RADIUS_LEAST, RADIUS_MOST * sqrt(k->ms / a->frame.ms_most));
+}
+
+static void print_point(struct str *s, const struct area *a, const struct profile_file *p,
+                        const struct profile_file_kernel *k, double whole)
+{
+    char text[32];
+    int family = p->row[k->row].family;
+    str_printf(s,
+               "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
+               family, x_of(a, intensity(k)), y_of(a, rate(k)), radius(a, k));
+    print_escaped(s, k->name);
+    str_printf(s, "\n%s, %.4g ms of a step (%.3g %%), %g times\n", profile_file_family_name(family),
+               k->ms, 100 * k->ms / whole, k->per_step);
+    str_printf(s, "%s", si(text, rate(k), "FLOP/s"));
+    str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
+               si(text, 1e3 * k->bytes / k->ms, "B/s"));
+    if (k->floor_ms > 0)
+        str_printf(s, "\nfloor %.4g ms: it takes %.3g times as long", k->floor_ms,
+                   k->ms / k->floor_ms);
+    const char *bound = p->row[k->row].bound;
+    if (bound) str_printf(s, "; bound by %s", bound);
+    str_append(s, "</title></circle>\n");
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct profile_file_kernel *x = *(const struct profile_file_kernel *const *)a,
+                                     *y = *(const struct profile_file_kernel *const *)b;
+    return (x->ms < y->ms) - (x->ms > y->ms);
+}
+
+/* Large ones first, so that small ones lie on them. */
+static void print_points(struct str *s, const struct area *a, const struct profile_file *p)
+{
+    const struct profile_file_kernel **point = malloc(sizeof *point * (size_t)(p->kernels + 1));
+    BUG_IF(!point, "no memory for %d points", p->kernels);
+    int n = 0;
+    for (int i = 0; i < p->kernels; i++)
+        if (is_point(&p->kernel[i])) point[n++] = &p->kernel[i];
+    qsort(point, (size_t)n, sizeof *point, longest_first);
+    double whole = step_ms(p);
+    for (int i = 0; i < n; i++) print_point(s, a, p, point[i], whole);
+    struct labels labels = {.n = 0};
+    for (int i = 0; i < n && i < LABELS_MOST; i++) {
+        char text[96];
+        const struct profile_file_kernel *k = point[i];
+        if (k->ms < LABEL_SHARE * whole) break;
+        snprintf(text, sizeof text, "%.72s, %.2g %%", k->label, 100 * k->ms / whole);
+        print_label(s, &labels, a, x_of(a, intensity(k)), y_of(a, rate(k)), radius(a, k), text);
+    }
+    free(point);
+}
+
+static void print_legend(struct str *s, const struct area *a, const struct profile_file *p)
+{
+    double at = a->left;
+    for (int family = 0; family < PROFILE_FILE_FAMILIES; family++) {
+        const char *name = profile_file_family_name(family);
+        bool has = false;
+        for (int i = 0; i < p->kernels && !has; i++)
+            has = is_point(&p->kernel[i]) && p->row[p->kernel[i].row].family == family;
+        if (!has) continue;
+        str_printf(s, "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>\n",
+                   family, at + 6, a->bottom + 62);
+        print_text(s, "", at + 17, a->bottom + 66, "start", name);
+        at += 38 + (CHARACTER + .5) * (double)strlen(name);
+    }
+}
+
+static void print_note(struct str *s, const struct area *a, const struct profile_file *p)
+{
+    double ms = 0;
+    int n = 0;
+    for (int i = 0; i < p->kernels; i++) {
+        if (is_point(&p->kernel[i])) continue;
+        ms += p->kernel[i].ms;
+        n++;
+    }
+    struct str note = {0};
+    str_append(&note, "Area: time of a step.");
+    if (p->machine && p->machine_date)
+        str_printf(&note, " Ceilings measured %.10s, %s.", p->machine_date, p->machine);
+    if (n)
+        str_printf(&note, " %d kernels without arithmetic, %.3g ms of %.4g ms, are no points.", n,
+                   ms, step_ms(p));
+    print_text(s, "roof-soft", a->left, a->bottom + 90, "start", str_text(&note));
+    str_release(&note);
+}
+
+static void print_panel(struct str *s, const struct profile_file *p,
+                        const struct roofline_frame *frame, double from)
+{
+    struct area a = {*frame, LEFT, WIDTH - RIGHT, from + TOP, from + HEIGHT - BOTTOM};
+    print_grid(s, &a);
+    double top = peak_most(p->product, p->products);
+    for (int i = 0; i < p->copies; i++) print_copy(s, &a, &p->copy[i], top);
+    for (int i = 0; i < p->products; i++) print_product(s, &a, p, &p->product[i]);
+    print_points(s, &a, p);
+    print_legend(s, &a, p);
+    print_note(s, &a, p);
+}
+
+static void open_svg(struct str *s, int height, const char *more)
+{
+    str_printf(s,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roof\" viewBox=\"0 0 %d %d\" "
+               "width=\"%d\" height=\"%d\" role=\"img\">\n%s",
+               WIDTH, height, WIDTH, height, more);
+}
+
+void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
+                            struct str *s)
+{
+    open_svg(s, HEIGHT, "");
+    print_panel(s, p, frame, 0);
+    str_append(s, "</svg>");
+}
+
+enum status roofline_print_file(const struct profile_file *profile, int n, struct arena *a,
+                                struct str *s)
+{
+    struct asset colors, style;
+    TRY(asset_find("colors.css", a, &colors));
+    TRY(asset_find("roofline.css", a, &style));
+    struct roofline_frame frame = roofline_frame_of(profile, n);
+    open_svg(s, n * HEIGHT, "<style>\n");
+    str_append_bytes(s, colors.text, colors.size);
+    str_append_bytes(s, style.text, style.size);
+    str_printf(s, "</style>\n<rect class=\"roof-page\" width=\"%d\" height=\"%d\"/>\n", WIDTH,
+               n * HEIGHT);
+    for (int i = 0; i < n; i++) {
+        print_text(s, "roof-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
+        print_panel(s, &profile[i], &frame, i * HEIGHT);
+    }
+    str_append(s, "</svg>\n");
+    return ST_OK;
+}
