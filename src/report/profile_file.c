@@ -43,6 +43,9 @@ const char *profile_file_words(const struct profile_file *p, struct arena *a)
                : arena_printf(a, "%s.", text);
 }
 
+/* Of a name of the device: the rest of a long one says the same as what is before it. */
+enum { NAME_MOST = 48 };
+
 /* --- values ------------------------------------------------------------------------------------ */
 
 static const char *word_of(const json_t *value, struct arena *a)
@@ -110,6 +113,7 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .scope = text_of(j, "scope", a),
         .variant = text_of(j, "kernel", a),
         .device_kernel = text_of(j, "device_kernel", a),
+        .device_short = text_of(j, "device_short", a),
         .bound = text_of(j, "bound", a),
         .family = profile_file_family(json_string_value(json_object_get(j, "family"))),
         .layer = index_of(j, "layer", LAYERS_MOST),
@@ -152,8 +156,8 @@ static void name_kernel(struct profile_file_kernel *k, const struct profile_file
         return;
     }
     k->label = r->shape ? arena_printf(a, "%s %s", r->op, r->shape) : r->op;
-    k->name = r->device_kernel ? arena_printf(a, "%s: %s", k->label, r->device_kernel)
-                               : arena_printf(a, "%s %s", k->label, variant);
+    if (r->device_kernel) variant = r->device_short ? r->device_short : r->device_kernel;
+    k->name = arena_printf(a, "%s %.*s", k->label, NAME_MOST, variant);
 }
 
 static void join_kernels(struct profile_file *p, struct arena *a)
@@ -201,6 +205,59 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
         if (row < 0 || lane < 0 || !(start <= end)) continue;
         p->moment[p->moments++] = (struct profile_file_moment){row, lane, start, end};
         if (lane >= p->lanes) p->lanes = lane + 1;
+    }
+}
+
+static void read_memory(struct profile_file_memory *m, const json_t *memory, struct arena *a)
+{
+    const json_t *parts = json_object_get(memory, "parts"), *one;
+    const json_t *moments = json_object_get(memory, "moments");
+    size_t i;
+    json_array_foreach(parts, i, one)
+    {
+        const char *id = word_of(json_array_get(one, 0), a);
+        const char *name = word_of(json_array_get(one, 1), a);
+        if (m->parts == PROFILE_FILE_PARTS || !id) break;
+        m->part[m->parts++] = (struct profile_file_part){id, name ? name : id};
+    }
+    m->column = ARENA_NEW(a, struct profile_file_column, (int64_t)json_array_size(moments) + 1);
+    json_array_foreach(moments, i, one)
+    {
+        struct profile_file_column *c = &m->column[m->columns++];
+        c->plan = word_of(json_array_get(one, 0), a);
+        c->node = index_at(one, 1, INT32_MAX);
+        c->row = -1;
+        c->time_us = NAN;
+        for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 2 + k));
+    }
+    m->peak = index_of(memory, "peak", m->columns);
+}
+
+/* When the plan's nodes run, and what they are. */
+static void join_memory(struct profile_file *p, struct arena *a)
+{
+    for (int i = 0; i < p->memory.columns; i++) {
+        struct profile_file_column *c = &p->memory.column[i];
+        for (int r = 0; r < p->rows && c->row < 0; r++)
+            if (p->row[r].node == c->node && same_text(p->row[r].plan, c->plan)) c->row = r;
+        for (int k = 0; k < p->moments && c->row >= 0 && isnan(c->time_us); k++)
+            if (p->moment[k].row == c->row) c->time_us = p->moment[k].start_us;
+        const struct profile_file_row *r = c->row >= 0 ? &p->row[c->row] : NULL;
+        c->words =
+            r ? arena_printf(a, "%s: %s", r->scope ? r->scope : r->phase, p->kernel[r->kernel].name)
+              : arena_printf(a, "node %d of %s", c->node, c->plan ? c->plan : "no plan");
+    }
+}
+
+static void read_answers(struct profile_file *p, const json_t *words, struct arena *a)
+{
+    p->answer = ARENA_NEW(a, struct profile_file_answer, (int64_t)json_array_size(words) + 1);
+    size_t i;
+    const json_t *one;
+    json_array_foreach(words, i, one)
+    {
+        const char *about = text_of(one, "about", a), *text = text_of(one, "text", a);
+        if (about && text) p->answer[p->answers++] = (struct profile_file_answer){about, text};
     }
 }
 
@@ -276,6 +333,9 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->overhead = lenient_number(j, "overhead");
     p->host_ms = lenient_number(j, "host_ms_per_step");
     p->dropped = lenient_number(j, "dropped");
+    p->unmatched = lenient_number(j, "unmatched");
+    p->dropped_why = text_of(j, "dropped_why", a);
+    p->traced_by = text_of(j, "traced_by", a);
     p->step_ms = times_of(j, "step_ms");
     p->plain_ms = times_of(j, "plain_step_ms").median;
     const json_t *idle = json_object_get(j, "idle");
@@ -313,6 +373,9 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
         read_machine(&p, json_object_get(j, "machine"), a);
         read_rows(&p, json_object_get(j, "rows"), a);
         read_timeline(&p, json_object_get(j, "timeline"), a);
+        read_memory(&p.memory, json_object_get(j, "memory"), a);
+        join_memory(&p, a);
+        read_answers(&p, json_object_get(j, "words"), a);
         *ret_profile = p;
     }
     json_decref(j);

@@ -9,7 +9,8 @@
 
 enum {
     PROFILE_FILE_VERSION = 1,
-    PROFILE_FILE_DEPTH = 6,     /* words of a range */
+    PROFILE_FILE_DEPTH = 6, /* words of a range */
+    PROFILE_FILE_PARTS = 16,
     PROFILE_FILE_FAMILIES = 12, /* the last: of a family that is not in the list */
 };
 
@@ -26,7 +27,7 @@ struct profile_file_row {
     const char *plan; /* NULL, as all that only nodes have: of no node */
     int node;
     const char *op, *dtype, *peak_of, *shape, *types;
-    const char *phase, *scope, *variant, *device_kernel, *bound;
+    const char *phase, *scope, *variant, *device_kernel, *device_short, *bound;
     int family, layer; /* layer: a block of the model, or -1 */
     const char *word[PROFILE_FILE_DEPTH];
     int words;
@@ -50,15 +51,21 @@ struct profile_file_moment {
     double start_us, end_us;
 };
 
-/* Bytes per category while each node runs. */
+/* What is in memory while each kernel runs, as it was planned. */
 struct profile_file_memory {
-    const char **part, **id;
+    struct profile_file_part {
+        const char *id, *name; /* "saved", "saved for backward" */
+    } part[PROFILE_FILE_PARTS];
     int parts;
-    const char **node; /* a word for each column */
-    double *time_us;   /* when it begins in the step that the timeline shows; NAN: not known */
-    double *bytes;     /* columns x parts */
+    struct profile_file_column {
+        const char *plan;
+        int node, row;  /* row: the one of that node; -1: none */
+        double time_us; /* when it runs in the step that the timeline shows; NAN: it is not there */
+        const char *words; /* what runs */
+        double bytes[PROFILE_FILE_PARTS];
+    } * column;
     int columns;
-    int peak; /* the column; -1: none */
+    int peak; /* a column; -1: the file does not say */
 };
 
 /* A ceiling of the machine: of products FLOP/s, of copies bytes/s. */
@@ -77,9 +84,9 @@ struct profile_file_phase {
 struct profile_file {
     const char *name, *path;
     int run; /* of the runs of a report; -1: the file stands alone */
-    const char *device, *version, *date, *times_by, *times_why;
+    const char *device, *version, *date, *times_by, *times_why, *traced_by, *dropped_why;
     bool replay;
-    double threads, warmup, steps, overhead, host_ms, dropped;
+    double threads, warmup, steps, overhead, host_ms, dropped, unmatched;
     struct profile_file_times step_ms; /* of watched steps */
     double plain_ms;                   /* the median of steps that nobody watched */
     double idle_ms, gaps;              /* of a step, the mean */
@@ -88,7 +95,9 @@ struct profile_file {
     const char *machine, *machine_date; /* whose ceilings these are, and since when; NULL: none */
     struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[2];
     int products, copies;
-    const char **answer; /* what it says in words */
+    struct profile_file_answer { /* what it says in words: "top kernel", a sentence or two */
+        const char *about, *text;
+    } * answer;
     int answers;
     struct profile_file_row *row;
     int rows;

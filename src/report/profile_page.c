@@ -106,15 +106,18 @@ static json_t *moments_json(const struct profile_file *p)
 static json_t *memory_json(const struct profile_file *p, struct texts *t)
 {
     const struct profile_file_memory *m = &p->memory;
-    if (!m->columns) return json_null();
+    if (!m->columns || !m->parts) return json_null();
     json_t *parts = json_array(), *columns = json_array();
     for (int i = 0; i < m->parts; i++)
-        json_array_append_new(parts, json_pack("[s, s]", m->id[i], m->part[i]));
-    for (int c = 0; c < m->columns; c++) {
-        json_t *column = json_pack("[o, o]", place_of(t, m->node[c]), number(m->time_us[c]));
-        for (int i = 0; i < m->parts; i++)
-            json_array_append_new(column,
-                                  json_integer((json_int_t)m->bytes[(int64_t)c * m->parts + i]));
+        json_array_append_new(parts, json_pack("[s, s]", m->part[i].id, m->part[i].name));
+    for (int i = 0; i < m->columns; i++) {
+        const struct profile_file_column *c = &m->column[i];
+        json_t *column = json_array();
+        json_array_append_new(column, place_of(t, c->words));
+        json_array_append_new(column,
+                              isfinite(c->time_us) ? microseconds(c->time_us) : json_null());
+        for (int k = 0; k < m->parts; k++)
+            json_array_append_new(column, json_integer((json_int_t)c->bytes[k]));
         json_array_append_new(columns, column);
     }
     return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
@@ -149,20 +152,23 @@ static json_t *phases_json(const struct profile_file *p)
 static json_t *answers_json(const struct profile_file *p)
 {
     json_t *all = json_array();
-    for (int i = 0; i < p->answers; i++) json_array_append_new(all, json_string(p->answer[i]));
+    for (int i = 0; i < p->answers; i++)
+        json_array_append_new(all, json_pack("[s, s]", p->answer[i].about, p->answer[i].text));
     return all;
 }
 
 static json_t *head_json(const struct profile_file *p)
 {
     return json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-        p->name, "path", p->path, "run", p->run, "device", text_or_null(p->device), "version",
-        text_or_null(p->version), "date", text_or_null(p->date), "times_by",
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "name", p->name, "path", p->path, "run", p->run, "device", text_or_null(p->device),
+        "version", text_or_null(p->version), "date", text_or_null(p->date), "times_by",
         text_or_null(p->times_by), "times_why", text_or_null(p->times_why), "replay",
         (int)p->replay, "threads", number(p->threads), "warmup", number(p->warmup), "steps",
         number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
-        number(p->dropped), "plain_ms", number(p->plain_ms));
+        number(p->dropped), "plain_ms", number(p->plain_ms), "unmatched", number(p->unmatched),
+        "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by));
 }
 
 static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "report/assets.h"
+#include "report/labels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,13 +14,15 @@ enum {
     WIDTH = 1000,
     HEIGHT = 600, /* of one profile, with title, legend and note */
     LEFT = 78,
-    RIGHT = 22,
+    RIGHT = 126,
+    TITLE = 16, /* of a file; the page has its own */
     TOP = 44,
     BOTTOM = 112,
-    LABEL_HEIGHT = 14,
-    LABELS_MOST = 9,
+    NAME_HEIGHT = 14,
+    LABELS_MOST = 8,
 };
-static const double RADIUS_MOST = 28, RADIUS_LEAST = 2.5, LABEL_SHARE = 0.015, CHARACTER = 6.1;
+static const double RADIUS_MOST = 23, RADIUS_LEAST = 2.5, CHARACTER = 5.7;
+static const double LABEL_SHARE = 0.015, SHARE_LEAST = 0.0003; /* of a step */
 
 struct area { /* of the drawing: where decades are in it */
     struct roofline_frame frame;
@@ -69,14 +72,23 @@ static double peak_most(const struct profile_file_peak *peak, int n)
     return most;
 }
 
+static double step_ms(const struct profile_file *p)
+{
+    double ms = p->idle_ms;
+    for (int i = 0; i < p->kernels; i++) ms += p->kernel[i].ms;
+    return ms;
+}
+
+/* Kernels of hardly any time do not widen the frame. */
 struct roofline_frame roofline_frame_of(const struct profile_file *profile, int n)
 {
     double x_low = INFINITY, x_high = 0, y_low = INFINITY, y_high = 0, ms = 0;
     for (int i = 0; i < n; i++) {
         const struct profile_file *p = &profile[i];
+        double least = SHARE_LEAST * step_ms(p);
         for (int k = 0; k < p->kernels; k++) {
             const struct profile_file_kernel *x = &p->kernel[k];
-            if (!is_point(x)) continue;
+            if (!is_point(x) || x->ms < least) continue;
             x_low = fmin(x_low, intensity(x)), x_high = fmax(x_high, intensity(x));
             y_low = fmin(y_low, rate(x)), y_high = fmax(y_high, rate(x));
             ms = fmax(ms, x->ms);
@@ -130,13 +142,6 @@ static void print_text(struct str *s, const char *classes, double x, double y, c
     str_append(s, "</text>\n");
 }
 
-static double step_ms(const struct profile_file *p)
-{
-    double ms = p->idle_ms;
-    for (int i = 0; i < p->kernels; i++) ms += p->kernel[i].ms;
-    return ms;
-}
-
 /* --- what stands behind the points ------------------------------------------------------------- */
 
 static void print_grid(struct str *s, const struct area *a)
@@ -187,61 +192,37 @@ static void print_copy(struct str *s, const struct area *a, const struct profile
     str_printf(s, " %s</text>\n", si(text, copy->rate, "B/s"));
 }
 
+/* What products of a type reach: a level, named in the margin. `free` is how far down names go so far. */
 static void print_product(struct str *s, const struct area *a, const struct profile_file *p,
-                          const struct profile_file_peak *product)
+                          const struct profile_file_peak *product, double *free)
 {
     char text[32], line[64];
     double fastest = peak_most(p->copy, p->copies);
     double from = fastest > 0 ? product->rate / fastest : a->frame.x_low;
     bool used = is_used(p, product->name);
-    double y = y_of(a, product->rate);
+    double y = y_of(a, product->rate), at = fmax(y + 4, *free + NAME_HEIGHT);
     if (from < a->frame.x_low) from = a->frame.x_low;
     if (from >= a->frame.x_high || product->rate < a->frame.y_low) return;
     str_printf(s, "<path class=\"roof-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
                used ? "" : " roof-unused", x_of(a, from), y, a->right);
-    snprintf(line, sizeof line, "%.20s %s%s", product->name, si(text, product->rate, "FLOP/s"),
-             used ? "" : " (not used)");
-    print_text(s, "roof-name", a->right - 4, y - 6, "end", line);
+    snprintf(line, sizeof line, "%.20s %s", product->name, si(text, product->rate, "FLOP/s"));
+    print_text(s, used ? "roof-name" : "roof-soft", a->right + 6, at, "start", line);
+    *free = at;
 }
 
-/* --- labels: the largest points have names, where there is room for them ----------------------- */
-
-struct box {
-    double left, top, right, bottom;
-};
-
-static bool meet(const struct box *a, const struct box *b)
+static int fastest_first(const void *a, const void *b)
 {
-    return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
+    const struct profile_file_peak *x = a, *y = b;
+    return (x->rate < y->rate) - (x->rate > y->rate);
 }
 
-struct labels {
-    struct box box[LABELS_MOST];
-    int n;
-};
-
-static bool is_free(const struct labels *l, const struct area *a, const struct box *b)
+static void print_products(struct str *s, const struct area *a, const struct profile_file *p)
 {
-    if (b->left < a->left || b->right > a->right || b->top < a->top || b->bottom > a->bottom)
-        return false;
-    for (int i = 0; i < l->n; i++)
-        if (meet(&l->box[i], b)) return false;
-    return true;
-}
-
-static void print_label(struct str *s, struct labels *l, const struct area *a, double x, double y,
-                        double r, const char *text)
-{
-    double width = CHARACTER * (double)strlen(text), half = LABEL_HEIGHT / 2.0;
-    for (int turn = 0; turn < 4; turn++) { /* right, left, above, below */
-        double cx = turn == 0 ? x + r + 5 : turn == 1 ? x - r - 5 - width : x - width / 2;
-        double cy = turn < 2 ? y : turn == 2 ? y - r - 4 - half : y + r + 4 + half;
-        struct box b = {cx - 2, cy - half, cx + width + 2, cy + half};
-        if (!is_free(l, a, &b)) continue;
-        l->box[l->n++] = b;
-        print_text(s, "roof-label", cx, cy + 4, "start", text);
-        return;
-    }
+    struct profile_file_peak product[PROFILE_FILE_PEAKS];
+    double free = 0;
+    memcpy(product, p->product, sizeof product);
+    qsort(product, (size_t)p->products, sizeof *product, fastest_first);
+    for (int i = 0; i < p->products; i++) print_product(s, a, p, &product[i], &free);
 }
 
 /* --- points, drawn ----------------------------------------------------------------------------- */
@@ -280,6 +261,33 @@ static int longest_first(const void *a, const void *b)
     return (x->ms < y->ms) - (x->ms > y->ms);
 }
 
+static bool is_inside(const struct area *a, const struct profile_file_kernel *k)
+{
+    const struct roofline_frame *f = &a->frame;
+    return is_point(k) && intensity(k) >= f->x_low && rate(k) >= f->y_low;
+}
+
+static void print_labels(struct str *s, const struct area *a, const struct profile_file *p,
+                         const struct profile_file_kernel **k, int n)
+{
+    struct label_box *box = malloc(sizeof *box * (size_t)(n + 1));
+    BUG_IF(!box, "no memory for %d points", n);
+    struct labels labels = {.inside = {a->left, a->top, a->right, a->bottom}, .point = box};
+    double whole = step_ms(p);
+    for (int i = 0; i < p->products; i++) labels_keep_off(&labels, y_of(a, p->product[i].rate));
+    for (int i = 0; i < n; i++) {
+        double x = x_of(a, intensity(k[i])), y = y_of(a, rate(k[i])), r = radius(a, k[i]);
+        box[i] = (struct label_box){x - r, y - r, x + r, y + r};
+        if (r > 2 * RADIUS_LEAST) labels.points = i + 1;
+    }
+    for (int i = 0; i < n && i < LABELS_MOST && k[i]->ms >= LABEL_SHARE * whole; i++) {
+        char text[96];
+        snprintf(text, sizeof text, "%.72s, %.2g %%", k[i]->label, 100 * k[i]->ms / whole);
+        labels_print(&labels, i, text, s);
+    }
+    free(box);
+}
+
 /* Large ones first, so that small ones lie on them. */
 static void print_points(struct str *s, const struct area *a, const struct profile_file *p)
 {
@@ -287,18 +295,11 @@ static void print_points(struct str *s, const struct area *a, const struct profi
     BUG_IF(!point, "no memory for %d points", p->kernels);
     int n = 0;
     for (int i = 0; i < p->kernels; i++)
-        if (is_point(&p->kernel[i])) point[n++] = &p->kernel[i];
+        if (is_inside(a, &p->kernel[i])) point[n++] = &p->kernel[i];
     qsort(point, (size_t)n, sizeof *point, longest_first);
     double whole = step_ms(p);
     for (int i = 0; i < n; i++) print_point(s, a, p, point[i], whole);
-    struct labels labels = {.n = 0};
-    for (int i = 0; i < n && i < LABELS_MOST; i++) {
-        char text[96];
-        const struct profile_file_kernel *k = point[i];
-        if (k->ms < LABEL_SHARE * whole) break;
-        snprintf(text, sizeof text, "%.72s, %.2g %%", k->label, 100 * k->ms / whole);
-        print_label(s, &labels, a, x_of(a, intensity(k)), y_of(a, rate(k)), radius(a, k), text);
-    }
+    print_labels(s, a, p, point, n);
     free(point);
 }
 
@@ -314,7 +315,7 @@ static void print_legend(struct str *s, const struct area *a, const struct profi
         str_printf(s, "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>\n",
                    family, at + 6, a->bottom + 62);
         print_text(s, "", at + 17, a->bottom + 66, "start", name);
-        at += 38 + (CHARACTER + .5) * (double)strlen(name);
+        at += 38 + (CHARACTER + .9) * (double)strlen(name);
     }
 }
 
@@ -323,7 +324,7 @@ static void print_note(struct str *s, const struct area *a, const struct profile
     double ms = 0;
     int n = 0;
     for (int i = 0; i < p->kernels; i++) {
-        if (is_point(&p->kernel[i])) continue;
+        if (is_inside(a, &p->kernel[i])) continue;
         ms += p->kernel[i].ms;
         n++;
     }
@@ -332,7 +333,8 @@ static void print_note(struct str *s, const struct area *a, const struct profile
     if (p->machine && p->machine_date)
         str_printf(&note, " Ceilings measured %.10s, %s.", p->machine_date, p->machine);
     if (n)
-        str_printf(&note, " %d kernels without arithmetic, %.3g ms of %.4g ms, are no points.", n,
+        str_printf(&note,
+                   " Not shown: %d kernel%s, %.3g of %.4g ms, without arithmetic or too short.", n,
                    ms, step_ms(p));
     print_text(s, "roof-soft", a->left, a->bottom + 90, "start", str_text(&note));
     str_release(&note);
@@ -345,24 +347,24 @@ static void print_panel(struct str *s, const struct profile_file *p,
     print_grid(s, &a);
     double top = peak_most(p->product, p->products);
     for (int i = 0; i < p->copies; i++) print_copy(s, &a, &p->copy[i], top);
-    for (int i = 0; i < p->products; i++) print_product(s, &a, p, &p->product[i]);
+    print_products(s, &a, p);
     print_points(s, &a, p);
     print_legend(s, &a, p);
     print_note(s, &a, p);
 }
 
-static void open_svg(struct str *s, int height, const char *more)
+static void open_svg(struct str *s, int top, int height, const char *more)
 {
     str_printf(s,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roof\" viewBox=\"0 0 %d %d\" "
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roof\" viewBox=\"0 %d %d %d\" "
                "width=\"%d\" height=\"%d\" role=\"img\">\n%s",
-               WIDTH, height, WIDTH, height, more);
+               top, WIDTH, height, WIDTH, height, more);
 }
 
 void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
                             struct str *s)
 {
-    open_svg(s, HEIGHT, "");
+    open_svg(s, TITLE, HEIGHT - TITLE, "");
     print_panel(s, p, frame, 0);
     str_append(s, "</svg>");
 }
@@ -374,7 +376,7 @@ enum status roofline_print_file(const struct profile_file *profile, int n, struc
     TRY(asset_find("colors.css", a, &colors));
     TRY(asset_find("roofline.css", a, &style));
     struct roofline_frame frame = roofline_frame_of(profile, n);
-    open_svg(s, n * HEIGHT, "<style>\n");
+    open_svg(s, 0, n * HEIGHT, "<style>\n");
     str_append_bytes(s, colors.text, colors.size);
     str_append_bytes(s, style.text, style.size);
     str_printf(s, "</style>\n<rect class=\"roof-page\" width=\"%d\" height=\"%d\"/>\n", WIDTH,

@@ -69,42 +69,53 @@ function familyKey(profiles, families) {
 
 const TAKEN_BY = {clock: "the host's clock, around each kernel", events: "events of the device, behind each kernel", cupti: "the device's own record (CUPTI)"};
 
-/* What is known of how a profile was taken, and what it comes to: [word, help, profile => text]. */
+/* What a profile says of itself in words, and beside it what is known of how it was taken:
+ * [word, help, profile => text]. A word of the profile's own comes first. */
 const FACTS = [
-    ["step", "median of the steps that were watched; ± one standard deviation", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
-    ["unwatched", "median of the steps beside them that nobody watched", p => isNumber(p.plain_ms) ? `${strobe.short(p.plain_ms)} ms` + (isNumber(p.overhead) ? `: watching costs ${strobe.short(100 * p.overhead)} %` : "") : null],
+    ["step", "median of the steps that were watched", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
+    ["overhead", "of being watched", p => isNumber(p.plain_ms) && isNumber(p.overhead) ? `${strobe.short(100 * p.overhead)} %: unwatched steps take ${strobe.short(p.plain_ms)} ms` : null],
     ["floor", "sum of the kernels' floors: FLOPs and bytes at the measured ceilings", p => { const floor = p.rows.reduce((sum, row) => sum + row.floor, 0); return floor > 0 ? `${strobe.short(floor)} ms: a step takes ${strobe.short(p.whole / floor)} × as long` : null; }],
-    ["arithmetic", "of a step, as the plan counts it", p => { const flops = p.rows.reduce((sum, row) => sum + (row.flops || 0) * (row.per_step || 0), 0); return flops > 0 ? `${strobe.withUnit(flops, "FLOP")}, ${strobe.withUnit(flops / p.whole * 1e3, "FLOP/s")}` : null; }],
-    ["kernels", "executions in a step", p => strobe.thousands(p.rows.reduce((sum, row) => sum + (row.per_step || 0), 0))],
     ["idle", "nothing ran", p => `${strobe.short(p.idle_ms)} ms` + (isNumber(p.gaps) ? ` in ${strobe.thousands(p.gaps)} gaps` : "")],
-    ["host", "that the host takes to start a step", p => isNumber(p.host_ms) && p.times_by !== "clock" ? `${strobe.short(p.host_ms)} ms to start a step` : null],
-    ["replay", "steps were played from a recording", p => p.replay ? "played from a recording" : null],
-    ["times by", "who took them", p => p.times_by ? (TAKEN_BY[p.times_by] || p.times_by) + (p.times_why ? `: ${p.times_why}` : "") : null],
-    ["machine", "whose ceilings the floors are of", p => p.machine ? p.machine + (p.machine_date ? `, measured ${p.machine_date.slice(0, 10)}` : "") : null],
+    ["arithmetic", "of a step, as the plan counts it", p => { const flops = p.rows.reduce((sum, row) => sum + (row.flops || 0) * (row.per_step || 0), 0); return flops > 0 ? `${strobe.withUnit(flops, "FLOP")}, ${strobe.withUnit(flops / p.whole * 1e3, "FLOP/s")}` : null; }],
+    ["kernels", "executions in a step", p => strobe.thousands(p.rows.reduce((sum, row) => sum + (row.per_step || 0), 0)) + " in a step"],
+    ["replay", "whether steps were played from a recording", p => p.replay ? "played from a recording" : null],
+    ["times by", "who took them", p => p.times_by ? (p.traced_by || TAKEN_BY[p.times_by] || p.times_by) + (p.times_why ? `: ${p.times_why}` : "") : null],
+    ["ceilings", "of the machine whose floors these are", p => p.machine ? [...p.products, ...p.copies].map(([name, rate], i) => `${name} ${strobe.withUnit(rate, i < p.products.length ? "FLOP/s" : "B/s")}`).join(", ") + `; ${p.machine}` + (p.machine_date ? `, measured ${p.machine_date.slice(0, 10)}` : "") : null],
     ["date", "of the profile", p => p.date && p.date.slice(0, 16).replace("T", " ")],
 ];
 
 function factsTable(profiles) {
-    const rows = FACTS.map(([word, help, read]) => ({word, help, texts: profiles.map(read)})).filter(row => row.texts.some(Boolean));
-    return element("div", {class: "scroll"}, element("table", {class: "plain"},
+    const said = new Map();
+    for (const p of profiles) for (const [about] of p.answers) said.set(about, {word: about, texts: profiles.map(() => null)});
+    profiles.forEach((p, i) => p.answers.forEach(([about, text]) => { said.get(about).texts[i] = text; }));
+    const known = FACTS.filter(([word]) => !said.has(word)).map(([word, help, read]) => ({word, help, texts: profiles.map(read)}));
+    const rows = [...said.values(), ...known].filter(row => row.texts.some(Boolean));
+    return element("div", {class: "scroll"}, element("table", {class: "plain facts-of"},
         profiles.length > 1 ? element("thead", {}, element("tr", {}, element("th", {}), ...profiles.map(p => element("th", {}, nameOf(p))))) : null,
         element("tbody", {}, ...rows.map(row => element("tr", {}, element("th", {title: row.help}, row.word), ...row.texts.map(text => element("td", {class: text ? "" : "none"}, text || "–")))))));
 }
 
+function warningsOf(p) {
+    const why = p.dropped_why ? ` (${p.dropped_why})` : "";
+    return [
+        p.dropped > 0 ? `${p.name}: ${strobe.thousands(p.dropped)} things that the device did were dropped, so their time is in no row${why}.` : null,
+        p.unmatched > 0 ? `${p.name}: of ${strobe.thousands(p.unmatched)} things that the device did it is not known for which node${why}.` : null,
+    ].filter(Boolean);
+}
+
 function stepSection(page) {
     const {profiles, families, section} = page;
-    const warnings = profiles.filter(p => p.dropped > 0).map(p => element("li", {}, `${p.name}: ${strobe.thousands(p.dropped)} things that the device did were dropped, so their time is in no row.`));
+    const warnings = profiles.flatMap(warningsOf);
     section("Where a step goes", "Time of a step by family of kernels; idle time is what no kernel fills, so the parts are the whole.",
         familyBars(profiles, families), familyKey(profiles, families),
-        warnings.length ? element("ul", {class: "notes"}, ...warnings) : null,
-        ...profiles.filter(p => p.answers.length).map(p => element("div", {}, profiles.length > 1 ? element("h3", {}, nameOf(p)) : null,
-            element("ul", {class: "answers"}, ...p.answers.map(text => element("li", {}, text))))),
-        element("h3", {}, "In numbers"), factsTable(profiles));
+        warnings.length ? element("ul", {class: "notes"}, ...warnings.map(text => element("li", {}, text))) : null,
+        element("h3", {}, "In words"), factsTable(profiles));
 }
 
 /* --- what changed ------------------------------------------------------------------------------- */
 
 const signed = x => (x > 0 ? "+" : "") + strobe.minus(x.toFixed(Math.abs(x) < 100 ? 3 : 2));
+const count = x => x > 0 ? (Number.isInteger(x) ? strobe.thousands(x) : strobe.short(x)) : null;
 const fixed = x => isNumber(x) ? x.toFixed(x < 100 ? 3 : 2) : null;
 
 function changeRows(change) {
@@ -121,7 +132,7 @@ function changeRows(change) {
 function differenceCell(row, most) {
     const share = most > 0 ? Math.abs(row.difference) / most * 50 : 0;
     return element("span", {class: "diverging"},
-        element("i", {class: row.difference < 0 ? "less" : "more", style: `width: ${share}%; ${row.difference < 0 ? "right" : "left"}: 50%`}),
+        element("span", {}, element("i", {class: row.difference < 0 ? "less" : "more", style: `width: ${share}%; ${row.difference < 0 ? "right" : "left"}: 50%`})),
         element("span", {}, signed(row.difference)));
 }
 
@@ -136,8 +147,8 @@ function changesSection(page) {
         {id: "difference", title: "difference, ms", help: "of a step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
         {id: "ms_before", title: before.name + ", ms", help: "of a step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
         {id: "ms_after", title: after.name + ", ms", help: "of a step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
-        {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore, cell: row => row.nBefore ? strobe.short(row.nBefore) : null},
-        {id: "n_after", title: "× after", help: "executions in a step", number: true, value: row => row.nAfter, cell: row => row.nAfter ? strobe.short(row.nAfter) : null},
+        {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore, cell: row => count(row.nBefore)},
+        {id: "n_after", title: "× after", help: "executions in a step", number: true, value: row => row.nAfter, cell: row => count(row.nAfter)},
         {id: "kernel", title: "kernel", kind: "kernel", help: "before → after, where they differ", value: row => row.after || row.before, cell: row => row.before && row.after && row.before !== row.after ? `${row.before} → ${row.after}` : row.after || row.before},
     ];
     const table = strobe.sortTable(columns(profiles[changes[0].after]), {
@@ -256,6 +267,7 @@ function nested(list) {
 
 function columnsFor(by, groups) {
     const all = key => groups.map(g => g[key]);
+    const most = Math.max(...all("share"), 1e-9);
     const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
     const rate = strobe.unitFor(all("rate"), "FLOP/s"), speed = strobe.unitFor(all("speed"), "B/s");
     const in_ = (scale, key) => ({number: true, value: g => g[key], cell: g => g[key] ? strobe.short(g[key] / scale.divisor) : null});
@@ -265,7 +277,7 @@ function columnsFor(by, groups) {
         {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "what it is; the colour is its family's", value: g => tree ? g.path : g.name,
             cell: g => element("span", {class: "what", title: g.path || g.name, style: `--depth: ${g.depth}`}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
         {id: "share", title: "time %", help: "of the measured time of the phase or step; idle time is a row, so all rows are 100 %", number: true, value: g => g.share,
-            cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${100 * g.share}%`, class: `family-${g.family}`}), element("span", {}, percent(g.share)))},
+            cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem`, class: `family-${g.family}`}), element("span", {}, percent(g.share)))},
         {id: "ms", title: "ms", help: "of a step, the mean", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
         {id: "gap", title: "× floor", help: "time over the floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
         {id: "floor", title: "floor ms", help: "of a step: FLOPs and bytes at the measured ceilings, the longer of the two", number: true, value: g => g.floor, cell: g => g.floor > 0 ? fixed(g.floor) : null},
@@ -275,7 +287,7 @@ function columnsFor(by, groups) {
         {id: "intensity", title: "FLOP/B", help: "arithmetic intensity", number: true, value: g => g.intensity, cell: g => strobe.short(g.intensity)},
         Object.assign({id: "flops", title: flops.unit, help: "of a step"}, in_(flops, "flops")),
         Object.assign({id: "bytes", title: bytes.unit, help: "of a step, read and written once"}, in_(bytes, "bytes")),
-        {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs, cell: g => g.runs ? strobe.short(g.runs) : null},
+        {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs, cell: g => count(g.runs)},
     ];
     if (["layer", "phase", "range"].includes(by)) return columns;
     return [...columns, us("mean", "avg µs", "of an execution"), us("median", "med µs", "of an execution; of several nodes the one in the middle"),
@@ -289,7 +301,7 @@ function tablesSection(page) {
         noun: "", placeholder: "filter: backward softmax", words: g => g.text,
         foot: shown => {
             const top = shown.filter(g => g.depth === 0), sum = key => top.reduce((total, g) => total + (g[key] || 0), 0);
-            return {name: "sum", share: percent(sum("share")), ms: fixed(sum("ms")), floor: fixed(sum("floor")), gap: sum("floor") > 0 ? strobe.short(sum("ms") / sum("floor")) : "", runs: strobe.short(sum("runs"))};
+            return {name: "sum", share: percent(sum("share")), ms: fixed(sum("ms")), floor: fixed(sum("floor")), gap: sum("floor") > 0 ? strobe.short(sum("ms") / sum("floor")) : "", runs: count(sum("runs"))};
         },
         draw: (tr, g, {sort}) => {
             if (g.idle) tr.classList.add("idle");

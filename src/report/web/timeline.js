@@ -51,6 +51,8 @@ function above(n, value, x) {
 
 /* --- words -------------------------------------------------------------------------------------- */
 
+/* A moment of the step, to the microsecond. */
+const since = us => us < 1000 ? us.toFixed(2) + " µs" : (us / 1000).toFixed(3) + " ms";
 const rates = (flops, bytes, us) => [flops ? strobe.withUnit(flops / us * 1e6, "FLOP/s") : null, bytes ? strobe.withUnit(bytes / us * 1e6, "B/s") : null].filter(Boolean).join(", ");
 const work = (flops, bytes) => [flops ? strobe.withUnit(flops, "FLOP") : null, bytes ? strobe.withUnit(bytes, "B") : null].filter(Boolean).join(", ");
 const floorWords = (us, floor, bound) => [floor > 0 ? `floor ${strobe.time(floor)}, ${strobe.short(us / floor)} × that` : null, bound ? `bound by ${bound}` : null].filter(Boolean).join("; ");
@@ -58,12 +60,12 @@ const floorWords = (us, floor, bound) => [floor > 0 ? `floor ${strobe.time(floor
 function momentWords(m) {
     const us = m.end - m.start, row = m.row;
     const done = work(row.flops, row.bytes);
-    return [row.name, row.range.join(" / "), `${strobe.time(us)} from ${strobe.time(m.start)}`,
+    return [row.name, row.range.join(" / "), `${strobe.time(us)}, from ${since(m.start)}`,
         done && us > 0 ? `${done}: ${rates(row.flops, row.bytes, us)}` : done, floorWords(us, 1e3 * (row.floor_ms || 0), row.bound), row.types];
 }
 function spanWords(s) {
     const us = s.end - s.start;
-    return [s.path, `${strobe.time(us)} from ${strobe.time(s.start)}`, `${strobe.thousands(s.kernels)} kernels, ${strobe.time(s.busy)} of them`,
+    return [s.path, `${strobe.time(us)}, from ${since(s.start)}`, `${strobe.thousands(s.kernels)} kernels, ${strobe.time(s.busy)} of them`,
         work(s.flops, s.bytes) + (us > 0 && s.flops ? `: ${rates(s.flops, s.bytes, us)}` : ""), floorWords(us, s.floor, null)];
 }
 function memoryWords(memory, i) {
@@ -146,12 +148,14 @@ function timelineOf(p, view, scale) {
 
     function text(c, words, x, right, y, fill) {
         const room = right - x;
-        if (room < 14) return;
+        if (room < 6) return;
         c.fillStyle = fill;
         let shown = words;
         if (c.measureText(words).width > room) {
+            const number = words.match(/^block (\d+)$/);
+            if (number) return c.measureText(number[1]).width < room ? c.fillText(number[1], x, y) : null;
             const n = Math.floor(words.length * room / c.measureText(words).width) - 1;
-            if (n < 3) return;
+            if (n < 4) return;
             shown = words.slice(0, n) + "…";
         }
         c.fillText(shown, x, y);
@@ -198,8 +202,9 @@ function timelineOf(p, view, scale) {
         parts.forEach(([id], k) => {
             c.fillStyle = scale.part(id);
             for (let i = first; i < n && starts[i] < view.to; i++) {
-                const bytes = columns[i].bytes[k], x = Math.max(xOf(starts[i]), left);
-                if (bytes > 0 && end(i) > x) c.fillRect(x, memoryY(base[i] + bytes), end(i) - x + .4, memoryY(base[i]) - memoryY(base[i] + bytes));
+                const bytes = columns[i].bytes[k], x = Math.floor(Math.max(xOf(starts[i]), left));
+                /* To whole pixels, so that no seams are seen between columns. */
+                if (bytes > 0 && end(i) > x) c.fillRect(x, memoryY(base[i] + bytes), Math.ceil(end(i)) - x, memoryY(base[i]) - memoryY(base[i] + bytes));
                 base[i] += bytes;
             }
         });
@@ -287,7 +292,7 @@ function timelineOf(p, view, scale) {
         if (!found) tip.hide();
         else if (found.row) tip.show(momentWords(found), x, y, scale.colour(`--family-${found.row.family}`));
         else if (found.memory) tip.show(memoryWords(memory, found.memory.i), x, y);
-        else if (found.idle) tip.show(["idle", `${strobe.time(found.idle.to - found.idle.from)} from ${strobe.time(found.idle.from)}`], x, y);
+        else if (found.idle) tip.show(["idle", `${strobe.time(found.idle.to - found.idle.from)}, from ${since(found.idle.from)}`], x, y);
         else tip.show(spanWords(found), x, y);
         paint();
     }
