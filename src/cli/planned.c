@@ -53,13 +53,17 @@ unsigned planned_kinds(const struct config *c)
     return c->train.gradient_accumulation_steps > 1 ? kinds | 1u << GRAPH_MICRO_MORE : kinds;
 }
 
-enum status planned_train(struct planned *p, const char *backend)
+enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
 {
     if (!backend) backend = device_backend(&p->config);
     if (!backend_find(backend))
         return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
-    return engine_plan(&p->engine, &p->config, p->vocab, planned_kinds(&p->config), backend,
-                       &p->arena);
+    return engine_plan(&p->engine, &p->config, p->vocab, kinds, backend, &p->arena);
+}
+
+enum status planned_train(struct planned *p, const char *backend)
+{
+    return planned_plan(p, planned_kinds(&p->config), backend);
 }
 
 void planned_release(struct planned *p)

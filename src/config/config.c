@@ -211,6 +211,10 @@ enum status config_check(const struct config *c)
         return fail(ST_USAGE,
                     "min_lr = %g is above learning_rate = %g; lower it, or set decay_lr=false",
                     t->min_lr, t->learning_rate);
+    int64_t blocks = (int64_t)p->recompute - RECOMPUTE_BLOCK + 1;
+    if (blocks > 1 && blocks > m->n_layer)
+        return fail(ST_USAGE, "recompute=block:%lld is more than n_layer = %lld; lower it",
+                    (long long)blocks, (long long)m->n_layer);
     if (p->dtype == PRECISION_TFLOAT32 && p->device == DEVICE_CPU)
         return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
                                     "dtype=float32");

@@ -18,7 +18,9 @@ enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_0 };
 enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
+/* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
+enum { RECOMPUTE_MOST = 1024 }; /* blocks */
 enum init_from { INIT_SCRATCH, INIT_RESUME };
 
 struct config_model {
@@ -56,7 +58,7 @@ struct config_plan {
     enum fusion fusion;
     bool flash, replay, deterministic;
     enum packing pack_weights; /* products read weights in the library's own layout */
-    enum recompute recompute;  /* GELUs alone, or all of a block but what goes in */
+    enum recompute recompute;  /* GELUs alone, or all of some blocks but what goes in */
     bool reuse;                /* values share bytes when their lives do not overlap */
     bool poison;               /* freed bytes become NaN before each run */
     int64_t threads;           /* 0: as many as this process may use */

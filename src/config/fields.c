@@ -10,7 +10,7 @@ static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "c
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
 static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
-static const char *const recomputes[] = {"none", "gelu", "block", NULL};
+static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"0", "64", "128", NULL};
@@ -42,6 +42,10 @@ static const char *const pads[] = {"0", "64", "128", NULL};
 #define ENUM(key, member, initial, type, choice, help)                          \
     {                                                                           \
         key, #member, FIELD_ENUM, AT(member, type), initial, 0, 0, choice, help \
+    }
+#define ENUM_N(key, member, initial, type, choice, most, help)                     \
+    {                                                                              \
+        key, #member, FIELD_ENUM, AT(member, type), initial, 1, most, choice, help \
     }
 
 /* The limits that are not of taste: Philox counters hold 14 bits of block_size/16, int32 token numbers. */
@@ -89,7 +93,7 @@ const struct field fields[] = {
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
-    ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them"),
+    ENUM_N("recompute",    plan.recompute,       "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),

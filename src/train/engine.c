@@ -43,9 +43,11 @@ static struct pass_options options_of(const struct config *c, const struct pass_
     static const enum pass_again again[] = {[RECOMPUTE_NONE] = AGAIN_NOTHING,
                                             [RECOMPUTE_GELU] = AGAIN_GELU,
                                             [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
+    int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
     enum dtype compute = c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
     return (struct pass_options){.rung = rungs[c->plan.fusion],
-                                 .again = again[c->plan.recompute],
+                                 .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
+                                 .again_blocks = blocks,
                                  .flash = c->plan.flash,
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,

@@ -229,6 +229,8 @@ static void test_check(void **state)
         {{"replay=true", "device=cpu"}, ST_UNSUPPORTED, {"replay=true", "replay=false"}},
         {{"recompute=gelu"}, ST_OK, {0}},
         {{"recompute=block"}, ST_OK, {0}},
+        {{"recompute=block:12"}, ST_OK, {0}},
+        {{"recompute=block:13"}, ST_USAGE, {"recompute=block:13", "n_layer = 12"}},
         {{"device=cpu", "deterministic=true"}, ST_OK, {0}},
         {{"decay_lr=false", "warmup_iters=1000000"}, ST_OK, {0}},
     };
@@ -239,6 +241,39 @@ static void test_check(void **state)
         assert_int_equal(config_check(&c), cases[i].st);
         for (int k = 0; k < 2; k++)
             if (cases[i].names[k]) assert_non_null(strstr(fail_message(), cases[i].names[k]));
+    }
+}
+
+/* A word with a number: what it is, what it is printed as, and what is refused. */
+static void test_words_with_a_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *printed;
+        int recompute;
+    } good[] = {{"none", "none", RECOMPUTE_NONE},
+                {"gelu", "gelu", RECOMPUTE_GELU},
+                {"block", "block", RECOMPUTE_BLOCK},
+                {"block:1", "block", RECOMPUTE_BLOCK},
+                {"block:2", "block:2", RECOMPUTE_BLOCK + 1},
+                {"block:1024", "block:1024", RECOMPUTE_BLOCK + 1023}};
+    for (int i = 0; i < COUNT_OF(good); i++) {
+        assert_int_equal(config_set(&c, arena_printf(&arena, "recompute=%s", good[i].set), &arena),
+                         ST_OK);
+        assert_int_equal(c.plan.recompute, good[i].recompute);
+        assert_string_equal(config_value_text(&c, "recompute", &arena), good[i].printed);
+        struct str s = {0};
+        config_print_json(&c, &s);
+        assert_non_null(strstr(str_text(&s),
+                               arena_printf(&arena, "\"recompute\": \"%s\",\n", good[i].printed)));
+        str_release(&s);
+    }
+    static const char *const bad[] = {"block:",   "block:0", "block:1025", "block:-1", "block:2x",
+                                      "block: 2", "block:N", "blocks",     "gelu:2",   "2"};
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        assert_int_equal(config_set(&c, arena_printf(&arena, "recompute=%s", bad[i]), &arena),
+                         ST_USAGE);
+        assert_non_null(strstr(fail_message(), "none, gelu, block, block:N (N 1 to 1024)"));
     }
 }
 
@@ -256,7 +291,7 @@ static void test_print_reads_back(void **state)
         "pad_vocab=128",     "dataset=a b",      "data_dir=",   "out_dir= x#y ",
         "seed=4294967295",   "min_lr=1.2345e-9", "fusion=op",   "start=\"\\\"Hé\\\\\\n\\t' #\"",
         "learning_rate=0.1", "temperature=1",    "device=cuda", "beta1=0.123456789012345678",
-        "recompute=block",   "init_from=resume", "flash=false", "replay=true",
+        "recompute=block:7", "init_from=resume", "flash=false", "replay=true",
     };
     for (int i = 0; i < COUNT_OF(changes); i++)
         assert_int_equal(config_set(&c, changes[i], &arena), ST_OK);
@@ -353,6 +388,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(test_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words_with_a_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_print_reads_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json, setup, teardown),
         cmocka_unit_test_setup_teardown(test_value_text, setup, teardown),
