@@ -53,6 +53,7 @@ enum status cmd_ladder(int argc, char **argv);
 enum status cmd_machine(int argc, char **argv);
 enum status cmd_memory(int argc, char **argv);
 enum status cmd_plan(int argc, char **argv);
+enum status cmd_profile(int argc, char **argv);
 enum status cmd_report(int argc, char **argv);
 enum status cmd_sample(int argc, char **argv);
 enum status cmd_train(int argc, char **argv);

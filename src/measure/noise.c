@@ -134,16 +134,25 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
 {
     struct stepper *s = &n->stepper;
     struct step_result result;
-    int64_t lead = n->ahead && !hooks ? stepper_lead(s) : 0;
+    int64_t lead = n->ahead && (!hooks || hooks->recorded) ? stepper_lead(s) : 0;
     int64_t from = n->done_ns;
     for (int64_t next = iteration + stepper_flying(s); next <= iteration + lead; next++) {
         prepare(n, (int)next);
-        if (!stepper_flying(s)) from = clock_ns();
+        int64_t start = clock_ns();
+        if (!stepper_flying(s)) from = start;
         TRY(stepper_start(s, hooks));
+        n->starting_ns += clock_ns() - start;
     }
     TRY(stepper_wait(s, &result));
     n->done_ns = clock_ns();
     n->loss = result.loss;
     if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);
+    return ST_OK;
+}
+
+enum status noise_land(struct noise *n)
+{
+    struct step_result result;
+    while (stepper_flying(&n->stepper)) TRY(stepper_wait(&n->stepper, &result));
     return ST_OK;
 }

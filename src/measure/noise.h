@@ -15,7 +15,8 @@ struct noise {
     int32_t *tokens;    /* of a micro-step: tokens and targets, (B,T) each */
     int32_t *positions; /* (T) */
     struct stepper stepper;
-    int64_t done_ns; /* when the last step was done */
+    int64_t done_ns;     /* when the last step was done */
+    int64_t starting_ns; /* that the host took to start steps, all together */
 };
 
 /* The bytes that training takes. */
@@ -39,5 +40,7 @@ enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration);
  * end to its own. Steps are numbered 0, 1 ... */
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms);
+/* Waits for a step that was started ahead, if there is one: what is run next is not ahead of anything. */
+enum status noise_land(struct noise *n);
 
 #endif
