@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "profile/file_memory.h"
 #include "profile/words.h"
 #include "train/environment.h"
 #include "train/facts.h"
@@ -199,6 +200,7 @@ json_t *profile_json(const struct profile *p, const char *version)
     json_object_set_new(j, "idle", idle_json(p));
     json_object_set_new(j, "words", words_json(p));
     json_object_set_new(j, "rows", rows_json(p));
+    json_object_set_new(j, "memory", profile_memory_json(p->engine));
     json_object_set_new(j, "timeline",
                         json_pack("{s:i, s:s, s:o}", "step", p->shown_step, "fields",
                                   "row, start_us, end_us, lane", "moments", timeline_json(p)));

@@ -1,7 +1,7 @@
 #include "report/labels.h"
 
-#include "report/svg_text.h"
 #include "base/str.h"
+#include "report/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static bool is_free(const struct labels *l, const struct label_box *b)
 /* Right of the point, left, above, below; then by lines further up and down, and with a line to the point. */
 static const struct {
     int side, lines;
-} places[] = {{1, 0},  {-1, 0}, {0, -1}, {0, 1},  {1, -2}, {-1, -2}, {1, 2},  {-1, 2}, {1, -3},
-              {-1, -3}, {1, 3}, {-1, 3}, {1, -5}, {-1, -5}, {1, 5}, {-1, 5}, {-1, 7},  {-1, 9}};
+} places[] = {{1, 0},   {-1, 0}, {0, -1}, {0, 1},  {1, -2},  {-1, -2}, {1, 2},  {-1, 2}, {1, -3},
+              {-1, -3}, {1, 3},  {-1, 3}, {1, -5}, {-1, -5}, {1, 5},   {-1, 5}, {-1, 7}, {-1, 9}};
 
 void labels_print(struct labels *l, int i, const char *text, struct str *s)
 {
@@ -59,8 +59,8 @@ void labels_print(struct labels *l, int i, const char *text, struct str *s)
         if (far)
             str_printf(s, "<path class=\"roof-leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
                        x + r * (to - x) / away, y + r * (cy - y) / away, to, cy);
-        svg_text(s, "roof-label", side < 0 ? left + width : left, cy + 4, side < 0 ? "end" : "start",
-                 text);
+        svg_text(s, "roof-label", side < 0 ? left + width : left, cy + 4,
+                 side < 0 ? "end" : "start", text);
         return;
     }
 }

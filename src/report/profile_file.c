@@ -347,7 +347,10 @@ static enum status check(const char *path, const json_t *j)
 {
     const json_t *version = json_object_get(j, "v");
     if (!j || !json_is_array(json_object_get(j, "rows")))
-        return fail(ST_FORMAT, "%s is no profile: `strobe profile CONFIG` writes one", path);
+        return fail(ST_FORMAT,
+                    "%s is a file and no profile: name a run directory, or what `strobe profile "
+                    "CONFIG` wrote",
+                    path);
     if (json_is_integer(version) && json_integer_value(version) == PROFILE_FILE_VERSION)
         return ST_OK;
     return fail(ST_FORMAT,

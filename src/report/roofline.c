@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "report/assets.h"
 #include "report/labels.h"
+#include "report/svg.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,6 @@ enum {
     TOP = 44,
     BOTTOM = 112,
     NAME_HEIGHT = 14,
-    LABELS_MOST = 8,
 };
 static const double RADIUS_MOST = 23, RADIUS_LEAST = 2.5, CHARACTER = 5.7;
 static const double LABEL_SHARE = 0.015, SHARE_LEAST = 0.0003; /* of a step */
@@ -102,7 +102,7 @@ struct roofline_frame roofline_frame_of(const struct profile_file *profile, int 
         .x_low = pow(10, floor(log10(x_low))),
         .x_high = 1.6 * x_high,
         .y_low = pow(10, floor(log10(y_low))),
-        .y_high = 2 * y_high,
+        .y_high = 4 * y_high, /* with room for names */
         .ms_most = ms,
     };
 }
@@ -119,29 +119,6 @@ static const char *si(char *buffer, double x, const char *unit)
     return buffer;
 }
 
-static void print_escaped(struct str *s, const char *text)
-{
-    for (; *text; text++) switch (*text) {
-        case '&':
-            str_append(s, "&amp;");
-            break;
-        case '<':
-            str_append(s, "&lt;");
-            break;
-        default:
-            str_append_bytes(s, text, 1);
-        }
-}
-
-static void print_text(struct str *s, const char *classes, double x, double y, const char *anchor,
-                       const char *text)
-{
-    str_printf(s, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", classes, x, y,
-               anchor);
-    print_escaped(s, text);
-    str_append(s, "</text>\n");
-}
-
 /* --- what stands behind the points ------------------------------------------------------------- */
 
 static void print_grid(struct str *s, const struct area *a)
@@ -152,15 +129,15 @@ static void print_grid(struct str *s, const struct area *a)
         double at = x_of(a, x);
         str_printf(s, "<path class=\"roof-grid\" d=\"M%.1f %.1fV%.1f\"/>\n", at, a->top, a->bottom);
         snprintf(text, sizeof text, "%g", x);
-        print_text(s, "roof-soft", at, a->bottom + 18, "middle", text);
+        svg_text(s, "roof-soft", at, a->bottom + 18, "middle", text);
     }
     for (double y = f->y_low; y < f->y_high; y *= 10) {
         double at = y_of(a, y);
         str_printf(s, "<path class=\"roof-grid\" d=\"M%.1f %.1fH%.1f\"/>\n", a->left, at, a->right);
-        print_text(s, "roof-soft", a->left - 8, at + 4, "end", si(text, y, ""));
+        svg_text(s, "roof-soft", a->left - 8, at + 4, "end", si(text, y, ""));
     }
-    print_text(s, "roof-soft", (a->left + a->right) / 2, a->bottom + 38, "middle", "FLOP per byte");
-    print_text(s, "roof-soft", a->left - 8, a->top - 10, "end", "FLOP/s");
+    svg_text(s, "roof-soft", (a->left + a->right) / 2, a->bottom + 38, "middle", "FLOP per byte");
+    svg_text(s, "roof-soft", a->left - 8, a->top - 10, "end", "FLOP/s");
 }
 
 static bool is_used(const struct profile_file *p, const char *peak)
@@ -188,7 +165,7 @@ static void print_copy(struct str *s, const struct area *a, const struct profile
         s, "<text class=\"roof-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">",
         px + 14 * (qx - px) / hypot(qx - px, qy - py),
         py + 14 * (qy - py) / hypot(qx - px, qy - py), angle);
-    print_escaped(s, copy->name);
+    svg_escape(s, copy->name);
     str_printf(s, " %s</text>\n", si(text, copy->rate, "B/s"));
 }
 
@@ -206,7 +183,7 @@ static void print_product(struct str *s, const struct area *a, const struct prof
     str_printf(s, "<path class=\"roof-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
                used ? "" : " roof-unused", x_of(a, from), y, a->right);
     snprintf(line, sizeof line, "%.20s %s", product->name, si(text, product->rate, "FLOP/s"));
-    print_text(s, used ? "roof-name" : "roof-soft", a->right + 6, at, "start", line);
+    svg_text(s, used ? "roof-name" : "roof-soft", a->right + 6, at, "start", line);
     *free = at;
 }
 
@@ -240,7 +217,7 @@ static void print_point(struct str *s, const struct area *a, const struct profil
     str_printf(s,
                "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
                family, x_of(a, intensity(k)), y_of(a, rate(k)), radius(a, k));
-    print_escaped(s, k->name);
+    svg_escape(s, k->name);
     str_printf(s, "\n%s, %.4g ms of a step (%.3g %%), %g times\n", profile_file_family_name(family),
                k->ms, 100 * k->ms / whole, k->per_step);
     str_printf(s, "%s", si(text, rate(k), "FLOP/s"));
@@ -274,7 +251,8 @@ static void print_labels(struct str *s, const struct area *a, const struct profi
     BUG_IF(!box, "no memory for %d points", n);
     struct labels labels = {.inside = {a->left, a->top, a->right, a->bottom}, .point = box};
     double whole = step_ms(p);
-    for (int i = 0; i < p->products; i++) labels_keep_off(&labels, y_of(a, p->product[i].rate));
+    for (int i = 0; i < p->products; i++)
+        if (is_used(p, p->product[i].name)) labels_keep_off(&labels, y_of(a, p->product[i].rate));
     for (int i = 0; i < n; i++) {
         double x = x_of(a, intensity(k[i])), y = y_of(a, rate(k[i])), r = radius(a, k[i]);
         box[i] = (struct label_box){x - r, y - r, x + r, y + r};
@@ -314,7 +292,7 @@ static void print_legend(struct str *s, const struct area *a, const struct profi
         if (!has) continue;
         str_printf(s, "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>\n",
                    family, at + 6, a->bottom + 62);
-        print_text(s, "", at + 17, a->bottom + 66, "start", name);
+        svg_text(s, "", at + 17, a->bottom + 66, "start", name);
         at += 38 + (CHARACTER + .9) * (double)strlen(name);
     }
 }
@@ -335,8 +313,8 @@ static void print_note(struct str *s, const struct area *a, const struct profile
     if (n)
         str_printf(&note,
                    " Not shown: %d kernel%s, %.3g of %.4g ms, without arithmetic or too short.", n,
-                   ms, step_ms(p));
-    print_text(s, "roof-soft", a->left, a->bottom + 90, "start", str_text(&note));
+                   n == 1 ? "" : "s", ms, step_ms(p));
+    svg_text(s, "roof-soft", a->left, a->bottom + 90, "start", str_text(&note));
     str_release(&note);
 }
 
@@ -382,7 +360,7 @@ enum status roofline_print_file(const struct profile_file *profile, int n, struc
     str_printf(s, "</style>\n<rect class=\"roof-page\" width=\"%d\" height=\"%d\"/>\n", WIDTH,
                n * HEIGHT);
     for (int i = 0; i < n; i++) {
-        print_text(s, "roof-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
+        svg_text(s, "roof-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
         print_panel(s, &profile[i], &frame, i * HEIGHT);
     }
     str_append(s, "</svg>\n");

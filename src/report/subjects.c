@@ -138,8 +138,7 @@ enum status subjects_read(char *const *words, int n, struct arena *a, struct sub
 
 const char *subjects_page_path(const struct subjects *s, struct arena *a)
 {
-    if (s->dirs == 1) return arena_printf(a, "%s/report.html", s->dir[0]);
-    const char *folder = parent_of(s->dir[0], a);
+    const char *folder = s->dirs == 1 ? s->dir[0] : parent_of(s->dir[0], a);
     for (int i = 1; i < s->dirs; i++)
         if (strcmp(parent_of(s->dir[i], a), folder) != 0) folder = ".";
     return strcmp(folder, ".") == 0 ? "report.html" : arena_printf(a, "%s/report.html", folder);

@@ -147,8 +147,8 @@ function changesSection(page) {
         {id: "difference", title: "difference, ms", help: "of a step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
         {id: "ms_before", title: before.name + ", ms", help: "of a step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
         {id: "ms_after", title: after.name + ", ms", help: "of a step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
-        {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore, cell: row => count(row.nBefore)},
-        {id: "n_after", title: "× after", help: "executions in a step", number: true, value: row => row.nAfter, cell: row => count(row.nAfter)},
+        {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore || null, cell: row => count(row.nBefore)},
+        {id: "n_after", title: "× after", help: "executions in a step", number: true, value: row => row.nAfter || null, cell: row => count(row.nAfter)},
         {id: "kernel", title: "kernel", kind: "kernel", help: "before → after, where they differ", value: row => row.after || row.before, cell: row => row.before && row.after && row.before !== row.after ? `${row.before} → ${row.after}` : row.after || row.before},
     ];
     const table = strobe.sortTable(columns(profiles[changes[0].after]), {
@@ -270,7 +270,7 @@ function columnsFor(by, groups) {
     const most = Math.max(...all("share"), 1e-9);
     const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
     const rate = strobe.unitFor(all("rate"), "FLOP/s"), speed = strobe.unitFor(all("speed"), "B/s");
-    const in_ = (scale, key) => ({number: true, value: g => g[key], cell: g => g[key] ? strobe.short(g[key] / scale.divisor) : null});
+    const in_ = (scale, key) => ({number: true, value: g => g[key] || null, cell: g => g[key] ? strobe.short(g[key] / scale.divisor) : null});
     const us = (id, title, help) => ({id, title, help, number: true, value: g => g[id], cell: g => isNumber(g[id]) ? strobe.short(1e3 * g[id]) : null});
     const tree = by === "range";
     const columns = [
@@ -280,14 +280,14 @@ function columnsFor(by, groups) {
             cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem`, class: `family-${g.family}`}), element("span", {}, percent(g.share)))},
         {id: "ms", title: "ms", help: "of a step, the mean", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
         {id: "gap", title: "× floor", help: "time over the floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
-        {id: "floor", title: "floor ms", help: "of a step: FLOPs and bytes at the measured ceilings, the longer of the two", number: true, value: g => g.floor, cell: g => g.floor > 0 ? fixed(g.floor) : null},
+        {id: "floor", title: "floor ms", help: "of a step: FLOPs and bytes at the measured ceilings, the longer of the two", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},
         {id: "bound", title: "bound by", help: "what keeps it from being faster, for most of its time", value: g => g.bound},
         Object.assign({id: "rate", title: rate.unit, help: "achieved"}, in_(rate, "rate")),
         Object.assign({id: "speed", title: speed.unit, help: "achieved"}, in_(speed, "speed")),
         {id: "intensity", title: "FLOP/B", help: "arithmetic intensity", number: true, value: g => g.intensity, cell: g => strobe.short(g.intensity)},
         Object.assign({id: "flops", title: flops.unit, help: "of a step"}, in_(flops, "flops")),
         Object.assign({id: "bytes", title: bytes.unit, help: "of a step, read and written once"}, in_(bytes, "bytes")),
-        {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs, cell: g => count(g.runs)},
+        {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
     if (["layer", "phase", "range"].includes(by)) return columns;
     return [...columns, us("mean", "avg µs", "of an execution"), us("median", "med µs", "of an execution; of several nodes the one in the middle"),

@@ -73,7 +73,7 @@ strobe.sortTable = function (columns, options) {
     const state = {rows: [], sort: options.sort || null, down: options.down !== false, most: options.most || 50, words: ""};
     const head = strobe.element("tr"), body = strobe.element("tbody"), foot = strobe.element("tfoot");
     const count = strobe.element("span", {class: "count", "aria-live": "polite"});
-    const more = strobe.element("button", {type: "button", class: "more", onclick: () => { state.most = Infinity; draw(); }});
+    const more = strobe.element("button", {type: "button", class: "show-all", onclick: () => { state.most = Infinity; draw(); }});
     const filter = strobe.element("input", {
         type: "search", class: "filter", placeholder: options.placeholder || "filter", "aria-label": "show only rows with these words", spellcheck: "false",
         oninput: () => { state.words = filter.value; draw(); },

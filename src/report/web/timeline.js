@@ -192,7 +192,7 @@ function timelineOf(p, view, scale) {
         c.globalAlpha = 1;
     }
 
-    const memoryY = bytes => memoryTop + MEMORY - bytes / scale.bytes * (MEMORY - 16);
+    const memoryY = bytes => Math.round(memoryTop + MEMORY - bytes / scale.bytes * (MEMORY - 16));
 
     function paintMemory(c, colour, left, right) {
         const {columns, starts, parts} = memory, n = columns.length;
