@@ -56,10 +56,11 @@ fi
 command -v chromium >/dev/null ||
     die "chromium is not installed: install it, or set STROBE_NO_BROWSER=1 to test without it"
 
-# usage: act PAGE SIZE LEAST: opens the page in a window of that size, does what a person would, at least so many things
+# usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size, does what a person would, at least so many things
 act() {
     { cat "$1" && echo '<script>' && cat "$here/report_actions.js" && echo '</script>'; } >acted.html
-    grep -q '"memory":{' "$1" || sed -i 's/<body>/<body data-memory="none">/' acted.html
+    [ -z "${4-}" ] || sed -i 's/<body>/<body data-brief="true">/' acted.html
+    grep -q '"memory":{' "$1" || sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
         --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=20000 --window-size="$2" \
@@ -72,10 +73,10 @@ act() {
     n=$(echo "$body" | sed 's/.*data-tried="\([0-9]*\)".*/\1/')
     [ "$n" -ge "$3" ] || die "$1: only $n things were tried"
 }
-act runs/report.html 1400,900 280
-act runs/report.html 420,800 280
-act runs/trained/report.html 1400,900 220
-act other/report.html 1400,900 220
+act runs/report.html 1400,900 300
+act runs/report.html 420,800 150 brief
+act runs/trained/report.html 1400,900 100 brief
+act other/report.html 1400,900 100 brief
 
 # A run without a profile, and a profile without rows, have a page, too; it has nothing of a profile.
 rm runs/trained/profile.json

@@ -295,7 +295,8 @@ function columnsFor(by, groups) {
 }
 
 function tablesSection(page) {
-    const {profiles, families, section} = page;
+    const {families, section} = page, profiles = page.profiles.filter(p => p.rows.length);
+    if (!profiles.length) return;
     const state = {profile: profiles[0], by: "kernel", phase: "step"};
     const table = strobe.sortTable([], {
         noun: "", placeholder: "filter: backward softmax", words: g => g.text,
