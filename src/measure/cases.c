@@ -442,6 +442,12 @@ static const struct op_case cases[] = {
      .in = {{F(1,163,96)}, {F(1,163,288)}, ATTENTION_OUT(0, 1,163,96), ATTENTION_OUT(1, 1,1,163), STEP}},
     {OP_ATTENTION_GRAD, "in TF32, heads of 128, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, OF_TF32_DS,
      .in = {{F(1,147,128)}, {F(1,147,384)}, ATTENTION_OUT(0, 1,147,128), ATTENTION_OUT(1, 1,1,147), STEP}},
+    {OP_LINEAR_GELU, "rows of 128, output alone", .attr = {.linear = {.tanh = true}}, .in = {{F(43,128)}, {F(128,64)}, {F(64), .wide = true}}},
+    {OP_LINEAR_GELU, "rows of 128", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW,
+     .in = {{F(3,43,128)}, {F(128,64)}, {F(64), .wide = true}}},
+    {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
+    {OP_MATMUL_GELU_GRAD, "rows of 64, w transposed, tf32", .attr = {.matmul = {.tb = true, .tanh = true, .tf32 = true}}, OF_TF32, .no_differences = SLOW,
+     .in = {{F(257,64)}, {F(128,64)}, {F(257,128)}}},
 };
 /* clang-format on */
 
