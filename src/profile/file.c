@@ -3,10 +3,10 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "profile/file_memory.h"
 #include "profile/words.h"
 #include "train/environment.h"
 #include "train/facts.h"
+#include "train/memory.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -144,6 +144,35 @@ static json_t *timeline_json(const struct profile *p)
     return all;
 }
 
+/* The first row of a node; -1: it has none. */
+static int row_of(const struct profile *p, enum graph_kind kind, int node)
+{
+    for (int i = 0; i < p->rows; i++)
+        if (p->row[i].kind == kind && p->row[i].node == node) return i;
+    return -1;
+}
+
+static json_t *memory_json(const struct profile *p)
+{
+    struct arena a = {0};
+    struct memory_course c;
+    json_t *parts = json_array(), *moments = json_array();
+    memory_course(p->engine, &c, &a);
+    for (int part = 0; part < MEMORY_PARTS; part++)
+        json_array_append_new(parts, json_string(memory_part_id((enum memory_part)part)));
+    for (int i = 0; i < c.moments; i++) {
+        const struct memory_moment *m = &c.moment[i];
+        json_t *one = json_pack("[i]", row_of(p, m->kind, m->step));
+        for (int part = 0; part < MEMORY_PARTS; part++)
+            json_array_append_new(one, json_integer(m->bytes[part]));
+        json_array_append_new(moments, one);
+    }
+    json_t *j = json_pack("{s:I, s:i, s:o, s:o}", "total_bytes", (json_int_t)c.total, "peak",
+                          c.peak, "parts", parts, "moments", moments);
+    arena_release(&a);
+    return j;
+}
+
 static json_t *idle_json(const struct profile *p)
 {
     struct stats s = stats_of(p->idle_step_ms, p->steps);
@@ -200,10 +229,10 @@ json_t *profile_json(const struct profile *p, const char *version)
     json_object_set_new(j, "idle", idle_json(p));
     json_object_set_new(j, "words", words_json(p));
     json_object_set_new(j, "rows", rows_json(p));
-    json_object_set_new(j, "memory", profile_memory_json(p->engine));
     json_object_set_new(j, "timeline",
                         json_pack("{s:i, s:s, s:o}", "step", p->shown_step, "fields",
                                   "row, start_us, end_us, lane", "moments", timeline_json(p)));
+    json_object_set_new(j, "memory", memory_json(p));
     arena_release(&a);
     return j;
 }

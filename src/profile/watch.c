@@ -136,7 +136,6 @@ void watch_step_begin(struct watch *w)
 
 enum status watch_step_end(struct watch *w, int64_t start_ns, int64_t end_ns)
 {
-    threads_watch(NULL);
     if (!w->backend->host_memory) {
         TRY(settle(w, w->marked));
         for (int64_t i = w->first; i < w->activities; i++) {

@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "measure/noise.h"
 #include "profile/file.h"
+#include "profile/rung.h"
 #include "profile/words.h"
 
 #include <jansson.h>
@@ -129,6 +130,26 @@ static void said(const char *about, const char *words)
     if (!strstr(text_of(about), words)) fail_msg("%s: %s", about, text_of(about));
 }
 
+/* What flash attention replaces is all between q, k, v and the projection, and nothing else. */
+static void the_core_of_attention_goes(void)
+{
+    struct rung r;
+    double ms = 0;
+    int n = 0;
+    rung_find(&p, &r, &arena);
+    for (int i = 0; i < p.rows; i++) {
+        const struct range *range = &p.row[i].range;
+        if (range->words < 4 || strcmp(range->word[2], "attention") != 0) continue;
+        if (!strcmp(range->word[3], "q, k, v") || !strcmp(range->word[3], "projection")) continue;
+        ms += p.row[i].ms;
+        n++;
+    }
+    assert_int_equal(r.gone, n);
+    assert_true(fabs(r.gone_ms - ms) < 1e-9);
+    assert_int_equal(r.come, 2 * config.model.n_layer);
+    assert_int_equal(r.stay + r.gone, p.rows);
+}
+
 static void test_the_next_rung_is_planned(void **state)
 {
     (void)state;
@@ -139,6 +160,7 @@ static void test_the_next_rung_is_planned(void **state)
     said("next rung", "4 SCORE_SOFTMAX");
     said("next rung", "4 ATTENTION,");
     said("attention", "inside slow attention, forward: softmax");
+    the_core_of_attention_goes();
     engine_close(&engine);
     const char *const op[] = {"flash=true", "fusion=op", NULL};
     open_laptop(op, 1);
@@ -165,6 +187,7 @@ static void test_threads_are_seen(void **state)
         const struct profile_row *r = &p.row[i];
         library |= r->unseen;
         own |= r->busy_ms > 0;
+        assert_int_equal(r->unseen, strcmp(r->variant, "onednn") == 0);
         if (!(r->busy_ms > 0)) continue;
         assert_false(r->unseen);
         assert_true(r->busiest_ms >= r->busy_ms && r->busiest_ms <= r->ms);
@@ -199,6 +222,18 @@ static void test_the_file_has_it_all(void **state)
     assert_int_equal(json_array_size(moments),
                      json_integer_value(json_object_get(plan, "kernels_per_step")));
     assert_true(json_array_size(json_object_get(j, "words")) > 5);
+    const json_t *memory = json_object_get(j, "memory"), *moment;
+    double total = json_number_value(json_object_get(memory, "total_bytes")), sum;
+    assert_true(total == (double)engine_bytes(&engine));
+    json_array_foreach(json_object_get(memory, "moments"), i, moment)
+    {
+        sum = 0;
+        for (size_t k = 1; k < json_array_size(moment); k++)
+            sum += json_number_value(json_array_get(moment, k));
+        assert_true(sum == total);
+        assert_true(json_integer_value(json_array_get(moment, 0)) >= 0);
+    }
+    assert_int_equal(i, json_array_size(rows));
     json_decref(j);
 }
 
