@@ -208,45 +208,42 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
     }
 }
 
-static void read_memory(struct profile_file_memory *m, const json_t *memory, struct arena *a)
+/* What people call parts of memory whose ids say too little. */
+static const char *part_name(const char *id)
 {
+    static const char *const names[][2] = {
+        {"optimizer", "optimizer state"}, {"copies", "copies of weights"},
+        {"saved", "saved for backward"},  {"forward", "passing forward"},
+        {"backward", "passing backward"}, {"update", "passing in the update"},
+    };
+    for (int i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(names[i][0], id) == 0) return names[i][1];
+    return id;
+}
+
+static void read_memory(struct profile_file *p, const json_t *memory, struct arena *a)
+{
+    struct profile_file_memory *m = &p->memory;
     const json_t *parts = json_object_get(memory, "parts"), *one;
     const json_t *moments = json_object_get(memory, "moments");
     size_t i;
     json_array_foreach(parts, i, one)
     {
-        const char *id = word_of(json_array_get(one, 0), a);
-        const char *name = word_of(json_array_get(one, 1), a);
+        const char *id = word_of(one, a);
         if (m->parts == PROFILE_FILE_PARTS || !id) break;
-        m->part[m->parts++] = (struct profile_file_part){id, name ? name : id};
+        m->part[m->parts++] = (struct profile_file_part){id, part_name(id)};
     }
     m->column = ARENA_NEW(a, struct profile_file_column, (int64_t)json_array_size(moments) + 1);
     json_array_foreach(moments, i, one)
     {
         struct profile_file_column *c = &m->column[m->columns++];
-        c->plan = word_of(json_array_get(one, 0), a);
-        c->node = index_at(one, 1, INT32_MAX);
-        c->row = -1;
+        c->row = index_at(one, 0, p->rows);
         c->time_us = NAN;
-        for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 2 + k));
-    }
-    m->peak = index_of(memory, "peak", m->columns);
-}
-
-/* When the plan's nodes run, and what they are. */
-static void join_memory(struct profile_file *p, struct arena *a)
-{
-    for (int i = 0; i < p->memory.columns; i++) {
-        struct profile_file_column *c = &p->memory.column[i];
-        for (int r = 0; r < p->rows && c->row < 0; r++)
-            if (p->row[r].node == c->node && same_text(p->row[r].plan, c->plan)) c->row = r;
         for (int k = 0; k < p->moments && c->row >= 0 && isnan(c->time_us); k++)
             if (p->moment[k].row == c->row) c->time_us = p->moment[k].start_us;
-        const struct profile_file_row *r = c->row >= 0 ? &p->row[c->row] : NULL;
-        c->words =
-            r ? arena_printf(a, "%s: %s", r->scope ? r->scope : r->phase, p->kernel[r->kernel].name)
-              : arena_printf(a, "node %d of %s", c->node, c->plan ? c->plan : "no plan");
+        for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 1 + k));
     }
+    m->peak = index_of(memory, "peak", m->columns);
 }
 
 static void read_answers(struct profile_file *p, const json_t *words, struct arena *a)
@@ -376,8 +373,7 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
         read_machine(&p, json_object_get(j, "machine"), a);
         read_rows(&p, json_object_get(j, "rows"), a);
         read_timeline(&p, json_object_get(j, "timeline"), a);
-        read_memory(&p.memory, json_object_get(j, "memory"), a);
-        join_memory(&p, a);
+        read_memory(&p, json_object_get(j, "memory"), a);
         read_answers(&p, json_object_get(j, "words"), a);
         *ret_profile = p;
     }

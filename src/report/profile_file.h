@@ -58,10 +58,8 @@ struct profile_file_memory {
     } part[PROFILE_FILE_PARTS];
     int parts;
     struct profile_file_column {
-        const char *plan;
-        int node, row;  /* row: the one of that node; -1: none */
+        int row;        /* that runs; -1: of no row */
         double time_us; /* when it runs in the step that the timeline shows; NAN: it is not there */
-        const char *words; /* what runs */
         double bytes[PROFILE_FILE_PARTS];
     } * column;
     int columns;

@@ -103,23 +103,25 @@ static json_t *moments_json(const struct profile_file *p)
     return all;
 }
 
-static json_t *memory_json(const struct profile_file *p, struct texts *t)
+static json_t *column_json(const struct profile_file_column *c, int parts)
+{
+    json_t *column = json_array();
+    json_array_append_new(column, json_integer(c->row));
+    json_array_append_new(column, isfinite(c->time_us) ? microseconds(c->time_us) : json_null());
+    for (int k = 0; k < parts; k++)
+        json_array_append_new(column, json_integer((json_int_t)c->bytes[k]));
+    return column;
+}
+
+static json_t *memory_json(const struct profile_file *p)
 {
     const struct profile_file_memory *m = &p->memory;
     if (!m->columns || !m->parts) return json_null();
     json_t *parts = json_array(), *columns = json_array();
     for (int i = 0; i < m->parts; i++)
         json_array_append_new(parts, json_pack("[s, s]", m->part[i].id, m->part[i].name));
-    for (int i = 0; i < m->columns; i++) {
-        const struct profile_file_column *c = &m->column[i];
-        json_t *column = json_array();
-        json_array_append_new(column, place_of(t, c->words));
-        json_array_append_new(column,
-                              isfinite(c->time_us) ? microseconds(c->time_us) : json_null());
-        for (int k = 0; k < m->parts; k++)
-            json_array_append_new(column, json_integer((json_int_t)c->bytes[k]));
-        json_array_append_new(columns, column);
-    }
+    for (int i = 0; i < m->columns; i++)
+        json_array_append_new(columns, column_json(&m->column[i], m->parts));
     return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
 }
 
@@ -184,14 +186,13 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
 {
     struct texts t = {json_array(), json_object()};
     json_t *j = head_json(p);
-    json_t *more =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-                  times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps),
-                  "phases", phases_json(p), "machine", text_or_null(p->machine), "machine_date",
-                  text_or_null(p->machine_date), "products", peaks_json(p->product, p->products),
-                  "copies", peaks_json(p->copy, p->copies), "answers", answers_json(p), "table",
-                  rows_json(p, &t), "moments", moments_json(p), "memory", memory_json(p, &t),
-                  "roofline", picture_json(p, frame));
+    json_t *more = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
+        times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps), "phases",
+        phases_json(p), "machine", text_or_null(p->machine), "machine_date",
+        text_or_null(p->machine_date), "products", peaks_json(p->product, p->products), "copies",
+        peaks_json(p->copy, p->copies), "answers", answers_json(p), "table", rows_json(p, &t),
+        "moments", moments_json(p), "memory", memory_json(p), "roofline", picture_json(p, frame));
     BUG_IF(!j || !more, "a profile of the page is no JSON");
     json_object_update(j, more);
     json_decref(more);

@@ -33,7 +33,6 @@ function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, ke
     if (phase == "backward" && layer >= 0) saved -= bytes / 8
     if (saved < 0 || phase == "update") saved = 0
     used[rows] = saved
-    plan[rows] = phase == "update" ? "update" : "micro"
     if (saved > used[peak]) peak = rows
     rows++
 }
@@ -110,9 +109,9 @@ BEGIN {
     for (i = 0; i < rows; i++) printf "%s%s", i ? "," : "", moment[i]
     printf "]}"
     if (memory == "true") {
-        printf ",\n\"memory\":{\"parts\":[[\"weights\",\"weights\"],[\"optimizer\",\"optimizer state\"],[\"saved\",\"saved for backward\"]]," \
-            "\"peak\":%d,\"moments\":[", peak
-        for (i = 0; i < rows; i++) printf "%s[\"%s\",%d,%.0f,%.0f,%.0f]", i ? "," : "", plan[i], i, 5e8, 1e9, used[i]
+        printf ",\n\"memory\":{\"total_bytes\":%.0f,\"parts\":[\"weights\",\"optimizer\",\"saved\"]," \
+            "\"peak\":%d,\"moments\":[", 1.5e9 + used[peak], peak
+        for (i = 0; i < rows; i++) printf "%s[%d,%.0f,%.0f,%.0f]", i ? "," : "", i, 5e8, 1e9, used[i]
         printf "]}"
     }
     printf "}\n"

@@ -18,7 +18,7 @@ function unpack(packed, index, runs) {
     });
     const memory = packed.memory && {
         parts: packed.memory.parts, peak: packed.memory.peak,
-        columns: packed.memory.columns.map(c => ({name: text(c[0]), at: c[1], bytes: c.slice(2)})),
+        columns: packed.memory.columns.map(c => ({row: rows[c[0]], at: c[1], bytes: c.slice(2)})),
     };
     const phases = packed.phases.map(([name, ms, idle]) => ({name, ms, idle}));
     const moments = packed.moments.map(([row, start, us, lane]) => ({row: rows[row], start, end: start + us, lane}));

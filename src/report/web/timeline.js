@@ -70,7 +70,7 @@ function spanWords(s) {
 }
 function memoryWords(memory, i) {
     const column = memory.columns[i];
-    return [(i === memory.peak ? "peak, " : "") + strobe.bytes(memory.used[i]), column.name,
+    return [(i === memory.peak ? "peak, " : "") + strobe.bytes(memory.used[i]), column.row ? `${column.row.range.join(" / ")}: ${column.row.name}` : null,
         ...memory.parts.map(([, name], k) => [name, column.bytes[k]]).filter(([, b]) => b > 0).map(([name, b]) => `${name} ${strobe.bytes(b)}`)];
 }
 
