@@ -102,7 +102,7 @@ struct roofline_frame roofline_frame_of(const struct profile_file *profile, int 
         .x_low = pow(10, floor(log10(x_low))),
         .x_high = 1.6 * x_high,
         .y_low = pow(10, floor(log10(y_low))),
-        .y_high = 4 * y_high, /* with room for names */
+        .y_high = 6 * y_high, /* with room for names */
         .ms_most = ms,
     };
 }
