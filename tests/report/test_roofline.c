@@ -100,7 +100,8 @@ static void test_odd_numbers(void **state)
 {
     struct fixture *f = *state;
     static const struct profile_text_row odd[] = {
-        {"forward/x", "norms", "<b>&", "8", "k", -1, 1e-12, 1, 1e15},
+        {"forward/w", "norms", "<b>&", "8", "k", -1, 2e6, 1e15, 1},
+        {"forward/x", "norms", "A", "8", "k", -1, 1e-12, 1, 1e15},
         {"forward/y", "norms", "B", "8", "k", -1, 1e6, 1e18, 1},
         {"forward/z", "norms", "C", "8", "k", -1, 0, 5, 5},
         {0},
@@ -110,6 +111,7 @@ static void test_odd_numbers(void **state)
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     assert_null(strstr(text, "<b>"));
+    assert_int_equal(count_of(text, "&lt;b>&amp; 8"), 2); /* in its tooltip and beside it */
     static const struct profile_text_row none[] = {
         {"forward/z", "norms", "C", "8", "k", -1, 0, 5, 5}, {0}};
     p = read_rows(f, none);
