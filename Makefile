@@ -158,7 +158,8 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) $(LIBRARY)
 # A GPU that is not there (tests/emulator/engine.hpp); in release alone, for fibers are none of a sanitizer's stacks.
 CXX_THERE := $(shell command -v $(CXX) 2>/dev/null)
 EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(addprefix $(BUILD)/emulator/,\
-                 libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 without.so $(if $(CUPTI),libcupti.so.13) $(if $(NVTX),listener.so)))
+                 libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 libnvidia-ml.so.1 without.so \
+                 $(if $(CUPTI),libcupti.so.13) $(if $(NVTX),listener.so)))
 EMULATED := tests/emulator
 EMULATOR_HEADERS := $(wildcard $(EMULATED)/*.hpp)
 SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include -isystem $(CUPTI) -o $@ $(filter %.cpp %.so.1,$^)
@@ -174,6 +175,8 @@ $(BUILD)/emulator/libnvrtc.so.13: EMULATOR_FLAGS = -DEMU_FOLDER='"$(CURDIR)/$(EM
     -DEMU_CONTENT=$(firstword $(shell cat $(EMULATED)/nvrtc.cpp $(EMULATOR_HEADERS) | cksum))u
 $(BUILD)/emulator/libcublasLt.so.13: $(EMULATED)/cublaslt.cpp $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libcublasLt.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
+$(BUILD)/emulator/libnvidia-ml.so.1: $(EMULATED)/nvml.cpp $(BUILD)/emulator/libcuda.so.1
+$(BUILD)/emulator/libnvidia-ml.so.1: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/emulator/libcupti.so.13: $(EMULATED)/cupti.cpp $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libcupti.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: $(EMULATED)/%.c

@@ -6,6 +6,7 @@
 
 struct kernel;
 struct kernel_call;
+struct device_sample;
 struct str;
 struct trace;
 struct arena;
@@ -49,8 +50,11 @@ struct backend {
     enum status (*describe)(int device, struct device_facts *ret);
     /* Bytes of a device's memory that are free; -1: unknown. */
     int64_t (*room)(int device);
-    /* Library i of those that it opens; false after the last. NULL: it opens none. */
+    /* Library i of those that it opens, the needed ones first; false after the last. NULL: it opens none. */
     bool (*library)(int i, struct device_library *ret);
+    /* What the device says of itself now (sample.h). From any thread, one at a time; neither the device nor what was given to
+     * it is waited for, but it may take milliseconds. A failure says why it tells nothing. NULL: it never does. */
+    enum status (*sample)(void *ctx, struct device_sample *ret);
     /* The library that traces need; nothing but a trace, and this question, opens it. NULL: they need none. */
     void (*trace_library)(struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);

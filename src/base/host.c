@@ -1,35 +1,115 @@
 #include "base/host.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* The beginning of a file, as a text; false: it cannot be read. */
+static bool read_text(const char *path, char *text, int size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, (size_t)size - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
 int64_t host_anonymous_bytes(void)
 {
-    char line[128];
-    long long kib = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    if (!f) return -1;
-    while (kib < 0 && fgets(line, sizeof line, f))
-        if (sscanf(line, "RssAnon: %lld kB", &kib) != 1) kib = -1;
-    fclose(f);
-    return kib < 0 ? -1 : kib * 1024;
+    char text[128];
+    long long size, resident, shared; /* pages; what is shared is some file's */
+    if (!read_text("/proc/self/statm", text, sizeof text) ||
+        sscanf(text, "%lld %lld %lld", &size, &resident, &shared) != 3)
+        return -1;
+    return (resident - shared) * sysconf(_SC_PAGESIZE);
+}
+
+double host_own_seconds(void)
+{
+    struct rusage own;
+    getrusage(RUSAGE_SELF, &own);
+    return (double)own.ru_utime.tv_sec + (double)own.ru_stime.tv_sec +
+           1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec);
 }
 
 struct host_work host_work_now(void)
 {
-    struct rusage own;
-    getrusage(RUSAGE_SELF, &own);
-    struct host_work w = {-1, (double)own.ru_utime.tv_sec + (double)own.ru_stime.tv_sec +
-                                  1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec)};
+    struct host_work w = {-1, host_own_seconds()};
     unsigned long long user, nice, system, idle, wait, irq, soft, steal;
-    FILE *f = fopen("/proc/stat", "r");
-    if (!f) return w;
-    if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
+    char text[256];
+    if (read_text("/proc/stat", text, sizeof text) &&
+        sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
                &wait, &irq, &soft, &steal) == 8)
         w.all = (double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK);
-    fclose(f);
     return w;
+}
+
+enum { PROCESSORS_MOST = 64, CPUINFO_MOST = 256 << 10, LINE_BYTES = 8192 };
+
+/* The clocks of processors in megahertz, the fastest first. */
+struct clocks {
+    double mhz[PROCESSORS_MOST];
+    int processors;
+};
+
+static void add_clock(struct clocks *c, double mhz)
+{
+    if (c->processors == PROCESSORS_MOST) return;
+    int at = c->processors++;
+    for (; at > 0 && c->mhz[at - 1] < mhz; at--) c->mhz[at] = c->mhz[at - 1];
+    c->mhz[at] = mhz;
+}
+
+static double cpufreq(const char *root, int processor, const char *name)
+{
+    char path[512], text[64];
+    snprintf(path, sizeof path, "%s/cpu%d/cpufreq/%s", root, processor, name);
+    return read_text(path, text, sizeof text) ? strtod(text, NULL) * 1e-3 : -1;
+}
+
+/* Lines "cpu MHz : 2600.000", some kilobytes for each processor. */
+static void read_cpuinfo(struct clocks *c, const char *path)
+{
+    static const char key[] = "cpu MHz";
+    char text[LINE_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC), kept = 0, all = 0;
+    for (ssize_t n; fd >= 0 && all < CPUINFO_MOST &&
+                    (n = read(fd, text + kept, sizeof text - 1 - (size_t)kept)) > 0;) {
+        char *line = text, *end;
+        all += (int)n;
+        text[kept + n] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            const char *colon =
+                strncmp(line, key, strlen(key)) ? NULL : memchr(line, ':', (size_t)(end - line));
+            if (colon) add_clock(c, strtod(colon + 1, NULL));
+        }
+        kept = (int)strlen(line);
+        if (kept == (int)sizeof text - 1) kept = 0; /* a line that long says nothing of clocks */
+        memmove(text, line, (size_t)kept);
+    }
+    if (fd >= 0) close(fd);
+}
+
+struct host_clock host_clock_now(const char *root, const char *cpuinfo, int n)
+{
+    struct clocks c = {.processors = 0};
+    struct host_clock clock = {-1, -1};
+    for (int i = 0; i < PROCESSORS_MOST; i++) {
+        double mhz = cpufreq(root, i, "scaling_cur_freq");
+        if (mhz < 0) break;
+        double most = cpufreq(root, i, "cpuinfo_max_freq");
+        if (most > clock.most_mhz) clock.most_mhz = most;
+        add_clock(&c, mhz);
+    }
+    if (c.processors == 0) read_cpuinfo(&c, cpuinfo);
+    if (n > c.processors) n = c.processors;
+    if (n <= 0) return clock;
+    clock.mhz = 0;
+    for (int i = 0; i < n; i++) clock.mhz += c.mhz[i] / n;
+    return clock;
 }
 
 int64_t host_peak_bytes(void)

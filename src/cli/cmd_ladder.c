@@ -33,6 +33,9 @@ enum {
     COLUMN_MFU,
     COLUMN_PLAN,
     COLUMN_LOSS,
+    COLUMN_CLOCK,
+    COLUMN_POWER,
+    COLUMN_SLOWED,
     COLUMN_NOTE,
     COLUMN_PUBLISHED, /* of a GPU's ladder alone, as are the others of them */
     COLUMNS = COLUMN_PUBLISHED + LADDER_PUBLISHED
@@ -60,6 +63,10 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_PLAN] = {"plan_percent", "plan %", "the FLOPs of the plan over that peak", true},
     [COLUMN_LOSS] = {"first_loss", "first loss", "of the first step: the same batch and weights",
                      true},
+    [COLUMN_CLOCK] = {"clock_mhz", "MHz", "the device's clock meanwhile, the mean", true},
+    [COLUMN_POWER] = {"power_w", "W", "the device's power meanwhile, the mean", true},
+    [COLUMN_SLOWED] = {"throttled_percent", "slowed %",
+                       "of the time in which power, heat or the like slowed the clock", true},
     [COLUMN_NOTE] = {"note", "note", "why it was not run", false},
     [COLUMN_PUBLISHED] = {"published_a100_tokens_per_s", "A100, published", "tokens/s, another's",
                           true},
@@ -80,6 +87,15 @@ static void set_bytes(struct table *t, int at, int column, int64_t bytes, struct
         (struct table_cell){arena_strdup(a, str_bytes(text, (double)bytes)), (double)bytes};
 }
 
+static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
+{
+    double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
+    if (g->samples == 0) return;
+    if (mhz > 0) table_set(t, at, COLUMN_CLOCK, 4, mhz, a);
+    if (watt > 0) table_set(t, at, COLUMN_POWER, 3, watt, a);
+    if (g->throttled >= 0) table_set(t, at, COLUMN_SLOWED, 3, 100 * g->throttled, a);
+}
+
 static void set_figures(struct table *t, int at, const struct ladder_rung *r, struct arena *a)
 {
     table_set(t, at, COLUMN_MS, 4, r->ms.median, a);
@@ -96,6 +112,7 @@ static void set_figures(struct table *t, int at, const struct ladder_rung *r, st
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
     if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);
     table_set(t, at, COLUMN_LOSS, 5, r->loss, a);
+    set_gauges(t, at, &r->gauges, a);
 }
 
 static struct table make_table(const struct ladder *l, bool gpu, struct arena *a)
@@ -119,6 +136,10 @@ static struct table make_table(const struct ladder *l, bool gpu, struct arena *a
 
 static const char *formula_words(const struct ladder *l, const struct config *c, struct arena *a)
 {
+    if (!(l->flops_per_token > 0))
+        return "plan %: what the operators of the plan count, over the measured peak of products "
+               "of "
+               "the type";
     return arena_printf(a,
                         "MFU %%: nanoGPT's count, 6 N + 12 L C T = %.4g FLOPs a token (N %.0f, L "
                         "%lld, C %lld, T %lld), over the measured peak of products of the type; "
@@ -146,17 +167,38 @@ static const char *published_words(struct arena *a)
     return arena_printf(a, "%s.", words);
 }
 
+/* A rung that ran on a lower clock than another is not all that it is said to be. */
+static const char *clock_words(const struct ladder *l, struct arena *a)
+{
+    static const double noticed = 0.02;
+    const struct ladder_rung *slowest, *fastest;
+    double range = ladder_clock_range(l, &slowest, &fastest);
+    if (range < noticed) return NULL;
+    struct str s = {0};
+    gauge_print(&slowest->gauges, &s);
+    const char *words = arena_printf(a,
+                                     "The clock was %.0f %% lower at the rung %s (%s) than at %s: "
+                                     "part of its time is the clock's.",
+                                     100 * range, slowest->name, str_text(&s), fastest->name);
+    str_release(&s);
+    return words;
+}
+
 static json_t *make_json(const struct ladder *l, const struct config *c, int64_t vocab,
                          const struct machine *m, const struct table *t)
 {
     bool in_turn = l->order == LADDER_IN_TURN;
-    return json_pack("{s:i, s:I, s:I, s:f, s:f, s:s, s:b, s:o, s:o}", "v", 1, "vocabulary",
-                     (json_int_t)vocab, "tokens_per_step",
-                     (json_int_t)(c->data.batch_size * c->model.block_size *
-                                  c->train.gradient_accumulation_steps),
-                     "parameters", l->parameters, "flops_per_token", l->flops_per_token, "formula",
-                     "6 N + 12 L C T", "interleaved", (int)in_turn, "machine", machine_json(m),
-                     "rungs", table_json(t));
+    json_t *j = json_pack("{s:i, s:I, s:I, s:f, s:b, s:o, s:o}", "v", 1, "vocabulary",
+                          (json_int_t)vocab, "tokens_per_step",
+                          (json_int_t)(c->data.batch_size * c->model.block_size *
+                                       c->train.gradient_accumulation_steps),
+                          "parameters", l->parameters, "interleaved", (int)in_turn, "machine",
+                          machine_json(m), "rungs", table_json(t));
+    if (l->flops_per_token > 0) {
+        json_object_set_new(j, "flops_per_token", json_real(l->flops_per_token));
+        json_object_set_new(j, "formula", json_string("6 N + 12 L C T"));
+    }
+    return j;
 }
 
 static void show(void *user, double share, const char *what)
@@ -191,7 +233,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct progress progress;
     TRY(check_words(argc, argv));
     TRY(command_read_config(&c, argc, argv, true, a));
-    TRY(config_check(&c));
+    TRY(model_check(&c));
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
     if (c.train.gradient_accumulation_steps > 1)
         log_info("a step has %lld micro-batches; --gradient_accumulation_steps=1 times one of them",
@@ -220,6 +262,8 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                         arena_printf(a, "%s\n%s\n%s", formula_words(&l, &c, a),
                                      ceilings_words(&m, a), order_words[l.order]),
                         &s);
+        const char *words = clock_words(&l, a);
+        if (words) table_form_note(&o->form, words, &s);
         if (m.gpu) table_form_note(&o->form, published_words(a), &s);
     }
     fputs(str_text(&s), stdout);

@@ -1,5 +1,6 @@
 #include "measure/ladder.h"
 
+#include "base/log.h"
 #include "measure/noise.h"
 #include "measure/rounds.h"
 #include "train/device.h"
@@ -56,6 +57,37 @@ bool ladder_sets(const char *key, int64_t length)
     return false;
 }
 
+/* Row `i` sets a key to another value than the configuration has, which has one that rows before set. */
+static bool not_made_yet(const struct config *c, int i, const char *key, struct arena *a)
+{
+    int64_t length = (int64_t)strcspn(key, "=");
+    const char *now = config_value_text(c, arena_printf(a, "%.*s", (int)length, key), a);
+    if (!strcmp(now, key + length + 1)) return false;
+    for (int before = 0; before < i; before++)
+        for (int k = 0; k < KEYS_MOST && rungs[before].key[k]; k++) {
+            const char *set = rungs[before].key[k];
+            if (!strncmp(set, key, (size_t)length + 1) && !strcmp(set + length + 1, now))
+                return true;
+        }
+    return false;
+}
+
+bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
+                 struct arena *a)
+{
+    for (; *at < COUNT_OF(rungs); ++*at) {
+        const char *key = rungs[*at].key[0]; /* all but the first rungs change one key */
+        if (!(rungs[*at].on & (gpu ? GPU : CPU)) || rungs[*at].key[1]) continue;
+        if (!not_made_yet(c, *at, key, a)) continue;
+        *ret = (struct ladder_rung){.name = rungs[*at].name, .config = *c};
+        ret->differs = arena_printf(a, "--%s", key);
+        BUG_IF(config_set(&ret->config, key, a) != ST_OK, "the ladder sets %s", key);
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
 /* A rung with its engine, while it is open. */
 struct climb {
     struct ladder_rung *rung;
@@ -63,8 +95,10 @@ struct climb {
     struct noise noise;
     int iteration;
     bool open;
-    int64_t bytes; /* that the engine takes */
-    int64_t room;  /* of the device, before */
+    struct gauge *gauge; /* NULL: the device says nothing, or is not asked */
+    bool beside;         /* it is asked by a thread, while others do not run; else between steps */
+    int64_t bytes;       /* that the engine takes */
+    int64_t room;        /* of the device, before */
     struct arena arena;
 };
 
@@ -89,10 +123,12 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
     }
     r->products = machine_precision(r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
                                     r->config.plan.dtype == PRECISION_TFLOAT32);
+    if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
+        return fail(ST_UNSUPPORTED, "the model has no vocabulary");
     if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
-    TRY(config_check(&r->config));
+    TRY(model_check(&r->config));
     return noise_bytes(&r->config, c->o->vocab, ret_bytes);
 }
 
@@ -119,6 +155,26 @@ static enum status find_rungs(struct climbing *c)
     return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
 }
 
+/* Steps in turn are sampled by themselves, before and after each; one rung alone as training is, more often. */
+static void open_gauge(const struct climbing *c, struct climb *one)
+{
+    enum { MOST_MS = 100 };
+    const struct engine *e = &one->engine;
+    int64_t interval_ms = c->o->config->train.sample_interval;
+    if (!interval_ms) return;
+    one->beside = !c->device.backend->host_memory;
+    if (interval_ms > MOST_MS) interval_ms = MOST_MS;
+    if (gauge_open(&one->gauge, e->backend, e->context, one->beside ? interval_ms : 0) != ST_OK)
+        log_info("the device's clock and power are not sampled: %s", fail_message());
+}
+
+/* The first steps compile. */
+static void watch(struct climb *one, bool begins)
+{
+    if (!one->gauge || one->iteration < warmup_of_device.cold) return;
+    if (!one->beside || one->iteration == warmup_of_device.cold) gauge_work(one->gauge, begins);
+}
+
 static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
@@ -127,17 +183,20 @@ static enum status open_climb(struct climbing *c, struct climb *one)
     one->open = true;
     r->facts = facts_of(&one->engine);
     if (!(c->l->parameters > 0)) {
-        const struct gpt *m = &one->engine.model;
-        c->l->parameters = (double)gpt_count(m, false);
-        c->l->flops_per_token = gpt_flops_per_token(m, m->config.block_size);
+        const struct model *m = &one->engine.model;
+        c->l->parameters = (double)model_count(m, false);
+        c->l->flops_per_token = model_flops_per_token(m, m->config.block_size);
     }
     TRY(noise_init(&one->noise, &one->engine, &one->arena));
     one->noise.ahead = true;
+    open_gauge(c, one);
     return ST_OK;
 }
 
 static void close_climb(struct climb *one)
 {
+    gauge_close(one->gauge);
+    one->gauge = NULL;
     noise_close(&one->noise);
     if (one->open) engine_close(&one->engine);
     one->open = false;
@@ -150,7 +209,9 @@ static enum status step(void *user, int calls, double *ret_ms)
     const struct engine *e = &one->engine;
     int64_t before = e->backend->started ? e->backend->started(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
+    watch(one, true);
     TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
+    if (!one->beside) watch(one, false);
     if (one->iteration++) return ST_OK;
     one->rung->loss = one->noise.loss;
     if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
@@ -200,6 +261,10 @@ static enum status climb(struct climbing *c, int first, int n)
         r->ms = contender[i].whole;
         r->first_ms = contender[i].first_ms;
         r->taken = taken(c, &c->climb[first + i]);
+        struct gauge *gauge = c->climb[first + i].gauge;
+        if (!gauge) continue;
+        if (c->climb[first + i].beside) gauge_work(gauge, false);
+        r->gauges = gauge_summarize(gauge);
     }
     return ST_OK;
 }
@@ -212,6 +277,11 @@ static enum ladder_order order_of(const struct climbing *c)
     int64_t bytes = 0;
     for (int i = 0; i < c->climbs; i++) bytes += c->climb[i].bytes;
     return c->o->room < 0 || bytes <= c->o->room ? LADDER_IN_TURN : LADDER_NO_ROOM;
+}
+
+static double clock_of(const struct ladder_rung *r)
+{
+    return r->gauges.value[GAUGE_CLOCK].mean;
 }
 
 static void conclude(struct climbing *c)
@@ -232,6 +302,22 @@ static void conclude(struct climbing *c)
         }
         before = r;
     }
+}
+
+double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret_slowest,
+                          const struct ladder_rung **ret_fastest)
+{
+    const struct ladder_rung *slowest = NULL, *fastest = NULL;
+    for (int i = 0; i < l->rungs; i++) {
+        const struct ladder_rung *r = &l->rung[i];
+        if (r->gauges.samples == 0 || !(clock_of(r) > 0)) continue;
+        if (!slowest || clock_of(r) < clock_of(slowest)) slowest = r;
+        if (!fastest || clock_of(r) > clock_of(fastest)) fastest = r;
+    }
+    if (!slowest) return 0;
+    *ret_slowest = slowest;
+    *ret_fastest = fastest;
+    return 1 - clock_of(slowest) / clock_of(fastest);
 }
 
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a)

@@ -9,6 +9,7 @@
 #include "base/stats.h"
 #include "measure/machine.h"
 #include "train/facts.h"
+#include "train/gauge.h"
 
 enum { LADDER_RUNGS = 7, LADDER_PUBLISHED = 2 }; /* at most; machines of others */
 enum ladder_order { LADDER_IN_TURN, LADDER_NO_ROOM, LADDER_WARM };
@@ -36,13 +37,15 @@ struct ladder_rung {
     double plan_share; /* the same with what the operators of its plan count */
     int64_t started;   /* kernels, in the first step; 0: not counted */
     int64_t taken;     /* bytes that the driver says were taken; 0: not known */
+    struct gauge_summary gauges; /* of the device, but for the first steps; no samples: not known */
     double published[LADDER_PUBLISHED]; /* tokens per second of others; 0: none */
 };
 
 struct ladder {
     struct ladder_rung rung[LADDER_RUNGS];
     int rungs;
-    double parameters, flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (gpt_flops_per_token) */
+    double parameters,
+        flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (model_flops_per_token) */
     enum ladder_order order;
 };
 
@@ -57,8 +60,16 @@ struct ladder_options {
     void *user;
 };
 
+/* The rungs between the mean clocks of which there is most: by how much of the higher one they differ, 0 where clocks are
+ * not known. */
+double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret_slowest,
+                          const struct ladder_rung **ret_fastest);
 /* True if the ladder sets that key ("flash"). */
 bool ladder_sets(const char *key, int64_t length);
+/* The change of the ladder of that device, from number *at of it on, that a configuration has not made yet: sets *ret to it
+ * with the change, and *at behind it. False: there is none. */
+bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
+                 struct arena *a);
 /* A rung that cannot run here says why. One that is not served by this build is left out of the rungs above
  * it; one that needs too much memory is not. That none can be run is a failure. */
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a);

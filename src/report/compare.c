@@ -82,6 +82,11 @@ enum column {
     COLUMN_PLANNED,
     COLUMN_PLANNED_RATIO,
     COLUMN_PEAK,
+    COLUMN_BUSY,
+    COLUMN_CLOCK,
+    COLUMN_POWER,
+    COLUMN_JOULE,
+    COLUMN_SLOWED,
     COLUMN_PARAMETERS,
     COLUMN_COUNT
 };
@@ -98,6 +103,12 @@ static const struct table_column columns[COLUMN_COUNT] = {
     {"memory_planned", "memory planned", "memory that the plan needs", true},
     {"memory_ratio", "vs first", "planned memory against that of the first run", true},
     {"memory_peak", "memory peak", "largest memory measured while it ran", true},
+    {"utilization", "busy", "share of the time in which the device was at work", true},
+    {"clock_mhz", "MHz", "mean clock of the device", true},
+    {"power_w", "W", "mean power of the device", true},
+    {"tokens_per_joule", "tokens/J", "tokens trained on for a joule that the device took", true},
+    {"throttled", "slowed", "share of the time in which power, heat or the like slowed the clock",
+     true},
     {"parameters", "parameters", "numbers that are trained", true},
 };
 
@@ -125,6 +136,16 @@ static const char *bytes_text(double bytes, struct arena *a)
     return isfinite(bytes) ? arena_strdup(a, str_bytes(buffer, bytes)) : NULL;
 }
 
+static void fill_gauges(struct table *t, int row, const struct gauge_figures *g, struct arena *a)
+{
+    double per_joule = 1 / g->joules_per_token;
+    put(t, row, COLUMN_BUSY, g->utilization, arena_printf(a, "%.0f %%", g->utilization));
+    put(t, row, COLUMN_CLOCK, g->clock_mhz, arena_printf(a, "%.0f", g->clock_mhz));
+    put(t, row, COLUMN_POWER, g->power_w, arena_printf(a, "%.0f", g->power_w));
+    put(t, row, COLUMN_JOULE, per_joule, arena_printf(a, "%.3g", per_joule));
+    put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
+}
+
 static void fill_row(struct table *t, int row, const struct run *run, struct arena *a)
 {
     const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
@@ -137,6 +158,7 @@ static void fill_row(struct table *t, int row, const struct run *run, struct are
     put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
     put(t, row, COLUMN_PLANNED, f->memory_planned, bytes_text(f->memory_planned, a));
     put(t, row, COLUMN_PEAK, f->memory_peak, bytes_text(f->memory_peak, a));
+    fill_gauges(t, row, &run[row].gauges.figures, a);
     put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
         count_text(run[row].plan.parameters, a));
     if (t->rows == 1) return;
@@ -242,6 +264,33 @@ static bool differs(const struct difference *list, int n, const char *key)
 static const double BUSY =
     0.1; /* a machine that others use more than this is no place to measure */
 
+/* A time is a device's at some clock. */
+static void add_gauge_notes(struct comparison *c, int *capacity, struct arena *a)
+{
+    static const double slowed = 0.05, other_clock = 0.02;
+    const struct run *first = &c->run[0];
+    bool same_device = !differs(c->environment, c->environments, "device") &&
+                       !differs(c->environment, c->environments, "cpu");
+    for (int r = 0; r < c->runs; r++) {
+        const struct run *run = &c->run[r];
+        const struct gauge_figures *g = &run->gauges.figures;
+        double change = g->clock_mhz / first->gauges.figures.clock_mhz - 1;
+        if (g->throttled > slowed)
+            note(c, capacity, a,
+                 arena_printf(
+                     a, "While %s ran, its device's clock was slowed in %.0f %% of the time%s%s.",
+                     run->name, g->throttled * 100, g->throttled_by ? ": " : "",
+                     g->throttled_by ? g->throttled_by : ""));
+        if (fabs(change) > other_clock && same_device)
+            note(c, capacity, a,
+                 arena_printf(
+                     a,
+                     "%s ran on a clock %.0f %% %s than that of %s: part of the difference "
+                     "in time is the clock's.",
+                     run->name, fabs(change) * 100, change < 0 ? "lower" : "higher", first->name));
+    }
+}
+
 static void add_notes(struct comparison *c, struct arena *a)
 {
     int capacity = 0;
@@ -264,6 +313,7 @@ static void add_notes(struct comparison *c, struct arena *a)
                  arena_printf(a, "The loss of %s is not a number in %d of its %d logged steps.",
                               run->name, no_number, run->steps));
     }
+    add_gauge_notes(c, &capacity, a);
     static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
     static const char *const words[] = {"processors", "devices", "versions of the program",
                                         "compilers", "builds"};

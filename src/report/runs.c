@@ -117,6 +117,8 @@ static void take_line(struct log_reader *l, json_t *line, struct arena *a)
             .train_loss = lenient_number(line, "train_loss"),
             .val_loss = lenient_number(line, "val_loss"),
         };
+    } else if (strcmp(kind, "sample") == 0) {
+        gauges_take(&r->gauges, line, iter, a);
     }
 }
 
@@ -289,6 +291,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     struct run r = {.dir = lenient_utf8(dir, (int64_t)strlen(dir), a)};
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);
+    gauges_init(&r.gauges);
     TRY(read_log(&r, a));
 
     char *text;
@@ -308,7 +311,10 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
     if (object) prefer_summary(&r.figures, object);
+    gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
     json_decref(object);
+    struct gauge_figures *g = &r.gauges.figures;
+    g->joules_per_token = first_finite(g->joules_per_token, g->power_w / r.figures.tokens_per_s);
     *ret_run = r;
     return ST_OK;
 }

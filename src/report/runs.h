@@ -6,7 +6,7 @@
 #ifndef REPORT_RUNS_H
 #define REPORT_RUNS_H
 
-#include "base/arena.h"
+#include "report/gauges.h"
 
 enum { RUN_VERSION = 1 }; /* of log.jsonl, plan.json and summary.json */
 
@@ -52,6 +52,7 @@ struct run {
     struct run_step *step; /* in order of iter, each once: what a resumed run repeated replaces */
     struct run_eval *eval;
     int steps, evals;
+    struct gauges gauges;
     struct run_plan plan;
     const char *samples; /* valid UTF-8; NULL: none */
     struct run_figures figures;

@@ -13,8 +13,8 @@ static bool is_usable(const struct backend *b)
     static bool said;
     struct device_library l;
     if (!b || b->devices() == 0) return false;
-    for (int i = 0; b->library(i, &l); i++) {
-        if (!l.why || !l.needed) continue;
+    for (int i = 0; b->library(i, &l) && l.needed; i++) {
+        if (!l.why) continue;
         if (!said)
             log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
         said = true;

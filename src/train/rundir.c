@@ -135,17 +135,44 @@ static json_t *number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+static json_t *known(double x)
+{
+    return x >= 0 ? json_real(x) : json_null();
+}
+
+static json_t *gauges_json(const struct run_summary *s)
+{
+    const struct gauge_summary *g = &s->gauges;
+    json_t *by = json_object();
+    if (g->samples == 0) return json_null();
+    for (int i = 0; i < THROTTLE_COUNT; i++)
+        if (g->by[i] > 0) json_object_set_new(by, throttle_name(i), json_real(g->by[i]));
+    json_t *o =
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", g->samples,
+                  "sample_ms", known(g->sample_ms), "seconds", known(g->seconds), "clock_max_mhz",
+                  known(g->clock_max_mhz), "power_limit_w", known(g->power_limit_w), "energy_j",
+                  known(g->energy_j), "joules_per_token", number(s->joules_per_token), "throttled",
+                  known(g->throttled), "throttled_by", by);
+    for (int i = 0; i < GAUGE_VALUES; i++)
+        json_object_set_new(o, gauge_name(i),
+                            g->value[i].mean < 0
+                                ? json_null()
+                                : json_pack("{s:f, s:f, s:f}", "mean", g->value[i].mean, "min",
+                                            g->value[i].min, "max", g->value[i].max));
+    return o;
+}
+
 void run_summary_print_json(const struct run_summary *s, struct str *out)
 {
     json_t *object = json_pack(
-        "{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I}", "v", 1, "iters",
-        (json_int_t)s->iters, "complete", s->complete, "seconds", number(s->seconds), "ms_median",
-        number(s->ms_median), "ms_std", number(s->ms_std), "tokens_per_s", number(s->tokens_per_s),
-        "final_train_loss", number(s->final_train_loss), "final_val_loss",
+        "{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o}", "v", 1,
+        "iters", (json_int_t)s->iters, "complete", s->complete, "seconds", number(s->seconds),
+        "ms_median", number(s->ms_median), "ms_std", number(s->ms_std), "tokens_per_s",
+        number(s->tokens_per_s), "final_train_loss", number(s->final_train_loss), "final_val_loss",
         number(s->final_val_loss), "best_val_loss", number(s->best_val_loss), "best_iter",
         (json_int_t)s->best_iter, "others_busy", number(s->others_busy), "peak_measured",
         s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured), "peak_rss",
-        (json_int_t)s->peak_rss);
+        (json_int_t)s->peak_rss, "gauges", gauges_json(s));
     BUG_IF(!object, "the summary is no JSON");
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     str_printf(out, "%s\n", text);

@@ -5,6 +5,7 @@
 #define TRAIN_RUNDIR_H
 
 #include "train/facts.h"
+#include "train/gauge.h"
 
 /* How a run went: summary.json. Losses are NAN where there was no evaluation. */
 struct run_summary {
@@ -15,8 +16,10 @@ struct run_summary {
     int64_t best_iter;
     double others_busy;    /* share of the processors that other programs took; NAN: unknown */
     int64_t peak_measured; /* bytes that the plans' memory took, libraries' own included */
-    int64_t peak_rss;      /* bytes of the whole process, its program and libraries included */
-    bool complete;         /* max_iters were reached */
+    struct gauge_summary gauges; /* of training alone; no samples: not known */
+    double joules_per_token;     /* NAN: unknown */
+    int64_t peak_rss; /* bytes of the whole process, its program and libraries included */
+    bool complete;    /* max_iters were reached */
 };
 
 /* True if the directory holds a run, however little of one. */

@@ -3,11 +3,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "train/gauge.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -120,5 +123,36 @@ enum status runlog_eval(struct runlog *l, const struct runlog_eval *e)
         line, sizeof line,
         "{\"v\":%d,\"kind\":\"eval\",\"iter\":%lld,\"train_loss\":%s,\"val_loss\":%s}\n",
         RUNLOG_VERSION, (long long)e->iter, number(train, e->train_loss), number(val, e->val_loss));
+    return append(l, line, n);
+}
+
+/* Appends to a line; what is longer than it is noticed when the line is written. */
+static void add(char line[LINE_BYTES], int *n, const char *format, ...) PRINTF_LIKE(3, 4);
+static void add(char line[LINE_BYTES], int *n, const char *format, ...)
+{
+    va_list args;
+    if (*n >= LINE_BYTES) return;
+    va_start(args, format);
+    *n += vsnprintf(line + *n, (size_t)(LINE_BYTES - *n), format, args);
+    va_end(args);
+}
+
+enum status runlog_sample(struct runlog *l, const struct gauge_reading *r)
+{
+    char line[LINE_BYTES];
+    int n = 0, reasons = 0;
+    add(line, &n, "{\"v\":%d,\"kind\":\"sample\",\"iter\":%lld,\"ms\":%.1f,\"steady\":%s",
+        RUNLOG_VERSION, (long long)r->iter, r->ms, r->working ? "true" : "false");
+    for (int i = 0; i < GAUGE_VALUES; i++)
+        if (r->value[i] >= 0)
+            add(line, &n, i == GAUGE_MEMORY ? ",\"%s\":%.0f" : ",\"%s\":%.6g", gauge_name(i),
+                r->value[i]);
+    if (r->clock_max_mhz >= 0) add(line, &n, ",\"clock_max_mhz\":%.6g", r->clock_max_mhz);
+    if (r->power_limit_w >= 0) add(line, &n, ",\"power_limit_w\":%.6g", r->power_limit_w);
+    if (r->throttled >= 0) add(line, &n, ",\"throttled\":%.4g", r->throttled);
+    for (int i = 0; i < THROTTLE_COUNT; i++)
+        if (r->throttle >> i & 1)
+            add(line, &n, "%s\"%s\"", reasons++ ? "," : ",\"throttle\":[", throttle_name(i));
+    add(line, &n, reasons ? "]}\n" : "}\n");
     return append(l, line, n);
 }

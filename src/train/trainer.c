@@ -14,6 +14,40 @@
 
 enum { WARM_UP = 5 }; /* steps that no median is taken of */
 
+/* --- the device's own gauges ------------------------------------------------------------------- */
+
+static void open_gauge(struct trainer *t)
+{
+    const struct engine *e = &t->learner.engine;
+    int64_t interval_ms = t->config->train.sample_interval;
+    if (!interval_ms) return;
+    if (gauge_open(&t->gauge, e->backend, e->context, interval_ms) != ST_OK)
+        log_info("the device's clock and power are not sampled: %s", fail_message());
+}
+
+static void begin_work(struct trainer *t, bool working)
+{
+    if (t->gauge) gauge_work(t->gauge, working);
+}
+
+static enum status log_readings(struct trainer *t, bool all)
+{
+    struct gauge_reading r;
+    while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(runlog_sample(&t->log, &r));
+    return ST_OK;
+}
+
+/* Updates at the beginning, which warm caches and compile, that nothing is said of. */
+static int64_t warm_up(int64_t updates)
+{
+    return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
+}
+
+static bool is_warm(const struct trainer *t)
+{
+    return t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
+}
+
 /* --- the loop ---------------------------------------------------------------------------------- */
 
 static bool evaluation_due(const struct trainer *t)
@@ -46,7 +80,9 @@ static enum status evaluate(struct trainer *t)
 {
     double loss[SPLIT_COUNT];
     struct run_summary *s = &t->summary;
+    if (t->gauge) gauge_at(t->gauge, t->iter);
     TRY(evaluator_run(&t->evaluator, t->iter, loss));
+    TRY(log_readings(t, true));
     bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
     if (best) {
         s->best_val_loss = loss[SPLIT_VAL];
@@ -67,15 +103,17 @@ static enum status note(struct trainer *t, const struct learner_step *s, double 
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
     double tokens_per_s = (double)t->facts.tokens / ms * 1e3;
-    char detail[96], speed[32];
+    char detail[160], speed[32], gauges[64] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {t->iter, s->result.loss, s->lr, s->result.grad_norm,
                                    ms,      tokens_per_s};
         TRY(runlog_step(&t->log, &line));
     }
-    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s", s->result.loss,
-             str_thousands(speed, (int64_t)tokens_per_s));
+    TRY(log_readings(t, false));
+    if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
+    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s", s->result.loss,
+             str_thousands(speed, (int64_t)tokens_per_s), gauges);
     progress_show(&t->progress, t->iter + 1, detail);
     return ST_OK;
 }
@@ -92,7 +130,7 @@ static enum status stop(struct trainer *t)
 
 /* Updates up to iteration `last`, or until Ctrl-C; none is on its way before and after. Where the device works beside the
  * host, the next one is started before the last one is waited for, and takes from one end to the next. */
-static enum status advance(struct trainer *t, int64_t last)
+static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
     int64_t started = t->iter, lead = learner_lead(l), since_ns = clock_ns();
@@ -103,12 +141,24 @@ static enum status advance(struct trainer *t, int64_t last)
         }
         if (started == t->iter) return ST_OK;
         struct learner_step s;
+        bool warm = is_warm(t);
+        if (t->gauge) gauge_at(t->gauge, t->iter);
+        if (warm && !t->working) begin_work(t, t->working = true);
         TRY(learner_finish(l, t->iter, &s));
+        t->gauged += warm;
         int64_t now_ns = clock_ns();
         TRY(note(t, &s, clock_ms(since_ns, now_ns)));
         since_ns = now_ns;
         t->iter++;
     }
+}
+
+static enum status advance(struct trainer *t, int64_t last)
+{
+    enum status st = run_to(t, last);
+    if (t->working && st == ST_OK) begin_work(t, false); /* a failure has its words already */
+    t->working = false;
+    return st;
 }
 
 static enum status loop(struct trainer *t)
@@ -140,7 +190,7 @@ static void summarize(struct trainer *t)
 {
     struct run_summary *s = &t->summary;
     int64_t done = t->iter - t->begun, n = done < TRAINER_TIMED ? done : TRAINER_TIMED;
-    int64_t skip = n / 4 < WARM_UP ? n / 4 : WARM_UP;
+    int64_t skip = warm_up(n);
     struct stats ms = stats_of(t->step_ms + skip, (int)(n - skip));
     s->iters = t->iter;
     s->seconds = t->begun ? NAN : (double)(clock_ns() - t->start_ns) * 1e-9;
@@ -150,6 +200,11 @@ static void summarize(struct trainer *t)
     s->others_busy = others_busy(t);
     s->peak_rss = host_peak_bytes();
     s->peak_measured = engine_measured_bytes(&t->learner.engine);
+    s->joules_per_token = NAN;
+    if (!t->gauge) return;
+    s->gauges = gauge_summarize(t->gauge);
+    if (s->gauges.energy_j >= 0 && t->gauged)
+        s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }
 
 /* A text as this model writes it now; the prompt is the configured one where the data set knows it. */
@@ -203,9 +258,12 @@ enum status trainer_run(struct trainer *t)
     t->start_ns = clock_ns();
     t->start_work = host_work_now();
     interrupt_catch();
+    open_gauge(t);
     enum status st = loop(t);
     progress_end(&t->progress);
     summarize(t);
+    gauge_close(t->gauge);
+    t->gauge = NULL;
     t->summary.complete = st == ST_OK;
     if (st == ST_OK) st = write_samples(t);
     st = write_summary(t, st);

@@ -11,6 +11,7 @@
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/facts.h"
+#include "train/gauge.h"
 #include "train/learner.h"
 #include "train/rundir.h"
 #include "train/runlog.h"
@@ -34,6 +35,9 @@ struct trainer {
     struct runlog log;
     int lock; /* descriptor, see rundir_lock; -1: none */
     struct progress progress;
+    struct gauge *gauge; /* NULL: the device is not asked, or says nothing */
+    bool working;        /* what is sampled now counts: updates, but for the first ones */
+    int64_t gauged;      /* updates that its summary is of */
     const char *config_text;
     double *step_ms; /* of the updates that this program made, up to TRAINER_TIMED */
     int64_t start_ns;

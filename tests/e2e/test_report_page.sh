@@ -10,6 +10,8 @@ die() { echo "$0: $*" >&2; exit 1; }
 "$here/fixture_run.sh" "$work/runs/slow" flash=false ms=180 activations=250000000
 "$here/fixture_run.sh" "$work/runs/fast" flash=true ms=90
 "$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 # the same figures: its curves hide the other's
+"$here/fixture_run.sh" "$work/warm/slow" flash=false ms=180 watt=640
+"$here/fixture_run.sh" "$work/warm/fast" ms=90 watt=560 mhz=1900
 cd "$work"
 
 # --- what it prints
@@ -79,6 +81,13 @@ expect runs/report.html 7 loss:0.train,1.train,0.val,1.val difference:1.differen
 expect runs/fast/report.html 3 loss:0.train,0.val step-time:0.ms
 "$STROBE" report runs/slow runs/fast runs/twin >/dev/null 2>&1
 expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
+# What devices said of themselves, of the runs that have it; a clock that was slowed is a note.
+cp -r runs/twin warm/twin
+"$STROBE" report warm/slow warm/fast warm/twin >text 2>/dev/null
+grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
+grep -q '^Note: fast ran on a clock [45] % lower than that of slow' text || die "no note of the clock in: $(cat text)"
+expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization gauge-clock:0.clock,1.clock \
+    gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
 # The same in iterations without evaluations, and with a loss that is no number.
 grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log && mv log runs/slow/log.jsonl
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1

@@ -159,6 +159,15 @@ CUresult cuDeviceGet(CUdevice *d, int number)
     return number < emu_number("EMU_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+/* NVML has the same places (nvml.cpp), and counts from the lowest. */
+CUresult cuDeviceGetPCIBusId(char *bus, int n, CUdevice d)
+{
+    static const char *const places[] = {"0000:3A:00.0", "0000:1B:00.0"};
+    if (d < 0 || d > 1) return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(bus, (size_t)n, "%s", places[d]);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetName(char *name, int n, CUdevice)
 {
     snprintf(name, (size_t)n, "emulated GPU");

@@ -1,11 +1,12 @@
 /* engine.hpp - a GPU that is not there: kernel texts, and the host code that starts them, run on the processor.
  *
- * The program opens the driver, NVRTC, cuBLASLt and CUPTI when it runs; with LD_LIBRARY_PATH=build/release/emulator it finds
+ * The program opens the driver, NVRTC, cuBLASLt, NVML and CUPTI when it runs; with LD_LIBRARY_PATH=build/release/emulator it finds
  * these in their place, and nothing of it knows. C++, unlike the program: kernel texts are.
  *
  *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, recordings; blocks, threads
  *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a text, with kernel.hpp and ptx.hpp before it, to a shared object
  *     libcublasLt.so.13   cublaslt.cpp: products and what is done with their sums
+ *     libnvidia-ml.so.1   nvml.cpp: clock, power, what slows them
  *     libcupti.so.13      cupti.cpp: records of what was done, in the order and with the times of the emulated device
  *     without.so          without.c: preloaded, it hides libraries that a machine has (EMU_WITHOUT)
  *     listener.so         listener.c: a profiler that hears ranges (NVTX_INJECTION64_PATH) and prints them
@@ -30,6 +31,9 @@
  *     EMU_EARLY=1          copies, kernels and asynchronous copies to shared memory happen at once
  *     EMU_FAIL=ENTRY       a kernel that cannot be started: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
  *     EMU_FAULT=ENTRY      a kernel that fails while it runs: CUDA_ERROR_ILLEGAL_ADDRESS, from then on
+ *     EMU_NVML=MODE        refuses: NVML does not start; poor: it knows clocks alone; old: it counts no energy
+ *     EMU_NVML_MS=0        milliseconds that a sample takes
+ *     EMU_THROTTLE=N       samples N and N + 1, from 0, are of a clock that is slowed
  *     EMU_CUPTI_DROP=N     each N-th record of CUPTI is lost, and counted
  *     EMU_CUPTI_REFUSE=N   CUPTI does not begin; N is its result (39: another profiler is attached)
  *     EMU_CUPTI_LATE=1     it sees nothing of recordings that were made ready before it began, as some versions

@@ -2,6 +2,7 @@
 #include "measure/ladder.h"
 
 #include "../support/tiny.h"
+#include "base/clock.h"
 #include "base/threads.h"
 #include "measure/noise.h"
 
@@ -43,13 +44,22 @@ static struct config config(void)
     return c;
 }
 
-static void climb(const struct config *c, int64_t vocab, int64_t room)
+static void climb_steps(const struct config *c, int64_t vocab, int64_t room, int steps)
 {
     struct machine m = machine();
     threads_set(1); /* more would wait for each other longer than they work */
-    struct ladder_options o = {
-        .config = c, .vocab = vocab, .room = room, .steps = 4, .limit_ms = 60000, .machine = &m};
+    struct ladder_options o = {.config = c,
+                               .vocab = vocab,
+                               .room = room,
+                               .steps = steps,
+                               .limit_ms = 60000,
+                               .machine = &m};
     if (ladder_run(&o, &ladder, &arena) != ST_OK) fail_msg("%s", fail_message());
+}
+
+static void climb(const struct config *c, int64_t vocab, int64_t room)
+{
+    climb_steps(c, vocab, room, 4);
 }
 
 static void note(void *user, const char *key, const char *in_a, const char *in_b)
@@ -116,6 +126,36 @@ static void test_figures_fit_together(void **state)
     assert_true(ladder.rung[2].facts.kernels < ladder.rung[1].facts.kernels);
     assert_true(ladder.rung[4].facts.kernels < ladder.rung[3].facts.kernels);
     assert_true(ladder.rung[5].facts.weights > ladder.rung[4].facts.weights);
+}
+
+/* What the processor said while a rung was at work, and not the others; where it is asked. */
+static void test_clocks_of_rungs(void **state)
+{
+    (void)state;
+    struct config c = config();
+    const struct ladder_rung *slow, *fast;
+    int64_t from_ns = clock_ns();
+    climb_steps(&c, TINY_VOCAB, -1, 200);
+    double whole = 1e-3 * clock_ms(from_ns, clock_ns()), all = 0;
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        assert_true(r->gauges.samples >= 4); /* one a step, but for the first two */
+        /* Its own steps, and not those of others between them. */
+        assert_true(r->gauges.seconds >= 1e-3 * r->ms.min * r->ms.n);
+        assert_true(r->gauges.value[GAUGE_UTILIZATION].mean > 0);
+        all += r->gauges.seconds;
+    }
+    assert_true(all < whole);
+    for (int i = 0; i < RUNGS; i++) ladder.rung[i].gauges.value[GAUGE_CLOCK].mean = 2000;
+    ladder.rung[1].gauges.value[GAUGE_CLOCK].mean = 1500;
+    ladder.rung[2].gauges.value[GAUGE_CLOCK].mean = -1;
+    ladder.rung[3].gauges = (struct gauge_summary){0};
+    assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0.25);
+    assert_true(slow == &ladder.rung[1] && fast == &ladder.rung[0]);
+    c.train.sample_interval = 0;
+    climb(&c, TINY_VOCAB, -1);
+    for (int i = 0; i < RUNGS; i++) assert_int_equal(ladder.rung[i].gauges.samples, 0);
+    assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0);
 }
 
 static void test_a_vocabulary_that_needs_no_padding(void **state)
@@ -185,6 +225,7 @@ int main(void)
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
         cmocka_unit_test_teardown(test_figures_fit_together, release),
         cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
+        cmocka_unit_test_teardown(test_clocks_of_rungs, release),
         cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
         cmocka_unit_test_teardown(test_no_room, release),
     };

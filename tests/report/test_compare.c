@@ -128,6 +128,49 @@ static void test_what_cannot_be_trusted(void **state)
     assert_string_equal(compare(f, dirs, 2).verdict[0], "b runs with the same memory.");
 }
 
+/* A summary with what the device said. */
+static void write_gauges(struct fixture *f, const char *name, double mhz, double throttled)
+{
+    fixture_write(f, arena_printf(&f->arena, "%s/summary.json", name),
+                  arena_printf(&f->arena,
+                               "{\"v\":1,\"iters\":10,\"complete\":true,\"gauges\":{"
+                               "\"utilization\":{\"mean\":97.4},\"clock_mhz\":{\"mean\":%g},"
+                               "\"power_w\":{\"mean\":612},\"joules_per_token\":0.02,"
+                               "\"throttled\":%g,\"throttled_by\":{\"power limit\":%g}}}",
+                               mhz, throttled, throttled));
+}
+
+/* Clocks stand beside times; where they explain a difference, it is said. */
+static void test_clocks(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 22, 6000, 3.2)};
+    struct comparison c = compare(f, dirs, 2);
+    assert_null(cell(&c, 0, "clock_mhz")->text);
+    assert_null(cell(&c, 0, "tokens_per_joule")->text);
+    write_gauges(f, "a", 1980, 0);
+    write_gauges(f, "b", 1950, 0.04);
+    c = compare(f, dirs, 2);
+    assert_int_equal(c.notes, 0);
+    assert_string_equal(cell(&c, 1, "utilization")->text, "97 %");
+    assert_string_equal(cell(&c, 1, "clock_mhz")->text, "1950");
+    assert_string_equal(cell(&c, 1, "power_w")->text, "612");
+    assert_string_equal(cell(&c, 1, "tokens_per_joule")->text, "50");
+    assert_string_equal(cell(&c, 1, "throttled")->text, "4.0 %");
+    write_gauges(f, "b", 1782, 0.3);
+    c = compare(f, dirs, 2);
+    assert_int_equal(c.notes, 2);
+    assert_string_equal(
+        c.note[0], "While b ran, its device's clock was slowed in 30 % of the time: power limit.");
+    assert_string_equal(c.note[1], "b ran on a clock 10 % lower than that of a: part of the "
+                                   "difference in time is the clock's.");
+    /* Clocks of two devices have nothing to do with each other. */
+    fixture_write(f, "b/env.json", "{\"cpu\":\"Another\",\"threads\":4}");
+    c = compare(f, dirs, 2);
+    for (int i = 0; i < c.notes; i++) assert_null(strstr(c.note[i], "ran on a clock"));
+}
+
 static void test_text_is_aligned(void **state)
 {
     struct fixture *f = *state;
@@ -199,6 +242,7 @@ int main(void)
         WITH_FIXTURE(test_headline_figures),
         WITH_FIXTURE(test_noise_is_called_noise),
         WITH_FIXTURE(test_what_cannot_be_trusted),
+        WITH_FIXTURE(test_clocks),
         WITH_FIXTURE(test_text_is_aligned),
         WITH_FIXTURE(test_one_run_has_no_ratios),
         WITH_FIXTURE(test_forms_agree),

@@ -106,6 +106,44 @@ static void test_log_alone_is_enough(void **state)
     assert_null(r->samples);
 }
 
+#define SAMPLE(iter, ms, steady, rest)                                                            \
+    "{\"v\":1,\"kind\":\"sample\",\"iter\":" #iter ",\"ms\":" #ms ",\"steady\":" #steady rest "}" \
+                                                                                              "\n"
+
+/* Means are of time, of steady time; the summary knows better. */
+static void test_gauges(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(
+        f, "a/log.jsonl",
+        SAMPLE(0, 100, false, ",\"clock_mhz\":300") STEP(1, 5) SAMPLE(
+            1, 200, true, ",\"clock_mhz\":1800,\"power_w\":400,\"clock_max_mhz\":1980")
+            SAMPLE(1, 100, true, ",\"clock_mhz\":1500,\"throttled\":0.5,\"throttle\":[\"heat\"]")
+                SAMPLE(9, 0, true, "") SAMPLE(9, 1, true, ",\"clock_mhz\":9999")
+                    SAMPLE(2, 100, true, ""));
+    struct run *r = read_one(f, fixture_path(f, "a"));
+    const struct gauges *g = &r->gauges;
+    assert_int_equal(g->points, 4); /* that of iteration 9 was made once more */
+    near(g->point[2].seconds, 0.4);
+    near(g->figures.clock_mhz, 1700);
+    near(g->figures.power_w, 400);
+    near(g->figures.throttled, 0.5);
+    assert_true(isnan(g->figures.utilization) && isnan(g->figures.joules_per_token));
+    near(g->clock_max_mhz, 1980);
+    fixture_write(f, "a/plan.json", "{\"v\":1,\"tokens_per_step\":1000}");
+    near(read_one(f, fixture_path(f, "a"))->gauges.figures.joules_per_token, 400 / 2e5);
+    fixture_write(f, "a/summary.json",
+                  "{\"v\":1,\"gauges\":{\"clock_mhz\":{\"mean\":1600},\"power_w\":null,"
+                  "\"joules_per_token\":0.25,\"throttled\":0.125,"
+                  "\"throttled_by\":{\"set clock\":1,\"heat\":0.1,\"power limit\":0.025}}}");
+    g = &read_one(f, fixture_path(f, "a"))->gauges;
+    near(g->figures.clock_mhz, 1600);
+    near(g->figures.power_w, 400);
+    near(g->figures.joules_per_token, 0.25);
+    near(g->figures.throttled, 0.125);
+    assert_string_equal(g->figures.throttled_by, "heat, power limit");
+}
+
 static void test_half_a_last_line_is_forgiven(void **state)
 {
     struct fixture *f = *state;
@@ -192,6 +230,7 @@ int main(void)
         WITH_FIXTURE(test_derives_what_no_summary_says),
         WITH_FIXTURE(test_summary_wins),
         WITH_FIXTURE(test_log_alone_is_enough),
+        WITH_FIXTURE(test_gauges),
         WITH_FIXTURE(test_half_a_last_line_is_forgiven),
         WITH_FIXTURE(test_what_is_no_number),
         WITH_FIXTURE(test_a_resumed_run_replaces),

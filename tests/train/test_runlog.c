@@ -2,6 +2,7 @@
 
 #include "../support/workdir.h"
 #include "base/file.h"
+#include "train/gauge.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -93,6 +94,66 @@ static void test_lines(void **state)
         "{\"v\":1,\"kind\":\"eval\",\"iter\":0,\"train_loss\":2.5,\"val_loss\":0.333333333}\n"
         "{\"v\":1,\"kind\":\"step\",\"iter\":0,\"loss\":4.17479753,\"lr\":0.001,"
         "\"grad_norm\":0.100000001,\"ms\":12.5,\"tokens_per_s\":16384}\n");
+}
+
+static void add_sample(int64_t iter)
+{
+    struct gauge_reading r = {.iter = iter,
+                              .ms = 500.25,
+                              .working = true,
+                              .value = {97, 1755, 612.345, 81559158784, 61},
+                              .clock_max_mhz = 1980,
+                              .power_limit_w = 700,
+                              .throttled = 0.5,
+                              .throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_SET};
+    assert_int_equal(runlog_sample(&runlog, &r), ST_OK);
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    struct gauge_reading bare = {.iter = 3, .ms = 1, .value = {-1, 2600, -1, 0, -1}};
+    bare.clock_max_mhz = bare.power_limit_w = bare.throttled = -1;
+    open_at(0);
+    add_sample(2);
+    assert_int_equal(runlog_sample(&runlog, &bare), ST_OK);
+    runlog_close(&runlog);
+    assert_string_equal(
+        read_log(),
+        "{\"v\":1,\"kind\":\"sample\",\"iter\":2,\"ms\":500.2,\"steady\":true,"
+        "\"utilization\":97,\"clock_mhz\":1755,\"power_w\":612.345,\"memory_bytes\":81559158784,"
+        "\"temperature_c\":61,\"clock_max_mhz\":1980,\"power_limit_w\":700,\"throttled\":0.5,"
+        "\"throttle\":[\"power limit\",\"set clock\"]}\n"
+        "{\"v\":1,\"kind\":\"sample\",\"iter\":3,\"ms\":1.0,\"steady\":false,"
+        "\"clock_mhz\":2600,\"memory_bytes\":0}\n");
+}
+
+/* A run that goes on at iteration 2 has no sample of what it does once more. */
+static void test_samples_are_cut_with_their_steps(void **state)
+{
+    (void)state;
+    open_at(0);
+    for (int i = 0; i < 4; i++) {
+        add_step(i);
+        add_sample(i);
+    }
+    runlog_close(&runlog);
+    open_at(2);
+    runlog_close(&runlog);
+    assert_non_null(strstr(read_log(), "\"kind\":\"sample\",\"iter\":1,"));
+    assert_null(strstr(read_log(), "\"iter\":2,"));
+}
+
+static void test_the_longest_sample_fits(void **state)
+{
+    (void)state;
+    struct gauge_reading r = {.iter = INT64_MIN, .ms = 1e12, .throttle = (1 << THROTTLE_COUNT) - 1};
+    for (int i = 0; i < GAUGE_VALUES; i++) r.value[i] = 1.2345678e18;
+    r.clock_max_mhz = r.power_limit_w = r.throttled = 1.23456789e-300;
+    open_at(0);
+    assert_int_equal(runlog_sample(&runlog, &r), ST_OK);
+    runlog_close(&runlog);
+    assert_non_null(strstr(read_log(), "\"set clock\"]}\n"));
 }
 
 static void test_losses_come_back_exactly(void **state)
@@ -227,6 +288,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_lines),
+        TEST(test_samples),
+        TEST(test_samples_are_cut_with_their_steps),
+        TEST(test_the_longest_sample_fits),
         TEST(test_losses_come_back_exactly),
         TEST(test_what_is_no_number_is_null),
         TEST(test_longest_line_fits),

@@ -280,6 +280,43 @@ static void test_the_run_directory(void **state)
     arena_release(&a);
 }
 
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)); p++) n++;
+    return n;
+}
+
+/* What the processor said meanwhile is in the log, in its place, and in the summary; asked not at all, it is not. */
+static void test_samples_of_the_device(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    struct arena a = {0};
+    char *text;
+    int64_t bytes;
+    c.train.sample_interval = 1;
+    c.train.max_iters = 200;
+    c.train.eval_interval = 100;
+    struct run_summary s = train(&c, NULL, 0);
+    assert_true(s.gauges.samples >= 2 && s.gauges.seconds > 0);
+    assert_true(s.gauges.value[GAUGE_UTILIZATION].mean > 0);
+    assert_true(s.gauges.seconds < 1.2 * s.seconds && isnan(s.joules_per_token));
+    const char *path = arena_printf(&a, "%s/log.jsonl", c.train.out_dir);
+    assert_int_equal(file_read(path, &a, &text, &bytes), ST_OK);
+    assert_true(count_of(text, "\"steady\":true") >= 2);
+    assert_true(count_of(text, "\"steady\":false") >= 2); /* evaluations, and the first steps */
+    assert_non_null(strstr(text, "\"iter\":199,\"ms\":"));
+    const char *last = strrchr(strstr(text, "\"iter\":200,\"train_loss\""), '}');
+    assert_string_equal(last, "}\n"); /* an evaluation is the last word */
+    c.train.sample_interval = 0;
+    s = train(&c, NULL, 0);
+    assert_int_equal(s.gauges.samples, 0);
+    assert_int_equal(file_read(path, &a, &text, &bytes), ST_OK);
+    assert_null(strstr(text, "sample"));
+    arena_release(&a);
+}
+
 static void test_a_run_is_not_lost(void **state)
 {
     (void)state;
@@ -445,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_evaluating_more_often_changes_nothing),
         cmocka_unit_test(test_the_loop_makes_the_steps),
         cmocka_unit_test(test_the_run_directory),
+        cmocka_unit_test(test_samples_of_the_device),
         cmocka_unit_test(test_a_run_is_not_lost),
         cmocka_unit_test(test_two_trainings_do_not_share_a_directory),
         cmocka_unit_test(test_an_interrupted_evaluation_is_made_up_for),

@@ -2,8 +2,11 @@
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/onednn_isa.h"
+#include "backend/sample.h"
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/room.h"
+#include "base/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,8 @@
 
 struct cpu_context {
     int64_t event_ns[BACKEND_EVENTS];
+    int64_t sampled_ns; /* 0: not yet */
+    double work_s;      /* of this process, then */
 };
 
 static enum status fail_number(int device)
@@ -106,6 +111,29 @@ static int64_t cpu_room(int device)
     return room_bytes();
 }
 
+/* Of its own threads it is known how much they ran since the sample before, waiting for each other in a loop included; of the
+ * machine, the clock. */
+static enum status cpu_sample(void *ctx, struct device_sample *ret)
+{
+    struct cpu_context *cpu = ctx;
+    int64_t now_ns = clock_ns(), threads = threads_count();
+    struct host_clock clock =
+        host_clock_now("/sys/devices/system/cpu", "/proc/cpuinfo", (int)threads);
+    double work_s = host_own_seconds(), seconds = clock_ms(cpu->sampled_ns, now_ns) * 1e-3;
+    struct device_sample s = sample_unknown;
+    s.clock_mhz = clock.mhz;
+    s.clock_max_mhz = clock.most_mhz;
+    s.memory_bytes = (double)host_anonymous_bytes();
+    if (cpu->sampled_ns && seconds > 0) {
+        double share = 100 * (work_s - cpu->work_s) / seconds / (double)threads;
+        s.utilization = share < 100 ? share : 100;
+    }
+    cpu->sampled_ns = now_ns;
+    cpu->work_s = work_s;
+    *ret = s;
+    return ST_OK;
+}
+
 static enum status cpu_sync(void *ctx)
 {
     (void)ctx;
@@ -146,6 +174,7 @@ const struct backend cpu_backend = {
     .room = cpu_room,
     .open = cpu_open,
     .close = cpu_close,
+    .sample = cpu_sample,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .upload = cpu_copy,

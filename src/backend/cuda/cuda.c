@@ -5,6 +5,7 @@
 #include "backend/cuda/facts.h"
 #include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
+#include "backend/cuda/nvml.h"
 #include "backend/cuda/recording.h"
 #include "backend/cuda/tracer.h"
 #include "backend/cuda/transfer.h"
@@ -30,6 +31,7 @@ struct cuda_context {
     } moment[BACKEND_EVENTS];
     struct jit *jit;
     struct transfer *transfer;
+    struct nvml_gpu gauges;
     struct tracer *tracer; /* made when a trace first begins */
 };
 
@@ -175,6 +177,12 @@ static enum status cuda_open(int device, void **ret_context)
     else
         *ret_context = ctx;
     return st;
+}
+
+static enum status cuda_sample(void *context, struct device_sample *ret)
+{
+    struct cuda_context *ctx = context;
+    return nvml_sample(&ctx->gauges, ctx->handle, ret);
 }
 
 static const char *cuda_refuses(const void *context, enum dtype dtype, bool tf32)
@@ -349,6 +357,7 @@ const struct backend cuda_backend = {
     .trace_library = cuda_trace_library,
     .open = cuda_open,
     .close = cuda_close,
+    .sample = cuda_sample,
     .refuses = cuda_refuses,
     .room = cuda_room,
     .alloc = cuda_alloc,

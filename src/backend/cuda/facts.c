@@ -4,6 +4,7 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cupti_library.h"
+#include "backend/cuda/nvml.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -130,6 +131,11 @@ static void find_cublaslt(struct device_library *l)
                  (long long)(v / 100 % 100), (long long)(v % 100));
 }
 
+static void find_nvml(struct device_library *l)
+{
+    nvml_version(l->version, &l->why);
+}
+
 static void find_cupti(struct device_library *l)
 {
     if (cupti_there(&l->why)) cupti_version(l->version);
@@ -145,6 +151,8 @@ static const struct library {
     {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
     {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
      false, find_cublaslt},
+    {"NVML", "nothing is known of the GPU's utilisation, clock, power and temperature", false,
+     find_nvml},
     {"CUPTI", "profiles time kernels by events between them, which costs more and tells less",
      false, find_cupti},
 };

@@ -161,6 +161,7 @@ strobe.chart = function (host, makeSeries, options) {
     chart.graph = new Dygraph(host, rowsOf(chart.series), all());
     chart.counted = true;
     chart.redraw = change => {
+        if (change.xlabel) options.xlabel = change.xlabel; /* it stays when the theme changes */
         chart.series = chart.makeSeries();
         chart.graph.updateOptions(Object.assign(all(), {file: rowsOf(chart.series)}, change));
     };
@@ -217,6 +218,41 @@ strobe.differenceSeries = function (runs) {
 strobe.stepTimeSeries = runs => runs.map((run, r) => ({
     name: r + ".ms", run: r, width: 0, faint: .7, x: run.steps.iter, y: run.steps.ms,
 })).filter(s => s.x.length);
+
+/* What the device said of itself. kind: a key of a run's gauges; state: {axis: "seconds" | "iter", hidden: Set of runs} */
+strobe.gaugeSeries = function (runs, kind, scale, state) {
+    return runs.map((run, r) => {
+        const x = [], y = [];
+        run.gauges[state.axis].forEach((at, i) => {
+            if (!isNumber(run.gauges[kind][i])) return;
+            if (x.length && x[x.length - 1] === at) { x.pop(); y.pop(); } /* several in one iteration: the last */
+            x.push(at);
+            y.push(run.gauges[kind][i] / scale);
+        });
+        return {name: r + "." + kind, run: r, width: .4 + nestedWidth(r, runs.length) * .6, x, y};
+    }).filter(s => s.x.length > 1 && !state.hidden.has(s.run));
+};
+
+/* Bars at the top, a row for each run that has any: when its clock was slowed; as high as the share of the time. */
+strobe.slowedBars = function (runs, state) {
+    const HEIGHT = 7;
+    return (context, area, graph) => {
+        let top = area.y;
+        runs.forEach((run, r) => {
+            const slowed = run.gauges.throttled, at = run.gauges[state.axis];
+            if (state.hidden.has(r) || !slowed.some(share => share > 0)) return;
+            context.fillStyle = strobe.colour(strobe.runVariable(r));
+            slowed.forEach((share, i) => {
+                if (!(share > 0)) return;
+                const to = Math.round(Math.min(graph.toDomXCoord(at[i]), area.x + area.w));
+                const from = Math.round(Math.max(graph.toDomXCoord(i ? at[i - 1] : 0), area.x));
+                const height = Math.max(HEIGHT * share, 2);
+                if (to >= from) context.fillRect(from, top + HEIGHT - height, Math.max(to - from, 1), height);
+            });
+            top += HEIGHT + 2;
+        });
+    };
+};
 
 /* A line at zero, under the curves. */
 strobe.zeroLine = function (context, area, graph) {

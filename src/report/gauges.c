@@ -1,0 +1,131 @@
+#include "report/gauges.h"
+
+#include "report/lenient.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+void gauges_init(struct gauges *g)
+{
+    *g = (struct gauges){.clock_max_mhz = NAN, .power_limit_w = NAN};
+    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NULL};
+}
+
+static void remember(double *last, double x)
+{
+    if (isfinite(x)) *last = x;
+}
+
+void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct arena *a)
+{
+    double ms = lenient_number(line, "ms");
+    if (!(ms > 0)) return;
+    while (g->points && g->point[g->points - 1].iter > iter) g->points--; /* made once more */
+    double before = g->points ? g->point[g->points - 1].seconds : 0;
+    ARENA_GROW(a, g->point, g->points, g->capacity);
+    g->point[g->points++] = (struct gauge_point){
+        .iter = iter,
+        .seconds = before + ms * 1e-3,
+        .ms = ms,
+        .steady = json_is_true(json_object_get(line, "steady")),
+        .utilization = lenient_number(line, "utilization"),
+        .clock_mhz = lenient_number(line, "clock_mhz"),
+        .power_w = lenient_number(line, "power_w"),
+        .memory_bytes = lenient_number(line, "memory_bytes"),
+        .throttled = lenient_number(line, "throttled"),
+    };
+    remember(&g->clock_max_mhz, lenient_number(line, "clock_max_mhz"));
+    remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
+}
+
+/* The mean over the time of points first ... end - 1; of steady ones alone, if asked for. */
+static double mean(const struct gauges *g, size_t member, int first, int end, bool steady)
+{
+    double sum = 0, ms = 0;
+    for (int i = first; i < end; i++) {
+        double x = *(const double *)((const char *)&g->point[i] + member);
+        if (!isfinite(x) || (steady && !g->point[i].steady)) continue;
+        sum += x * g->point[i].ms;
+        ms += g->point[i].ms;
+    }
+    return ms > 0 ? sum / ms : NAN;
+}
+
+static double finite_or(double x, double otherwise)
+{
+    return isfinite(x) ? x : otherwise;
+}
+
+/* What slowed it, by the summary; a clock that somebody chose slows nothing. */
+static const char *reasons(json_t *by, struct arena *a)
+{
+    const char *text = NULL, *key;
+    json_t *part;
+    json_object_foreach(by, key, part)
+    {
+        if (!strcmp(key, "set clock")) continue;
+        text = text ? arena_printf(a, "%s, %s", text, key) : arena_strdup(a, key);
+    }
+    return text;
+}
+
+void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
+{
+#define MEAN(name)                                                     \
+    finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
+              mean(g, offsetof(struct gauge_point, name), 0, g->points, true))
+    g->figures = (struct gauge_figures){
+        .utilization = MEAN(utilization),
+        .clock_mhz = MEAN(clock_mhz),
+        .power_w = MEAN(power_w),
+        .joules_per_token = lenient_number(summary, "joules_per_token"),
+        .throttled =
+            finite_or(lenient_number(summary, "throttled"),
+                      mean(g, offsetof(struct gauge_point, throttled), 0, g->points, true)),
+        .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
+    };
+#undef MEAN
+}
+
+static json_t *series(const struct gauges *g, size_t member, int stride)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < g->points; i += stride) {
+        int end = i + stride < g->points ? i + stride : g->points;
+        double x = mean(g, member, i, end, false);
+        json_array_append_new(array, isfinite(x) ? json_real(x) : json_null());
+    }
+    return array;
+}
+
+json_t *gauges_json(const struct gauges *g, int most)
+{
+    static const struct {
+        const char *name;
+        size_t member;
+    } all[] = {
+        {"utilization", offsetof(struct gauge_point, utilization)},
+        {"clock", offsetof(struct gauge_point, clock_mhz)},
+        {"power", offsetof(struct gauge_point, power_w)},
+        {"memory", offsetof(struct gauge_point, memory_bytes)},
+        {"throttled", offsetof(struct gauge_point, throttled)},
+    };
+    int stride = (g->points + most - 1) / most;
+    json_t *o = json_object(), *seconds = json_array(), *iter = json_array();
+    for (int i = 0; i < g->points; i += stride) {
+        int last = i + stride < g->points ? i + stride - 1 : g->points - 1;
+        json_array_append_new(seconds, json_real(g->point[last].seconds));
+        json_array_append_new(iter, json_integer(g->point[last].iter));
+    }
+    json_object_set_new(o, "seconds", seconds);
+    json_object_set_new(o, "iter", iter);
+    for (int i = 0; i < COUNT_OF(all); i++)
+        json_object_set_new(o, all[i].name, series(g, all[i].member, stride));
+    json_object_set_new(o, "clock_max",
+                        isfinite(g->clock_max_mhz) ? json_real(g->clock_max_mhz) : json_null());
+    json_object_set_new(o, "power_limit",
+                        isfinite(g->power_limit_w) ? json_real(g->power_limit_w) : json_null());
+    return o;
+}

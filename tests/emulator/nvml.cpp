@@ -1,0 +1,140 @@
+/* NVML: gauges of a GPU that is not there. Each reading of the utilisation begins a new moment, counted from 0, and figures
+ * change from one to the next; energy flows by the clock, at ENERGY_W. NVML counts GPUs by their place on the bus, which
+ * is not CUDA's order. */
+#include "engine.hpp"
+
+#include <chrono>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <thread>
+
+struct nvml_device {
+    const char *bus;
+    unsigned clock_max;
+    int moment;
+};
+
+namespace
+{
+
+enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, MISMATCH = 18 };
+enum { CLOCK_SLOW = 1200, ENERGY_W = 600 };
+nvml_device devices[] = {{"0000:1B:00.0", 1755, -1}, {"0000:3A:00.0", 1980, -1}};
+
+bool is(const char *word)
+{
+    const char *mode = getenv("EMU_NVML");
+    return mode && !strcmp(mode, word);
+}
+
+/* Two moments, from EMU_THROTTLE on; by the limit of power first, then by heat, too. */
+int slowed(const nvml_device *d)
+{
+    long long first = emu_number("EMU_THROTTLE", -10);
+    return d->moment == first ? 1 : d->moment == first + 1 ? 2 : 0;
+}
+
+int give(unsigned *to, unsigned value)
+{
+    if (is("poor")) return NOT_SUPPORTED;
+    *to = value;
+    return SUCCESS;
+}
+
+} // namespace
+
+extern "C" {
+
+int nvmlInit_v2()
+{
+    return is("refuses") ? MISMATCH : SUCCESS;
+}
+
+const char *nvmlErrorString(int error)
+{
+    return error == MISMATCH        ? "Driver/library version mismatch"
+           : error == NOT_FOUND     ? "Not Found"
+           : error == NOT_SUPPORTED ? "Not Supported"
+                                    : "Unknown Error";
+}
+
+int nvmlSystemGetNVMLVersion(char *version, unsigned length)
+{
+    snprintf(version, length, "13.580.95.05");
+    return SUCCESS;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvml_device **ret)
+{
+    for (auto &one : devices)
+        if (!strcmp(one.bus, bus)) {
+            *ret = &one;
+            return SUCCESS;
+        }
+    return NOT_FOUND;
+}
+
+int nvmlDeviceGetUtilizationRates(nvml_device *d, unsigned ret[2])
+{
+    d->moment++;
+    std::this_thread::sleep_for(std::chrono::milliseconds(emu_number("EMU_NVML_MS", 0)));
+    ret[1] = 20;
+    return give(ret, 90u + (unsigned)d->moment % 10);
+}
+
+int nvmlDeviceGetClockInfo(nvml_device *d, int type, unsigned *mhz)
+{
+    if (type != 1) return INVALID;
+    *mhz = slowed(d) ? (unsigned)CLOCK_SLOW : d->clock_max - 15 * ((unsigned)d->moment % 3);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo(nvml_device *d, int type, unsigned *mhz)
+{
+    *mhz = d->clock_max;
+    return type == 1 ? SUCCESS : INVALID;
+}
+
+int nvmlDeviceGetPowerUsage(nvml_device *d, unsigned *milliwatt)
+{
+    return give(milliwatt, 500000u + 10000u * ((unsigned)d->moment % 10));
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(nvml_device *, unsigned *milliwatt)
+{
+    return give(milliwatt, 700000);
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(nvml_device *, unsigned long long *millijoule)
+{
+    if (is("poor") || is("old")) return NOT_SUPPORTED;
+    auto now = std::chrono::steady_clock::now().time_since_epoch();
+    *millijoule = (unsigned long long)(ENERGY_W * 1e3 * std::chrono::duration<double>(now).count());
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(nvml_device *d, unsigned long long ret[3])
+{
+    if (is("poor")) return NOT_SUPPORTED;
+    ret[0] = 8ull << 30;
+    ret[2] = (1ull << 30) + ((unsigned long long)d->moment << 20);
+    ret[1] = ret[0] - ret[2];
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(nvml_device *d, int, unsigned *celsius)
+{
+    return give(celsius, 50u + (unsigned)d->moment % 20);
+}
+
+/* Its name of today is not in every driver; idle, which slows nothing, is a reason, too. */
+int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device *d, unsigned long long *reasons)
+{
+    if (is("poor")) return NOT_SUPPORTED;
+    int s = slowed(d);
+    *reasons = s == 2 ? 0x4 | 0x20 : s == 1 ? 0x4 : 0x1;
+    return SUCCESS;
+}
+
+} // extern "C"
