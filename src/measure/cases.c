@@ -23,6 +23,8 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
 #define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped out is the rounded dx"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
+#define OF_ROUNDED_PV  .tolerance = {[DT_BF16] = 3e-3}, .reason = "p is rounded for the second product, and then the output"
+#define OF_ROUNDED_PRODUCT .tolerance = {[DT_BF16] = 4e-3}, .reason = "the library rounds the product, as product and gradient one after the other do"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
 #define OF_ROUNDED_STEPS .tolerance = {[DT_BF16] = 1e-2}, .reason = "the result of every step is rounded"
 #define OF_TF32_DS     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 5e-3}, .reason = "rounded operands, in TF32 or bf16"
@@ -426,10 +428,10 @@ static const struct op_case cases[] = {
     {OP_ATTENTION, "groups of two", .attr = {.attention = {4, true, DROP_SCORES, .kv_heads = 2}}, .in = {{F(2,17,40)}, STEP}},
     {OP_ATTENTION, "groups of three, not causal", .attr = {.attention = {6, false, NO_DROPOUT, .kv_heads = 2}}, .in = {{F(2,33,50)}, STEP}},
     {OP_ATTENTION, "one for all", .attr = {.attention = {3, true, NO_DROPOUT, .kv_heads = 1}}, .in = {{F(2,7,15)}, STEP}},
-    {OP_ATTENTION, "groups of two, large", .attr = {.attention = {4, true, DROP_SCORES, .kv_heads = 2}}, .in = {{F(2,129,256)}, STEP}, .no_differences = SLOW},
-    {OP_ATTENTION, "groups of three, large", .attr = {.attention = {6, true, NO_DROPOUT, .kv_heads = 2}}, .in = {{F(1,150,640)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "groups of two, large", .attr = {.attention = {4, true, DROP_SCORES, .kv_heads = 2}}, OF_ROUNDED_PV, .in = {{F(2,129,256)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "groups of three, large", .attr = {.attention = {6, true, NO_DROPOUT, .kv_heads = 2}}, OF_ROUNDED_PV, .in = {{F(1,150,640)}, STEP}, .no_differences = SLOW},
     {OP_ATTENTION, "groups of two, tf32", .attr = {.attention = {4, true, DROP_SCORES, .tf32 = true, .kv_heads = 2}}, OF_TF32, .in = {{F(2,129,256)}, STEP}, .no_differences = SLOW},
-    {OP_ATTENTION, "one for all, large", .attr = {.attention = {3, false, DROP_SCORES, .kv_heads = 1}}, .in = {{F(1,150,160)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "one for all, large", .attr = {.attention = {3, false, DROP_SCORES, .kv_heads = 1}}, OF_ROUNDED_PV, .in = {{F(1,150,160)}, STEP}, .no_differences = SLOW},
     {OP_ATTENTION_GRAD, "groups of two", .attr = {.attention = {4, true, DROP_SCORES, .kv_heads = 2}}, OF_ROUNDED_DS,
      .in = {{F(2,17,20)}, {F(2,17,40)}, ATTENTION_OUT(0, 2,17,20), ATTENTION_OUT(1, 2,4,17), STEP}},
     {OP_ATTENTION_GRAD, "groups of three, not causal", .attr = {.attention = {6, false, NO_DROPOUT, .kv_heads = 2}}, OF_ROUNDED_DS,
@@ -465,8 +467,9 @@ static const struct op_case cases[] = {
     {OP_LINEAR_GELU, "rows of 128, output alone", .attr = {.linear = {.tanh = true}}, .in = {{F(43,128)}, {F(128,64)}, {F(64), .wide = true}}},
     {OP_LINEAR_GELU, "rows of 128", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW,
      .in = {{F(3,43,128)}, {F(128,64)}, {F(64), .wide = true}}},
-    {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
-    {OP_MATMUL_GELU_GRAD, "rows of 64, w transposed, tf32", .attr = {.matmul = {.tb = true, .tanh = true, .tf32 = true}}, OF_TF32, .no_differences = SLOW,
+    {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, OF_ROUNDED_PRODUCT, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
+    {OP_MATMUL_GELU_GRAD, "rows of 64, w transposed, tf32", .attr = {.matmul = {.tb = true, .tanh = true, .tf32 = true}},
+     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "rounded operands in TF32, a rounded product in bf16", .no_differences = SLOW,
      .in = {{F(257,64)}, {F(128,64)}, {F(257,128)}}},
     {OP_RELU, "small", .in = {{F(3,17)}}},
     {OP_RELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
