@@ -66,6 +66,11 @@ endif
 CUDA ?= /usr/local/cuda
 HAS_CUDA := $(and $(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
 CFLAGS += $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include)
+# For profiles: the toolkit has these headers here or there, or not at all.
+CUPTI := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(CUDA)/include/cupti.h $(CUDA)/extras/CUPTI/include/cupti.h)))
+CFLAGS += $(if $(HAS_CUDA),$(if $(CUPTI),-DHAVE_CUPTI $(addprefix -isystem ,$(filter-out $(CUDA)/include,$(CUPTI)))))
+NVTX := $(wildcard $(CUDA)/include/nvtx3/nvToolsExt.h)
+CFLAGS += $(if $(HAS_CUDA),$(if $(NVTX),-DHAVE_NVTX))
 
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
@@ -153,10 +158,11 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) $(LIBRARY)
 # A GPU that is not there (tests/emulator/engine.hpp); in release alone, for fibers are none of a sanitizer's stacks.
 CXX_THERE := $(shell command -v $(CXX) 2>/dev/null)
 EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(addprefix $(BUILD)/emulator/,\
-                 libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 libnvidia-ml.so.1 without.so))
+                 libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 libnvidia-ml.so.1 without.so \
+                 $(if $(CUPTI),libcupti.so.13) $(if $(NVTX),listener.so)))
 EMULATED := tests/emulator
 EMULATOR_HEADERS := $(wildcard $(EMULATED)/*.hpp)
-SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include -o $@ $(filter %.cpp %.so.1,$^)
+SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include -isystem $(CUPTI) -o $@ $(filter %.cpp %.so.1,$^)
 $(BUILD)/emulator/%: $(EMULATOR_HEADERS) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  c++ $@")
@@ -171,10 +177,12 @@ $(BUILD)/emulator/libcublasLt.so.13: $(EMULATED)/cublaslt.cpp $(BUILD)/emulator/
 $(BUILD)/emulator/libcublasLt.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/emulator/libnvidia-ml.so.1: $(EMULATED)/nvml.cpp $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libnvidia-ml.so.1: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
-$(BUILD)/emulator/without.so: $(EMULATED)/without.c
+$(BUILD)/emulator/libcupti.so.13: $(EMULATED)/cupti.cpp $(BUILD)/emulator/libcuda.so.1
+$(BUILD)/emulator/libcupti.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
+$(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: $(EMULATED)/%.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $@")
-	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -shared -o $@ $<
+	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(CUDA)/include -fPIC -shared -o $@ $<
 
 test: all $(TESTS) $(EMULATOR)
 	$(Q)tools/run_tests.sh $(BUILD) '$(T)'

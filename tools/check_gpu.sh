@@ -91,17 +91,29 @@ if wanted bits; then
             same_bits "recomputed and not, $dtype" one two
     done
 fi
+# memory LIMIT OPTIONS...: what two steps take of the device, against what the plans foretold
+memory() {
+    limit=$1
+    shift
+    name="memory apart, %:$(printf ' %s' "$@" | sed 's/--[a-z]*_size=/T /; s/--//g')"
+    # shellcheck disable=SC2086
+    "$STROBE" memory "$configs/gpt2_124m.conf" --vocab=50257 --pad_vocab=64 --gradient_accumulation_steps=1 --batch_size=16 \
+        $size --device=cuda --dtype=bfloat16 --replay=true --measure --json "$@" >"$work/memory.json" 2>"$work/memory.out" ||
+        { broken "$name" "$work/memory.out"; return; }
+    plan=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' "$work/memory.json")
+    took=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' "$work/memory.json")
+    said "$name" "$(awk "BEGIN { x = 100 * (${took:-0} / ${plan:-1} - 1); printf \"%.2f\", x < 0 ? -x : x }")" "$limit"
+}
 if wanted memory; then
-    large='--n_layer=12 --n_head=12 --n_embd=768 --block_size=1024 --batch_size=16'
-    [ -z "$SMALL" ] || large=$size
-    keep=$size size=$large
-    if train memory --device=cuda --dtype=bfloat16 --pad_vocab=64 --replay=true --max_iters=3; then
-        plan=$(sed -n 's/.*"total": *\([0-9]*\).*/\1/p' "$work/memory/plan.json" | head -1)
-        took=$(sed -n 's/.*"peak_measured": *\([0-9]*\).*/\1/p' "$work/memory/summary.json" | head -1)
-        off=$(awk "BEGIN { x = 100 * (${took:-0} / ${plan:-1} - 1); printf \"%.2f\", x < 0 ? -x : x }")
-        said "memory, plan and driver apart, %" "$off" 2
-    fi
-    size=$keep
+    lengths='256 1024'
+    [ -z "$SMALL" ] || lengths='8 16'
+    for flash in false true; do
+        for length in $lengths; do
+            for recompute in none block; do
+                memory 2 --block_size="$length" --flash=$flash --recompute=$recompute
+            done
+        done
+    done
 fi
 if wanted start; then
     cache=$work/cache

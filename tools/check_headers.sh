@@ -16,6 +16,9 @@ for header in $(git ls-files --cached --others --exclude-standard 'src/*.h' 'tes
     src/backend/cuda/*)
         [ -f "$cuda/cuda.h" ] && [ -f "$cuda/nvrtc.h" ] && [ -f "$cuda/cublasLt.h" ] || continue
         isa="$isa -isystem $cuda"
+        for cupti in "$cuda" "$cuda/../extras/CUPTI/include"; do
+            [ ! -f "$cupti/cupti.h" ] || isa="$isa -DHAVE_CUPTI -isystem $cupti"
+        done
         ;;
     esac
     printf '#include "%s"\n' "$PWD/$header" |

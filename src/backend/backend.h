@@ -8,6 +8,8 @@ struct kernel;
 struct kernel_call;
 struct device_sample;
 struct str;
+struct trace;
+struct arena;
 
 /* What a device is. */
 struct device_facts {
@@ -53,6 +55,8 @@ struct backend {
     /* What the device says of itself now (sample.h). From any thread, one at a time; neither the device nor what was given to
      * it is waited for, but it may take milliseconds. A failure says why it tells nothing. NULL: it never does. */
     enum status (*sample)(void *ctx, struct device_sample *ret);
+    /* The library that traces need; nothing but a trace, and this question, opens it. NULL: they need none. */
+    void (*trace_library)(struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
     /* Why this device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
@@ -86,6 +90,16 @@ struct backend {
     enum status (*capture_end)(void *ctx, void **ret_recording);
     enum status (*replay)(void *ctx, void *recording);
     void (*recording_free)(void *ctx, void *recording);
+    /* What the device does from here on is noted until trace_end hands it out (trace.h). A failure of either says in a sentence
+     * why it cannot be; then nothing is noted, and all else goes on. All NULL: this backend does not see its device. */
+    enum status (*trace_begin)(void *ctx);
+    /* What this thread starts or records from here on is of that mark, 0 or more; -1, as when a trace begins: nobody's. Costs
+     * next to nothing, and without a trace nothing. */
+    void (*trace_mark)(void *ctx, int mark);
+    /* Waits for the device. */
+    enum status (*trace_end)(void *ctx, struct trace *ret, struct arena *a);
+    /* Begins and ends what a profiler that is attached to the process shall look at. NULL: no such profiler knows it. */
+    void (*attend)(void *ctx, bool begin);
 };
 
 enum {

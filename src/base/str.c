@@ -1,5 +1,6 @@
 #include "base/str.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,6 +89,24 @@ const char *str_bytes(char *buffer, double bytes)
     }
     snprintf(buffer, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
     return buffer;
+}
+
+bool str_read_bytes(const char *text, int64_t *ret_bytes)
+{
+    static const char prefixes[] = "kmgtp";
+    char *end;
+    double size = strtod(text, &end), unit = 1;
+    if (end == text || !(size >= 0)) return false;
+    while (*end == ' ') end++;
+    const char *prefix = *end ? strchr(prefixes, tolower((unsigned char)*end)) : NULL;
+    if (prefix) end++;
+    bool binary = prefix && (*end == 'i' || *end == 'I');
+    if (binary) end++;
+    if ((*end != 'B' && *end != 'b') || end[1]) return false;
+    for (const char *p = prefixes; prefix && p <= prefix; p++) unit *= binary ? 1024 : 1000;
+    if (!(size * unit < 0x1p62)) return false;
+    *ret_bytes = (int64_t)(size * unit);
+    return true;
 }
 
 int str_distance(const char *a, const char *b)

@@ -22,6 +22,8 @@ void str_release(struct str *s);
 const char *str_thousands(char *buffer, int64_t value);
 /* 1536 -> "1.5 KiB"; the buffer belongs to the caller (32 bytes suffice). */
 const char *str_bytes(char *buffer, double bytes);
+/* "80GiB", "1.5 gb", "512 MiB", "640B" -> bytes; false if it is no size with a unit, or more than fits. */
+bool str_read_bytes(const char *text, int64_t *ret_bytes);
 /* The edit distance of two words (Levenshtein), for "did you mean". */
 int str_distance(const char *a, const char *b);
 

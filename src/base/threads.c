@@ -1,5 +1,6 @@
 #include "base/threads.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <omp.h>
@@ -9,6 +10,13 @@
 #include <string.h>
 
 static int64_t chosen; /* 0: nobody chose yet */
+
+enum { WATCHED_MOST = 512, CACHE_LINE = 64 };
+/* Of the region that runs; each thread has a line of its own. */
+static struct {
+    _Alignas(CACHE_LINE) int64_t ns;
+} busy[WATCHED_MOST];
+static struct threads_watch *watching; /* NULL: nobody does */
 
 static bool read_line(const char *path, char *line, int size)
 {
@@ -179,4 +187,43 @@ void threads_set(int64_t n)
 int64_t threads_count(void)
 {
     return chosen ? chosen : threads_available();
+}
+
+void threads_watch(struct threads_watch *w)
+{
+    watching = w;
+}
+
+int64_t threads_begin(void)
+{
+    return watching ? clock_ns() : 0;
+}
+
+void threads_end(int64_t begun)
+{
+    int thread = omp_get_thread_num();
+    if (begun && thread < WATCHED_MOST) busy[thread].ns = clock_ns() - begun;
+}
+
+void threads_joined(void)
+{
+    struct threads_watch *w = watching;
+    int threads = 0;
+    int64_t most = 0;
+    if (!w) return;
+    for (int i = 0; i < WATCHED_MOST && i < omp_get_max_threads(); i++) {
+        if (!busy[i].ns) continue;
+        w->busy_ns += busy[i].ns;
+        if (busy[i].ns > most) most = busy[i].ns;
+        busy[i].ns = 0;
+        threads++;
+    }
+    w->busiest_ns += most;
+    w->regions++;
+    if (threads > w->threads) w->threads = threads;
+}
+
+void threads_unseen(void)
+{
+    if (watching) watching->unseen = true;
 }

@@ -22,4 +22,22 @@ int64_t threads_cores(const int *processor, int n, const char *root);
  * /proc/self/cgroup and `root` where they are mounted (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
 
+/* What the threads of parallel regions did while they were watched. A region is seen where its threads call
+ * threads_begin and threads_end, and the one that opened it threads_joined behind it; where nobody watches, these
+ * cost a comparison. */
+struct threads_watch {
+    int64_t regions;
+    int64_t busy_ns;    /* of all threads together */
+    int64_t busiest_ns; /* in each region the one that worked longest */
+    int threads;        /* of the largest region */
+    bool unseen;        /* a library had regions of its own */
+};
+/* From here on regions that this thread opens are added to `w`; NULL: nobody watches. One at a time. */
+void threads_watch(struct threads_watch *w);
+int64_t threads_begin(void);
+void threads_end(int64_t begun);
+void threads_joined(void);
+/* Whoever calls a library that shares its work by itself. */
+void threads_unseen(void);
+
 #endif

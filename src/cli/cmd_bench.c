@@ -35,14 +35,18 @@ static void print_row(const char *what, const struct stats *s, const char *unit)
 
 static void print_text(const struct engine *e, const struct bench_step *b)
 {
-    double tokens = (double)(e->config->data.batch_size * e->model.config.block_size);
+    double units = (double)(e->config->data.batch_size * e->model.config.block_size);
+    const char *unit = e->model.def->unit;
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");
-    print_row("its matrix products alone", &b->products, "ms");
-    print_row("step / products", &b->ratio, "x");
-    printf("%.3g GFLOP in products, %.0f GFLOP/s; %.0f tokens/s; first step %.1f ms\n",
-           b->product_flops * 1e-9, b->product_flops * 1e-6 / b->products.median,
-           tokens * 1e3 / b->step.median, b->first_ms);
+    if (b->product_flops > 0) {
+        print_row("its matrix products alone", &b->products, "ms");
+        print_row("step / products", &b->ratio, "x");
+        printf("%.3g GFLOP in products, %.0f GFLOP/s; ", b->product_flops * 1e-9,
+               b->product_flops * 1e-6 / b->products.median);
+    }
+    printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,
+           b->first_ms, b->loss);
 }
 
 static void print_json_row(const char *what, const struct stats *s)
@@ -56,9 +60,12 @@ static void print_json(const struct bench_step *b)
 {
     printf("{\"v\":1,");
     print_json_row("step_ms", &b->step);
-    print_json_row("products_ms", &b->products);
-    print_json_row("ratio", &b->ratio);
-    printf("\"product_flops\":%.9g,\"first_ms\":%.6g}\n", b->product_flops, b->first_ms);
+    if (b->product_flops > 0) {
+        print_json_row("products_ms", &b->products);
+        print_json_row("ratio", &b->ratio);
+    }
+    printf("\"product_flops\":%.9g,\"first_ms\":%.6g,\"loss\":%.9g}\n", b->product_flops,
+           b->first_ms, b->loss);
 }
 
 static enum status measure(const struct config *c, int64_t vocab, int64_t warmup, int64_t steps,
@@ -116,7 +123,7 @@ enum status cmd_bench(int argc, char **argv)
     if (warmup < 0 || warmup > PAIRS_MOST || steps < 1 || steps > PAIRS_MOST)
         return fail(ST_USAGE, "--warmup is 0 to %d, --steps 1 to %d", PAIRS_MOST, PAIRS_MOST);
     TRY_OUT(st, command_read_config(&c, argc, argv, true, &a));
-    TRY_OUT(st, config_check(&c));
+    TRY_OUT(st, model_check(&c));
     if (c.train.gradient_accumulation_steps != 1)
         TRY_OUT(st, fail(ST_USAGE, "bench times steps of one micro-step: add "
                                    "--gradient_accumulation_steps=1"));

@@ -207,17 +207,21 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
     for (int i = 0; i < COUNT_OF(laptop) && !named; i++) word[words++] = arena_strdup(a, laptop[i]);
     for (int i = 0; i < argc; i++) word[words++] = argv[i];
     TRY(command_read_config(c, words, word, false, a));
-    return config_check(c);
+    return model_check(c);
 }
 
 static const char *words_of(const struct config *c, int64_t vocab, struct arena *a)
 {
-    static const char *const keys[] = {"n_layer",    "n_head", "n_embd", "block_size",
-                                       "batch_size", "fusion", "flash",  "dtype"};
-    const char *words = "";
+    static const char *const of_model[] = {"n_layer", "n_head", "n_embd", "block_size"};
+    static const char *const keys[] = {"batch_size", "fusion", "flash", "dtype"};
+    const char *words = arena_printf(a, "model=%s", model_words[c->model.kind]);
+    for (int i = 0; i < COUNT_OF(of_model); i++)
+        if (model_reads(&c->model, of_model[i]))
+            words = arena_printf(a, "%s %s=%s", words, of_model[i],
+                                 config_value_text(c, of_model[i], a));
     for (int i = 0; i < COUNT_OF(keys); i++)
-        words = arena_printf(a, "%s%s=%s ", words, keys[i], config_value_text(c, keys[i], a));
-    return arena_printf(a, "%svocabulary=%lld", words, (long long)vocab);
+        words = arena_printf(a, "%s %s=%s", words, keys[i], config_value_text(c, keys[i], a));
+    return vocab ? arena_printf(a, "%s vocabulary=%lld", words, (long long)vocab) : words;
 }
 
 static const char cache_note[] =
@@ -251,7 +255,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
         json_print(make_json(&k, &m, &t, &sum, words), &s);
     } else {
         table_form_print(f, &t, &s);
-        if (o->op == OP_COUNT) note_products(f, &k, &sum, a, &s);
+        if (o->op == OP_COUNT && sum.products) note_products(f, &k, &sum, a, &s);
         if (m.gpu) table_form_note(f, cache_note, &s);
         table_form_note(f, arena_printf(a, "%s\n%s", words, ceilings_words(&m, a)), &s);
     }

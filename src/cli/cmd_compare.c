@@ -6,7 +6,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "config/config.h"
+#include "model/model.h"
 #include "train/interrupt.h"
 #include "train/rundir.h"
 
@@ -110,7 +110,8 @@ static enum status check_variant(const struct comparing *c, const struct variant
     struct config config;
     enum status st = command_read_config(&config, c->commons, c->common, true, a);
     for (int i = 0; st == ST_OK && i < c->axes; i++) st = config_set(&config, v->word[i], a);
-    if (st == ST_OK) st = config_check(&config);
+    if (st == ST_OK) st = model_check(&config);
+    if (st == ST_OK) st = model_check_trained(&config.model);
     if (st != ST_OK) return st;
     if (strlen(v->name) > NAME_MAX || strchr(v->name, '/'))
         return fail(ST_USAGE, "%s cannot be the name of a folder", v->name);

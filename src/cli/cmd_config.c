@@ -2,7 +2,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "config/config.h"
+#include "model/model.h"
 
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ enum status cmd_config(int argc, char **argv)
         config_print(&c, &s);
     fputs(str_text(&s), stdout);
     /* A configuration that could not run is shown all the same: to see is what the command is for. */
-    if (!reference) TRY_OUT(st, config_check(&c));
+    if (!reference) TRY_OUT(st, model_check(&c));
 out:
     str_release(&s);
     arena_release(&a);

@@ -98,12 +98,12 @@ static enum status print_kernels(struct planned *p, bool one, enum graph_kind ki
 static enum status print_graph(struct planned *p, enum graph_kind kind, const char *after, bool dot,
                                bool json)
 {
-    struct gpt m;
+    struct model m;
     struct graph g;
     struct engine_kernels k;
     struct str s = {0};
     void *context;
-    gpt_init(&m, &p->config.model, p->vocab, (uint32_t)p->config.train.seed, &p->arena);
+    model_init(&m, &p->config.model, p->vocab, (uint32_t)p->config.train.seed, &p->arena);
     const struct backend *b = backend_find(device_backend(&p->config));
     const struct pass_packing *packing = copies_packing(&p->config, &m, b, &p->arena);
     TRY(b->open(BACKEND_PLAN_ONLY, &context));

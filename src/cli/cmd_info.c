@@ -100,15 +100,25 @@ static int gpus(void)
     return cuda ? cuda->devices() : 0;
 }
 
+/* Number i of the libraries for GPUs: those of runs, and the one of profiles. */
+static bool device_library(int i, struct device_library *ret)
+{
+    const struct backend *cuda = backend_find("cuda");
+    if (!cuda) return false;
+    if (cuda->library(i, ret)) return true;
+    if (i > 0 && !cuda->library(i - 1, ret)) return false;
+    cuda->trace_library(ret);
+    return true;
+}
+
 static void print_gpus(void)
 {
     struct arena a = {0};
-    const struct backend *cuda = backend_find("cuda");
     struct device_library l;
     int n = gpus();
     printf("gpu        %s\n", gpu_words(0, &a));
     for (int i = 1; i < n; i++) printf("%-10s %s\n", "", gpu_words(i, &a));
-    for (int i = 0; cuda && cuda->library(i, &l); i++) {
+    for (int i = 0; device_library(i, &l); i++) {
         printf("%-10s %-10s ", "", l.name);
         if (l.why)
             printf("missing: %s; %s\n", l.why, l.without);
@@ -185,10 +195,9 @@ static json_t *gpus_json(void)
 /* A version is null where the library is missing; then "why" and what its lack costs stand beside it. */
 static json_t *gpu_libraries_json(void)
 {
-    const struct backend *cuda = backend_find("cuda");
     json_t *all = json_object();
     struct device_library l;
-    for (int i = 0; cuda && cuda->library(i, &l); i++)
+    for (int i = 0; device_library(i, &l); i++)
         json_object_set_new(all, l.name,
                             json_pack("{s:s?, s:s?, s:s?}", "version", l.why ? NULL : l.version,
                                       "missing", l.why, "without", l.why ? l.without : NULL));

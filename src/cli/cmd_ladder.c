@@ -136,6 +136,10 @@ static struct table make_table(const struct ladder *l, bool gpu, struct arena *a
 
 static const char *formula_words(const struct ladder *l, const struct config *c, struct arena *a)
 {
+    if (!(l->flops_per_token > 0))
+        return "plan %: what the operators of the plan count, over the measured peak of products "
+               "of "
+               "the type";
     return arena_printf(a,
                         "MFU %%: nanoGPT's count, 6 N + 12 L C T = %.4g FLOPs a token (N %.0f, L "
                         "%lld, C %lld, T %lld), over the measured peak of products of the type; "
@@ -184,13 +188,17 @@ static json_t *make_json(const struct ladder *l, const struct config *c, int64_t
                          const struct machine *m, const struct table *t)
 {
     bool in_turn = l->order == LADDER_IN_TURN;
-    return json_pack("{s:i, s:I, s:I, s:f, s:f, s:s, s:b, s:o, s:o}", "v", 1, "vocabulary",
-                     (json_int_t)vocab, "tokens_per_step",
-                     (json_int_t)(c->data.batch_size * c->model.block_size *
-                                  c->train.gradient_accumulation_steps),
-                     "parameters", l->parameters, "flops_per_token", l->flops_per_token, "formula",
-                     "6 N + 12 L C T", "interleaved", (int)in_turn, "machine", machine_json(m),
-                     "rungs", table_json(t));
+    json_t *j = json_pack("{s:i, s:I, s:I, s:f, s:b, s:o, s:o}", "v", 1, "vocabulary",
+                          (json_int_t)vocab, "tokens_per_step",
+                          (json_int_t)(c->data.batch_size * c->model.block_size *
+                                       c->train.gradient_accumulation_steps),
+                          "parameters", l->parameters, "interleaved", (int)in_turn, "machine",
+                          machine_json(m), "rungs", table_json(t));
+    if (l->flops_per_token > 0) {
+        json_object_set_new(j, "flops_per_token", json_real(l->flops_per_token));
+        json_object_set_new(j, "formula", json_string("6 N + 12 L C T"));
+    }
+    return j;
 }
 
 static void show(void *user, double share, const char *what)
@@ -225,7 +233,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct progress progress;
     TRY(check_words(argc, argv));
     TRY(command_read_config(&c, argc, argv, true, a));
-    TRY(config_check(&c));
+    TRY(model_check(&c));
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
     if (c.train.gradient_accumulation_steps > 1)
         log_info("a step has %lld micro-batches; --gradient_accumulation_steps=1 times one of them",

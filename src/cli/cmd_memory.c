@@ -1,187 +1,149 @@
-/* strobe memory CONFIG: where the bytes of training go, before anything runs. */
-#include "backend/backend.h"
-#include "base/opt.h"
+/* strobe memory CONFIG: where the bytes of training go, moment by moment, before anything runs. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/planned.h"
-#include "plan/footprint.h"
-#include "train/facts.h"
+#include "cli/memory_view.h"
 #include "train/fit.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
-/* The plan that needs most of the arena: it decides how large the arena is. */
-static enum graph_kind largest(const struct engine *e)
+struct options {
+    const char *backend, *phase, *limit, *svg;
+    struct table_form form;
+    bool measure;
+    int64_t vocab, rows;
+};
+
+static enum status check(const struct options *o, struct memory_view *v)
 {
-    enum graph_kind most = GRAPH_MICRO;
-    for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (e->built[kind] && e->plan[kind].arena_bytes > e->plan[most].arena_bytes)
-            most = (enum graph_kind)kind;
-    return most;
+    int extent = 0;
+    while (extent < EXTENTS && strcmp(memory_extent_name((enum memory_extent)extent), o->phase))
+        extent++;
+    if (extent == EXTENTS)
+        return fail(ST_USAGE, "--phase is forward, backward or step; %s is not that", o->phase);
+    v->extent = (enum memory_extent)extent;
+    if (o->limit && (!str_read_bytes(o->limit, &v->limit) || v->limit < 1))
+        return fail(ST_USAGE,
+                    "--limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; %s "
+                    "is not that",
+                    *o->limit ? o->limit : "nothing");
+    if (o->rows < 0 || o->rows > 1000000) return fail(ST_USAGE, "--rows is 0 to 1000000");
+    if (o->measure && o->backend)
+        return fail(ST_USAGE, "--measure runs on the configuration's device; leave --backend out, "
+                              "or set --device");
+    v->limit_word = o->limit;
+    v->rows = o->rows;
+    return table_form_check(&o->form);
 }
 
-static void print_row(struct str *s, const char *what, int64_t bytes, int64_t of, const char *note)
+struct waiting {
+    struct progress progress;
+    int64_t start_ns;
+};
+
+/* A model of many kernels is planned anew for seconds. */
+static void show(void *user, int done, int all)
 {
-    char text[32];
-    str_printf(s, "%-24s %12s %6.1f %%%s%s\n", what, str_bytes(text, (double)bytes),
-               100.0 * (double)bytes / (double)of, *note ? "  " : "", note);
+    struct waiting *w = user;
+    if (clock_ms(w->start_ns, clock_ns()) < 1000) return;
+    if (!w->progress.what) progress_start(&w->progress, "memory", done, all);
+    progress_show(&w->progress, done, "recompute");
 }
 
-static void print_storage(const struct planned *p, const struct facts *f, struct str *s)
+/* Everything that is read off plans. */
+static enum status look(struct memory_view *v, const struct options *o, struct arena *a)
 {
-    const struct engine *e = &p->engine;
-    int64_t cache = e->storage.bytes[STORAGE_CACHE];
-    str_printf(s, "%-24s %12s %8s\n", "memory of training", "bytes", "share");
-    print_row(s, "weights", f->weights, f->total, "");
-    print_row(s, "gradients", f->gradients, f->total, "");
-    print_row(s, "optimizer", f->optimizer, f->total, "two moments of AdamW");
-    if (f->copies)
-        print_row(s, "copies of weights", f->copies, f->total, "what products read: bf16, packed");
-    print_row(s, "inputs", f->inputs, f->total, "of a step, on their way to its runs");
-    print_row(s, "activations", f->activations, f->total, "one block, in which values come and go");
-    if (cache) print_row(s, "cache", cache, f->total, "");
-    print_row(s, "total", f->total, f->total, "");
-}
-
-static void print_footprint(const struct plan *p, enum graph_kind kind, const struct footprint *f,
-                            struct str *s)
-{
-    const struct node *n = &p->graph->node[f->step];
-    str_printf(s, "\nactivations when most are alive: graph %s, step %d of %d, %s %s\n",
-               graph_kind_name(kind), f->step, p->steps, op_def(n->op)->name, n->scope);
-    for (int i = 0; i < FOOTPRINT_PARTS; i++) {
-        if (!f->part[i]) continue;
-        print_row(s, footprint_part_name((enum footprint_part)i), f->part[i], p->arena_bytes, "");
+    struct planned *p = v->planned;
+    unsigned kinds = memory_kinds(&p->config, v->extent);
+    TRY(planned_plan(p, kinds, o->backend));
+    const char *backend = p->engine.backend->name;
+    memory_course(&p->engine, &v->course, a);
+    memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
+    v->block = v->extent == EXTENT_FORWARD ? -1 : (int)p->config.model.n_layer / 2;
+    if (v->block >= 0) {
+        memory_saved(&p->engine, v->block, &v->saved, a);
+        struct waiting w = {.start_ns = clock_ns()};
+        enum status st = memory_variants(&p->config, p->vocab, kinds, backend, v->limit, show, &w,
+                                         v->variant, &v->variants);
+        if (w.progress.what) progress_end(&w.progress);
+        TRY(st);
     }
-    print_row(s, "between them", p->arena_bytes - f->bytes, p->arena_bytes,
-              "what placing them in one block costs");
-    print_row(s, "total", p->arena_bytes, p->arena_bytes, "");
-    if (f->kept_ops) str_printf(s, "\nkept for backward, by the operator that made it\n");
-    for (int i = 0; i < f->kept_ops; i++) {
-        char note[64];
-        snprintf(note, sizeof note, "%d value%s", f->kept[i].values,
-                 f->kept[i].values == 1 ? "" : "s");
-        print_row(s, op_def(f->kept[i].op)->name, f->kept[i].bytes, f->part[FOOTPRINT_KEPT], note);
-    }
-}
-
-static void print_text(struct planned *p, int64_t rows, struct str *s)
-{
-    struct facts f = facts_of(&p->engine);
-    enum graph_kind kind = largest(&p->engine);
-    const struct plan *most = &p->engine.plan[kind];
-    struct footprint foot;
-    plan_footprint(most, &foot);
-    str_printf(s, "plan         %s\n\n", planned_words(p));
-    print_storage(p, &f, s);
-    print_footprint(most, kind, &foot, s);
-    str_append(s, "\n");
-    plan_print_memory(most, (int)rows, s);
-}
-
-static json_t *map_json(const struct plan *p, int step)
-{
-    struct arena scratch = {0};
-    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
-    json_t *map = json_array();
-    plan_holders(p, step, holder);
-    for (int v = 1; v < p->graph->values; v++) {
-        if (!holder[v].i) continue;
-        const struct node *by = graph_producer(p->graph, holder[v]);
-        const struct span *span = &p->span[v];
-        char type[TYPE_TEXT];
-        json_array_append_new(map, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:s, s:i}", "bytes",
-                                             (json_int_t)span->bytes, "offset",
-                                             (json_int_t)span->offset, "first", span->first, "last",
-                                             span->last, "op", op_def(by->op)->name, "type",
-                                             type_text(type, graph_type(p->graph, holder[v])),
-                                             "scope", by->scope, "layer", by->layer));
-    }
-    arena_release(&scratch);
-    return map;
-}
-
-static void print_json(const struct planned *p, struct str *s)
-{
-    struct facts f = facts_of(&p->engine);
-    enum graph_kind kind = largest(&p->engine);
-    const struct plan *most = &p->engine.plan[kind];
-    struct footprint foot;
-    plan_footprint(most, &foot);
-    json_t *parts = json_object(), *kept = json_array();
-    for (int i = 0; i < FOOTPRINT_PARTS; i++)
-        json_object_set_new(parts, footprint_part_name((enum footprint_part)i),
-                            json_integer(foot.part[i]));
-    for (int i = 0; i < foot.kept_ops; i++)
-        json_array_append_new(
-            kept, json_pack("{s:s, s:i, s:I}", "op", op_def(foot.kept[i].op)->name, "values",
-                            foot.kept[i].values, "bytes", (json_int_t)foot.kept[i].bytes));
-    json_t *peak =
-        json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:o, s:o}", "kind", graph_kind_name(kind), "step",
-                  foot.step, "op", op_def(most->graph->node[foot.step].op)->name, "scope",
-                  most->graph->node[foot.step].scope, "bytes", (json_int_t)foot.bytes, "parts",
-                  parts, "kept", kept, "map", map_json(most, foot.step));
-    json_t *all = json_pack("{s:i, s:I, s:o, s:o}", "v", 1, "vocabulary", (json_int_t)p->vocab,
-                            "memory", facts_memory(&f), "peak", peak);
-    char *text = json_dumps(all, JSON_COMPACT);
-    BUG_IF(!text, "the memory map is no JSON");
-    str_printf(s, "%s\n", text);
-    free(text);
-    json_decref(all);
-}
-
-/* "batch_size = 97 is the largest that fits into 8 GiB" */
-static enum status print_fit(struct planned *p, double gib, bool json, struct str *s)
-{
-    int64_t batch, bytes = (int64_t)(gib * (1 << 30));
-    TRY(fit_batch(&p->config, p->vocab, planned_kinds(&p->config), p->engine.backend->name, bytes,
-                  &batch));
-    if (json)
-        str_printf(s, "{\"v\":1,\"bytes\":%lld,\"batch_size\":%lld}\n", (long long)bytes,
-                   (long long)batch);
-    else if (batch)
-        str_printf(s, "batch_size = %lld is the largest that fits into %g GiB\n", (long long)batch,
-                   gib);
-    else
-        str_printf(s, "not even batch_size = 1 fits into %g GiB\n", gib);
+    for (int i = 0; i < v->variants; i++)
+        if (v->variant[i].recompute == p->config.plan.recompute) v->batch = v->variant[i].batch;
+    if (v->limit && !v->variants)
+        TRY(fit_batch(&p->config, p->vocab, kinds, backend, v->limit, &v->batch));
     return ST_OK;
+}
+
+static enum status draw(const struct memory_view *v, const char *path, struct arena *a)
+{
+    struct str s = {0};
+    memory_plot_svg(v, &s, a);
+    enum status st = file_write(path, s.data, s.len);
+    str_release(&s);
+    if (st == ST_OK) log_info("picture: %s", path);
+    return st;
+}
+
+static void print(const struct memory_view *v, const struct options *o, struct arena *a)
+{
+    struct str s = {0};
+    if (o->form.json) {
+        json_print(memory_view_json(v, a), &s);
+    } else if (o->form.csv) {
+        struct table t = memory_view_timeline(v, a);
+        table_form_print(&o->form, &t, &s);
+    } else {
+        memory_view_print(v, &o->form, &s, a);
+    }
+    fputs(str_text(&s), stdout);
+    str_release(&s);
+}
+
+static enum status run(struct memory_view *v, const struct options *o)
+{
+    struct arena a = {0};
+    enum status st = ST_OK;
+    TRY_OUT(st, look(v, o, &a));
+    if (o->measure) {
+        TRY_OUT(st, memory_run(&v->planned->config, v->planned->vocab, v->extent, &v->run));
+        v->was_run = true;
+    }
+    print(v, o, &a);
+    if (o->svg) TRY_OUT(st, draw(v, o->svg, &a));
+out:
+    arena_release(&a);
+    return st;
 }
 
 enum status cmd_memory(int argc, char **argv)
 {
-    const char *backend = NULL;
-    bool json = false;
-    int64_t vocab = 0, rows = 20;
-    double fit = 0;
+    struct options o = {.phase = "step", .rows = 12};
     const struct opt options[] = {
-        {"rows", OPT_INT, &rows, "N", "of the map: the N largest values (20)"},
-        {"fit", OPT_REAL, &fit, "GIB",
-         "only: the largest batch_size that fits into so much memory"},
-        {"backend", OPT_TEXT, &backend, "NAME", "whose kernels (those that would train)"},
-        {"json", OPT_FLAG, &json, NULL, "for programs"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        {"phase", OPT_TEXT, &o.phase, "PHASE",
+         "forward (the loss alone), backward (with forward) or step (step)"},
+        {"limit", OPT_TEXT, &o.limit, "SIZE",
+         "as in 80GiB: whether it fits, and the largest batch_size that does"},
+        {"measure", OPT_FLAG, &o.measure, NULL, "run two steps, and say what they really took"},
+        {"rows", OPT_INT, &o.rows, "N", "of the largest tensors (12)"},
+        {"svg", OPT_TEXT, &o.svg, "FILE", "the timeline as a picture, too"},
+        {"backend", OPT_TEXT, &o.backend, "NAME", "whose kernels (those that would train)"},
+        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
+        {"json", OPT_FLAG, &o.form.json, NULL, "all of it, the timeline of each kernel included"},
+        {"csv", OPT_FLAG, &o.form.csv, NULL, "the timeline, a row for each kernel"},
+        {"markdown", OPT_FLAG, &o.form.markdown, NULL, "tables as Markdown"},
         {0},
     };
     struct planned p;
-    struct str s = {0};
-    enum status st = ST_OK;
+    struct memory_view v = {.planned = &p};
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    if (!(fit >= 0 && fit <= 1e6))
-        return fail(ST_USAGE, "--fit takes a size in GiB, up to 1000000");
-    if (rows < 0 || rows > 1000000) return fail(ST_USAGE, "--rows is 0 to 1000000");
-    TRY(planned_read(&p, argc, argv, vocab));
-    TRY_OUT(st, planned_train(&p, backend));
-    if (fit > 0)
-        TRY_OUT(st, print_fit(&p, fit, json, &s));
-    else if (json)
-        print_json(&p, &s);
-    else
-        print_text(&p, rows, &s);
-    fputs(str_text(&s), stdout);
-out:
-    str_release(&s);
+    TRY(check(&o, &v));
+    if (o.svg) TRY(file_check_writable(o.svg));
+    TRY(planned_read(&p, argc, argv, o.vocab));
+    enum status st = run(&v, &o);
     planned_release(&p);
     return st;
 }

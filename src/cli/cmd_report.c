@@ -4,42 +4,86 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "report/changes.h"
 #include "report/compare.h"
 #include "report/html.h"
+#include "report/roofline.h"
+#include "report/subjects.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+enum { CHANGES_MOST = 15 };
 
 struct options {
-    const char *html, *csv;
+    const char *html, *csv, *svg;
     bool markdown, json;
 };
 
-static void print_text(const struct comparison *c, struct arena *a, struct str *s)
+struct shown {
+    struct comparison runs;
+    const struct profile_set *profiles;
+    struct changes *change; /* of each profile behind the first */
+    int changes;
+};
+
+static void find_changes(struct shown *x, struct arena *a)
 {
-    if (c->settings) {
-        struct table differs = compare_settings_table(c, a);
-        table_print_text(&differs, s);
-        str_append(s, "\n");
-    }
-    table_print_text(&c->table, s);
-    for (int i = 0; i < c->verdicts; i++) str_printf(s, "%s%s\n", i ? "" : "\n", c->verdict[i]);
-    for (int i = 0; i < c->notes; i++) str_printf(s, "%sNote: %s\n", i ? "" : "\n", c->note[i]);
+    const struct profile_set *p = x->profiles;
+    x->changes = p->n > 1 ? p->n - 1 : 0;
+    x->change = ARENA_NEW(a, struct changes, x->changes + 1);
+    for (int i = 0; i < x->changes; i++)
+        changes_find(&p->profile[0], &p->profile[i + 1], a, &x->change[i]);
 }
 
-static void print_markdown(const struct comparison *c, struct arena *a, struct str *s)
+/* How a table and what stands below it are printed. */
+struct style {
+    void (*table)(const struct table *t, struct str *s);
+    const char *line, *next_line, *note,
+        *next_note; /* what stands before the first and the others */
+};
+static const struct style plain = {table_print_text, "\n", "", "\nNote: ", "Note: "},
+                          markdown = {table_print_markdown, "\n", "\n", "\n> ", "\n> "};
+
+static void print_changes(const struct shown *x, const struct style *style, struct arena *a,
+                          struct str *s)
 {
+    for (int i = 0; i < x->changes; i++) {
+        struct table t = changes_table(&x->change[i], CHANGES_MOST, a);
+        str_printf(s, "%s%s\n\n", i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a));
+        style->table(&t, s);
+    }
+}
+
+static void print_profiles(const struct shown *x, const struct style *style, struct arena *a,
+                           struct str *s)
+{
+    const struct profile_set *p = x->profiles;
+    for (int i = 0; i < p->n; i++)
+        str_printf(s, "%s%s\n",
+                   i              ? style->next_line
+                   : x->runs.runs ? "\n"
+                                  : "",
+                   profile_file_words(&p->profile[i], a));
+}
+
+static void print_tables(const struct shown *x, const struct style *style, struct arena *a,
+                         struct str *s)
+{
+    const struct comparison *c = &x->runs;
     if (c->settings) {
         struct table differs = compare_settings_table(c, a);
-        table_print_markdown(&differs, s);
+        style->table(&differs, s);
         str_append(s, "\n");
     }
-    table_print_markdown(&c->table, s);
-    for (int i = 0; i < c->verdicts; i++) str_printf(s, "\n%s\n", c->verdict[i]);
-    for (int i = 0; i < c->notes; i++) str_printf(s, "\n> %s\n", c->note[i]);
+    if (c->runs) style->table(&c->table, s);
+    for (int i = 0; i < c->verdicts; i++)
+        str_printf(s, "%s%s\n", i ? style->next_line : style->line, c->verdict[i]);
+    print_profiles(x, style, a, s);
+    print_changes(x, style, a, s);
+    for (int i = 0; i < c->notes; i++)
+        str_printf(s, "%s%s\n", i ? style->next_note : style->note, c->note[i]);
 }
 
 static json_t *texts_json(const char **text, int n)
@@ -49,99 +93,75 @@ static json_t *texts_json(const char **text, int n)
     return array;
 }
 
-static void print_json(const struct comparison *c, struct arena *a, struct str *s)
+static json_t *changes_json(const struct shown *x, struct arena *a)
 {
+    json_t *all = json_array();
+    for (int i = 0; i < x->changes; i++) {
+        const struct changes *c = &x->change[i];
+        struct table t = changes_table(c, 0, a);
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "before", c->before->name,
+                                             "after", c->after->name, "words", changes_words(c, a),
+                                             "rows", table_json(&t)));
+    }
+    return all;
+}
+
+static void print_json(const struct shown *x, struct arena *a, struct str *s)
+{
+    const struct comparison *c = &x->runs;
     struct table differs = compare_settings_table(c, a);
     json_t *object =
-        json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table), "differs",
-                  table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts), "notes",
-                  texts_json(c->note, c->notes));
-    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-    BUG_IF(!text, "the report is not JSON");
-    str_printf(s, "%s\n", text);
-    free(text);
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
+                  "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
+                  "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a));
+    char *printed = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    BUG_IF(!printed, "the report is not JSON");
+    str_printf(s, "%s\n", printed);
+    free(printed);
     json_decref(object);
 }
 
-/* The folder that holds a run; "." where the word has none. */
-static const char *parent_of(const char *dir, struct arena *a)
+/* The roofline of each profile, in one picture. */
+static enum status write_svg(const struct profile_set *p, const char *path, struct arena *a)
 {
-    char *parent = arena_strdup(a, dir);
-    for (size_t end = strlen(parent); end > 1 && parent[end - 1] == '/'; end--)
-        parent[end - 1] = '\0';
-    char *slash = strrchr(parent, '/');
-    if (!slash) return ".";
-    *slash = '\0';
-    return *parent ? parent : "/";
+    struct str s = {0};
+    enum status st = ST_OK;
+    if (!p->n)
+        st = fail(ST_USAGE, "--svg draws profiles, and none of these has one: `strobe profile "
+                            "CONFIG --out_dir=RUN` writes it");
+    if (st == ST_OK) st = roofline_print_file(p->profile, p->n, a, &s);
+    if (st == ST_OK) st = file_write(path, str_text(&s), s.len);
+    str_release(&s);
+    return st;
 }
 
-/* One run: in it. Several: in the folder that holds them all, else here. */
-static const char *page_path(char *const *dirs, int n, struct arena *a)
-{
-    if (n == 1) return arena_printf(a, "%s/report.html", dirs[0]);
-    const char *folder = parent_of(dirs[0], a);
-    for (int i = 1; i < n; i++)
-        if (strcmp(parent_of(dirs[i], a), folder) != 0) folder = ".";
-    return strcmp(folder, ".") == 0 ? "report.html" : arena_printf(a, "%s/report.html", folder);
-}
-
-static bool holds_run(const char *dir, struct arena *a)
-{
-    return file_exists(arena_printf(a, "%s/log.jsonl", dir));
-}
-
-struct words {
-    char **word;
-    int words, capacity;
-};
-
-static void add_word(struct words *w, char *word, struct arena *a)
-{
-    ARENA_GROW(a, w->word, w->words, w->capacity);
-    w->word[w->words++] = word;
-}
-
-/* A folder of runs, as compare makes it, stands for the runs in it, by name. */
-static void add_runs(struct words *w, char *dir, struct arena *a)
-{
-    struct dirent **entry;
-    int before = w->words, n = holds_run(dir, a) ? 0 : scandir(dir, &entry, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        char *inside = arena_printf(a, "%s/%s", dir, entry[i]->d_name);
-        if (entry[i]->d_name[0] != '.' && holds_run(inside, a)) add_word(w, inside, a);
-        free(entry[i]);
-    }
-    if (n > 0) free(entry);
-    if (w->words == before) add_word(w, dir, a); /* a run, or what the reader will refuse */
-}
-
-static enum status report(char *const *dirs, int n, const struct options *o, struct arena *a,
+static enum status report(char *const *words, int n, const struct options *o, struct arena *a,
                           struct str *s)
 {
-    struct run *runs;
-    struct comparison c;
-    struct words all = {0};
-    for (int i = 0; i < n; i++) add_runs(&all, dirs[i], a);
-    TRY(runs_read(all.word, all.words, a, &runs));
-    compare_runs(runs, all.words, a, &c);
+    struct subjects subjects;
+    struct shown shown;
+    TRY(subjects_read(words, n, a, &subjects));
+    shown.profiles = &subjects.profiles;
+    compare_runs(subjects.run, subjects.runs, a, &shown.runs);
+    find_changes(&shown, a);
 
     if (o->csv) {
-        table_print_csv(&c.table, s);
+        table_print_csv(&shown.runs.table, s);
         TRY(file_write(o->csv, s->data, s->len));
         str_clear(s);
     }
     if (o->json)
-        print_json(&c, a, s);
-    else if (o->markdown)
-        print_markdown(&c, a, s);
+        print_json(&shown, a, s);
     else
-        print_text(&c, a, s);
+        print_tables(&shown, o->markdown ? &markdown : &plain, a, s);
     fputs(str_text(s), stdout);
     fflush(stdout);
 
-    const char *path = o->html ? o->html : page_path(all.word, all.words, a);
-    TRY(html_write(&c, path, a));
+    const char *path = o->html ? o->html : subjects_page_path(&subjects, a);
+    if (o->svg) TRY(write_svg(&subjects.profiles, o->svg, a));
+    TRY(html_write(&shown.runs, &subjects.profiles, path, a));
     if (o->csv) log_info("table: %s", o->csv);
+    if (o->svg) log_info("roofline: %s", o->svg);
     log_info("page: %s (open it in a browser)", path);
     return ST_OK;
 }
@@ -153,13 +173,15 @@ enum status cmd_report(int argc, char **argv)
         {"html", OPT_TEXT, &o.html, "FILE",
          "write the page here; else RUN/report.html, or beside several runs"},
         {"csv", OPT_TEXT, &o.csv, "FILE", "write the table here as CSV too"},
+        {"svg", OPT_TEXT, &o.svg, "FILE", "write the roofline of the profiles here"},
         {"markdown", OPT_FLAG, &o.markdown, NULL, "print the table as Markdown"},
         {"json", OPT_FLAG, &o.json, NULL, "print the table as JSON"},
         {0},
     };
     TRY(opt_parse(table, &argc, argv, NULL));
     if (argc == 0)
-        return fail(ST_USAGE, "name one or more run directories: strobe report runs/NAME ...");
+        return fail(ST_USAGE, "name one or more run directories or profiles: strobe report "
+                              "runs/NAME ...");
     if (o.json && o.markdown)
         return fail(ST_USAGE, "--json and --markdown exclude each other: leave one out");
     struct arena a = {0};

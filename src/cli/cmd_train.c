@@ -10,6 +10,7 @@
 #include "cli/version.h"
 #include "config/config.h"
 #include "report/html.h"
+#include "report/subjects.h"
 #include "train/device.h"
 #include "train/environment.h"
 #include "train/trainer.h"
@@ -32,7 +33,7 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
         word[words++] = is_dir ? arena_printf(a, "%s/config.conf", argv[i]) : argv[i];
     }
     TRY(command_read_config(c, words, word, true, a));
-    return config_check(c);
+    return model_check(c);
 }
 
 static void print_before(const struct trainer *t)
@@ -88,14 +89,14 @@ static void print_json(const struct trainer *t)
 /* A page that cannot be written is no reason for a training to have failed. */
 static void write_page(const char *dir, struct arena *a)
 {
-    struct run *runs;
+    struct subjects run;
     struct comparison c;
     char *dirs[] = {arena_strdup(a, dir)};
     const char *path = arena_printf(a, "%s/report.html", dir);
-    enum status st = runs_read(dirs, 1, a, &runs);
+    enum status st = subjects_read(dirs, 1, a, &run);
     if (st == ST_OK) {
-        compare_runs(runs, 1, a, &c);
-        st = html_write(&c, path, a);
+        compare_runs(run.run, run.runs, a, &c);
+        st = html_write(&c, &run.profiles, path, a);
     }
     if (st == ST_OK)
         log_info("page: %s", path);

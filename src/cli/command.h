@@ -34,7 +34,7 @@ enum status command_run(const struct command *c, int argc, char **argv);
 extern const char command_welcome[];
 
 /* Reads what most commands take after opt_parse(..., config_is_key): one CONFIG, and overrides before
- * or behind it. `config_needed`: refuses to go on without the file. Not checked (config_check). */
+ * or behind it. `config_needed`: refuses to go on without the file. Not checked (model_check). */
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a);
 
@@ -53,6 +53,7 @@ enum status cmd_ladder(int argc, char **argv);
 enum status cmd_machine(int argc, char **argv);
 enum status cmd_memory(int argc, char **argv);
 enum status cmd_plan(int argc, char **argv);
+enum status cmd_profile(int argc, char **argv);
 enum status cmd_report(int argc, char **argv);
 enum status cmd_sample(int argc, char **argv);
 enum status cmd_train(int argc, char **argv);

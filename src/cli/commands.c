@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, whole or after one of the passes"},
     {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},
     {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
+    {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and what the floor would be"},
     {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},
     {"machine", cmd_machine, "[--quick]",                      "measure what this machine can do at most: products and copies"},
     {"bench",   cmd_bench,   "CONFIG|kernels|attention [--key=value ...]", "time training steps beside their own products; or kernels, or attention, alone"},

@@ -20,8 +20,8 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
     const char *path = arena_printf(a, "%s/%s/meta.json", d->data_dir, d->dataset);
     if (given < 0 || given > META_VOCABULARY_MAX)
         return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
-    *ret = given;
-    if (given) return ST_OK;
+    *ret = model_def(&c->model)->trained ? given : 0;
+    if (given || !model_def(&c->model)->trained) return ST_OK;
     if (file_exists(path)) {
         struct meta meta;
         TRY(meta_read(&meta, path, a));
@@ -39,7 +39,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     *p = (struct planned){0};
     enum status st = ST_OK;
     TRY_OUT(st, command_read_config(&p->config, argc, argv, true, &p->arena));
-    TRY_OUT(st, config_check(&p->config));
+    TRY_OUT(st, model_check(&p->config));
     TRY_OUT(st, planned_vocabulary(&p->config, vocab, &p->vocab, &p->arena));
     threads_set(p->config.plan.threads);
 out:
@@ -53,13 +53,17 @@ unsigned planned_kinds(const struct config *c)
     return c->train.gradient_accumulation_steps > 1 ? kinds | 1u << GRAPH_MICRO_MORE : kinds;
 }
 
-enum status planned_train(struct planned *p, const char *backend)
+enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
 {
     if (!backend) backend = device_backend(&p->config);
     if (!backend_find(backend))
         return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
-    return engine_plan(&p->engine, &p->config, p->vocab, planned_kinds(&p->config), backend,
-                       &p->arena);
+    return engine_plan(&p->engine, &p->config, p->vocab, kinds, backend, &p->arena);
+}
+
+enum status planned_train(struct planned *p, const char *backend)
+{
+    return planned_plan(p, planned_kinds(&p->config), backend);
 }
 
 void planned_release(struct planned *p)
@@ -71,12 +75,18 @@ void planned_release(struct planned *p)
 const char *planned_words(struct planned *p)
 {
     static const char *const keys[] = {"fusion", "flash", "dtype", "batch_size", "block_size"};
-    const char *words = "";
-    for (int i = 0; i < COUNT_OF(keys); i++)
-        words = arena_printf(&p->arena, "%s%s=%s ", words, keys[i],
-                             config_value_text(&p->config, keys[i], &p->arena));
-    if (p->config.plan.recompute != RECOMPUTE_NONE)
-        words = arena_printf(&p->arena, "%srecompute=%s ", words,
-                             config_value_text(&p->config, "recompute", &p->arena));
-    return arena_printf(&p->arena, "%svocabulary=%lld", words, (long long)p->vocab);
+    const struct config *c = &p->config;
+    const char *words = "", *gap = "";
+    if (c->model.kind != MODEL_GPT) {
+        words = arena_printf(&p->arena, "model=%s", model_words[c->model.kind]);
+        gap = " ";
+    }
+    for (int i = 0; i < COUNT_OF(keys); i++, gap = " ")
+        words = arena_printf(&p->arena, "%s%s%s=%s", words, gap, keys[i],
+                             config_value_text(c, keys[i], &p->arena));
+    if (c->plan.recompute != RECOMPUTE_NONE)
+        words = arena_printf(&p->arena, "%s recompute=%s", words,
+                             config_value_text(c, "recompute", &p->arena));
+    return p->vocab ? arena_printf(&p->arena, "%s vocabulary=%lld", words, (long long)p->vocab)
+                    : words;
 }

@@ -12,7 +12,7 @@ struct planned {
     struct engine engine; /* plans without memory, after planned_train */
 };
 
-/* The size of the vocabulary: the user's word for it (`given`); 0: that of the data set, or, where it was
+/* The size of the vocabulary, 0 of a model that reads no text: the user's word for it (`given`); 0: that of the data set, or, where it was
  * not made yet, the size that such a data set has as a rule, which is then said. */
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret,
                                struct arena *a);
@@ -20,7 +20,9 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
 /* What training needs: GRAPH_MICRO, GRAPH_UPDATE, GRAPH_MICRO_MORE if gradients are accumulated. */
 unsigned planned_kinds(const struct config *c);
-/* Plans training. `backend` NULL: the one that would train. */
+/* Plans those graphs. `backend` NULL: the one that would train. */
+enum status planned_plan(struct planned *p, unsigned kinds, const char *backend);
+/* The same of planned_kinds. */
 enum status planned_train(struct planned *p, const char *backend);
 void planned_release(struct planned *p);
 

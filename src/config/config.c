@@ -190,13 +190,6 @@ enum status config_check(const struct config *c)
     if (!*t->out_dir || !*c->data.data_dir)
         return fail(ST_USAGE, "%s is empty; name a folder, or leave the key out",
                     *t->out_dir ? "data_dir" : "out_dir");
-    if (m->n_embd % m->n_head)
-        return fail(ST_USAGE, "n_embd = %lld is not divisible by n_head = %lld; change one of them",
-                    (long long)m->n_embd, (long long)m->n_head);
-    if (m->n_kv_head && m->n_head % m->n_kv_head)
-        return fail(ST_USAGE,
-                    "n_head = %lld is not divisible by n_kv_head = %lld; change one of them",
-                    (long long)m->n_head, (long long)m->n_kv_head);
     if (c->data.batch_size * m->block_size > INT32_MAX)
         return fail(ST_USAGE,
                     "batch_size = %lld times block_size = %lld are too many tokens for one "
@@ -211,6 +204,10 @@ enum status config_check(const struct config *c)
         return fail(ST_USAGE,
                     "min_lr = %g is above learning_rate = %g; lower it, or set decay_lr=false",
                     t->min_lr, t->learning_rate);
+    int64_t blocks = (int64_t)p->recompute - RECOMPUTE_BLOCK + 1;
+    if (blocks > 1 && blocks > m->n_layer)
+        return fail(ST_USAGE, "recompute=block:%lld is more than n_layer = %lld; lower it",
+                    (long long)blocks, (long long)m->n_layer);
     if (p->dtype == PRECISION_TFLOAT32 && p->device == DEVICE_CPU)
         return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
                                     "dtype=float32");

@@ -12,16 +12,21 @@
 
 struct str;
 
+enum model_kind { MODEL_GPT, MODEL_ATTENTION_BLOCK, MODEL_ELU, MODEL_TOY, MODEL_COUNT };
+extern const char *const model_words[]; /* "gpt" ...; ends with NULL */
 enum gelu { GELU_ERF, GELU_TANH };
 /* DEVICE_CUDA_0 + n: the GPU of that number; DEVICE_CUDA: the first. */
 enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_0 };
 enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
+/* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
+enum { RECOMPUTE_MOST = 1024 }; /* blocks */
 enum init_from { INIT_SCRATCH, INIT_RESUME };
 
 struct config_model {
+    enum model_kind kind; /* the table is model/model.c */
     int64_t n_layer, n_head, n_embd, block_size;
     int64_t n_kv_head; /* heads of keys and values, a divisor of n_head; 0: n_head of them */
     double dropout;
@@ -57,7 +62,7 @@ struct config_plan {
     enum fusion fusion;
     bool flash, replay, deterministic;
     enum packing pack_weights; /* products read weights in the library's own layout */
-    enum recompute recompute;  /* GELUs alone, or all of a block but what goes in */
+    enum recompute recompute;  /* GELUs alone, or all of some blocks but what goes in */
     bool reuse;                /* values share bytes when their lives do not overlap */
     bool poison;               /* freed bytes become NaN before each run */
     int64_t threads;           /* 0: as many as this process may use */
@@ -89,7 +94,7 @@ enum status config_set(struct config *c, const char *text, struct arena *a);
 bool config_is_override(const char *text);
 /* True if `text` is "--key..." with a key of the table, so a command may take it as an override. */
 bool config_is_key(const char *text);
-/* What only several keys together can get wrong (n_embd not divisible by n_head), and values that are
+/* What only several keys together can get wrong (more warm-up than decay), and values that are
  * right but not served on this build: refused with a sentence, ST_UNSUPPORTED. */
 enum status config_check(const struct config *c);
 /* Every key, `key = value`, readable by config_read; groups as comments. */

@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const model_words[] = {"gpt", "attention_block", "elu", "toy", NULL};
+_Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "a word for each model");
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
 static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
-static const char *const recomputes[] = {"none", "gelu", "block", NULL};
+static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"0", "64", "128", NULL};
@@ -43,12 +45,17 @@ static const char *const pads[] = {"0", "64", "128", NULL};
     {                                                                           \
         key, #member, FIELD_ENUM, AT(member, type), initial, 0, 0, choice, help \
     }
+#define ENUM_N(key, member, initial, type, choice, most, help)                     \
+    {                                                                              \
+        key, #member, FIELD_ENUM, AT(member, type), initial, 1, most, choice, help \
+    }
 
 /* The limits that are not of taste: Philox counters hold 14 bits of block_size/16, int32 token numbers. */
 enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
 
 /* clang-format off */
 const struct field fields[] = {
+    ENUM("model",          model.kind,           "gpt",      enum model_kind, model_words, "what is run; all but gpt are only timed, not trained"),
     INT ("n_layer",        model.n_layer,        "12",       1, 1024,         "transformer blocks"),
     INT ("n_head",         model.n_head,         "12",       1, 1024,         "attention heads of a block; divides n_embd"),
     INT ("n_kv_head",      model.n_kv_head,      "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),
@@ -90,7 +97,7 @@ const struct field fields[] = {
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
-    ENUM("recompute",      plan.recompute,       "none",     enum recompute, recomputes, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them"),
+    ENUM_N("recompute",    plan.recompute,       "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),

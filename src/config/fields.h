@@ -16,9 +16,10 @@ struct field {
     enum field_kind kind;
     int64_t offset;      /* in struct config */
     const char *initial; /* the default: text as it is, all else as it is written in a file */
-    double min, max;     /* numbers: both ends included */
-    const char *const
-        *choice; /* ENUM: names in the enum's order; INT: the only values; ends with NULL */
+    double min, max;     /* numbers: both ends included; ENUM with "word:N": of N */
+    /* ENUM: names in the enum's order; INT: the only values; ends with NULL. The last of an ENUM may be "word:N", a
+     * word with a number; it stands behind "word", which is N = 1, and N - 2 is added to its place. */
+    const char *const *choice;
     const char *help;
 };
 
@@ -38,7 +39,7 @@ void field_print(const struct field *f, const struct config *c, struct str *s);
 void field_print_default(const struct field *f, struct str *s);
 /* "1 to 1024", "auto, cpu, cuda"; nothing for text. */
 void field_print_range(const struct field *f, struct str *s);
-/* The text of a TEXT or ENUM member. */
-const char *field_text(const struct field *f, const struct config *c);
+/* The member as JSON has it. */
+void field_print_json(const struct field *f, const struct config *c, struct str *s);
 
 #endif

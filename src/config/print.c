@@ -3,8 +3,6 @@
 #include "base/str.h"
 #include "config/fields.h"
 
-#include <jansson.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,16 +30,7 @@ void config_print_json(const struct config *c, struct str *s)
     str_append(s, "{\n");
     for (const struct field *f = fields; f->key; f++) {
         str_printf(s, "  \"%s\": ", f->key);
-        if (f->kind == FIELD_TEXT || f->kind == FIELD_ENUM) {
-            json_t *string = json_string(field_text(f, c));
-            char *quoted = json_dumps(string, JSON_ENCODE_ANY);
-            BUG_IF(!quoted, "%s holds text that is not UTF-8", f->key);
-            str_append(s, quoted);
-            free(quoted);
-            json_decref(string);
-        } else {
-            field_print(f, c, s);
-        }
+        field_print_json(f, c, s);
         str_append(s, f[1].key ? ",\n" : "\n");
     }
     str_append(s, "}\n");

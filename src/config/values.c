@@ -30,6 +30,7 @@ void field_print_range(const struct field *f, struct str *s)
 {
     if (f->choice) {
         for (int i = 0; f->choice[i]; i++) str_printf(s, "%s%s", i ? ", " : "", f->choice[i]);
+        if (f->max > 0) str_printf(s, " (N %.0f to %.0f)", f->min, f->max);
     } else if (f->kind == FIELD_BOOL) {
         str_append(s, "true, false");
     } else if (f->kind == FIELD_INT) {
@@ -65,12 +66,39 @@ static bool is_utf8(const char *text)
     return ok;
 }
 
+/* Bytes of "word:" where the choice is "word:N"; 0 where it is a word. */
+static int counted(const struct field *f, int i)
+{
+    size_t n = strlen(f->choice[i]);
+    return f->max > 0 && !f->choice[i + 1] && n > 2 && !strcmp(f->choice[i] + n - 2, ":N")
+               ? (int)n - 1
+               : 0;
+}
+
 /* The place of `value` in the field's choices, -1 if it is none of them. */
 static int choice_find(const struct field *f, const char *value)
 {
-    for (int i = 0; f->choice[i]; i++)
-        if (!strcmp(f->choice[i], value)) return i;
+    for (int i = 0; f->choice[i]; i++) {
+        int head = counted(f, i);
+        if (!head && !strcmp(f->choice[i], value)) return i;
+        if (!head || strncmp(f->choice[i], value, (size_t)head) != 0) continue;
+        char *end;
+        long number = strtol(value + head, &end, 10);
+        bool ok = isdigit((unsigned char)value[head]) && !*end;
+        if (ok && (double)number >= f->min && (double)number <= f->max) return i + (int)number - 2;
+    }
     return -1;
+}
+
+static void choice_print(const struct field *f, int chosen, struct str *s)
+{
+    int i = 0;
+    while (i < chosen && f->choice[i + 1]) i++;
+    int head = counted(f, i);
+    if (head)
+        str_printf(s, "%.*s%d", head, f->choice[i], chosen - i + 2);
+    else
+        str_append(s, f->choice[i]);
 }
 
 enum status field_set(const struct field *f, struct config *c, const char *value, struct arena *a)
@@ -156,7 +184,7 @@ void field_print(const struct field *f, const struct config *c, struct str *s)
         print_text(s, *(const char *const *)member);
         break;
     case FIELD_ENUM:
-        str_append(s, f->choice[*(const unsigned *)member]);
+        choice_print(f, (int)*(const unsigned *)member, s);
         break;
     }
 }
@@ -169,9 +197,20 @@ void field_print_default(const struct field *f, struct str *s)
         str_append(s, f->initial);
 }
 
-const char *field_text(const struct field *f, const struct config *c)
+void field_print_json(const struct field *f, const struct config *c, struct str *s)
 {
-    const void *member = member_of(c, f);
-    return f->kind == FIELD_TEXT ? *(const char *const *)member
-                                 : f->choice[*(const unsigned *)member];
+    struct str word = {0};
+    const char *text = f->kind == FIELD_TEXT ? *(const char *const *)member_of(c, f) : NULL;
+    if (!text) field_print(f, c, &word);
+    if (f->kind != FIELD_TEXT && f->kind != FIELD_ENUM) {
+        str_append(s, str_text(&word));
+    } else {
+        json_t *string = json_string(text ? text : str_text(&word));
+        char *quoted = json_dumps(string, JSON_ENCODE_ANY);
+        BUG_IF(!quoted, "%s holds text that is not UTF-8", f->key);
+        str_append(s, quoted);
+        free(quoted);
+        json_decref(string);
+    }
+    str_release(&word);
 }

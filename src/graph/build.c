@@ -120,6 +120,11 @@ value g_erf(struct graph *g, value x)
     return one(g, OP_ERF, x);
 }
 
+value g_relu(struct graph *g, value x)
+{
+    return one(g, OP_RELU, x);
+}
+
 value g_sum_row(struct graph *g, value x)
 {
     return one(g, OP_SUM_ROW, x);
@@ -213,6 +218,11 @@ value g_gelu(struct graph *g, value x, bool tanh)
 {
     union attr attr = {.gelu.tanh = tanh};
     return graph_add(g, OP_GELU, &attr, 1, &x, NULL);
+}
+
+value g_elu(struct graph *g, value x)
+{
+    return one(g, OP_ELU, x);
 }
 
 value g_gelu_grad(struct graph *g, value dy, value x, bool tanh)

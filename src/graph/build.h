@@ -31,6 +31,8 @@ value g_rsqrt(struct graph *g, value x);
 value g_tanh(struct graph *g, value x);
 value g_erf(struct graph *g, value x);
 
+value g_relu(struct graph *g, value x);
+
 value g_sum_row(struct graph *g, value x); /* (...,C) -> (...,1) */
 value g_max_row(struct graph *g, value x); /* (...,C) -> (...,1) */
 value g_sum_leading(struct graph *g, value x,
@@ -61,6 +63,7 @@ value g_dropout_mask(struct graph *g, value step, struct dropout drop, struct ty
 value g_dropout(struct graph *g, value x, value step, struct dropout drop);
 
 value g_gelu(struct graph *g, value x, bool tanh);
+value g_elu(struct graph *g, value x);
 value g_gelu_grad(struct graph *g, value dy, value x, bool tanh);
 value g_layernorm(struct graph *g, value x, value w, value bias,
                   double eps); /* y, mean (N), rstd (N) */

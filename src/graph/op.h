@@ -56,6 +56,7 @@ enum storage {
     STORAGE_COPY,      /* the weights once more in bf16, of the same layout */
     STORAGE_PACKED,    /* weights in the order in which a product wants them */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
+    STORAGE_DRAWN,     /* what a model that is only timed works on: drawn once, read in each run */
     STORAGE_STAGED,    /* inputs of a whole step on their way to its runs; no leaf lives here */
     STORAGE_ARENA,     /* everything that the planner places; no leaf lives here */
     STORAGE_COUNT

@@ -5,10 +5,11 @@
 #include "graph/op_rules.h"
 
 static const int operands[OP_COUNT] = {
-    [OP_ADD] = 2,       [OP_SUB] = 2,     [OP_MUL] = 2, [OP_DIV] = 2,  [OP_SCALE] = 1,
-    [OP_OFFSET] = 1,    [OP_AT_MOST] = 1, [OP_EXP] = 1, [OP_LOG] = 1,  [OP_SQRT] = 1,
-    [OP_RSQRT] = 1,     [OP_TANH] = 1,    [OP_ERF] = 1, [OP_CAST] = 1, [OP_GELU] = 1,
-    [OP_GELU_GRAD] = 2, [OP_DROPOUT] = 2,
+    [OP_ADD] = 2,       [OP_SUB] = 2,     [OP_MUL] = 2,  [OP_DIV] = 2,       [OP_SCALE] = 1,
+    [OP_OFFSET] = 1,    [OP_AT_MOST] = 1, [OP_EXP] = 1,  [OP_LOG] = 1,       [OP_SQRT] = 1,
+    [OP_RSQRT] = 1,     [OP_TANH] = 1,    [OP_ERF] = 1,  [OP_CAST] = 1,      [OP_GELU] = 1,
+    [OP_GELU_GRAD] = 2, [OP_DROPOUT] = 2, [OP_RELU] = 1, [OP_RELU_GRAD] = 2, [OP_ELU] = 1,
+    [OP_ELU_GRAD] = 2,
 };
 
 int chain_operands(enum op op)
@@ -44,6 +45,12 @@ struct type chain_type(const struct chain *c, const enum dtype *dtype, int k)
     return t;
 }
 
+/* The second operand may be smaller than the first. */
+static bool repeats(enum op op)
+{
+    return op == OP_ADD || op == OP_SUB || op == OP_MUL || op == OP_DIV;
+}
+
 /* An operand that is an input: of the shape of all, or, where it is the second of an operator that
  * repeats it, of one that meets that shape. */
 static enum status check_input(const struct chain *c, const struct chain_step *s, int i,
@@ -51,11 +58,10 @@ static enum status check_input(const struct chain *c, const struct chain_step *s
 {
     char a[TYPE_TEXT], b[TYPE_TEXT];
     enum broadcast how = type_broadcast(&c->shape, t);
-    bool repeats = i == 1 && s->op != OP_GELU_GRAD;
     if (s->op == OP_DROPOUT && i == 1) {
         if (t->dtype == DT_I32 && type_elements(t) == 1) return ST_OK;
     } else if (dtype_is_float(t->dtype) &&
-               (how == BROADCAST_NONE || (repeats && how != BROADCAST_BAD))) {
+               (how == BROADCAST_NONE || (i == 1 && repeats(s->op) && how != BROADCAST_BAD))) {
         return ST_OK;
     }
     return fail(ST_USAGE, "%s of %s does not take %s", op_def(s->op)->name, type_text(a, &c->shape),

@@ -194,6 +194,52 @@ struct cost cost_gelu(const struct node *n, const struct type *in, const struct 
     return c;
 }
 
+/* dy, y -> dx, of functions whose slope can be seen from what they made */
+enum status shape_slope(struct node *n, const struct type *in, const struct type *given,
+                        struct type *out)
+{
+    if (!type_same(&in[0], &in[1]))
+        return fail(ST_USAGE, "the adjoint has another shape than the output");
+    return shape_same(n, in, given, out);
+}
+
+/* RELU is max(x, 0); RELU_GRAD is dy, and 0 where y is 0. */
+void grad_relu(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value in[] = {dout[0], n->out[0]};
+    din[0] = graph_add(g, OP_RELU_GRAD, NULL, 2, in, NULL);
+}
+
+/* ELU (Clevert et al., arXiv 1511.07289), alpha 1: x where it is positive, e^x - 1 elsewhere; its slope there is y + 1. */
+void grad_elu(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value in[] = {dout[0], n->out[0]};
+    din[0] = graph_add(g, OP_ELU_GRAD, NULL, 2, in, NULL);
+}
+
+/* The exponential is of min(x, 0) = x - max(x, 0): it never overflows. */
+void expand_elu(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    (void)n;
+    value right = g_relu(g, in[0]);
+    value left = g_offset(g, g_exp(g, g_sub(g, in[0], right)), -1);
+    out[0] = g_add(g, left, right);
+}
+
+void expand_elu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    (void)n;
+    value left = g_sub(g, in[1], g_relu(g, in[1]));
+    out[0] = g_mul(g, in[0], g_offset(g, left, 1));
+}
+
+struct cost cost_elu(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = 5.0 * (double)type_elements(&out[0]);
+    return c;
+}
+
 /* The mask is drawn again from its counter, so dropout is its own gradient. */
 void grad_dropout(struct graph *g, const struct node *n, const value *dout, value *din)
 {

@@ -82,6 +82,11 @@ struct cost cost_adamw(const struct node *n, const struct type *in, const struct
     return c;
 }
 
+void grad_sum_squares(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = g_scale(g, g_mul(g, n->in[0], dout[0]), 2);
+}
+
 void expand_sum_squares(struct graph *g, const struct node *n, const value *in, value *out)
 {
     (void)n;

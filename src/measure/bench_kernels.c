@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "measure/call.h"
 #include "measure/noise.h"
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"
@@ -138,8 +139,7 @@ static void judge(const struct bench_call *c, const struct machine *m, struct be
     if (!(seconds > 0)) return;
     const struct machine_peak *peak = machine_peak(m, c->products);
     /* On a GPU copies of the call take turns, so its cache helps none of them. */
-    const struct machine_copy *large = m->gpu ? machine_copy_large(m) : NULL;
-    double copy = large ? large->moved : machine_copy_rate(m, c->cost.bytes);
+    double copy = call_copy_rate(m, c->cost.bytes);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
     double by_flops = peak ? row->flops / peak->flops : 0,

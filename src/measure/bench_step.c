@@ -39,7 +39,10 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
         int64_t start = clock_ns();
         TRY_OUT(st, products_run(&e->plan[GRAPH_MICRO], &sum));
         double products_ms = clock_ms(start, clock_ns());
-        if (i == -warmup) ret->first_ms = step_ms;
+        if (i == -warmup) {
+            ret->first_ms = step_ms;
+            ret->loss = noise.loss;
+        }
         if (each) each(user, i + warmup + 1);
         if (i < 0) continue;
         step[i] = step_ms;

@@ -13,7 +13,7 @@ struct bench_step {
     struct stats products; /* ms: the same plans' products, nothing else */
     struct stats ratio;    /* step / products, pair by pair */
     double product_flops;  /* of one step */
-    double first_ms;       /* the first step of all, before the warm-up */
+    double first_ms, loss; /* of the first step of all, before the warm-up */
 };
 
 /* A matrix product, whatever is done beside it. */

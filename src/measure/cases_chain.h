@@ -65,6 +65,12 @@ static const struct chain sum_chain = {SHAPE(3, 136), 8, 1, {
     {OP_ADD, .operand = {OF(1), IN(3)}}, {OP_ADD, .operand = {OF(2), IN(4)}},
     {OP_ADD, .operand = {OF(3), IN(5)}}, {OP_ADD, .operand = {OF(4), IN(6)}},
     {OP_ADD, .operand = {OF(5), IN(7)}}, {OP_ADD, .operand = {OF(6), IN(8)}}}, {7}};
+static const struct chain elu_chain = {SHAPE(67, 129), 5, 2, {
+    {OP_MUL, .operand = {IN(0), IN(2)}},
+    {OP_ELU, .operand = {OF(0)}},
+    {OP_ELU_GRAD, .operand = {IN(1), OF(1)}},
+    {OP_RELU, .operand = {OF(2)}},
+    {OP_RELU_GRAD, .operand = {OF(1), OF(3)}}}, {4, 2}};
 /* clang-format on */
 
 #endif

@@ -57,6 +57,37 @@ bool ladder_sets(const char *key, int64_t length)
     return false;
 }
 
+/* Row `i` sets a key to another value than the configuration has, which has one that rows before set. */
+static bool not_made_yet(const struct config *c, int i, const char *key, struct arena *a)
+{
+    int64_t length = (int64_t)strcspn(key, "=");
+    const char *now = config_value_text(c, arena_printf(a, "%.*s", (int)length, key), a);
+    if (!strcmp(now, key + length + 1)) return false;
+    for (int before = 0; before < i; before++)
+        for (int k = 0; k < KEYS_MOST && rungs[before].key[k]; k++) {
+            const char *set = rungs[before].key[k];
+            if (!strncmp(set, key, (size_t)length + 1) && !strcmp(set + length + 1, now))
+                return true;
+        }
+    return false;
+}
+
+bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
+                 struct arena *a)
+{
+    for (; *at < COUNT_OF(rungs); ++*at) {
+        const char *key = rungs[*at].key[0]; /* all but the first rungs change one key */
+        if (!(rungs[*at].on & (gpu ? GPU : CPU)) || rungs[*at].key[1]) continue;
+        if (!not_made_yet(c, *at, key, a)) continue;
+        *ret = (struct ladder_rung){.name = rungs[*at].name, .config = *c};
+        ret->differs = arena_printf(a, "--%s", key);
+        BUG_IF(config_set(&ret->config, key, a) != ST_OK, "the ladder sets %s", key);
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
 /* A rung with its engine, while it is open. */
 struct climb {
     struct ladder_rung *rung;
@@ -92,10 +123,12 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
     }
     r->products = machine_precision(r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
                                     r->config.plan.dtype == PRECISION_TFLOAT32);
+    if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
+        return fail(ST_UNSUPPORTED, "the model has no vocabulary");
     if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
-    TRY(config_check(&r->config));
+    TRY(model_check(&r->config));
     return noise_bytes(&r->config, c->o->vocab, ret_bytes);
 }
 
@@ -150,9 +183,9 @@ static enum status open_climb(struct climbing *c, struct climb *one)
     one->open = true;
     r->facts = facts_of(&one->engine);
     if (!(c->l->parameters > 0)) {
-        const struct gpt *m = &one->engine.model;
-        c->l->parameters = (double)gpt_count(m, false);
-        c->l->flops_per_token = gpt_flops_per_token(m, m->config.block_size);
+        const struct model *m = &one->engine.model;
+        c->l->parameters = (double)model_count(m, false);
+        c->l->flops_per_token = model_flops_per_token(m, m->config.block_size);
     }
     TRY(noise_init(&one->noise, &one->engine, &one->arena));
     one->noise.ahead = true;

@@ -44,7 +44,8 @@ struct ladder_rung {
 struct ladder {
     struct ladder_rung rung[LADDER_RUNGS];
     int rungs;
-    double parameters, flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (gpt_flops_per_token) */
+    double parameters,
+        flops_per_token; /* nanoGPT's: N, and 6 N + 12 L C T (model_flops_per_token) */
     enum ladder_order order;
 };
 
@@ -65,6 +66,10 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
                           const struct ladder_rung **ret_fastest);
 /* True if the ladder sets that key ("flash"). */
 bool ladder_sets(const char *key, int64_t length);
+/* The change of the ladder of that device, from number *at of it on, that a configuration has not made yet: sets *ret to it
+ * with the change, and *at behind it. False: there is none. */
+bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
+                 struct arena *a);
 /* A rung that cannot run here says why. One that is not served by this build is left out of the rungs above
  * it; one that needs too much memory is not. That none can be run is a failure. */
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a);

@@ -7,17 +7,8 @@
 #include "train/device.h"
 #include "train/weights.h"
 
-static const int64_t ID = sizeof(int32_t);
-
-static int64_t positions(const struct noise *n)
-{
-    return n->engine->model.config.block_size;
-}
-
-static int64_t count(const struct noise *n)
-{
-    return n->engine->config->data.batch_size * positions(n);
-}
+#include <stdlib.h>
+#include <string.h>
 
 static unsigned kinds(const struct config *c)
 {
@@ -61,13 +52,58 @@ enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, 
     return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
 }
 
+/* What one name of the inputs of a micro-step is made of. */
+struct noise_input {
+    const char *name;
+    int64_t n, first; /* ids; the number of the first in the sequence of a run */
+    int32_t *ids;
+};
+
+/* The inputs of a micro-step are whole numbers: positions, the number of the run, and for the rest ids that are drawn. */
+static void list_inputs(struct noise *n, struct arena *a)
+{
+    const struct engine *e = n->engine;
+    const struct graph *g = &e->graph[e->built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
+    int64_t drawn = 0;
+    n->input = ARENA_NEW(a, struct noise_input, g->nodes);
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *leaf = &g->node[id];
+        if (leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_INPUT) continue;
+        const struct type *t = graph_type(g, leaf->out[0]);
+        BUG_IF(t->dtype != DT_I32, "input %s is of floats", leaf->scope);
+        struct noise_input *in = &n->input[n->inputs++];
+        *in = (struct noise_input){leaf->scope, type_elements(t), drawn, NULL};
+        in->ids = ARENA_NEW(a, int32_t, in->n);
+        for (int64_t i = 0; i < in->n; i++) in->ids[i] = (int32_t)i;
+        if (strcmp(in->name, "positions") != 0 && strcmp(in->name, "step") != 0) drawn += in->n;
+    }
+}
+
+enum { DRAWN_AT_ONCE = 4096 };
+
+/* Standard normals, which stay where they are. */
+static enum status draw_state(const struct engine *e)
+{
+    struct storage_blocks const *s = &e->storage;
+    int64_t bytes = s->bytes[STORAGE_DRAWN], n = bytes / (int64_t)sizeof(float);
+    if (!bytes) return ST_OK;
+    float *x = malloc((size_t)bytes);
+    BUG_IF(!x, "no host memory");
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i += DRAWN_AT_ONCE)
+        rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < DRAWN_AT_ONCE ? n - i : DRAWN_AT_ONCE,
+                    x + i);
+    enum status st = e->backend->upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
+    free(x);
+    return st;
+}
+
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a)
 {
     *n = (struct noise){.engine = e};
-    n->tokens = ARENA_NEW(a, int32_t, 2 * count(n));
-    n->positions = ARENA_NEW(a, int32_t, positions(n));
-    for (int64_t i = 0; i < positions(n); i++) n->positions[i] = (int32_t)i;
+    list_inputs(n, a);
     stepper_init(&n->stepper, e, a);
+    TRY(draw_state(e));
     return weights_draw(e);
 }
 
@@ -76,57 +112,61 @@ void noise_close(struct noise *n)
     stepper_close(&n->stepper);
 }
 
-enum { INPUTS = 4, UPDATE_INPUTS = 3 };
-struct input {
-    const char *name;
-    const void *data;
-    int64_t bytes;
-};
-
-static void draw(struct noise *n, const int32_t *iteration, struct input input[INPUTS])
+static void draw(struct noise *n, int32_t iteration)
 {
-    int64_t bytes = count(n) * ID;
-    for (int64_t i = 0; i < 2 * count(n); i++)
-        n->tokens[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)*iteration, (uint64_t)i,
-                                          n->engine->model.vocab);
-    input[0] = (struct input){"tokens", n->tokens, bytes};
-    input[1] = (struct input){"targets", n->tokens + count(n), bytes};
-    input[2] = (struct input){"positions", n->positions, positions(n) * ID};
-    input[3] = (struct input){"step", iteration, ID};
+    for (int k = 0; k < n->inputs; k++) {
+        struct noise_input *in = &n->input[k];
+        if (!strcmp(in->name, "positions")) continue;
+        if (!strcmp(in->name, "step")) {
+            in->ids[0] = iteration;
+            continue;
+        }
+        for (int64_t i = 0; i < in->n; i++)
+            in->ids[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration,
+                                            (uint64_t)(in->first + i), n->engine->model.vocab);
+    }
 }
 
-static const float lr = 1e-4f, bias1 = 0.1f, bias2 = 0.05f;
-static const struct input of_update[UPDATE_INPUTS] = {
-    {"lr", &lr, sizeof lr}, {"bias1", &bias1, sizeof bias1}, {"bias2", &bias2, sizeof bias2}};
+static int64_t bytes_of(const struct noise_input *in)
+{
+    return in->n * (int64_t)sizeof *in->ids;
+}
+
+enum { UPDATE_INPUTS = 3 };
+static const struct {
+    const char *name;
+    float value;
+} of_update[UPDATE_INPUTS] = {{"lr", 1e-4f}, {"bias1", 0.1f}, {"bias2", 0.05f}};
 
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration)
 {
-    struct input drawn[INPUTS];
-    const struct input *input = of_update;
-    int inputs = UPDATE_INPUTS;
-    int32_t step = iteration;
-    if (kind != GRAPH_UPDATE) {
-        draw(n, &step, drawn);
-        input = drawn;
-        inputs = INPUTS;
+    if (kind == GRAPH_UPDATE) {
+        for (int i = 0; i < UPDATE_INPUTS; i++)
+            TRY(engine_feed(n->engine, kind, of_update[i].name, &of_update[i].value,
+                            sizeof of_update[i].value));
+        return ST_OK;
     }
-    for (int i = 0; i < inputs; i++)
-        TRY(engine_feed(n->engine, kind, input[i].name, input[i].data, input[i].bytes));
+    draw(n, iteration);
+    for (int i = 0; i < n->inputs; i++) {
+        const struct noise_input *in = &n->input[i];
+        TRY(engine_feed(n->engine, kind, in->name, in->ids, bytes_of(in)));
+    }
     return ST_OK;
 }
 
 static void prepare(struct noise *n, int iteration)
 {
     struct stepper *s = &n->stepper;
-    struct input drawn[INPUTS];
     for (int64_t run = 0; run < s->micro_steps; run++) {
-        int32_t step = (int32_t)(iteration * s->micro_steps + run);
-        draw(n, &step, drawn);
-        for (int i = 0; i < INPUTS; i++)
-            stepper_feed(s, run, drawn[i].name, drawn[i].data, drawn[i].bytes);
+        draw(n, (int32_t)(iteration * s->micro_steps + run));
+        for (int i = 0; i < n->inputs; i++) {
+            const struct noise_input *in = &n->input[i];
+            stepper_feed(s, run, in->name, in->ids, bytes_of(in));
+        }
     }
     for (int i = 0; i < UPDATE_INPUTS; i++)
-        stepper_feed(s, s->micro_steps, of_update[i].name, of_update[i].data, of_update[i].bytes);
+        stepper_feed(s, s->micro_steps, of_update[i].name, &of_update[i].value,
+                     sizeof of_update[i].value);
 }
 
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
@@ -134,16 +174,25 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
 {
     struct stepper *s = &n->stepper;
     struct step_result result;
-    int64_t lead = n->ahead && !hooks ? stepper_lead(s) : 0;
+    int64_t lead = n->ahead && (!hooks || hooks->recorded) ? stepper_lead(s) : 0;
     int64_t from = n->done_ns;
     for (int64_t next = iteration + stepper_flying(s); next <= iteration + lead; next++) {
         prepare(n, (int)next);
-        if (!stepper_flying(s)) from = clock_ns();
+        int64_t start = clock_ns();
+        if (!stepper_flying(s)) from = start;
         TRY(stepper_start(s, hooks));
+        n->starting_ns += clock_ns() - start;
     }
     TRY(stepper_wait(s, &result));
     n->done_ns = clock_ns();
     n->loss = result.loss;
     if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);
+    return ST_OK;
+}
+
+enum status noise_land(struct noise *n)
+{
+    struct step_result result;
+    while (stepper_flying(&n->stepper)) TRY(stepper_wait(&n->stepper, &result));
     return ST_OK;
 }

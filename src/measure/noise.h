@@ -1,4 +1,5 @@
-/* noise.h - training steps on random tokens, for whoever wants to time one and not to learn.
+/* noise.h - training steps on random tokens, for whoever wants to time one and not to learn. A model that works on floats
+ * gets normals, drawn once (STORAGE_DRAWN).
  *
  * The weights are trained on noise and must not be used afterwards. */
 #ifndef MEASURE_NOISE_H
@@ -11,11 +12,12 @@ struct noise {
     bool
         ahead; /* noise_step starts the next step before it waits for this one, as training does where it can; for
                          * whoever runs nothing else in between */
-    double loss;        /* of the last step that was waited for */
-    int32_t *tokens;    /* of a micro-step: tokens and targets, (B,T) each */
-    int32_t *positions; /* (T) */
+    double loss;               /* of the last step that was waited for */
+    struct noise_input *input; /* of a micro-step: ids, positions */
+    int inputs;
     struct stepper stepper;
-    int64_t done_ns; /* when the last step was done */
+    int64_t done_ns;     /* when the last step was done */
+    int64_t starting_ns; /* that the host took to start steps, all together */
 };
 
 /* The bytes that training takes. */
@@ -27,7 +29,7 @@ enum status noise_check(const struct config *c, int64_t vocab);
 /* Checks, and opens an engine with the plans of training, on the device of the configuration. */
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a);
 
-/* The engine holds the plans of training. Draws its weights. `a` holds the tokens. */
+/* The engine holds the plans of training. Draws its weights and what else is drawn once. `a` holds the tokens. */
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
 /* Waits for what was started; before the engine is closed. */
 void noise_close(struct noise *n);
@@ -39,5 +41,7 @@ enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration);
  * end to its own. Steps are numbered 0, 1 ... */
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms);
+/* Waits for a step that was started ahead, if there is one: what is run next is not ahead of anything. */
+enum status noise_land(struct noise *n);
 
 #endif

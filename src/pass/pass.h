@@ -15,7 +15,8 @@ enum pass_again { AGAIN_NOTHING, AGAIN_GELU, AGAIN_BLOCK };
 struct pass_options {
     enum pass_rung rung;
     enum pass_again again;
-    bool flash; /* keep attention whole; else its expansion, with T x T matrices */
+    int again_blocks; /* of AGAIN_BLOCK: how many at a time; 0 is 1 */
+    bool flash;       /* keep attention whole; else its expansion, with T x T matrices */
     enum dtype
         compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
     bool tf32;   /* products of f32 operands may round them to TF32 */

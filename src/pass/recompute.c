@@ -1,7 +1,7 @@
 /* What the backward pass computes again instead of keeping (Chen et al., arXiv 1604.06174).
  *
- * Regions are marked while the graph is what the model wrote: a GELU and the product that reads it, or a
- * block. What a region hands to nodes outside of it is kept. Every other value of a region that the
+ * Regions are marked while the graph is what the model wrote: a GELU and the product that reads it, or some
+ * blocks one after the other. What a region hands to nodes outside of it is kept. Every other value of a region that the
  * backward pass reads is computed again, from what is kept, just before its first reader and once; so
  * nothing else of a region outlives the forward pass. The same operators on the same numbers (dropout
  * draws its masks from the same counters) give the same bits. */
@@ -20,10 +20,11 @@ enum status pass_regions(const struct graph *in, struct graph *out, const struct
 {
     value *map = ARENA_NEW(out->arena, value, in->values);
     int *of_value = ARENA_NEW(out->arena, int, in->values), count = 0;
+    int at_once = o->again_blocks > 1 ? o->again_blocks : 1;
     for (int id = 0; id < in->nodes; id++) {
         struct node n = in->node[id];
         if (o->again == AGAIN_GELU) n.region = region_of_gelu(&n, of_value, &count);
-        if (o->again == AGAIN_BLOCK) n.region = n.layer + 1;
+        if (o->again == AGAIN_BLOCK && n.layer >= 0) n.region = 1 + n.layer / at_once;
         value first = graph_copy(out, in, &n, map);
         for (int i = 0; i < n.n_out; i++) map[n.out[i].i] = graph_out(first, i);
     }

@@ -58,6 +58,7 @@ struct storage_blocks {
 
 struct plan_hooks {
     void *user;
+    bool recorded; /* they only mark what is started: a run with them may be recorded and played */
     void (*before)(void *user, const struct plan *p, int step);
     enum status (*after)(void *user, const struct plan *p, int step);
 };

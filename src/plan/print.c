@@ -1,5 +1,5 @@
 #include "base/str.h"
-#include "plan/footprint.h"
+#include "plan/timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,43 +23,39 @@ void plan_print(const struct plan *p, struct str *s)
                sum.flops * 1e-9, str_bytes(bytes, sum.bytes));
 }
 
-struct live {
-    const struct span *span;
-    int v;
-};
-
 static int larger_first(const void *a, const void *b)
 {
-    const struct live *x = a, *y = b;
-    if (x->span->bytes != y->span->bytes) return x->span->bytes < y->span->bytes ? 1 : -1;
-    return x->v - y->v;
+    const struct stay *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->v.i - y->v.i;
 }
 
 void plan_print_memory(const struct plan *p, int rows, struct str *s)
 {
-    struct footprint f;
-    plan_footprint(p, &f);
-    int at = f.step, n = 0;
+    struct arena scratch = {0};
+    struct timeline t;
+    struct stays stays;
+    plan_timeline(p, NULL, &t, &scratch);
+    plan_stays(p, &stays, &scratch);
+    int at = t.peak, n = 0;
     const struct node *moment = &p->graph->node[at];
     char bytes[32], total[32], text[TYPE_TEXT];
-    struct arena scratch = {0};
-    struct live *live = ARENA_NEW(&scratch, struct live, p->graph->values);
-    value *holder = ARENA_NEW(&scratch, value, p->graph->values);
-    plan_holders(p, at, holder);
-    for (int v = 1; v < p->graph->values; v++)
-        if (holder[v].i) live[n++] = (struct live){&p->span[v], holder[v].i};
+    struct stay *live = stays.stay;
+    for (int i = 0; i < stays.n; i++)
+        if (live[i].first <= at && at <= live[i].last) live[n++] = live[i];
     qsort(live, (size_t)n, sizeof *live, larger_first);
     str_printf(s, "arena %s; most alive at step %d (%s %s): %s in %d values\n",
                str_bytes(total, (double)p->arena_bytes), at, op_def(moment->op)->name,
-               moment->scope, str_bytes(bytes, (double)f.bytes), n);
+               moment->scope, str_bytes(bytes, (double)t.peak_bytes), n);
     str_printf(s, "%12s  %-13s %-18s %-24s %s\n", "bytes", "steps", "operator", "type", "where");
     for (int i = 0; i < n && i < rows; i++) {
-        const struct node *by = graph_producer(p->graph, (value){live[i].v});
+        const struct node *by = graph_producer(p->graph, live[i].v);
+        const struct span *span = &p->span[live[i].v.i];
         char life[32];
-        snprintf(life, sizeof life, "%d-%d", live[i].span->first, live[i].span->last);
-        str_printf(s, "%12s  %-13s %-18s %-24s %s\n", str_bytes(bytes, (double)live[i].span->bytes),
-                   life, op_def(by->op)->name,
-                   type_text(text, graph_type(p->graph, (value){live[i].v})), by->scope);
+        snprintf(life, sizeof life, "%d-%d", span->first, span->last);
+        str_printf(s, "%12s  %-13s %-18s %-24s %s\n", str_bytes(bytes, (double)live[i].bytes), life,
+                   op_def(by->op)->name, type_text(text, graph_type(p->graph, live[i].v)),
+                   by->scope);
     }
     if (n > rows) str_printf(s, "%12s  %d smaller ones\n", "...", n - rows);
     arena_release(&scratch);

@@ -19,6 +19,12 @@ EMBED(page_html, WEB "page.html");
 EMBED(page_css, WEB "page.css");
 EMBED(page_js, WEB "page.js");
 EMBED(charts_js, WEB "charts.js");
+EMBED(colors_css, WEB "colors.css");
+EMBED(profile_css, WEB "profile.css");
+EMBED(roofline_css, WEB "roofline.css");
+EMBED(tables_js, WEB "tables.js");
+EMBED(timeline_js, WEB "timeline.js");
+EMBED(profile_js, WEB "profile.js");
 EMBED(dygraphs_notice, WEB "dygraphs_notice.txt");
 #if __has_include(LIBRARY_JS)
 EMBED(dygraph_js, LIBRARY_JS);
@@ -35,6 +41,12 @@ static const struct {
     {"page.css", page_css_first, page_css_last},
     {"page.js", page_js_first, page_js_last},
     {"charts.js", charts_js_first, charts_js_last},
+    {"colors.css", colors_css_first, colors_css_last},
+    {"profile.css", profile_css_first, profile_css_last},
+    {"roofline.css", roofline_css_first, roofline_css_last},
+    {"tables.js", tables_js_first, tables_js_last},
+    {"timeline.js", timeline_js_first, timeline_js_last},
+    {"profile.js", profile_js_first, profile_js_last},
     {"dygraphs_notice.txt", dygraphs_notice_first, dygraphs_notice_last},
     {"dygraph.min.js", DYGRAPH(dygraph_js)},
     {"dygraph.min.css", DYGRAPH(dygraph_css)},

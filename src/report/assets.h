@@ -12,8 +12,7 @@ struct asset {
     int64_t size;
 };
 
-/* "page.html", "page.css", "page.js", "charts.js", "dygraphs_notice.txt", "dygraph.min.js",
- * "dygraph.min.css". ST_UNSUPPORTED where the chart library is nowhere to be found. */
+/* The files of web/ by their names, "dygraph.min.js" and "dygraph.min.css". ST_UNSUPPORTED where the chart library is nowhere to be found. */
 enum status asset_find(const char *name, struct arena *a, struct asset *ret_asset);
 
 #endif

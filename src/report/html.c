@@ -130,7 +130,8 @@ static json_t *table_shown_json(const struct table *t)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
-void html_print_data(const struct comparison *c, struct str *s)
+void html_print_data(const struct comparison *c, const struct profile_set *profiles,
+                     struct arena *a, struct str *s)
 {
     json_t *runs = json_array();
     for (int r = 0; r < c->runs; r++) json_array_append_new(runs, run_json(&c->run[r]));
@@ -139,6 +140,9 @@ void html_print_data(const struct comparison *c, struct str *s)
                              differences(c->setting, c->settings, c->runs), "environment",
                              differences(c->environment, c->environments, c->runs), "verdict",
                              texts(c->verdict, c->verdicts), "notes", texts(c->note, c->notes));
+    json_t *more = profile_page_json(profiles, a);
+    json_object_update(data, more);
+    json_decref(more);
     /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
     char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
     BUG_IF(!text, "the data of the page are not JSON");
@@ -156,6 +160,11 @@ void html_print_data(const struct comparison *c, struct str *s)
 
 /* --- the page ---------------------------------------------------------------------------------- */
 
+struct page {
+    const struct comparison *runs;
+    const struct profile_set *profiles;
+};
+
 static void print_escaped(struct str *s, const char *text)
 {
     for (; *text; text++) {
@@ -168,13 +177,17 @@ static void print_escaped(struct str *s, const char *text)
     }
 }
 
-static void print_title(const struct comparison *c, struct str *s)
+static void print_title(const struct page *p, struct str *s)
 {
-    for (int r = 0; r < c->runs && r < 4; r++) {
-        if (r) str_append(s, ", ");
-        print_escaped(s, c->run[r].name);
+    int n = 0;
+    for (int i = 0; i < p->runs->runs + p->profiles->n; i++) {
+        int k = i - p->runs->runs;
+        if (k >= 0 && p->profiles->profile[k].run >= 0) continue; /* it has its run's name */
+        if (n++ >= 4) continue;
+        if (n > 1) str_append(s, ", ");
+        print_escaped(s, k < 0 ? p->runs->run[i].name : p->profiles->profile[k].name);
     }
-    if (c->runs > 4) str_printf(s, " and %d more", c->runs - 4);
+    if (n > 4) str_printf(s, " and %d more", n - 4);
 }
 
 /* A text of ours or of the library. The comment that points a debugger to the library's source map
@@ -190,7 +203,7 @@ static enum status print_asset(const char *name, struct arena *a, struct str *s)
 }
 
 /* Copies the frame; where it says {{name}}, the asset of that name stands, or the title or the data. */
-static enum status print_page(const struct comparison *c, struct arena *a, struct str *s)
+static enum status print_page(const struct page *p, struct arena *a, struct str *s)
 {
     struct asset frame;
     TRY(asset_find("page.html", a, &frame));
@@ -203,20 +216,22 @@ static enum status print_page(const struct comparison *c, struct arena *a, struc
         BUG_IF(!close, "page.html: {{ without }}");
         const char *name = arena_printf(a, "%.*s", (int)(close - open - 2), open + 2);
         if (strcmp(name, "title") == 0)
-            print_title(c, s);
+            print_title(p, s);
         else if (strcmp(name, "data") == 0)
-            html_print_data(c, s);
+            html_print_data(p->runs, p->profiles, a, s);
         else
             TRY(print_asset(name, a, s));
         from = close + 2;
     }
 }
 
-enum status html_write(const struct comparison *c, const char *path, struct arena *a)
+enum status html_write(const struct comparison *c, const struct profile_set *profiles,
+                       const char *path, struct arena *a)
 {
-    struct str page = {0};
-    enum status st = print_page(c, a, &page);
-    if (st == ST_OK) st = file_write(path, page.data, page.len);
-    str_release(&page);
+    struct page page = {c, profiles};
+    struct str s = {0};
+    enum status st = print_page(&page, a, &s);
+    if (st == ST_OK) st = file_write(path, s.data, s.len);
+    str_release(&s);
     return st;
 }

@@ -6,12 +6,15 @@
 #define REPORT_HTML_H
 
 #include "report/compare.h"
+#include "report/profile_page.h"
 
 struct str;
 
-/* Writes the page to `path`. */
-enum status html_write(const struct comparison *c, const char *path, struct arena *a);
+/* Writes the page to `path`. There may be runs, profiles, or both. */
+enum status html_write(const struct comparison *c, const struct profile_set *profiles,
+                       const char *path, struct arena *a);
 /* The object that the page is made from: JSON that may stand inside a <script> element. */
-void html_print_data(const struct comparison *c, struct str *s);
+void html_print_data(const struct comparison *c, const struct profile_set *profiles,
+                     struct arena *a, struct str *s);
 
 #endif

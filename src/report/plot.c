@@ -1,6 +1,7 @@
 #include "report/plot.h"
 
 #include "base/str.h"
+#include "report/svg.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,18 +21,8 @@ enum {
 };
 
 static const char style[] =
-    "<style>\n"
-    "svg{--page:#ffffff;--ink:#1f2328;--faint:#6b7280;--grid:#e5e7eb;"
-    "--c0:#be123c;--c1:#d97706;--c2:#1d4ed8;--c3:#047857;--c4:#7e22ce;--c5:#0e7490}\n"
-    "@media (prefers-color-scheme:dark){svg{--page:#14171c;--ink:#e6e8eb;--faint:#9aa3ad;"
-    "--grid:#2b313a;"
-    "--c0:#ff8a80;--c1:#fbbf24;--c2:#82b1ff;--c3:#5ee0a8;--c4:#d8a8ff;--c5:#67d5ea}}\n"
-    "text{font:12px system-ui,sans-serif;fill:var(--ink)}\n"
-    ".big{font-size:15px;font-weight:600}.head{font-weight:600}.faint{fill:var(--faint)}\n"
-    ".grid{stroke:var(--grid)}.level{stroke:var(--faint);stroke-dasharray:2 4}\n"
     ".line{fill:none;stroke-width:2}.dashed{stroke-dasharray:7 4}.mark{stroke-width:1.5}\n"
-    ".hollow{fill:var(--page)}\n"
-    "</style>\n";
+    ".hollow{fill:var(--page)}\n";
 
 /* A logarithmic axis: `low` is at pixel `at_low`, `high` at `at_high`. */
 struct axis {
@@ -47,29 +38,6 @@ static double place(const struct axis *a, double x)
 static bool is_shown(const struct plot_point *p)
 {
     return p->x > 0 && p->y > 0 && isfinite(p->x) && isfinite(p->y);
-}
-
-static void print_escaped(struct str *s, const char *text)
-{
-    for (; *text; text++) switch (*text) {
-        case '&':
-            str_append(s, "&amp;");
-            break;
-        case '<':
-            str_append(s, "&lt;");
-            break;
-        default:
-            str_append_bytes(s, text, 1);
-        }
-}
-
-static void print_text(struct str *s, const char *class, double x, double y, const char *anchor,
-                       const char *text)
-{
-    str_printf(s, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", class, x, y,
-               anchor);
-    print_escaped(s, text);
-    str_append(s, "</text>\n");
 }
 
 /* "3 µs", "40 ms", "1.5 s"; "64 KiB": the buffer belongs to the caller (32 bytes suffice). */
@@ -144,14 +112,14 @@ static void print_grid(struct str *s, const struct plot_panel *p, const struct a
         str_printf(s, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
                    at, at, y->at_low, y->at_high);
         snprintf(text, sizeof text, "%.6g", t);
-        print_text(s, "faint", at, y->at_low + 16, "middle", text);
+        svg_text(s, "faint", at, y->at_low + 16, "middle", text);
     }
     step = tick_step(y, p->unit == PLOT_BYTES ? 4 : 10);
     for (double t = y->low; t < y->high * 1.001; t *= step) {
         double at = place(y, t);
         str_printf(s, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
                    x->at_low, x->at_high, at, at);
-        print_text(s, "faint", x->at_low - 6, at + 4, "end", value_text(text, p->unit, t));
+        svg_text(s, "faint", x->at_low - 6, at + 4, "end", value_text(text, p->unit, t));
     }
 }
 
@@ -172,7 +140,7 @@ static void print_line(struct str *s, const struct plot_panel *p, const struct p
                    "<circle class=\"mark%s\" stroke=\"var(--c%d)\" fill=\"var(--c%d)\" cx=\"%.1f\" "
                    "cy=\"%.1f\" r=\"3\"><title>",
                    q->hollow ? " hollow" : "", l->color, l->color, place(x, q->x), place(y, q->y));
-        print_escaped(s, l->name);
+        svg_escape(s, l->name);
         str_printf(s, ", %.6g: %s%s</title></circle>\n", q->x, value_text(text, p->unit, q->y),
                    q->hollow ? " (not run)" : "");
     }
@@ -182,16 +150,16 @@ static void print_panel(struct str *s, const struct plot_panel *p, double left)
 {
     struct axis x, y;
     find_axes(p, left, &x, &y);
-    print_text(s, "head", x.at_low, HEAD + TOP - 14, "start", p->title);
+    svg_text(s, "head", x.at_low, HEAD + TOP - 14, "start", p->title);
     print_grid(s, p, &x, &y);
     if (p->level > y.low && p->level <= y.high) {
         double at = place(&y, p->level);
         str_printf(s, "<line class=\"level\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
                    x.at_low, x.at_high, at, at);
-        print_text(s, "faint", x.at_low + 6, at - 5, "start", p->level_name);
+        svg_text(s, "faint", x.at_low + 6, at - 5, "start", p->level_name);
     }
     for (int l = 0; l < p->lines; l++) print_line(s, p, &p->line[l], &x, &y);
-    print_text(s, "faint", (x.at_low + x.at_high) / 2, y.at_low + 36, "middle", p->x_title);
+    svg_text(s, "faint", (x.at_low + x.at_high) / 2, y.at_low + 36, "middle", p->x_title);
 }
 
 static void print_legend(struct str *s, const struct plot_panel *p, int columns)
@@ -204,7 +172,7 @@ static void print_legend(struct str *s, const struct plot_panel *p, int columns)
             "<line class=\"line%s\" stroke=\"var(--c%d)\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
             "y2=\"%.1f\"/>\n",
             p->line[l].dashed ? " dashed" : "", p->line[l].color, x, x + 34, y, y);
-        print_text(s, "", x + 42, y + 4, "start", p->line[l].name);
+        svg_text(s, "", x + 42, y + 4, "start", p->line[l].name);
     }
 }
 
@@ -214,16 +182,9 @@ void plot_print_svg(const char *title, const char *note, const struct plot_panel
     int width = panels * WIDTH, columns = (width - LEFT) / LEGEND_CELL;
     int rows = panels ? (panel[0].lines + columns - 1) / columns : 0;
     int bottom = HEAD + HEIGHT + rows * LEGEND_ROW + 10;
-    str_printf(s,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-               "height=\"%d\" role=\"img\">\n<title>",
-               width, bottom + 26, width, bottom + 26);
-    print_escaped(s, title);
-    str_printf(s, "</title>\n%s<rect width=\"%d\" height=\"%d\" fill=\"var(--page)\"/>\n", style,
-               width, bottom + 26);
-    print_text(s, "big", LEFT, 30, "start", title);
+    svg_open(s, width, bottom + 26, LEFT, title, style);
     for (int i = 0; i < panels; i++) print_panel(s, &panel[i], i * WIDTH);
     if (panels) print_legend(s, &panel[0], columns);
-    print_text(s, "faint", LEFT, bottom + 12, "start", note);
-    str_append(s, "</svg>\n");
+    svg_text(s, "faint", LEFT, bottom + 12, "start", note);
+    svg_close(s);
 }

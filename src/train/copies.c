@@ -39,7 +39,7 @@ static bool packing_pays(const struct config *c)
     return micro * c->train.gradient_accumulation_steps >= LEAST_TOKENS;
 }
 
-const struct pass_packing *copies_packing(const struct config *c, const struct gpt *m,
+const struct pass_packing *copies_packing(const struct config *c, const struct model *m,
                                           const struct backend *b, struct arena *a)
 {
     if (c->plan.fusion != FUSION_FULL || !packing_pays(c)) return NULL;
@@ -58,7 +58,7 @@ const struct pass_packing *copies_packing(const struct config *c, const struct g
         packing->n++;
         w++;
     }
-    return packing;
+    return packing->n ? packing : NULL;
 }
 
 bool copies_exist(const struct config *c, const struct pass_packing *packing)
@@ -96,7 +96,7 @@ static void pack_one(struct graph *g, const struct config *c, const struct param
     }
 }
 
-void copies_pack(struct graph *g, const struct config *c, const struct gpt *m,
+void copies_pack(struct graph *g, const struct config *c, const struct model *m,
                  const struct pass_packing *packing)
 {
     const struct packed_weight *w = packing ? packing->weight : NULL;
@@ -115,7 +115,7 @@ void copies_pack(struct graph *g, const struct config *c, const struct gpt *m,
     }
 }
 
-void copies_refresh(struct graph *g, const struct config *c, const struct gpt *m,
+void copies_refresh(struct graph *g, const struct config *c, const struct model *m,
                     const struct pass_packing *packing)
 {
     g->phase = PHASE_UPDATE;

@@ -8,14 +8,14 @@
 #define TRAIN_COPIES_H
 
 #include "config/config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "pass/pass.h"
 
 struct backend;
 
 bool copies_bf16(const struct config *c);
 /* Where each packed weight lies, in `a`; NULL if none is packed. */
-const struct pass_packing *copies_packing(const struct config *c, const struct gpt *m,
+const struct pass_packing *copies_packing(const struct config *c, const struct model *m,
                                           const struct backend *b, struct arena *a);
 /* True if GRAPH_REFRESH has something to do. */
 bool copies_exist(const struct config *c, const struct pass_packing *packing);
@@ -23,10 +23,10 @@ bool copies_exist(const struct config *c, const struct pass_packing *packing);
 /* Appends the store of one parameter's bf16 copy, of its new value `w`. */
 void copies_store(struct graph *g, const struct parameter *p, value w);
 /* Appends PACK of each packed weight, from the copy if there is one. What wrote the weights stands before. */
-void copies_pack(struct graph *g, const struct config *c, const struct gpt *m,
+void copies_pack(struct graph *g, const struct config *c, const struct model *m,
                  const struct pass_packing *packing);
 /* Appends both, from the weights as they are. */
-void copies_refresh(struct graph *g, const struct config *c, const struct gpt *m,
+void copies_refresh(struct graph *g, const struct config *c, const struct model *m,
                     const struct pass_packing *packing);
 
 #endif

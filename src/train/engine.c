@@ -43,9 +43,11 @@ static struct pass_options options_of(const struct config *c, const struct pass_
     static const enum pass_again again[] = {[RECOMPUTE_NONE] = AGAIN_NOTHING,
                                             [RECOMPUTE_GELU] = AGAIN_GELU,
                                             [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
+    int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
     enum dtype compute = c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
     return (struct pass_options){.rung = rungs[c->plan.fusion],
-                                 .again = again[c->plan.recompute],
+                                 .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
+                                 .again_blocks = blocks,
                                  .flash = c->plan.flash,
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
@@ -54,20 +56,28 @@ static struct pass_options options_of(const struct config *c, const struct pass_
                                  .kernels = kernels};
 }
 
+/* The gradient of the loss that the backward pass begins with. */
+static value first_gradient(struct graph *g, const struct config *c)
+{
+    g->phase = PHASE_BACKWARD;
+    struct graph_scope top = graph_enter(g, "loss", -1);
+    double share = 1.0 / (double)c->train.gradient_accumulation_steps;
+    value dloss = g_fill(g, type_scalar(DT_F32), share);
+    graph_leave(g, top);
+    return dloss;
+}
+
 /* Every parameter's gradient goes to its place in the range of gradients. */
-static enum status differentiate(struct graph *g, const struct config *c, const struct gpt *m,
+static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
                                  value loss, bool accumulate)
 {
     value *wrt = ARENA_NEW(g->arena, value, m->parameters);
     value *gradient = ARENA_NEW(g->arena, value, m->parameters);
     for (int i = 0; i < m->parameters; i++)
         wrt[i] = graph_find_leaf(g, STORAGE_WEIGHTS, m->parameter[i].name);
-    g->phase = PHASE_BACKWARD;
-    struct graph_scope top = graph_enter(g, "loss", -1);
-    double share = 1.0 / (double)c->train.gradient_accumulation_steps;
-    value dloss = g_fill(g, type_scalar(DT_F32), share);
-    graph_leave(g, top);
+    value dloss = first_gradient(g, c);
     TRY(graph_differentiate(g, loss, dloss, m->parameters, wrt, gradient));
+    struct graph_scope top = {g->scope, g->layer};
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
         value leaf = g_leaf(g, STORAGE_GRADIENTS, p->name, p->type, p->offset);
@@ -81,23 +91,42 @@ static enum status differentiate(struct graph *g, const struct config *c, const 
     return graph_status(g);
 }
 
-static enum status forward_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
-                                 const struct pass_packing *packing, struct graph *g,
-                                 value *ret_loss)
+/* A model without parameters: the gradient of what it works on. */
+static enum status differentiate_drawn(struct graph *g, const struct config *c, value loss)
+{
+    value x = graph_find_leaf(g, STORAGE_DRAWN, "x"), dx;
+    value dloss = first_gradient(g, c);
+    TRY(graph_differentiate(g, loss, dloss, 1, &x, &dx));
+    graph_output(g, "dx", dx);
+    return graph_status(g);
+}
+
+static enum status check_logits(const struct model *m, enum graph_kind kind)
+{
+    if (model_has_logits(m)) return ST_OK;
+    return fail(ST_UNSUPPORTED, "model = %s samples no text: it has no graph %s",
+                model_words[m->config.kind], graph_kind_name(kind));
+}
+
+static enum status forward_graph(enum graph_kind kind, const struct config *c,
+                                 const struct model *m, const struct pass_packing *packing,
+                                 struct graph *g, value *ret_loss)
 {
     int64_t B = c->data.batch_size, T = m->config.block_size;
     switch (kind) {
     case GRAPH_MICRO:
     case GRAPH_MICRO_MORE:
     case GRAPH_EVAL:
-        *ret_loss = gpt_loss(m, g, B, T, kind == GRAPH_EVAL ? GPT_EVAL : GPT_TRAIN);
+        *ret_loss = model_loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
         graph_output(g, "loss", *ret_loss);
         break;
     case GRAPH_LOGITS:
-        graph_output(g, "logits", gpt_logits(m, g, 1, T, GPT_EVAL));
+        TRY(check_logits(m, kind));
+        graph_output(g, "logits", model_logits(m, g, 1, T, MODEL_EVAL));
         break;
     case GRAPH_DECODE:
-        graph_output(g, "logits", gpt_logits(m, g, 1, 1, GPT_CACHED));
+        TRY(check_logits(m, kind));
+        graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
         break;
     case GRAPH_UPDATE:
         optim_update(g, m, c);
@@ -122,7 +151,7 @@ static enum status fail_unknown_pass(const char *name)
     return st;
 }
 
-enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+enum status engine_graph(enum graph_kind kind, const struct config *c, const struct model *m,
                          const struct pass_packing *packing, const struct pass_kernels *kernels,
                          const char *last, struct graph *ret_g, struct arena *a)
 {
@@ -142,7 +171,8 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
     bool go_on = !stop || stop->time != BEFORE_GRADIENT;
     if (go_on && loss.i && kind != GRAPH_EVAL) {
         loss = graph_find_output(&g, "loss");
-        TRY(differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE));
+        TRY(m->parameters ? differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE)
+                          : differentiate_drawn(&g, c, loss));
         TRY(graph_verify(&g));
     }
     if (go_on) TRY(passes_run(AFTER_GRADIENT, &g, &o, last));
@@ -179,7 +209,7 @@ static enum status plan_on(struct engine *e, const struct config *c, int64_t voc
     *e = (struct engine){.config = c, .backend = backend_find(backend)};
     TRY(device_check(c, e->backend, backend));
     TRY(isa_limit(c->plan.isa));
-    gpt_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
+    model_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
     enum status opened = e->backend->open(device, &e->context);
     if (opened != ST_OK) e->backend = NULL;
     TRY(opened);

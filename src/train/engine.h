@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "config/config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
 
@@ -25,7 +25,7 @@ enum graph_kind {
 
 struct engine {
     const struct config *config;
-    struct gpt model;
+    struct model model;
     const struct pass_packing *packing; /* NULL: no weight is packed */
     const struct backend *backend;
     void *context;
@@ -50,7 +50,7 @@ struct engine_kernels {
 void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context);
 /* Builds one graph and runs its passes; stops after the pass named `last` ("model": before any).
  * `packing` is what copies_packing says of a backend, NULL: no weight is packed; `kernels` may be NULL, too. */
-enum status engine_graph(enum graph_kind kind, const struct config *c, const struct gpt *m,
+enum status engine_graph(enum graph_kind kind, const struct config *c, const struct model *m,
                          const struct pass_packing *packing, const struct pass_kernels *kernels,
                          const char *last, struct graph *ret_g, struct arena *a);
 
@@ -63,10 +63,11 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
 enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
 void engine_close(struct engine *e);
-/* Runs a plan. With replay=true and no hooks the first run compiles what is missing, the second is recorded, and
+/* Runs a plan. With replay=true and nobody watching the first run compiles what is missing, the second is recorded, and
  * from then on the recording is played. The device may still be at work when this returns. */
 enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks);
-/* Whether a run with these hooks, which may be NULL, is recorded and played: one that is watched or poisoned is not. */
+/* Whether a run with these hooks, which may be NULL, is recorded and played: one that is watched or poisoned is not. Hooks that
+ * only mark (plan_hooks.recorded) see the run that is recorded, and none that is played. */
 bool engine_replays(const struct engine *e, const struct plan_hooks *hooks);
 /* Brings what is derived from the weights up to date with them. */
 enum status engine_refresh(struct engine *e);

@@ -7,24 +7,24 @@ enum status engine_refresh(struct engine *e)
     return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
 }
 
-static enum status record(struct engine *e, enum graph_kind kind)
+static enum status record(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
 {
     TRY(e->backend->capture_begin(e->context));
-    enum status st = plan_run(&e->plan[kind], NULL);
+    enum status st = plan_run(&e->plan[kind], hooks);
     enum status ended = e->backend->capture_end(e->context, &e->recording[kind]);
     return st != ST_OK ? st : ended;
 }
 
 bool engine_replays(const struct engine *e, const struct plan_hooks *hooks)
 {
-    bool watched = hooks && (hooks->before || hooks->after);
+    bool watched = hooks && !hooks->recorded && (hooks->before || hooks->after);
     return e->config->plan.replay && !watched && !e->config->plan.poison;
 }
 
 enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
 {
     if (!engine_replays(e, hooks) || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
-    if (!e->recording[kind]) TRY(record(e, kind));
+    if (!e->recording[kind]) TRY(record(e, kind, hooks));
     return e->backend->replay(e->context, e->recording[kind]);
 }
 

@@ -11,15 +11,17 @@ struct facts facts_of(const struct engine *e)
     const struct storage_blocks *s = &e->storage;
     int64_t micro_steps = c->train.gradient_accumulation_steps;
     struct facts f = {
-        .parameters = gpt_count(&e->model, false),
-        .parameters_all = gpt_count(&e->model, true),
+        .unit = e->model.def->unit,
+        .parameters = model_count(&e->model, false),
+        .parameters_all = model_count(&e->model, true),
         .sequences = micro_steps * c->data.batch_size,
         .tokens = micro_steps * c->data.batch_size * c->model.block_size,
         .weights = s->bytes[STORAGE_WEIGHTS],
         .gradients = s->bytes[STORAGE_GRADIENTS],
         .optimizer = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2],
         .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED],
-        .inputs = s->bytes[STORAGE_STAGED],
+        .inputs = s->bytes[STORAGE_STAGED] + s->bytes[STORAGE_DRAWN],
+        .drawn = s->bytes[STORAGE_DRAWN],
         .activations = s->bytes[STORAGE_ARENA],
         .total = engine_bytes(e),
     };
@@ -38,15 +40,17 @@ struct facts facts_of(const struct engine *e)
 void facts_print(const struct facts *f, struct str *s)
 {
     char a[32], b[32], c[32];
-    str_printf(s, "parameters   %s (%s with positions)\n", str_thousands(a, f->parameters),
-               str_thousands(b, f->parameters_all));
-    str_printf(s, "a step       %s tokens, %s kernels, %.4g GFLOP, %s read and written\n",
-               str_thousands(a, f->tokens), str_thousands(b, f->kernels), f->flops * 1e-9,
+    str_printf(s, "parameters   %s", str_thousands(a, f->parameters));
+    if (f->parameters_all > f->parameters)
+        str_printf(s, " (%s with positions)", str_thousands(b, f->parameters_all));
+    str_printf(s, "\na step       %s %s, %s kernels, %.4g GFLOP, %s read and written\n",
+               str_thousands(a, f->tokens), f->unit, str_thousands(b, f->kernels), f->flops * 1e-9,
                str_bytes(c, f->bytes));
     str_printf(s, "memory       weights %s, gradients %s, optimizer %s",
                str_bytes(a, (double)f->weights), str_bytes(b, (double)f->gradients),
                str_bytes(c, (double)f->optimizer));
     if (f->copies) str_printf(s, ", copies of weights %s", str_bytes(a, (double)f->copies));
+    if (f->drawn) str_printf(s, ", what is drawn %s", str_bytes(a, (double)f->drawn));
     str_printf(s, ", activations %s: %s\n", str_bytes(a, (double)f->activations),
                str_bytes(b, (double)f->total));
 }

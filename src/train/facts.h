@@ -11,11 +11,13 @@ struct str;
 struct facts {
     int64_t parameters;        /* as nanoGPT counts: without positions */
     int64_t parameters_all;    /* with them */
+    const char *unit;          /* what `tokens` counts: "tokens", "elements" */
     int64_t sequences, tokens; /* of a step, all micro-steps together */
     int64_t kernels;           /* of a step */
     double flops, bytes;       /* of a step */
     /* bytes of memory; copies: of the weights, in bf16 and packed */
     int64_t weights, gradients, optimizer, copies, inputs, activations, total;
+    int64_t drawn; /* of the inputs: what a model that is only timed works on */
 };
 
 /* Of an engine with the plans of training. */

@@ -16,7 +16,7 @@ static value leaf(struct graph *g, const struct parameter *p, enum storage stora
     return v;
 }
 
-static value gradient_norm(struct graph *g, const struct gpt *m)
+static value gradient_norm(struct graph *g, const struct model *m)
 {
     value sum = {0};
     struct graph_scope here = graph_enter(g, "grad_norm", -1);
@@ -24,7 +24,7 @@ static value gradient_norm(struct graph *g, const struct gpt *m)
         value s = g_sum_squares(g, leaf(g, &m->parameter[i], STORAGE_GRADIENTS));
         sum = i ? g_add(g, sum, s) : s;
     }
-    value norm = g_sqrt(g, sum);
+    value norm = m->parameters ? g_sqrt(g, sum) : g_fill(g, type_scalar(DT_F32), 0);
     graph_leave(g, here);
     return norm;
 }
@@ -37,7 +37,7 @@ static value clip_coefficient(struct graph *g, value norm, double clip)
     return g_at_most(g, ratio, 1);
 }
 
-void optim_update(struct graph *g, const struct gpt *m, const struct config *config)
+void optim_update(struct graph *g, const struct model *m, const struct config *config)
 {
     const struct config_train *c = &config->train;
     g->phase = PHASE_UPDATE;

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static const char *const model_keys[] = {"n_layer",    "n_head", "n_kv_head", "n_embd",
-                                         "block_size", "bias",   "gelu",      "pad_vocab"};
+static const char *const model_keys[] = {"model",      "n_layer", "n_head", "n_kv_head", "n_embd",
+                                         "block_size", "bias",    "gelu",   "pad_vocab"};
 static const char *const training_keys[] = {"dataset", "seed"};
 
 struct differences {
@@ -93,7 +93,7 @@ enum status saved_override(struct saved *s, int words, char *const *word, struct
 {
     struct config before = s->config;
     for (int i = 0; i < words; i++) TRY(config_set(&s->config, word[i], a));
-    TRY(config_check(&s->config));
+    TRY(model_check(&s->config));
     return saved_check_keys(&before, &s->config, false, s->run_dir);
 }
 

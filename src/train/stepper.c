@@ -126,11 +126,11 @@ static enum status run_all(struct stepper *s, const struct plan_hooks *hooks)
     return ST_OK;
 }
 
-static enum status record(struct stepper *s)
+static enum status record(struct stepper *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
     TRY(e->backend->capture_begin(e->context));
-    enum status st = run_all(s, NULL);
+    enum status st = run_all(s, hooks);
     enum status ended = e->backend->capture_end(e->context, &s->recording);
     return st != ST_OK ? st : ended;
 }
@@ -139,7 +139,7 @@ static enum status run_or_replay(struct stepper *s, const struct plan_hooks *hoo
 {
     const struct engine *e = s->engine;
     if (!engine_replays(e, hooks) || s->begun == 0) return run_all(s, hooks);
-    if (!s->recording) TRY(record(s));
+    if (!s->recording) TRY(record(s, hooks));
     return e->backend->replay(e->context, s->recording);
 }
 

@@ -138,6 +138,7 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
     *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1, .lock = -1};
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
+    TRY(model_check_trained(&c->model));
     struct str text = {0};
     config_print(c, &text);
     t->config_text = arena_strdup(a, str_text(&text));

@@ -6,13 +6,14 @@
 
 enum status weights_draw(struct engine *e)
 {
+    if (!e->model.parameters) return ST_OK;
     float *weights = malloc((size_t)e->model.elements * sizeof *weights);
     enum status st = ST_OK;
     BUG_IF(!weights, "no host memory");
     for (int s = STORAGE_MOMENT1; s <= STORAGE_MOMENT2; s++)
         if (e->storage.base[s])
             TRY_OUT(st, e->backend->fill(e->context, e->storage.base[s], 0, e->storage.bytes[s]));
-    gpt_draw(&e->model, weights);
+    model_draw(&e->model, weights);
     TRY_OUT(st, e->backend->upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                    e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));

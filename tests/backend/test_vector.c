@@ -131,7 +131,8 @@ static void no_number_stays(enum op op, union attr attr, int inputs, bool whole_
 static void test_no_number_gets_lost(void **state)
 {
     (void)state;
-    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP, OP_TANH, OP_ERF};
+    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP,
+                                        OP_TANH,  OP_ERF,    OP_RELU,    OP_ELU};
     const union attr none = {0};
     const union attr tanh = {.gelu = {.tanh = true}};
     for (int i = 0; i < COUNT_OF(pointwise); i++) no_number_stays(pointwise[i], none, 1, false);
@@ -140,6 +141,7 @@ static void test_no_number_gets_lost(void **state)
     no_number_stays(OP_GELU, tanh, 1, false);
     no_number_stays(OP_GELU_GRAD, none, 2, false);
     no_number_stays(OP_GELU_GRAD, tanh, 2, false);
+    no_number_stays(OP_ELU_GRAD, none, 2, false);
     no_number_stays(OP_SOFTMAX, none, 1, true);
     no_number_stays(OP_SOFTMAX_GRAD, none, 2, true);
     no_number_stays(OP_MAX_ROW, none, 1, true);
@@ -163,6 +165,29 @@ static void test_exp_to_its_edges(void **state)
             /* the smallest numbers have few digits: one unit of them */
             if (!(got == want || fabsf(got - want) <= 1.5e-7f * want + 1.5e-45f))
                 fail_msg("%s: exp(%g) is %g, not %g", row->variant, (double)x[i], (double)got,
+                         (double)want);
+        }
+    }
+    call_release(&h);
+}
+
+/* Near 0 ELU is x, and keeps the digits of the smallest; far out it is -1 or x. */
+static void test_elu_to_its_edges(void **state)
+{
+    (void)state;
+    static const float x[] = {-INFINITY, -1e30f, -104,   -20,     -17, -3,    -1.1f, -0.7f,
+                              -0.3f,     -1e-3f, -1e-8f, -1e-30f, 0,   1e-8f, 2,     3e38f};
+    struct hand_call h = {0};
+    call_input(&h, type_1d(DT_F32, COUNT_OF(x)));
+    call_output(&h, type_1d(DT_F32, COUNT_OF(x)));
+    memcpy(call_in(&h, 0), x, sizeof x);
+    const struct kernel *row;
+    for (int n = 0; (row = call_row(&h, OP_ELU, n)); n++) {
+        call_run(&h, row);
+        for (int i = 0; i < COUNT_OF(x); i++) {
+            float got = call_out(&h, 0)[i], want = x[i] > 0 ? x[i] : (float)expm1((double)x[i]);
+            if (!(got == want || fabsf(got - want) <= 2e-7f * fabsf(want)))
+                fail_msg("%s: elu(%g) is %g, not %g", row->variant, (double)x[i], (double)got,
                          (double)want);
         }
     }
@@ -322,9 +347,10 @@ static void test_pairs_round_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_do_not_show), cmocka_unit_test(test_no_number_gets_lost),
-        cmocka_unit_test(test_exp_to_its_edges),    cmocka_unit_test(test_dropout_is_that_of_rng),
-        cmocka_unit_test(test_gelu_far_out),        cmocka_unit_test(test_pairs_round_alike),
+        cmocka_unit_test(test_threads_do_not_show),    cmocka_unit_test(test_no_number_gets_lost),
+        cmocka_unit_test(test_exp_to_its_edges),       cmocka_unit_test(test_elu_to_its_edges),
+        cmocka_unit_test(test_dropout_is_that_of_rng), cmocka_unit_test(test_gelu_far_out),
+        cmocka_unit_test(test_pairs_round_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

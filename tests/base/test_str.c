@@ -64,6 +64,33 @@ static void test_bytes(void **state)
     assert_string_equal(str_bytes(b, -2048), "-2.0 KiB");
 }
 
+static void test_bytes_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } good[] = {{"0B", 0},
+                {"640b", 640},
+                {"1KiB", 1024},
+                {"1 kB", 1000},
+                {"1.5GiB", INT64_C(3) << 29},
+                {"80GB", INT64_C(80000000000)},
+                {"2 mib", 2 << 20},
+                {"1TiB", INT64_C(1) << 40},
+                {".5MB", 500000},
+                {"1PiB", INT64_C(1) << 50}};
+    static const char *const bad[] = {"",    "1",    "GiB",  "1G",    "-1GB",    "1GiBB", "1 XB",
+                                      "1iB", "nanB", "infB", "1e30B", "9000PiB", "1GB "};
+    int64_t bytes;
+    for (int i = 0; i < COUNT_OF(good); i++) {
+        if (!str_read_bytes(good[i].text, &bytes)) fail_msg("%s is refused", good[i].text);
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (int i = 0; i < COUNT_OF(bad); i++)
+        if (str_read_bytes(bad[i], &bytes)) fail_msg("%s is %lld", bad[i], (long long)bytes);
+}
+
 static void test_distance(void **state)
 {
     (void)state;
@@ -80,9 +107,9 @@ static void test_distance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),    cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_thousands), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_append),         cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_thousands),      cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_are_read), cmocka_unit_test(test_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

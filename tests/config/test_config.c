@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "config/fields.h"
+#include "model/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -209,11 +210,6 @@ static void test_check(void **state)
         enum status st;
         const char *names[2]; /* both stand in the sentence */
     } cases[] = {
-        {{"n_head=5", "n_embd=96"}, ST_USAGE, {"n_head = 5", "n_embd = 96"}},
-        {{"n_kv_head=5"}, ST_USAGE, {"n_head = 12 is not divisible by n_kv_head = 5"}},
-        {{"n_kv_head=24"}, ST_USAGE, {"n_head = 12", "n_kv_head = 24"}},
-        {{"n_kv_head=1"}, ST_OK, {0}},
-        {{"n_kv_head=12"}, ST_OK, {0}},
         {{"batch_size=65536", "block_size=262144"}, ST_USAGE, {"batch_size", "block_size"}},
         {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters", "lr_decay_iters"}},
         {{"learning_rate=1e-5", "min_lr=1e-4"}, ST_USAGE, {"min_lr", "learning_rate"}},
@@ -229,6 +225,8 @@ static void test_check(void **state)
         {{"replay=true", "device=cpu"}, ST_UNSUPPORTED, {"replay=true", "replay=false"}},
         {{"recompute=gelu"}, ST_OK, {0}},
         {{"recompute=block"}, ST_OK, {0}},
+        {{"recompute=block:12"}, ST_OK, {0}},
+        {{"recompute=block:13"}, ST_USAGE, {"recompute=block:13", "n_layer = 12"}},
         {{"device=cpu", "deterministic=true"}, ST_OK, {0}},
         {{"decay_lr=false", "warmup_iters=1000000"}, ST_OK, {0}},
     };
@@ -239,6 +237,39 @@ static void test_check(void **state)
         assert_int_equal(config_check(&c), cases[i].st);
         for (int k = 0; k < 2; k++)
             if (cases[i].names[k]) assert_non_null(strstr(fail_message(), cases[i].names[k]));
+    }
+}
+
+/* A word with a number: what it is, what it is printed as, and what is refused. */
+static void test_words_with_a_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *printed;
+        int recompute;
+    } good[] = {{"none", "none", RECOMPUTE_NONE},
+                {"gelu", "gelu", RECOMPUTE_GELU},
+                {"block", "block", RECOMPUTE_BLOCK},
+                {"block:1", "block", RECOMPUTE_BLOCK},
+                {"block:2", "block:2", RECOMPUTE_BLOCK + 1},
+                {"block:1024", "block:1024", RECOMPUTE_BLOCK + 1023}};
+    for (int i = 0; i < COUNT_OF(good); i++) {
+        assert_int_equal(config_set(&c, arena_printf(&arena, "recompute=%s", good[i].set), &arena),
+                         ST_OK);
+        assert_int_equal(c.plan.recompute, good[i].recompute);
+        assert_string_equal(config_value_text(&c, "recompute", &arena), good[i].printed);
+        struct str s = {0};
+        config_print_json(&c, &s);
+        assert_non_null(strstr(str_text(&s),
+                               arena_printf(&arena, "\"recompute\": \"%s\",\n", good[i].printed)));
+        str_release(&s);
+    }
+    static const char *const bad[] = {"block:",   "block:0", "block:1025", "block:-1", "block:2x",
+                                      "block: 2", "block:N", "blocks",     "gelu:2",   "2"};
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        assert_int_equal(config_set(&c, arena_printf(&arena, "recompute=%s", bad[i]), &arena),
+                         ST_USAGE);
+        assert_non_null(strstr(fail_message(), "none, gelu, block, block:N (N 1 to 1024)"));
     }
 }
 
@@ -256,7 +287,7 @@ static void test_print_reads_back(void **state)
         "pad_vocab=128",     "dataset=a b",      "data_dir=",   "out_dir= x#y ",
         "seed=4294967295",   "min_lr=1.2345e-9", "fusion=op",   "start=\"\\\"Hé\\\\\\n\\t' #\"",
         "learning_rate=0.1", "temperature=1",    "device=cuda", "beta1=0.123456789012345678",
-        "recompute=block",   "init_from=resume", "flash=false", "replay=true",
+        "recompute=block:7", "init_from=resume", "flash=false", "replay=true",
     };
     for (int i = 0; i < COUNT_OF(changes); i++)
         assert_int_equal(config_set(&c, changes[i], &arena), ST_OK);
@@ -336,7 +367,7 @@ static void test_every_file_in_configs(void **state)
         config_init(&c);
         enum status st = config_read(&c, found.gl_pathv[i], &arena);
         if (st != ST_OK) fail_msg("%s", fail_message());
-        st = config_check(&c);
+        st = model_check(&c);
         if (st != ST_OK && st != ST_UNSUPPORTED)
             fail_msg("%s: %s", found.gl_pathv[i], fail_message());
     }
@@ -353,6 +384,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(test_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words_with_a_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_print_reads_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json, setup, teardown),
         cmocka_unit_test_setup_teardown(test_value_text, setup, teardown),

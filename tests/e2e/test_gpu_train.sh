@@ -76,4 +76,17 @@ for cache in true false; do
         fail "sample: $(cat log)"
 done
 cmp text.true text.false || fail "the cache changes the text"
+
+# --- what the driver says is taken is what the plans foretold, whatever part of a step is run
+for phase in forward backward step; do
+    for options in --replay=true "--recompute=block:2 --gradient_accumulation_steps=2"; do
+        # shellcheck disable=SC2086
+        "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options >memory.json 2>log || fail "memory: $(cat log)"
+        foretold=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
+        taken=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
+        grep -q '"by": "driver"' memory.json || fail "memory: not the driver says it"
+        awk -v f="$foretold" -v t="$taken" 'BEGIN { exit !(t >= f && t <= 1.02 * f + 4096) }' ||
+            fail "memory, $phase, $options: $foretold bytes foretold, $taken taken"
+    done
+done
 echo ok

@@ -3,6 +3,7 @@
 #include "streams.hpp"
 
 #include <chrono>
+#include <cudaProfiler.h>
 #include <dlfcn.h>
 #include <map>
 #include <stdint.h>
@@ -88,9 +89,12 @@ CUresult run(const function *f, const emu_start &s, std::vector<std::vector<char
     return fine ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-CUresult move(CUstream s, void *to, const void *from, size_t bytes)
+enum { TO_DEVICE = 1, TO_HOST, WITHIN = 8 }; /* CUPTI's kinds of copies */
+
+CUresult move(CUstream s, void *to, const void *from, size_t bytes, int direction)
 {
-    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, [=] {
+    emu_what what = {EMU_COPY, NULL, bytes, direction};
+    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, what, [=] {
         memmove(to, from, bytes);
         return CUDA_SUCCESS;
     });
@@ -116,8 +120,24 @@ const struct {
 
 } // namespace
 
+/* As the driver does it, once. */
+static void inject()
+{
+    static bool tried;
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    if (tried || !path) return;
+    tried = true;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    auto *begin = library ? (int (*)())dlsym(library, "InitializeInjection") : NULL;
+    if (begin)
+        begin();
+    else
+        fprintf(stderr, "emulator: %s\n", dlerror());
+}
+
 CUresult cuInit(unsigned)
 {
+    inject();
     return emu_number("EMU_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
@@ -204,6 +224,19 @@ CUresult cuCtxSynchronize()
     return emu_recording() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : emu_drain();
 }
 
+/* For a profiler; the emulator tells what it would have been told. */
+CUresult cuProfilerStart()
+{
+    if (emu_number("EMU_VERBOSE", 0)) fprintf(stderr, "emulator: cuProfilerStart\n");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuProfilerStop()
+{
+    if (emu_number("EMU_VERBOSE", 0)) fprintf(stderr, "emulator: cuProfilerStop\n");
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGetErrorName(CUresult r, const char **name)
 {
     *name = NULL;
@@ -277,28 +310,31 @@ CUresult cuMemFreeHost(void *p)
 /* Memory that is not pinned is read before the call returns, and written before it returns. */
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
 {
-    if (is_pinned(from)) return move(s, (void *)to, from, bytes);
+    if (is_pinned(from)) return move(s, (void *)to, from, bytes, TO_DEVICE);
     std::vector<char> copy((const char *)from, (const char *)from + bytes);
-    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, [to, copy = std::move(copy)] {
-        memcpy((void *)to, copy.data(), copy.size());
-        return CUDA_SUCCESS;
-    });
+    emu_what what = {EMU_COPY, NULL, bytes, TO_DEVICE};
+    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, what,
+                       [to, copy = std::move(copy)] {
+                           memcpy((void *)to, copy.data(), copy.size());
+                           return CUDA_SUCCESS;
+                       });
 }
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream s)
 {
-    CUresult r = move(s, to, (const void *)from, bytes);
+    CUresult r = move(s, to, (const void *)from, bytes, TO_HOST);
     return r != CUDA_SUCCESS || is_pinned(to) ? r : cuStreamSynchronize(s);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s)
 {
-    return move(s, (void *)to, (const void *)from, bytes);
+    return move(s, (void *)to, (const void *)from, bytes, WITHIN);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream s)
 {
-    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, [=] {
+    emu_what what = {EMU_FILL, NULL, bytes, 0};
+    return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, what, [=] {
         memset((void *)to, byte, bytes);
         return CUDA_SUCCESS;
     });
@@ -361,5 +397,6 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
     for (int i = 0; i < fn->entry->parameters; i++)
         copies.emplace_back((char *)parameters[i], (char *)parameters[i] + fn->entry->size[i]);
     emu_start s = {fn->module, fn->entry, fn->name.c_str(), {x, y, z}, bx, shared_bytes};
-    return emu_enqueue(stream, START_MS, [=]() mutable { return run(fn, s, copies); });
+    emu_what what = {EMU_KERNEL, fn->name.c_str(), 0, 0};
+    return emu_enqueue(stream, START_MS, what, [=]() mutable { return run(fn, s, copies); });
 }

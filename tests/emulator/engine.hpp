@@ -1,13 +1,15 @@
 /* engine.hpp - a GPU that is not there: kernel texts, and the host code that starts them, run on the processor.
  *
- * The program opens the driver, NVRTC, cuBLASLt and NVML when it runs; with LD_LIBRARY_PATH=build/release/emulator it finds
- * these four in their place, and nothing of it knows. C++, unlike the program: kernel texts are.
+ * The program opens the driver, NVRTC, cuBLASLt, NVML and CUPTI when it runs; with LD_LIBRARY_PATH=build/release/emulator it finds
+ * these in their place, and nothing of it knows. C++, unlike the program: kernel texts are.
  *
  *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, recordings; blocks, threads
  *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a text, with kernel.hpp and ptx.hpp before it, to a shared object
  *     libcublasLt.so.13   cublaslt.cpp: products and what is done with their sums
  *     libnvidia-ml.so.1   nvml.cpp: clock, power, what slows them
+ *     libcupti.so.13      cupti.cpp: records of what was done, in the order and with the times of the emulated device
  *     without.so          without.c: preloaded, it hides libraries that a machine has (EMU_WITHOUT)
+ *     listener.so         listener.c: a profiler that hears ranges (NVTX_INJECTION64_PATH) and prints them
  *
  * What is emulated. A thread of a kernel is a fiber; a block's fibers take turns, and give way at __syncthreads, at what a
  * warp does together (shuffles, votes, ldmatrix, mma) and at nothing else. Shared memory is poisoned before each
@@ -32,6 +34,10 @@
  *     EMU_NVML=MODE        refuses: NVML does not start; poor: it knows clocks alone; old: it counts no energy
  *     EMU_NVML_MS=0        milliseconds that a sample takes
  *     EMU_THROTTLE=N       samples N and N + 1, from 0, are of a clock that is slowed
+ *     EMU_CUPTI_DROP=N     each N-th record of CUPTI is lost, and counted
+ *     EMU_CUPTI_REFUSE=N   CUPTI does not begin; N is its result (39: another profiler is attached)
+ *     EMU_CUPTI_LATE=1     it sees nothing of recordings that were made ready before it began, as some versions
+ *     EMU_CUPTI_SILENT=1   it begins, and tells nothing
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find
  *     EMU_VERBOSE=1        each kernel and product as it runs, with its milliseconds
  *     EMU_KEEP=1           the folder of each compilation stays, in TMPDIR */

@@ -57,6 +57,7 @@ float log2f(float) noexcept;
 float sqrtf(float) noexcept;
 float tanhf(float) noexcept;
 float erff(float) noexcept;
+float expm1f(float) noexcept;
 float fabsf(float) noexcept;
 float fmaxf(float, float) noexcept;
 float fminf(float, float) noexcept;

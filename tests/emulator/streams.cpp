@@ -6,20 +6,25 @@
 #include <deque>
 #include <memory>
 #include <set>
-#include <vector>
 
+struct piece {
+    double ms;
+    emu_what what;
+    emu_work work;
+    unsigned call, recording;
+    unsigned long long node;
+    bool seen;
+};
 struct CUgraph_st {
-    struct piece {
-        double ms;
-        emu_work work;
-    };
-    std::vector<piece> pieces;
+    std::deque<piece> pieces; /* do not move: each is a node */
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
+    unsigned number;
+    bool seen;
 };
 struct CUstream_st {
-    std::deque<CUgraph_st::piece> waiting;
+    std::deque<piece> waiting;
     unsigned long long put, done;
     CUgraph recording; /* NULL: none; shared by all streams that came into it */
 };
@@ -39,6 +44,8 @@ CUstream_st first; /* the stream NULL */
 std::set<CUstream> streams = {&first};
 CUresult fault = CUDA_SUCCESS;
 double clock_ms;
+const emu_watcher *watcher;
+unsigned calls, recordings;
 
 CUstream of(CUstream s)
 {
@@ -48,11 +55,14 @@ CUstream of(CUstream s)
 CUresult do_until(CUstream s, unsigned long long place)
 {
     while (fault == CUDA_SUCCESS && s->done < place) {
-        CUgraph_st::piece p = std::move(s->waiting.front());
+        piece p = std::move(s->waiting.front());
         s->waiting.pop_front();
         s->done++;
+        double from = clock_ms;
         clock_ms += p.ms;
         CUresult r = p.work();
+        if (watcher && p.what.kind != EMU_EVENT)
+            watcher->done({p.what, p.call, p.recording, p.node, p.seen, from, clock_ms});
         if (fault == CUDA_SUCCESS) fault = r;
     }
     return fault;
@@ -84,18 +94,39 @@ CUresult emu_drain()
     return fault;
 }
 
-CUresult emu_enqueue(CUstream stream, double ms, emu_work work)
+void emu_watch(const emu_watcher *w)
+{
+    watcher = w;
+}
+
+double emu_now_ms()
+{
+    return clock_ms;
+}
+
+static unsigned new_call()
+{
+    if (watcher) watcher->called(calls + 1);
+    return ++calls;
+}
+
+static void put(CUstream s, piece p)
 {
     static const bool early = emu_number("EMU_EARLY", 0);
-    CUstream s = of(stream);
-    if (fault != CUDA_SUCCESS) return fault;
-    if (s->recording) {
-        s->recording->pieces.push_back({ms, std::move(work)});
-        return CUDA_SUCCESS;
-    }
-    s->waiting.push_back({ms, std::move(work)});
+    s->waiting.push_back(std::move(p));
     s->put++;
     if (early) do_until(s, s->put);
+}
+
+CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work work)
+{
+    CUstream s = of(stream);
+    if (fault != CUDA_SUCCESS) return fault;
+    piece p = {ms, what, std::move(work), new_call(), 0, 0, true};
+    if (s->recording)
+        s->recording->pieces.push_back(std::move(p));
+    else
+        put(s, std::move(p));
     return CUDA_SUCCESS; /* a failure is told to whoever waits */
 }
 
@@ -130,7 +161,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent e, unsigned)
         return CUDA_SUCCESS;
     }
     if (s->recording) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    return e->stream ? emu_enqueue(s, 0, wait_for(e->stream, e->place)) : CUDA_SUCCESS;
+    return e->stream ? emu_enqueue(s, 0, {}, wait_for(e->stream, e->place)) : CUDA_SUCCESS;
 }
 
 CUresult cuEventCreate(CUevent *e, unsigned)
@@ -154,7 +185,7 @@ CUresult cuEventRecord(CUevent e, CUstream stream)
     e->reached = false;
     e->stream = s;
     e->place = s->put + 1;
-    return emu_enqueue(s, 0, [e, place = e->place] {
+    return emu_enqueue(s, 0, {}, [e, place = e->place] {
         if (e->place == place) e->ms = clock_ms, e->reached = true;
         return CUDA_SUCCESS;
     });
@@ -195,17 +226,24 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph g, unsigned long long)
 {
-    *run = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*g)};
+    *run =
+        new CUgraphExec_st{std::make_shared<const CUgraph_st>(*g), ++recordings, watcher != NULL};
     return fault;
 }
 
 CUresult cuGraphLaunch(CUgraphExec run, CUstream stream)
 {
-    for (const CUgraph_st::piece &p : run->graph->pieces) {
-        CUresult r = emu_enqueue(stream, p.ms, p.work);
-        if (r != CUDA_SUCCESS) return r;
+    if (fault != CUDA_SUCCESS) return fault;
+    unsigned call = new_call();
+    unsigned long long node = (unsigned long long)run->number << 32;
+    for (piece p : run->graph->pieces) {
+        p.call = call;
+        p.recording = run->number;
+        p.node = ++node;
+        p.seen = run->seen;
+        put(of(stream), std::move(p));
     }
-    return CUDA_SUCCESS;
+    return fault;
 }
 
 CUresult cuGraphDestroy(CUgraph g)
@@ -220,8 +258,39 @@ CUresult cuGraphExecDestroy(CUgraphExec run)
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *, size_t *n)
+CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *node, size_t *n)
 {
-    *n = g->pieces.size();
+    size_t i = 0;
+    for (piece &p : g->pieces)
+        if (node && i < *n) node[i++] = (CUgraphNode)&p;
+    *n = node ? i : g->pieces.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
+{
+    switch (((const piece *)node)->what.kind) {
+    case EMU_KERNEL:
+        *type = CU_GRAPH_NODE_TYPE_KERNEL;
+        break;
+    case EMU_COPY:
+        *type = CU_GRAPH_NODE_TYPE_MEMCPY;
+        break;
+    case EMU_FILL:
+        *type = CU_GRAPH_NODE_TYPE_MEMSET;
+        break;
+    case EMU_EVENT:
+        *type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The driver has three forms of it; the program asks for this one. */
+extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
+                                              cuuint64_t *, CUgraph *graph, const CUgraphNode **,
+                                              size_t *)
+{
+    *graph = of(stream)->recording;
+    *status = *graph ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }

@@ -34,29 +34,29 @@ static struct config config_of(const struct shape *s)
     return c;
 }
 
-static void init(struct gpt *m, const struct shape *s, struct arena *a)
+static void init(struct model *m, const struct shape *s, struct arena *a)
 {
     struct config c = config_of(s);
-    gpt_init(m, &c.model, s->vocab, 1, a);
+    model_init(m, &c.model, s->vocab, 1, a);
 }
 
 static void test_counts(void **state)
 {
     (void)state;
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     init(&m, &SHAKESPEARE, &a);
-    assert_int_equal(gpt_count(&m, false), 10646784);
-    assert_int_equal(gpt_count(&m, true), 10646784 + 256 * 384);
+    assert_int_equal(model_count(&m, false), 10646784);
+    assert_int_equal(model_count(&m, true), 10646784 + 256 * 384);
     init(&m, &LAPTOP, &a);
-    assert_int_equal(gpt_count(&m, false), 795904);
+    assert_int_equal(model_count(&m, false), 795904);
     init(&m, &GPT2, &a);
-    assert_int_equal(gpt_count(&m, true), 124439808);
+    assert_int_equal(model_count(&m, true), 124439808);
     struct shape padded = GPT2;
     padded.pad_vocab = 64;
     init(&m, &padded, &a);
     assert_int_equal(m.padded_vocab, 50304);
-    assert_int_equal(gpt_count(&m, true), 124439808); /* padding is no parameter */
+    assert_int_equal(model_count(&m, true), 124439808); /* padding is no parameter */
     padded.pad_vocab = 128;
     padded.vocab = 50304;
     init(&m, &padded, &a);
@@ -64,10 +64,10 @@ static void test_counts(void **state)
     struct shape shared = GPT2;
     shared.n_kv_head = 4; /* of k and v a third is left, matrix and bias */
     init(&m, &shared, &a);
-    assert_int_equal(gpt_count(&m, true), 124439808 - 12 * 2 * 512 * (768 + 1));
+    assert_int_equal(model_count(&m, true), 124439808 - 12 * 2 * 512 * (768 + 1));
     shared.n_kv_head = 12;
     init(&m, &shared, &a);
-    assert_int_equal(gpt_count(&m, true), 124439808);
+    assert_int_equal(model_count(&m, true), 124439808);
     arena_release(&a);
 }
 
@@ -75,7 +75,7 @@ static void groups(const struct shape *s, int tensors, int64_t elements, int oth
                    int64_t other_elements)
 {
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     int64_t count[2] = {0}, sum[2] = {0};
     init(&m, s, &a);
     for (int i = 0; i < m.parameters; i++) {
@@ -106,7 +106,7 @@ static void test_layout(void **state)
 {
     (void)state;
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     const struct shape odd = {3, 2, 10, 7, 11, 0, true, 0};
     init(&m, &odd, &a);
     int64_t end = 0;
@@ -127,10 +127,10 @@ static void test_flops_per_token(void **state)
 {
     (void)state;
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     init(&m, &GPT2, &a);
     double N = 124439808 - 1024 * 768;
-    assert_true(gpt_flops_per_token(&m, 1024) == 6 * N + 12.0 * 12 * 12 * 64 * 1024);
+    assert_true(model_flops_per_token(&m, 1024) == 6 * N + 12.0 * 12 * 12 * 64 * 1024);
     arena_release(&a);
 }
 
@@ -151,13 +151,13 @@ static void test_product_flops_of_the_plan(void **state)
     (void)state;
     for (int flash = 0; flash < 2; flash++) {
         struct arena a = {0};
-        struct gpt m;
+        struct model m;
         struct graph g;
         struct plan p;
         struct config c = config_of(&GPT2);
         c.data.batch_size = 12;
         c.plan.flash = flash;
-        gpt_init(&m, &c.model, GPT2.vocab, 1, &a);
+        model_init(&m, &c.model, GPT2.vocab, 1, &a);
         hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
         hand_ok(plan_build(&p, &g, backend_find("null"), NULL, NULL, &a));
         double N = 12 * 1024, C = 768, L = 12, V = 50257, T = 1024;
@@ -175,12 +175,12 @@ static void test_product_flops_of_the_plan(void **state)
 static void attention_flops(int64_t kv_heads)
 {
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     struct graph g;
     struct config c = config_of(&LAPTOP);
     c.model.n_kv_head = kv_heads;
     c.data.batch_size = 12;
-    gpt_init(&m, &c.model, LAPTOP.vocab, 1, &a);
+    model_init(&m, &c.model, LAPTOP.vocab, 1, &a);
     hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
     double pairs = 12 * 64 * 65 / 2, C = 128, H = 4, is = 0;
     for (int id = 0; id < g.nodes; id++)
@@ -204,12 +204,12 @@ static void test_as_many_heads_are_no_groups(void **state)
     struct arena a = {0};
     struct str text[2] = {{0}};
     for (int i = 0; i < 2; i++) {
-        struct gpt m;
+        struct model m;
         struct graph g;
         struct config c = config_of(&LAPTOP);
         c.data.batch_size = 2;
         c.model.n_kv_head = i ? LAPTOP.n_head : 0;
-        gpt_init(&m, &c.model, LAPTOP.vocab, 1, &a);
+        model_init(&m, &c.model, LAPTOP.vocab, 1, &a);
         hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
         for (int id = 0; id < g.nodes; id++)
             assert_int_equal(g.node[id].op == OP_ATTENTION ? g.node[id].attr.attention.kv_heads : 0,
@@ -244,13 +244,13 @@ static void test_initial_values(void **state)
 {
     (void)state;
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     struct shape s = LAPTOP;
     s.bias = true;
     init(&m, &s, &a);
     float *w = ARENA_NEW(&a, float, m.elements), *again = ARENA_NEW(&a, float, m.elements);
     memset(w, 0xff, sizeof(float) * (size_t)m.elements);
-    gpt_draw(&m, w);
+    model_draw(&m, w);
     for (int i = 0; i < m.parameters; i++) {
         const struct parameter *p = &m.parameter[i];
         int64_t n = type_elements(&p->type);
@@ -265,10 +265,10 @@ static void test_initial_values(void **state)
             assert_true(is.mean == mean && is.std == 0);
         }
     }
-    gpt_draw(&m, again);
+    model_draw(&m, again);
     assert_memory_equal(w, again, sizeof(float) * (size_t)m.elements);
     m.seed++;
-    gpt_draw(&m, again);
+    model_draw(&m, again);
     assert_true(hand_distance(again, w, m.parameter[0].type.dim[0] * 128) > 1);
     /* Two tensors of one shape are not the same numbers. */
     const struct parameter *fc = NULL;
@@ -286,15 +286,15 @@ static void test_padding_keeps_the_draw(void **state)
 {
     (void)state;
     struct arena a = {0};
-    struct gpt plain, padded;
+    struct model plain, padded;
     struct shape s = LAPTOP;
     init(&plain, &s, &a);
     s.pad_vocab = 64;
     init(&padded, &s, &a);
     assert_int_equal(padded.padded_vocab, 128);
     float *w = ARENA_NEW(&a, float, plain.elements), *v = ARENA_NEW(&a, float, padded.elements);
-    gpt_draw(&plain, w);
-    gpt_draw(&padded, v);
+    model_draw(&plain, w);
+    model_draw(&padded, v);
     for (int i = 0; i < plain.parameters; i++) {
         const struct parameter *p = &plain.parameter[i], *q = &padded.parameter[i];
         assert_memory_equal(w + p->offset, v + q->offset,
@@ -345,7 +345,7 @@ static void test_gaps_stay_zero(void **state)
     c.model.bias = true;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
     for (int step = 0; step < 3; step++) tiny_step(&t, step, 1e-2);
-    const struct gpt *m = &t.engine.model;
+    const struct model *m = &t.engine.model;
     bool *inside = ARENA_NEW(&t.arena, bool, m->elements);
     for (int i = 0; i < m->parameters; i++)
         for (int64_t k = 0; k < type_elements(&m->parameter[i].type); k++)
@@ -361,7 +361,7 @@ static void test_gaps_stay_zero(void **state)
     tiny_close(&t);
 }
 
-/* A range has room for all that gpt_draw writes, the zeros behind the last parameter included. */
+/* A range has room for all that model_draw writes, the zeros behind the last parameter included. */
 static void test_ranges_are_whole(void **state)
 {
     (void)state;

@@ -303,7 +303,7 @@ static value of_one(struct maker *m, value x)
 {
     struct graph *g = m->g;
     struct dropout d = {DROPOUT_POINTWISE, 51, 1, m->seed};
-    switch (below(m, 12)) {
+    switch (below(m, 14)) {
     case 0:
         return g_scale(g, x, -0.7);
     case 1:
@@ -326,10 +326,27 @@ static value of_one(struct maker *m, value x)
         return g_gelu(g, x, below(m, 2));
     case 10:
         return g_dropout(g, x, m->step, d);
+    case 11:
+        return g_relu(g, x);
+    case 12:
+        return g_elu(g, x);
     default: {
         enum dtype dtype = graph_type(g, x)->dtype, other = dtype == DT_F32 ? DT_BF16 : DT_F32;
         return g_cast(g, g_scale(g, g_cast(g, x, other), 1.1), dtype);
     }
+    }
+}
+
+static value slope_of(struct maker *m, value dy, value y)
+{
+    value in[] = {dy, y};
+    switch (below(m, 3)) {
+    case 0:
+        return graph_add(m->g, OP_RELU_GRAD, NULL, 2, in, NULL);
+    case 1:
+        return graph_add(m->g, OP_ELU_GRAD, NULL, 2, in, NULL);
+    default:
+        return g_gelu_grad(m->g, dy, y, below(m, 2));
     }
 }
 
@@ -361,7 +378,7 @@ static void make_node(struct maker *m)
         y = of_two(m, any(m), m->vector[below(m, m->vectors)]);
         break;
     case 3:
-        y = g_gelu_grad(g, any(m), any(m), below(m, 2));
+        y = slope_of(m, any(m), any(m));
         break;
     case 4:
         y = of_two(m, g_fill(g, whole(dtype), 1.1), any(m));
@@ -443,9 +460,9 @@ static void test_clipping(void **state)
 {
     (void)state;
     struct config c = tiny_config();
-    struct gpt m;
+    struct model m;
     struct graph g;
-    gpt_init(&m, &c.model, TINY_VOCAB, 1, &arena);
+    model_init(&m, &c.model, TINY_VOCAB, 1, &arena);
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
         c.plan.fusion = (enum fusion)fusion;
         hand_ok(engine_graph(GRAPH_UPDATE, &c, &m, NULL, NULL, NULL, &g, &arena));

@@ -29,10 +29,10 @@ static void count_all(const struct graph *g, int n, const struct expected *e)
 static void check_counts(const struct config *c)
 {
     struct arena a = {0};
-    struct gpt m;
+    struct model m;
     struct graph g;
     bool drop = c->model.dropout > 0, slow = !c->plan.flash;
-    gpt_init(&m, &c->model, TINY_VOCAB, 1, &a);
+    model_init(&m, &c->model, TINY_VOCAB, 1, &a);
     hand_ok(engine_graph(GRAPH_MICRO, c, &m, NULL, NULL, NULL, &g, &a));
     const struct expected micro[] = {
         {OP_EMBED_SUM, 1},
@@ -85,8 +85,8 @@ static struct numbers numbers_at(struct config c, enum fusion fusion, struct are
 static void check_numbers(const struct config *c)
 {
     struct arena a = {0};
-    struct gpt m;
-    gpt_init(&m, &c->model, TINY_VOCAB, 1, &a);
+    struct model m;
+    model_init(&m, &c->model, TINY_VOCAB, 1, &a);
     struct numbers op = numbers_at(*c, FUSION_OP, &a), full = numbers_at(*c, FUSION_FULL, &a);
     assert_true(isfinite(op.loss) && op.loss > 1);
     assert_float_equal(full.loss / op.loss, 1, 1e-6);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 static struct arena arena;
-static struct gpt model;
+static struct model model;
 static struct config config;
 
 static int fresh(void **state)
@@ -21,7 +21,7 @@ static int fresh(void **state)
     config = tiny_config();
     config.model.bias = true;
     config.model.dropout = 0.2;
-    gpt_init(&model, &config.model, TINY_VOCAB, 1, &arena);
+    model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
     return 0;
 }
 

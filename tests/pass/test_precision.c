@@ -16,9 +16,9 @@ static struct arena arena;
 
 static struct graph built(enum graph_kind kind, struct config *c, const char *last)
 {
-    static struct gpt m;
+    static struct model m;
     struct graph g;
-    gpt_init(&m, &c->model, TINY_VOCAB, 1, &arena);
+    model_init(&m, &c->model, TINY_VOCAB, 1, &arena);
     const struct pass_packing *packing = copies_packing(c, &m, backend_find("null"), &arena);
     hand_ok(engine_graph(kind, c, &m, packing, NULL, last, &g, &arena));
     return g;
@@ -180,12 +180,12 @@ static void test_packing_is_chosen(void **state)
         {3, PACKING_TRUE, FUSION_FULL, true},  {128, PACKING_FALSE, FUSION_FULL, false},
         {128, PACKING_TRUE, FUSION_OP, false},
     };
-    struct gpt m;
+    struct model m;
     for (int i = 0; i < COUNT_OF(cases); i++) {
         struct config c = mixed(cases[i].fusion, true);
         c.data.batch_size = cases[i].batch;
         c.plan.pack_weights = cases[i].asked;
-        gpt_init(&m, &c.model, TINY_VOCAB, 1, &arena);
+        model_init(&m, &c.model, TINY_VOCAB, 1, &arena);
         const struct pass_packing *p = copies_packing(&c, &m, backend_find("null"), &arena);
         assert_int_equal(p != NULL, cases[i].packs);
     }

@@ -13,7 +13,7 @@
 enum { L = 3 };
 
 static struct arena arena;
-static struct gpt model;
+static struct model model;
 static struct config config;
 
 static int fresh(void **state)
@@ -38,7 +38,7 @@ static struct graph after(enum graph_kind kind, enum recompute recompute, const 
 {
     struct graph g;
     config.plan.recompute = recompute;
-    gpt_init(&model, &config.model, TINY_VOCAB, 1, &arena);
+    model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
     hand_ok(engine_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
     return g;
 }
@@ -62,8 +62,7 @@ static void each_rung(void (*check)(enum recompute recompute))
         config.plan.fusion = (enum fusion)(bits / 4);
         config.plan.flash = bits & 1;
         config.plan.dtype = bits & 2 ? PRECISION_BFLOAT16 : PRECISION_FLOAT32;
-        check(RECOMPUTE_GELU);
-        check(RECOMPUTE_BLOCK);
+        for (int i = RECOMPUTE_GELU; i < RECOMPUTE_BLOCK + L; i++) check((enum recompute)i);
     }
 }
 
@@ -131,10 +130,12 @@ static void test_before_the_first_reader(void **state)
     each_rung(before_the_first_reader);
 }
 
-/* What the backward pass reads of the blocks' forward values: the sums that they hand on, one a block. */
+/* What the backward pass reads of the blocks' forward values: the sums that they hand on, one a block, or one for all
+ * those that are computed again together. */
 static void one_residual_a_block(enum recompute recompute)
 {
-    if (recompute != RECOMPUTE_BLOCK) return;
+    if (recompute < RECOMPUTE_BLOCK) return;
+    const int at_once = (int)recompute - RECOMPUTE_BLOCK + 1, regions = (L + at_once - 1) / at_once;
     struct graph g = after(GRAPH_MICRO, recompute, NULL);
     const struct type residual =
         type_3d(DT_F32, config.data.batch_size, config.model.block_size, config.model.n_embd);
@@ -151,8 +152,8 @@ static void one_residual_a_block(enum recompute recompute)
             if (!type_same_shape(graph_type(&g, v), &residual))
                 fail_msg("%s %s is kept", op_def(from->op)->name, from->scope);
         }
-    assert_true(kept == L ||
-                kept == L - 1); /* the last is read through the norm behind the blocks */
+    assert_true(kept == regions ||
+                kept == regions - 1); /* the last is read through the norm behind the blocks */
 }
 
 static void test_one_residual_a_block(void **state)
@@ -182,6 +183,21 @@ static void test_fused_again(void **state)
         g = after(GRAPH_MICRO, RECOMPUTE_BLOCK, "fuse"); /* a softmax waits for its own dropout */
         assert_int_equal(count_again(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
     }
+}
+
+/* Of blocks that go together all is made again but the product that ends the last: the sums in between are needed. */
+static void test_some_blocks_at_once(void **state)
+{
+    (void)state;
+    struct graph g = after(GRAPH_MICRO, (enum recompute)(RECOMPUTE_BLOCK + 1), NULL);
+    assert_int_equal(count_again(&g, OP_LINEAR), 3 * L + 1); /* of h.0, which goes with h.1 */
+    assert_int_equal(count_again(&g, OP_LAYERNORM) + count_again(&g, OP_ADD_LAYERNORM), 2 * L);
+    for (int id = 0; id < g.nodes; id++)
+        if (is_again(&g.node[id]) && strstr(g.node[id].scope, "mlp.c_proj") &&
+            g.node[id].op == OP_LINEAR)
+            assert_int_equal(g.node[id].layer, 0);
+    g = after(GRAPH_MICRO, (enum recompute)(RECOMPUTE_BLOCK + L - 1), NULL);
+    assert_int_equal(count_again(&g, OP_LINEAR), 4 * L - 1);
 }
 
 /* Forward makes no slope: it would be kept. */
@@ -217,7 +233,7 @@ static void test_fused_into_products(void **state)
         bool block = recompute == RECOMPUTE_BLOCK;
         struct graph g;
         config.plan.recompute = (enum recompute)recompute;
-        gpt_init(&model, &config.model, TINY_VOCAB, 1, &arena);
+        model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
         hand_ok(engine_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
         assert_int_equal(hand_count(&g, OP_LINEAR_GELU), block ? 2 * L : L);
         assert_int_equal(count_again(&g, OP_LINEAR_GELU), block ? L : 0);
@@ -295,6 +311,9 @@ static void test_memory_shrinks(void **state)
                      (long long)block);
         assert_true(flops[1] > flops[0] && flops[1] < 1.1 * flops[0]);
         assert_true(flops[2] > 1.15 * flops[0] && flops[2] < 4.0 / 3 * flops[0]);
+        double most;
+        planned((enum recompute)(RECOMPUTE_BLOCK + 7), &most); /* all eight at once */
+        assert_true(most > flops[2] && most < 1.35 * flops[0]);
     }
 }
 
@@ -307,6 +326,7 @@ int main(void)
         TEST(test_before_the_first_reader),
         TEST(test_one_residual_a_block),
         TEST(test_fused_again),
+        TEST(test_some_blocks_at_once),
         TEST(test_gelu_alone),
         TEST(test_fused_into_products),
         TEST(test_casts_for_readers),

@@ -5,7 +5,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "plan/footprint.h"
+#include "plan/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -132,7 +132,7 @@ static void test_gradients_need_no_copies(void **state)
 
 struct big {
     struct arena arena;
-    struct gpt model;
+    struct model model;
     struct graph graph;
     struct plan plan;
 };
@@ -141,7 +141,7 @@ struct big {
 static void plan_big(struct big *b, const struct config *c, int64_t vocab)
 {
     *b = (struct big){0};
-    gpt_init(&b->model, &c->model, vocab, 1, &b->arena);
+    model_init(&b->model, &c->model, vocab, 1, &b->arena);
     hand_ok(engine_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
     hand_ok(plan_build(&b->plan, &b->graph, backend_find("null"), NULL, NULL, &b->arena));
 }
@@ -185,39 +185,22 @@ static void test_memory_map_of_slow_attention(void **state)
     assert_true(bytes[0] > 4 * bytes[1]);
 }
 
-/* Bytes alive at a step, counted value by value. */
-static int64_t alive_at(const struct plan *p, int step)
-{
-    int64_t bytes = p->step[step].kernel ? p->step[step].scratch_bytes : 0;
-    for (int v = 1; v < p->graph->values; v++) {
-        const struct span *s = &p->span[v];
-        if (s->root == v && s->storage == STORAGE_ARENA && s->first <= step && step <= s->last)
-            bytes += s->bytes;
-    }
-    return bytes;
-}
-
-static void test_footprint_is_the_peak(void **state)
+/* Values are placed nearly without gaps. */
+static void test_arena_is_hardly_more_than_the_peak(void **state)
 {
     (void)state;
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
         struct config c = shape(2, 4, 64);
-        struct footprint f;
+        struct timeline t;
         struct big b;
         c.model.dropout = 0.1;
         c.plan.fusion = (enum fusion)fusion;
         c.plan.flash = fusion == FUSION_FULL;
         plan_big(&b, &c, 65);
-        plan_footprint(&b.plan, &f);
-        assert_int_equal(alive_at(&b.plan, f.step), f.bytes);
-        for (int id = 0; id < b.plan.steps; id++) assert_true(alive_at(&b.plan, id) <= f.bytes);
-        int64_t parts = 0, kept = 0;
-        for (int i = 0; i < FOOTPRINT_PARTS; i++) parts += f.part[i];
-        for (int i = 0; i < f.kept_ops; i++) kept += f.kept[i].bytes;
-        assert_int_equal(parts, f.bytes);
-        assert_int_equal(kept, f.part[FOOTPRINT_KEPT]);
-        assert_true(f.bytes <= b.plan.arena_bytes);
-        assert_true(b.plan.arena_bytes < f.bytes + f.bytes / 50); /* placed nearly without gaps */
+        plan_timeline(&b.plan, NULL, &t, &b.arena);
+        assert_int_equal(t.total_bytes, b.plan.arena_bytes);
+        assert_true(t.peak_bytes <= b.plan.arena_bytes);
+        assert_true(b.plan.arena_bytes < t.peak_bytes + t.peak_bytes / 50);
         release_big(&b);
     }
 }
@@ -233,21 +216,17 @@ static void test_holders_change(void **state)
     value view = g_reshape(g, a, type_2d(DT_F32, 8, 8)), b = g_scale(g, view, 2);
     graph_output(g, "c", g_exp(g, b));
     hand_plan(&h, NULL);
-    value *holder = ARENA_NEW(&h.arena, value, g->values);
-    plan_holders(&h.plan, 0, holder);
-    assert_int_equal(holder[x.i].i, x.i);
-    assert_int_equal(holder[a.i].i, 0); /* not made yet */
-    plan_holders(&h.plan, 2, holder);
-    assert_int_equal(holder[a.i].i, a.i); /* not the view of it */
-    plan_holders(&h.plan, 3, holder);
-    assert_int_equal(holder[a.i].i, b.i);
-    assert_int_equal(holder[x.i].i, 0);
-    assert_int_equal(holder[b.i].i, 0); /* it has no bytes of its own */
-    struct footprint f;                 /* x and a are both there while the one becomes the other */
-    plan_footprint(&h.plan, &f);
-    assert_int_equal(f.step, 1);
-    assert_int_equal(f.bytes, 2 * 64 * 4);
-    assert_int_equal(f.part[FOOTPRINT_INPUT], 64 * 4);
+    struct stays stays;
+    plan_stays(&h.plan, &stays, &h.arena);
+    assert_int_equal(stays.n, 4); /* not the view */
+    const struct stay *stay = stays.stay;
+    for (int i = 0; i < 4; i++) {
+        const int expected[4][3] = {{x.i, 0, 1}, {a.i, 1, 2}, {b.i, 3, 3}, {b.i + 1, 4, 5}};
+        assert_int_equal(stay[i].v.i, expected[i][0]);
+        assert_int_equal(stay[i].first, expected[i][1]);
+        assert_int_equal(stay[i].last, expected[i][2]);
+    }
+    assert_int_equal(stay[1].offset, stay[2].offset);
     hand_close(&h);
 }
 
@@ -256,14 +235,19 @@ static void test_what_is_kept_has_its_name(void **state)
 {
     (void)state;
     struct config c = shape(2, 4, 64);
-    struct footprint f;
+    struct stays stays;
     struct big b;
+    int kept = 0;
     c.plan.flash = false;
     plan_big(&b, &c, 65);
-    plan_footprint(&b.plan, &f);
-    assert_int_equal(f.kept[0].op, OP_SCORE_SOFTMAX);
-    assert_int_equal(f.kept[0].values, 2);
-    assert_int_equal(f.kept[0].bytes, INT64_C(2) * 4 * 4 * 1024 * 1024 * 4);
+    plan_stays(&b.plan, &stays, &b.arena);
+    for (int i = 0; i < stays.n; i++) {
+        const struct stay *s = &stays.stay[i];
+        if (s->part != MEMORY_SAVED || s->bytes < INT64_C(4) * 4 * 1024 * 1024 * 4) continue;
+        assert_int_equal(graph_producer(b.plan.graph, s->v)->op, OP_SCORE_SOFTMAX);
+        kept++;
+    }
+    assert_int_equal(kept, 2);
     release_big(&b);
 }
 
@@ -313,7 +297,7 @@ static void test_large_model_is_planned_in_a_moment(void **state)
         int64_t start = clock_ns();
         plan_big(&b, &c, 50257);
         double ms = clock_ms(start, clock_ns());
-        if (fusion == FUSION_FULL) assert_int_equal(gpt_count(&b.model, true), 1557611200);
+        if (fusion == FUSION_FULL) assert_int_equal(model_count(&b.model, true), 1557611200);
         if (ms > worst) worst = ms;
         release_big(&b);
     }
@@ -347,7 +331,7 @@ int main(void)
         cmocka_unit_test(test_reference_kernels_too),
         cmocka_unit_test(test_gradients_need_no_copies),
         cmocka_unit_test(test_memory_map_of_slow_attention),
-        cmocka_unit_test(test_footprint_is_the_peak),
+        cmocka_unit_test(test_arena_is_hardly_more_than_the_peak),
         cmocka_unit_test(test_holders_change),
         cmocka_unit_test(test_what_is_kept_has_its_name),
         cmocka_unit_test(test_memory_map_adds_up),

@@ -50,7 +50,8 @@ static const char *difference(const struct result *x, const struct result *y)
                                                        : NULL;
 }
 
-static const char *const names[] = {"none", "gelu", "block"};
+/* Three blocks: each alone; two and one; all at once. */
+static const char *const names[] = {"none", "gelu", "block", "block:2", "block:3"};
 
 static void check(const struct config *c)
 {
@@ -58,12 +59,13 @@ static void check(const struct config *c)
     struct result kept = train(*c, RECOMPUTE_NONE, &a);
     assert_true(isfinite(kept.loss[STEPS * MICRO - 1]) && kept.norm[STEPS - 1] > 0);
     int64_t bytes = kept.arena_bytes;
-    for (int i = RECOMPUTE_GELU; i <= RECOMPUTE_BLOCK; i++) {
+    for (int i = RECOMPUTE_GELU; i < COUNT_OF(names); i++) {
         struct result r = train(*c, (enum recompute)i, &a);
         const char *other = difference(&r, &kept);
         if (other)
             fail_msg("recompute=%s, fusion %d, flash %d, dtype %d, dropout %g: other %s", names[i],
                      c->plan.fusion, c->plan.flash, c->plan.dtype, c->model.dropout, other);
+        if (i > RECOMPUTE_BLOCK) continue; /* three blocks are too few for groups to pay */
         if (c->plan.reuse && r.arena_bytes > bytes)
             fail_msg("recompute=%s, fusion %d, flash %d, dtype %d: %lld bytes after %lld", names[i],
                      c->plan.fusion, c->plan.flash, c->plan.dtype, (long long)r.arena_bytes,

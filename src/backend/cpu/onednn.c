@@ -8,6 +8,7 @@
 
 #include "backend/cpu/onednn_isa.h"
 #include "backend/cpu/product.h"
+#include "base/threads.h"
 
 #ifdef HAVE_DNNL
 
@@ -260,6 +261,7 @@ static enum status prepare_pack(const struct kernel *row, struct kernel_call *c)
 
 static enum status execute(const struct state *s, void *const *at)
 {
+    threads_unseen();
     for (int i = 0; i < s->n; i++)
         TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "take an address"));
     return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run");

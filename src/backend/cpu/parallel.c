@@ -1,5 +1,7 @@
 #include "backend/cpu/parallel.h"
 
+#include "base/threads.h"
+
 #include <omp.h>
 
 /* Waking the threads takes about as long as touching so many numbers. */
@@ -21,11 +23,13 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
     }
 #pragma omp parallel
     {
-        int64_t t = omp_get_thread_num(), of = omp_get_num_threads();
+        int64_t t = omp_get_thread_num(), of = omp_get_num_threads(), begun = threads_begin();
         int64_t first = part_begin(grains, of, t) * grain;
         int64_t last = smaller(part_begin(grains, of, t + 1) * grain, n);
         if (first < last) fn(c, first, last);
+        threads_end(begun);
     }
+    threads_joined();
 }
 
 int64_t part_count(int64_t n, int64_t least_items)

@@ -1,6 +1,6 @@
 /* Attention of short sequences, forwards and backwards: two matrices of a head lie in shared memory at once. */
 #include "backend/cuda/cuda_kernels.h"
-#include "base/rng.h"
+#include "backend/cuda/rows.h"
 
 #include <math.h>
 
@@ -56,17 +56,6 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
     return k;
 }
 
-/* What dropout_kept of the texts compares bytes with. */
-static void arg_dropout(struct cuda_launch *k, const struct dropout *drop)
-{
-    bool low = drop->threshold <= 128;
-    arg_u32(k, drop->seed);
-    arg_u32(k, drop->site);
-    arg_u32(k, (uint32_t)(low ? drop->threshold : drop->threshold - 128) * 0x01010101u);
-    arg_u32(k, low ? UINT32_MAX : 0);
-    arg_f32(k, (double)dropout_scale(drop->threshold));
-}
-
 static bool fits_forward(const struct kernel_call *c)
 {
     struct sizes s = sizes_of(c, &c->in_type[0]);
@@ -80,7 +69,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
     struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, 1);
     launch_define(k, "BLOCKS", BLOCKS);
     arg_f32(k, LOG2_E / sqrt((double)s.D));
-    arg_dropout(k, &c->attr->attention.drop);
+    arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)forward_bytes(&s);
 }
 
@@ -100,7 +89,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     launch_grid(k, 2, s.H, s.B);
     arg_i32(k, processors < 2 ? 1 : processors / 2);
     arg_f32(k, 1 / sqrt((double)s.D));
-    arg_dropout(k, &c->attr->attention.drop);
+    arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);
 }
 

@@ -6,6 +6,7 @@
 #include "backend/cuda/launch.h"
 
 struct jit;
+struct tracer;
 
 /* `context` is what the backend's open returned. Without a GPU it only plans: there is a device to plan for, but
  * nothing is compiled and nothing runs. */
@@ -18,5 +19,7 @@ CUstream cuda_stream(const void *context);
 /* One more kernel, of that name, is started. */
 void cuda_count_start(void *context, const char *entry);
 struct jit *cuda_jit(const void *context);
+/* NULL: no trace was ever begun. */
+struct tracer *cuda_tracer(const void *context);
 
 #endif

@@ -6,7 +6,10 @@
 #include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
 #include "backend/cuda/nvml.h"
+#include "backend/cuda/recording.h"
+#include "backend/cuda/tracer.h"
 #include "backend/cuda/transfer.h"
+#include "backend/range.h"
 #include "base/arena.h"
 #include "base/file.h"
 
@@ -29,6 +32,7 @@ struct cuda_context {
     struct jit *jit;
     struct transfer *transfer;
     struct nvml_gpu gauges;
+    struct tracer *tracer; /* made when a trace first begins */
 };
 
 /* What is planned for where there is no GPU. */
@@ -61,8 +65,10 @@ CUstream cuda_stream(const void *context)
 
 void cuda_count_start(void *context, const char *entry)
 {
-    ((struct cuda_context *)context)->started++;
+    struct cuda_context *ctx = context;
+    ctx->started++;
     fault_started(entry);
+    tracer_started(ctx->tracer);
 }
 
 static int64_t cuda_started(void *context)
@@ -73,6 +79,11 @@ static int64_t cuda_started(void *context)
 struct jit *cuda_jit(const void *context)
 {
     return ((const struct cuda_context *)context)->jit;
+}
+
+struct tracer *cuda_tracer(const void *context)
+{
+    return ((const struct cuda_context *)context)->tracer;
 }
 
 static enum status find_compiler(void)
@@ -142,6 +153,7 @@ static void cuda_close(void *context)
     struct cuda_context *ctx = context;
     const struct cuda_driver *d = cuda_driver(NULL);
     if (ctx->jit) jit_close(ctx->jit);
+    tracer_close(ctx->tracer);
     for (int i = 0; i < BACKEND_EVENTS; i++)
         if (ctx->moment[i].event) d->cuEventDestroy(ctx->moment[i].event);
     if (ctx->transfer) transfer_close(ctx->transfer);
@@ -299,41 +311,38 @@ static enum status cuda_elapsed(void *context, int from, int to, double *ret_ms)
     return ST_OK;
 }
 
-/* A recording: what was captured, made ready to be started as one. */
-static enum status cuda_capture_begin(void *context)
+/* CUPTI serves one profiler, and one that listens to our ranges is there already. */
+static enum status cuda_trace_begin(void *context)
 {
-    return cuda_check(
-        cuda_driver(NULL)->cuStreamBeginCapture(((struct cuda_context *)context)->stream,
-                                                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-        "record a run");
+    struct cuda_context *ctx = context;
+    if (range_heard())
+        return fail(ST_UNSUPPORTED, "another profiler is attached to this process, and CUPTI "
+                                    "serves one");
+    TRY(cuda_sync(ctx));
+    return tracer_begin(&ctx->tracer, ctx->stream);
 }
 
-static enum status cuda_capture_end(void *context, void **ret_recording)
+static void cuda_trace_mark(void *context, int mark)
+{
+    tracer_mark(((struct cuda_context *)context)->tracer, mark);
+}
+
+static enum status cuda_trace_end(void *context, struct trace *ret, struct arena *a)
+{
+    enum status st = cuda_sync(context);
+    if (st == ST_OK) st = cuda_check(cuda_driver(NULL)->cuCtxSynchronize(), "finish its work");
+    enum status ended = tracer_end(((struct cuda_context *)context)->tracer, ret, a);
+    return st != ST_OK ? st : ended;
+}
+
+static void cuda_attend(void *context, bool begin)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    CUgraph graph = NULL;
-    CUgraphExec run = NULL;
-    TRY(cuda_check(d->cuStreamEndCapture(((struct cuda_context *)context)->stream, &graph),
-                   "record a run"));
-    CUresult r = d->cuGraphInstantiateWithFlags(&run, graph, 0);
-    d->cuGraphDestroy(graph);
-    TRY(cuda_check(r, "make a recording ready"));
-    *ret_recording = run;
-    return ST_OK;
-}
-
-static enum status cuda_replay(void *context, void *recording)
-{
-    fault_played();
-    return cuda_check(
-        cuda_driver(NULL)->cuGraphLaunch(recording, ((struct cuda_context *)context)->stream),
-        "play a recording");
-}
-
-static void cuda_recording_free(void *context, void *recording)
-{
     (void)context;
-    cuda_driver(NULL)->cuGraphExecDestroy(recording);
+    if (begin)
+        d->cuProfilerStart();
+    else
+        d->cuProfilerStop();
 }
 
 const struct backend cuda_backend = {
@@ -345,6 +354,7 @@ const struct backend cuda_backend = {
     .devices = cuda_devices,
     .describe = cuda_describe,
     .library = cuda_library,
+    .trace_library = cuda_trace_library,
     .open = cuda_open,
     .close = cuda_close,
     .sample = cuda_sample,
@@ -368,4 +378,8 @@ const struct backend cuda_backend = {
     .capture_end = cuda_capture_end,
     .replay = cuda_replay,
     .recording_free = cuda_recording_free,
+    .trace_begin = cuda_trace_begin,
+    .trace_mark = cuda_trace_mark,
+    .trace_end = cuda_trace_end,
+    .attend = cuda_attend,
 };

@@ -8,6 +8,7 @@
 #include "base/base.h"
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 #include <nvrtc.h>
 
 /* clang-format off */
@@ -22,7 +23,8 @@
     F(cuEventElapsedTime) F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction)              \
     F(cuFuncSetAttribute) F(cuFuncGetAttribute) F(cuLaunchKernel) F(cuStreamBeginCapture)           \
     F(cuStreamEndCapture) F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphDestroy)         \
-    F(cuGraphExecDestroy) F(cuGraphGetNodes)
+    F(cuGraphExecDestroy) F(cuGraphGetNodes) F(cuGraphNodeGetType) F(cuProfilerStart)               \
+    F(cuProfilerStop)
 #define NVRTC_LIST(F)                                                                               \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)             \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)           \

@@ -1,8 +1,8 @@
-/* Launches of kernels/embed.cu and kernels/embed_grad.cu. */
+/* Launches of kernels/embed.cu, kernels/embed_grad.cu and kernels/embed_few.cu. */
 #include "backend/cuda/embed.h"
 
 /* As the texts have them. */
-enum { THREADS = 256, TAKEN = 16 };
+enum { WARP = 32, THREADS = 256, TAKEN = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 32, ZEROS = 16, SCANNED = 2048 };
 /* Ids looked at when each row of a table looks through all of them: as many as cost less than two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
@@ -104,6 +104,51 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_out(k, 0);
     arg_i32(k, type_elements(&c->in_type[0]));
     arg_i32(k, type_columns(&c->out_type[0]));
+}
+
+/* Warps of a block of embed_few.cu, each with a table of its own in shared memory; 0: there is no room for
+ * enough. As the text has them: 64 columns of a block, a row more than there are ids. */
+enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 256 };
+static int few_warps(const struct kernel_call *c)
+{
+    int64_t bytes = (type_rows(&c->out_type[0]) + 1) * WIDE * (int64_t)sizeof(float);
+    int64_t warps = cuda_device_of(c)->shared_bytes / bytes;
+    if (warps < FEW_WARPS || type_columns(&c->out_type[0]) % WIDE) return 0;
+    return warps > MOST_WARPS ? MOST_WARPS : (int)warps;
+}
+
+bool embed_grad_is_of_few(const struct kernel_call *c)
+{
+    return few_warps(c) > 0;
+}
+
+void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
+    int64_t C = type_columns(&c->out_type[0]), cuts = l->device->processors / (C / WIDE);
+    int warps = few_warps(c);
+    if (cuts < 1) cuts = 1;
+    if (cuts > parts(n, warps)) cuts = parts(n, warps);
+    int64_t sums = launch_scratch(l, cuts * V * C * (int64_t)sizeof(float));
+    struct cuda_launch *k = launch_add(l, "embed_few.cu", "embed_few", 1, warps * WARP);
+    launch_grid(k, C / WIDE, cuts, 1);
+    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define(k, "WARPS", warps);
+    k->shared_bytes = (unsigned)(warps * (V + 1) * WIDE * (int64_t)sizeof(float));
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_scratch(k, sums);
+    arg_i32(k, n);
+    arg_i32(k, V);
+    arg_i32(k, C);
+    arg_i32(k, parts(n, cuts));
+    k = launch_add(l, "embed_few.cu", "embed_parts", parts(V * C, PART_ADDERS), PART_ADDERS);
+    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define(k, "WARPS", warps);
+    arg_out(k, 0);
+    arg_scratch(k, sums);
+    arg_i32(k, cuts);
+    arg_i32(k, V * C);
 }
 
 /* Sorted places, and where those of each id begin. */

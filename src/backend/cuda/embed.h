@@ -7,9 +7,11 @@
 void embed_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
-/* For small tables, and whether it may be used. */
+/* For small tables and few places, for tables of few rows, and whether they may be used. */
 void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l);
 bool embed_grad_scans(const struct kernel_call *c);
+void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l);
+bool embed_grad_is_of_few(const struct kernel_call *c);
 void pick_launches(const struct kernel_call *c, struct cuda_launches *l);
 void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
 

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/context.h"
 #include "backend/cuda/cublaslt.h"
+#include "backend/cuda/cupti_library.h"
 #include "backend/cuda/nvml.h"
 
 #include <ctype.h>
@@ -135,23 +136,42 @@ static void find_nvml(struct device_library *l)
     nvml_version(l->version, &l->why);
 }
 
+static void find_cupti(struct device_library *l)
+{
+    if (cupti_there(&l->why)) cupti_version(l->version);
+}
+
+/* Those that runs need, and after them the one that traces need. */
+static const struct library {
+    const char *name, *without;
+    bool needed;
+    void (*find)(struct device_library *);
+} libraries[] = {
+    {"driver", "no GPU can be used", true, find_driver},
+    {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
+    {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
+     false, find_cublaslt},
+    {"NVML", "nothing is known of the GPU's utilisation, clock, power and temperature", false,
+     find_nvml},
+    {"CUPTI", "profiles time kernels by events between them, which costs more and tells less",
+     false, find_cupti},
+};
+enum { OF_RUNS = COUNT_OF(libraries) - 1 };
+
+static void look(const struct library *l, struct device_library *ret)
+{
+    *ret = (struct device_library){.name = l->name, .without = l->without, .needed = l->needed};
+    l->find(ret);
+}
+
 bool cuda_library(int i, struct device_library *ret)
 {
-    static const struct {
-        const char *name, *without;
-        bool needed;
-        void (*find)(struct device_library *);
-    } libraries[] = {
-        {"driver", "no GPU can be used", true, find_driver},
-        {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
-        {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
-         false, find_cublaslt},
-        {"NVML", "nothing is known of the GPU's utilisation, clock, power and temperature", false,
-         find_nvml},
-    };
-    if (i >= COUNT_OF(libraries)) return false;
-    *ret = (struct device_library){
-        .name = libraries[i].name, .without = libraries[i].without, .needed = libraries[i].needed};
-    libraries[i].find(ret);
+    if (i >= OF_RUNS) return false;
+    look(&libraries[i], ret);
     return true;
+}
+
+void cuda_trace_library(struct device_library *ret)
+{
+    look(&libraries[OF_RUNS], ret);
 }

@@ -10,5 +10,6 @@ int cuda_devices(void);
 enum status cuda_describe(int number, struct device_facts *ret);
 int64_t cuda_room(int number);
 bool cuda_library(int i, struct device_library *ret);
+void cuda_trace_library(struct device_library *ret);
 
 #endif

@@ -97,6 +97,10 @@ static bool fits_embed_scan(const struct kernel_call *c)
 {
     return fits_embed_grad(c) && embed_grad_scans(c);
 }
+static bool fits_embed_few(const struct kernel_call *c)
+{
+    return fits_embed_grad(c) && embed_grad_is_of_few(c);
+}
 static bool fits_pick(const struct kernel_call *c)
 {
     return types_are(c, "ai", "a");
@@ -112,6 +116,7 @@ const struct cuda_row move_rows[] = {
     CUDA_ROW(EMBED, "cuda", fits_embed, embed_launches),
     CUDA_ROW(EMBED_SUM, "cuda", fits_embed_sum, embed_sum_launches),
     CUDA_ROW(EMBED_GRAD, "scan", fits_embed_scan, embed_scan_launches),
+    CUDA_ROW(EMBED_GRAD, "few", fits_embed_few, embed_few_launches),
     CUDA_ROW(EMBED_GRAD, "sort", fits_embed_grad, embed_grad_launches),
     CUDA_ROW(PICK, "cuda", fits_pick, pick_launches),
     CUDA_ROW(PICK_GRAD, "cuda", fits_pick_grad, pick_grad_launches),

@@ -1,5 +1,6 @@
 /* Layer norms and their gradients: rows in registers, compiled for their length; longer ones by blocks that read them again. */
 #include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/norm_bf16.h"
 #include "backend/cuda/rows.h"
 
 enum { MOST_COLUMNS = 16384 };
@@ -209,14 +210,19 @@ static bool fits_grad_drop(const struct kernel_call *c)
 }
 
 const struct cuda_row norm_rows[] = {
+    CUDA_ROW(LAYERNORM, "bf16", fits_layernorm_bf16, layernorm_bf16),
     CUDA_ROW(LAYERNORM, "registers", fits_layernorm, layernorm),
     CUDA_ROW(LAYERNORM, "long", fits_layernorm_long, layernorm_long),
+    CUDA_ROW(ADD_LAYERNORM, "bf16", fits_add_layernorm_bf16, add_layernorm_bf16),
     CUDA_ROW(ADD_LAYERNORM, "registers", fits_add_layernorm, add_layernorm),
     CUDA_ROW(ADD_LAYERNORM, "long", fits_add_layernorm_long, add_layernorm_long),
+    CUDA_ROW(LAYERNORM_GRAD, "bf16", fits_layernorm_grad_bf16, layernorm_grad_bf16),
     CUDA_ROW(LAYERNORM_GRAD, "registers", fits_grad, layernorm_grad),
     CUDA_ROW(LAYERNORM_GRAD, "long", fits_grad_long, layernorm_grad_long),
+    CUDA_ROW(LAYERNORM_GRAD_ADD, "bf16", fits_layernorm_grad_bf16, layernorm_grad_bf16),
     CUDA_ROW(LAYERNORM_GRAD_ADD, "registers", fits_grad, layernorm_grad),
     CUDA_ROW(LAYERNORM_GRAD_ADD, "long", fits_grad_long, layernorm_grad_long),
+    CUDA_ROW(LAYERNORM_GRAD_DROP, "bf16", fits_layernorm_grad_drop_bf16, layernorm_grad_bf16),
     CUDA_ROW(LAYERNORM_GRAD_DROP, "registers", fits_grad_drop, layernorm_grad),
     CUDA_ROWS_END,
 };

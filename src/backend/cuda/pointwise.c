@@ -53,6 +53,8 @@ UNARY(sqrt)
 UNARY(rsqrt)
 UNARY(tanh)
 UNARY(erf)
+UNARY(relu)
+UNARY(elu)
 
 static void fill(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -89,6 +91,24 @@ BINARY(add)
 BINARY(sub)
 BINARY(mul)
 BINARY(div)
+
+static void pairs(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
+{
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, TAKEN_OF_PAIRS);
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_i64(k, type_elements(&c->out_type[0]));
+    arg_i32(k, 1);
+}
+static void relu_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    pairs(c, l, "relu_grad_same");
+}
+static void elu_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    pairs(c, l, "elu_grad_same");
+}
 
 /* Input 0 is output 0. */
 static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
@@ -231,6 +251,10 @@ const struct cuda_row pointwise_rows[] = {
     CUDA_ROW(RSQRT, "cuda", fits, each_rsqrt),
     CUDA_ROW(TANH, "cuda", fits, each_tanh),
     CUDA_ROW(ERF, "cuda", fits, each_erf),
+    CUDA_ROW(RELU, "cuda", fits, each_relu),
+    CUDA_ROW(RELU_GRAD, "cuda", fits, relu_grad),
+    CUDA_ROW(ELU, "cuda", fits, each_elu),
+    CUDA_ROW(ELU_GRAD, "cuda", fits, elu_grad),
     CUDA_ROW(CAUSAL_MASK, "cuda", fits, causal_mask),
     CUDA_ROW(COLUMN_MASK, "cuda", fits, column_mask),
     CUDA_ROW(DROPOUT_MASK, "cuda", fits_dropout_mask, dropout_mask),

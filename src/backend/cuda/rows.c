@@ -1,5 +1,7 @@
 #include "backend/cuda/rows.h"
 
+#include "base/rng.h"
+
 enum { WARP = 32, MOST_THREADS = 1024, WARP_ROWS = 4 };
 
 int row_lanes(int64_t columns, int64_t each)
@@ -30,4 +32,14 @@ void arg_dropout(struct cuda_launch *k, const struct dropout *d)
     arg_u32(k, d->seed);
     arg_u32(k, d->site);
     arg_i32(k, d->threshold);
+}
+
+void arg_dropout_bytes(struct cuda_launch *k, const struct dropout *d)
+{
+    bool low = d->threshold <= 128;
+    arg_u32(k, d->seed);
+    arg_u32(k, d->site);
+    arg_u32(k, (uint32_t)(low ? d->threshold : d->threshold - 128) * 0x01010101u);
+    arg_u32(k, low ? UINT32_MAX : 0);
+    arg_f32(k, (double)dropout_scale(d->threshold));
 }

@@ -16,5 +16,7 @@ struct cuda_launch *row_launch(struct cuda_launches *l, const char *text, const 
                                int64_t rows, int lanes);
 /* Seed, site and threshold, as kernels take them. */
 void arg_dropout(struct cuda_launch *k, const struct dropout *d);
+/* Seed, site, what dropout_kept of the texts compares bytes with, and what is kept is multiplied by. */
+void arg_dropout_bytes(struct cuda_launch *k, const struct dropout *d);
 
 #endif

@@ -6,34 +6,16 @@ addEventListener("error", () => { document.body.dataset.errors = ++errors; });
 document.body.dataset.errors = 0;
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const runs = data.runs, several = runs.length > 1;
+const runs = data.runs, several = runs.length > 1, profiles = data.profiles;
 
 /* --- small tools ------------------------------------------------------------------------------- */
 
-function element(tag, attributes, ...children) {
-    const node = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes || {})) {
-        if (key === "style") node.style.cssText = value;
-        else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-        else if (value !== undefined) node.setAttribute(key, value);
-    }
-    node.append(...children.filter(child => child !== null && child !== undefined));
-    return node;
-}
+const {element, segments, bytes, thousands, minus} = strobe;
 const swatch = r => element("span", {class: "swatch", style: `--c: var(${strobe.runVariable(r)})`});
 const runName = r => element("span", {class: "name"}, swatch(r), runs[r].name);
-const isNumber = x => x !== null && Number.isFinite(x);
-const minus = text => text.replace(/^-(?=\d)/, "−");
-const thousands = x => Math.round(x).toLocaleString("en-US");
 const setting = (run, key) => (run.settings.find(pair => pair[0] === key) || [])[1];
 const environment = (run, key) => (run.environment.find(pair => pair[0] === key) || [])[1];
 
-function bytes(x) {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let unit = 0;
-    while (x >= 1024 && unit + 1 < units.length) { x /= 1024; unit++; }
-    return x.toFixed(unit ? 1 : 0) + " " + units[unit];
-}
 /* The spread is written as finely as the median. */
 const digits = x => x < 10 ? 3 : x < 100 ? 2 : x < 1000 ? 1 : 0;
 function section(title, lead, ...children) {
@@ -97,12 +79,14 @@ function masthead() {
 
 function heading() {
     const title = element("h1");
-    if (runs.length > 3) title.append(runs.length + " runs");
-    else runs.forEach((run, r) => {
-        if (r) title.append(element("i", {}, r + 1 < runs.length ? ", " : " and "));
-        title.append(run.name);
+    const names = [...runs.map(run => run.name), ...profiles.filter(p => p.run < 0).map(p => p.name)];
+    if (names.length > 3) title.append(names.length + (runs.length ? " runs" : " profiles"));
+    else names.forEach((name, i) => {
+        if (i) title.append(element("i", {}, i + 1 < names.length ? ", " : " and "));
+        title.append(name);
     });
     document.body.append(title);
+    if (!runs.length) return;
     document.body.append(element("p", {class: "facts"}, ...facts().flatMap(fact => [" ", element("span", {}, fact)])));
     if (data.verdict.length)
         document.body.append(element("ul", {class: "verdict" + (runs.length > 3 ? " many" : "")}, ...data.verdict.map(text => element("li", {}, text.replace(/\(-/g, "(−")))));
@@ -160,14 +144,6 @@ function headlineSection() {
 }
 
 /* --- curves ------------------------------------------------------------------------------------ */
-
-function segments(choices, chosen, choose) {
-    const buttons = choices.map(([value, label]) => element("button", {
-        type: "button", "aria-pressed": value === chosen,
-        onclick: () => { buttons.forEach((b, i) => b.setAttribute("aria-pressed", choices[i][0] === value)); choose(value); },
-    }, label));
-    return element("span", {class: "segments"}, ...buttons);
-}
 
 /* A line under a chart: each run, what it is at the mouse, and a switch to hide it. */
 function readout(valuesAt, toggle) {
@@ -395,8 +371,8 @@ function command(lines) {
 function detailsSection() {
     const fold = (title, remark, content) => element("details", {}, element("summary", {}, title, element("small", {}, remark)), content);
     const again = runs.filter(run => run.settings.length).map(run => `strobe train ${quoted(run.dir + "/config.conf")} --out_dir=${quoted(run.dir.replace(/\/+$/, "") + "-again")}`);
-    const node = section("To make it again", null,
-        command([...again, "strobe report " + runs.map(run => quoted(run.dir)).join(" ")]));
+    const words = [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path)];
+    const node = section("To make it again", null, command([...again, "strobe report " + words.map(quoted).join(" ")]));
     if (runs.some(run => run.settings.length))
         node.append(fold("Settings", "all keys" + (several && data.settings.length ? ", those that differ marked" : ""), pairsTable("settings", data.settings)));
     if (runs.some(run => run.environment.length))
@@ -404,7 +380,7 @@ function detailsSection() {
 }
 
 function footer() {
-    const last = runs[runs.length - 1], version = environment(last, "version"), commit = environment(last, "commit");
+    const last = runs[runs.length - 1], word = key => last && environment(last, key), version = word("version"), commit = word("commit");
     document.body.append(element("footer", {}, "Strobe" + (version ? " " + version : "") + (commit ? " (" + commit + ")" : "") +
         ". This page contains all its data and loads nothing. Curves by dygraphs, MIT licence, whose notice is in the source of this page."));
 }
@@ -413,13 +389,16 @@ function footer() {
 
 masthead();
 heading();
-differencesSection();
-headlineSection();
-lossSection();
-differenceSection();
-speedSection();
-memorySection();
-gaugesSection();
+if (runs.length) {
+    differencesSection();
+    headlineSection();
+    lossSection();
+    differenceSection();
+    speedSection();
+    memorySection();
+    gaugesSection();
+}
+strobe.profileSections(data, runs.length, section);
 samplesSection();
 detailsSection();
 footer();

@@ -12,6 +12,7 @@
 #include "backend/cpu/bf16/softmax.h"
 #include "backend/cpu/bf16/tables.h"
 #include "base/rng.h"
+#include "base/threads.h"
 
 #include <omp.h>
 
@@ -298,13 +299,16 @@ static enum status run_attention(const struct kernel_call *k)
         struct work w;
         int64_t bytes = work_init(&w, (struct room){0}, c.s.D);
         work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), c.s.D);
+        int64_t begun = threads_begin();
         VEC(tile_begin)();
         /* Under a causal mask the last queries of a head have most to do: they come first. */
-#pragma omp for schedule(runtime)
+#pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++)
             one_item(&c, &w, i / parts, (parts - 1 - i % parts) * c.rows);
         VEC(tile_end)();
+        threads_end(begun);
     }
+    threads_joined();
     return ST_OK;
 }
 

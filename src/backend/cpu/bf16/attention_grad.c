@@ -18,6 +18,7 @@
 #include "backend/cpu/bf16/softmax.h"
 #include "backend/cpu/bf16/tables.h"
 #include "base/rng.h"
+#include "base/threads.h"
 
 #include <omp.h>
 
@@ -425,15 +426,18 @@ static enum status run_attention_grad(const struct kernel_call *k)
         struct work w;
         int64_t bytes = work_init(&w, (struct room){0}, &c.s);
         work_init(&w, room_of(k->scratch, omp_get_thread_num(), bytes), &c.s);
+        int64_t begun = threads_begin();
         VEC(tile_begin)();
-#pragma omp for schedule(runtime)
+#pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++) {
             struct part part = {i * group, group, 0, c.s.T, 0, c.s.T, true, true};
             if (!whole) part = share(&c.s, i);
             run_part(&c, &w, &part);
         }
         VEC(tile_end)();
+        threads_end(begun);
     }
+    threads_joined();
     return ST_OK;
 }
 

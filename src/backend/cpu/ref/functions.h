@@ -66,6 +66,25 @@ static inline double erf_of(double x, double unused)
     return erf(x);
 }
 
+static inline double relu(double x, double unused)
+{
+    (void)unused;
+    return x < 0 ? 0 : x; /* a NaN stays one */
+}
+static inline double relu_grad(double dy, double y)
+{
+    return y <= 0 ? 0 : dy;
+}
+static inline double elu(double x, double unused)
+{
+    (void)unused;
+    return x < 0 ? expm1(x) : x;
+}
+static inline double elu_grad(double dy, double y)
+{
+    return y < 0 ? dy * (y + 1) : dy;
+}
+
 /* gelu(x) = x Phi(x), Phi the normal distribution's sum function; or its tanh approximation. */
 static inline double gelu(double x, bool approximate)
 {

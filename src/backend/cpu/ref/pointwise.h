@@ -81,6 +81,22 @@ static enum status run_erf(const struct kernel_call *c)
 {
     return unary(c, erf_of);
 }
+static enum status run_relu(const struct kernel_call *c)
+{
+    return unary(c, relu);
+}
+static enum status run_relu_grad(const struct kernel_call *c)
+{
+    return binary(c, relu_grad);
+}
+static enum status run_elu(const struct kernel_call *c)
+{
+    return unary(c, elu);
+}
+static enum status run_elu_grad(const struct kernel_call *c)
+{
+    return binary(c, elu_grad);
+}
 
 /* x (...,T,T): above the diagonal, where k > q, the constant. */
 static enum status run_causal_mask(const struct kernel_call *c)
@@ -168,6 +184,10 @@ const struct kernel REF(ref_pointwise)[] = {
     {.op = OP_RSQRT, .variant = "ref", .fits = fits_real, .run = run_rsqrt},
     {.op = OP_TANH, .variant = "ref", .fits = fits_real, .run = run_tanh},
     {.op = OP_ERF, .variant = "ref", .fits = fits_real, .run = run_erf},
+    {.op = OP_RELU, .variant = "ref", .fits = fits_real, .run = run_relu},
+    {.op = OP_RELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_relu_grad},
+    {.op = OP_ELU, .variant = "ref", .fits = fits_real, .run = run_elu},
+    {.op = OP_ELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_elu_grad},
     {.op = OP_CAUSAL_MASK, .variant = "ref", .fits = fits_real, .run = run_causal_mask},
     {.op = OP_COLUMN_MASK, .variant = "ref", .fits = fits_real, .run = run_column_mask},
     {.op = OP_DROPOUT_MASK, .variant = "ref", .fits = fits_int_0, .run = run_dropout_mask},

@@ -6,6 +6,7 @@
  * folded into q. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
+#include "base/threads.h"
 
 #include <omp.h>
 
@@ -163,11 +164,16 @@ static enum status run_attention(const struct kernel_call *k)
     /* Head after head, so that its keys stay in the cache; its longest items, under a causal mask the
      * last queries, first. */
     attention_share(c.s.B * c.s.H, attention_threads(k));
-#pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
-    for (int64_t i = 0; i < items; i++) {
+#pragma omp parallel num_threads(attention_threads(k))
+    {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
-        one_tile(&c, w, i / tiles, (tiles - 1 - i % tiles) * TILE);
+        int64_t begun = threads_begin();
+#pragma omp for schedule(runtime) nowait
+        for (int64_t i = 0; i < items; i++)
+            one_tile(&c, w, i / tiles, (tiles - 1 - i % tiles) * TILE);
+        threads_end(begun);
     }
+    threads_joined();
     return ST_OK;
 }
 

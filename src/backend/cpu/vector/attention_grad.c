@@ -10,6 +10,7 @@
  * made in the same order either way, so the bits do not tell them apart. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
+#include "base/threads.h"
 
 #include <omp.h>
 
@@ -242,13 +243,19 @@ static enum status run_attention_grad(const struct kernel_call *k)
     bool whole = tiles == 1 || whole_groups(groups, attention_threads(k));
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
     attention_share(whole ? groups : 0, attention_threads(k));
-#pragma omp parallel for schedule(runtime) num_threads(attention_threads(k))
-    for (int64_t i = 0; i < items; i++) {
+#pragma omp parallel num_threads(attention_threads(k))
+    {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
-        struct part part = {i * group, group, 0, tiles, 0, tiles, true, true};
-        if (!whole) part = share(&c.s, i);
-        run_part(&c, w, &part);
+        int64_t begun = threads_begin();
+#pragma omp for schedule(runtime) nowait
+        for (int64_t i = 0; i < items; i++) {
+            struct part part = {i * group, group, 0, tiles, 0, tiles, true, true};
+            if (!whole) part = share(&c.s, i);
+            run_part(&c, w, &part);
+        }
+        threads_end(begun);
     }
+    threads_joined();
     return ST_OK;
 }
 

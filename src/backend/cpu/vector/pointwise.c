@@ -113,6 +113,10 @@ UNARY(sqrt, 2, vf_sqrt(x))
 UNARY(rsqrt, 3, 1.0f / vf_sqrt(x))
 UNARY(tanh, 4, vf_tanh(x))
 UNARY(erf, 5, vf_erf(x))
+UNARY(relu, 1, vf_max((vf){0}, x))
+UNARY(elu, 3, vf_max((vf){0}, x) + vf_expm1(vf_min((vf){0}, x)))
+BINARY(relu_grad, vf_select(b <= (vf){0}, (vf){0}, a))
+BINARY(elu_grad, a *(vf_min((vf){0}, b) + 1.0f))
 
 static void fill_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -277,6 +281,10 @@ const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
     [OP_RSQRT] = rsqrt_block,
     [OP_TANH] = tanh_block,
     [OP_ERF] = erf_block,
+    [OP_RELU] = relu_block,
+    [OP_ELU] = elu_block,
+    [OP_RELU_GRAD] = relu_grad_block,
+    [OP_ELU_GRAD] = elu_grad_block,
     [OP_DROPOUT] = dropout_block,
 };
 
@@ -294,6 +302,10 @@ const struct kernel ACT(pointwise_rows)[] = {
     ROW(RSQRT, fits, run_rsqrt),
     ROW(TANH, fits, run_tanh),
     ROW(ERF, fits, run_erf),
+    ROW(RELU, fits, run_relu),
+    ROW(ELU, fits, run_elu),
+    ROW(RELU_GRAD, fits, run_relu_grad),
+    ROW(ELU_GRAD, fits, run_elu_grad),
     ROW(FILL, fits, run_fill),
     ROW(CAUSAL_MASK, fits, run_causal_mask),
     ROW(COLUMN_MASK, fits, run_column_mask),

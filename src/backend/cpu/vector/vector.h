@@ -277,13 +277,13 @@ INLINE float vf_largest(vf a)
     return a[0];
 }
 
-/* e^x within 1.5 units in the last place, from nothing to infinity: x = n ln 2 + r with a whole n,
- * e^r by a polynomial. No special cases to branch to: libmvec's takes 25 times as long on the
- * large negative numbers that a masked score is full of. */
-INLINE vf vf_exp(vf x)
+/* e^x = 2^n (1 + q): a whole n = x / ln 2, rounded, and q by a polynomial of what is left of x. */
+struct vf_power {
+    vf n, q;
+};
+INLINE struct vf_power vf_power_of(vf x)
 {
     const float to_whole = 12582912.0f; /* 1.5 * 2^23: what is added to it is rounded to a whole */
-    x = vf_min(vf_all(89.0f), vf_max(vf_all(-104.0f), x));
     vf n = (x * 1.44269504f + to_whole) - to_whole;
     vf r = x - n * 0.693145752f - n * 1.42860677e-6f;
     vf p =
@@ -291,7 +291,21 @@ INLINE vf vf_exp(vf x)
          1.66666655e-1f) *
             r +
         5.00000012e-1f;
-    return vf_scale2(p * (r * r) + r + 1.0f, n);
+    return (struct vf_power){n, p * (r * r) + r};
+}
+/* e^x within 1.5 units in the last place, from nothing to infinity. No special cases to branch to:
+ * libmvec's takes 25 times as long on the large negative numbers that a masked score is full of. */
+INLINE vf vf_exp(vf x)
+{
+    struct vf_power e = vf_power_of(vf_min(vf_all(89.0f), vf_max(vf_all(-104.0f), x)));
+    return vf_scale2(e.q + 1.0f, e.n);
+}
+/* e^x - 1 for x of at most 0: near 0 it keeps the digits that a subtraction of 1 would lose. */
+INLINE vf vf_expm1(vf x)
+{
+    struct vf_power e = vf_power_of(vf_max(vf_all(-104.0f), x));
+    vf whole = vf_scale2(vf_all(1.0f), e.n);
+    return e.q * whole + (whole - 1.0f);
 }
 INLINE vf vf_log(vf a)
 {

@@ -57,6 +57,22 @@ DEVICE float erf_of(float x)
 {
     return erff(x);
 }
+DEVICE float relu_of(float x)
+{
+    return x < 0.0f ? 0.0f : x; /* a NaN stays one */
+}
+DEVICE float relu_grad_of(float dy, float y)
+{
+    return y <= 0.0f ? 0.0f : dy;
+}
+DEVICE float elu_of(float x)
+{
+    return x < 0.0f ? expm1f(x) : x;
+}
+DEVICE float elu_grad_of(float dy, float y)
+{
+    return y < 0.0f ? __fmul_rn(dy, __fadd_rn(y, 1.0f)) : dy;
+}
 
 /* What a value of type T is after it was stored. */
 template <typename T> DEVICE float rounded(float a)

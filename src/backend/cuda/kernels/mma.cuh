@@ -81,6 +81,21 @@ template <int N> DEVICE void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+/* 16 bytes to memory in one access: a plain store of a structure's words may be cut into four. */
+DEVICE void store_16(void *p, u32 a, u32 b, u32 c, u32 d)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(a), "r"(b), "r"(c), "r"(d)
+                 : "memory");
+}
+/* 16 bytes of shared memory, read where it is asked for and not kept in registers from one time to the next. */
+DEVICE void load_shared_16(u32 (&r)[4], u32 address)
+{
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
 /* Brings the line of memory into the second cache. */
 DEVICE void prefetch_l2(const void *p)
 {

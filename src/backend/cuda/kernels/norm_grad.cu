@@ -9,9 +9,9 @@
  * Bound by memory: 3 accesses an element, 4 with ADD, 5 with DROP. All that a row needs is asked for at once: measured better than
  * the next row ahead, for which registers cost warps (docs/MEASURING.md). */
 #include "norm.cuh"
+#include "norm_parts.cuh"
 
 #define THREADS (LANES * GROUPS)
-enum { SUMS = BIAS ? 2 * COLUMNS : COLUMNS }; /* of a part: dw, then dbias */
 
 /* An access as it lies in memory. */
 typedef vector_of<N, T_X> raw;
@@ -163,30 +163,4 @@ layernorm_grad(T_X *dx,
             if (BIAS) store<N>(part + COLUMNS + column_at(s), mine.dbias[s]);
         }
     }
-}
-
-/* A block takes 32 columns, each of its warps every so many parts. */
-enum { PART_WARPS = 16 };
-KERNEL(PART_WARPS * WARP)
-norm_parts(float *dw,
-#if BIAS
-           float *dbias,
-#endif
-           const float *parts, int count)
-{
-    __shared__ float sums[PART_WARPS][WARP];
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, column = blockIdx.x * WARP + lane;
-    float sum = 0;
-    if (column < SUMS)
-        for (int i = warp; i < count; i += PART_WARPS) sum += parts[(i64)i * SUMS + column];
-    sums[warp][lane] = sum;
-    __syncthreads();
-    if (warp != 0 || column >= SUMS) return;
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < PART_WARPS; i++) sum += sums[i][lane];
-    if (column < COLUMNS) dw[column] = sum;
-#if BIAS
-    if (column >= COLUMNS) dbias[column - COLUMNS] = sum;
-#endif
 }

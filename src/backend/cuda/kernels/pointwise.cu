@@ -45,6 +45,8 @@ UNARY(sqrt, sqrt_of(x))
 UNARY(rsqrt, rsqrt_of(x))
 UNARY(tanh, tanh_of(x))
 UNARY(erf, erf_of(x))
+UNARY(relu, relu_of(x))
+UNARY(elu, elu_of(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
@@ -84,11 +86,14 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     {                                                                                  \
         binary<name##_each, how>(x, b, y, n, period);                                  \
     }
-#define BINARY(name)                                                                   \
+/* Of one shape. */
+#define PAIRS_OF(name)                                                                 \
     struct name##_each {                                                               \
         DEVICE float of(float a, float b) { return name##_of(a, b); }                  \
     };                                                                                 \
-    BINARY_HOW(name, same)                                                             \
+    BINARY_HOW(name, same)
+#define BINARY(name)                                                                   \
+    PAIRS_OF(name)                                                                     \
     BINARY_HOW(name, scalar)                                                           \
     BINARY_HOW(name, per_row)                                                          \
     BINARY_HOW(name, trailing)
@@ -97,6 +102,8 @@ BINARY(add)
 BINARY(sub)
 BINARY(mul)
 BINARY(div)
+PAIRS_OF(relu_grad)
+PAIRS_OF(elu_grad)
 
 /* --- moved as they are, or to the other type; not of T_X --- */
 

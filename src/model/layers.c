@@ -1,0 +1,82 @@
+#include "model/layers.h"
+
+#include "graph/build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double NORM_EPS = 1e-5;
+
+struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
+                                  double mean, double std)
+{
+    struct model *m = l->m;
+    ARENA_GROW(l->arena, m->parameter, m->parameters, l->capacity);
+    struct parameter *p = &m->parameter[m->parameters++];
+    *p = (struct parameter){.name = name, .type = type, .decay = type.rank >= 2};
+    p->product = p->decay;
+    p->mean = mean;
+    p->std = std;
+    p->rows = type.dim[0];
+    return p;
+}
+
+struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
+                              double std, bool bias)
+{
+    double mean = type.rank == 1 ? 1 : 0;
+    struct type columns = type_1d(DT_F32, type_columns(&type));
+    int weight = l->m->parameters;
+    model_parameter(l, arena_printf(l->arena, "%s.weight", name), type, mean, std);
+    if (bias) model_parameter(l, arena_printf(l->arena, "%s.bias", name), columns, 0, 0);
+    return &l->m->parameter[weight];
+}
+
+/* NULL: there is none of that name in the scope. */
+static const struct parameter *find(const struct model *m, const struct graph *g, const char *name)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s%s%s", g->scope, *g->scope ? "." : "", name);
+    for (int i = 0; i < m->parameters; i++)
+        if (!strcmp(m->parameter[i].name, full)) return &m->parameter[i];
+    return NULL;
+}
+
+value model_weight(const struct model *m, struct graph *g, const char *name)
+{
+    if (g->st != ST_OK) return (value){0};
+    const struct parameter *p = find(m, g, name);
+    BUG_IF(!p, "no parameter %s in %s", name, g->scope);
+    value known = graph_find_leaf(g, STORAGE_WEIGHTS, p->name);
+    return known.i ? known : g_leaf(g, STORAGE_WEIGHTS, name, p->type, p->offset);
+}
+
+static value bias(const struct model *m, struct graph *g)
+{
+    return find(m, g, "bias") ? model_weight(m, g, "bias") : (value){0};
+}
+
+value model_linear(const struct model *m, struct graph *g, const char *name, value x)
+{
+    struct graph_scope here = graph_enter(g, name, -1);
+    value w = model_weight(m, g, "weight");
+    x = g_linear(g, x, w, bias(m, g), false);
+    graph_leave(g, here);
+    return x;
+}
+
+value model_norm(const struct model *m, struct graph *g, const char *name, value x)
+{
+    struct graph_scope here = graph_enter(g, name, -1);
+    value w = model_weight(m, g, "weight");
+    x = g_layernorm(g, x, w, bias(m, g), NORM_EPS);
+    graph_leave(g, here);
+    return x;
+}
+
+enum status model_check_heads(const struct config_model *c)
+{
+    if (c->n_embd % c->n_head == 0) return ST_OK;
+    return fail(ST_USAGE, "n_embd = %lld is not divisible by n_head = %lld; change one of them",
+                (long long)c->n_embd, (long long)c->n_head);
+}

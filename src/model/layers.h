@@ -1,0 +1,37 @@
+/* layers.h - what models are written with: parameters in their tables, layers in their graphs. Private to model/. */
+#ifndef MODEL_LAYERS_H
+#define MODEL_LAYERS_H
+
+#include "model/model.h"
+
+/* The rows of the table of models. */
+extern const struct model_def model_gpt, model_attention_block, model_elu, model_toy;
+
+/* --- the table of parameters ------------------------------------------------------------------- */
+
+struct model_parameters {
+    struct model *m;
+    struct arena *arena;
+    int capacity;
+};
+
+/* One parameter; what it says of it may be changed until the next one is appended. */
+struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
+                                  double mean, double std);
+/* NAME.weight (in,out) or, of a norm, (out), where they begin with 1; if asked NAME.bias (out), of zeros. */
+struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
+                              double std, bool bias);
+
+/* --- the graph ----------------------------------------------------------------------------------- */
+
+/* The parameter whose name is the scope joined with `name`; a leaf is made once. */
+value model_weight(const struct model *m, struct graph *g, const char *name);
+/* x times NAME.weight, plus NAME.bias if there is such a parameter. */
+value model_linear(const struct model *m, struct graph *g, const char *name, value x);
+/* LayerNorm with NAME.weight and, if there is such a parameter, NAME.bias. */
+value model_norm(const struct model *m, struct graph *g, const char *name, value x);
+
+/* A refusal of widths that heads do not divide. */
+enum status model_check_heads(const struct config_model *c);
+
+#endif

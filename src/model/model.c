@@ -1,0 +1,126 @@
+#include "model/model.h"
+
+#include "base/rng.h"
+#include "model/layers.h"
+
+#include <string.h>
+
+/* THE table. */
+static const struct model_def *const models[] = {
+    [MODEL_GPT] = &model_gpt,
+    [MODEL_ATTENTION_BLOCK] = &model_attention_block,
+    [MODEL_ELU] = &model_elu,
+    [MODEL_TOY] = &model_toy,
+};
+
+const struct model_def *model_def(const struct config_model *c)
+{
+    return models[c->kind];
+}
+
+enum status model_check(const struct config *c)
+{
+    const struct model_def *def = model_def(&c->model);
+    TRY(config_check(c));
+    return def->check ? def->check(&c->model) : ST_OK;
+}
+
+enum status model_check_trained(const struct config_model *c)
+{
+    if (model_def(c)->trained) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "model = %s is only timed, on inputs that are drawn, and learns nothing: `strobe "
+                "bench` times its step",
+                model_words[c->kind]);
+}
+
+bool model_reads(const struct config_model *c, const char *key)
+{
+    for (const char *const *k = model_def(c)->keys; *k; k++)
+        if (!strcmp(*k, key)) return true;
+    return false;
+}
+
+/* Decayed ones first. */
+static void place(struct model *m)
+{
+    m->elements = 0;
+    for (int decay = 1; decay >= 0; decay--)
+        for (int i = 0; i < m->parameters; i++) {
+            struct parameter *p = &m->parameter[i];
+            if (p->decay != (bool)decay) continue;
+            p->offset = m->elements;
+            m->elements += range_elements(&p->type);
+        }
+}
+
+void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,
+                struct arena *a)
+{
+    *m = (struct model){.def = model_def(config), .config = *config, .seed = seed};
+    m->vocab = m->padded_vocab = vocab;
+    struct model_parameters p = {m, a, 0};
+    m->def->lay_out(m, &p);
+    place(m);
+}
+
+static int64_t drawn(const struct parameter *p)
+{
+    return type_elements(&p->type) / p->type.dim[0] * p->rows;
+}
+
+int64_t model_count(const struct model *m, bool with_positions)
+{
+    int64_t n = 0;
+    for (int i = 0; i < m->parameters; i++)
+        if (with_positions || !m->parameter[i].positions) n += drawn(&m->parameter[i]);
+    return n;
+}
+
+double model_flops_per_token(const struct model *m, int64_t T)
+{
+    return m->def->flops_per_token ? m->def->flops_per_token(m, T) : 0;
+}
+
+/* Elements k ... k + n - 1 of parameter i. */
+static void draw_some(const struct model *m, int i, int64_t k, int64_t n, float *ret)
+{
+    const struct parameter *p = &m->parameter[i];
+    if (p->std > 0)
+        rng_normals(m->seed, RNG_INIT, (uint32_t)i, (uint64_t)k, n, ret);
+    else
+        memset(ret, 0, (size_t)n * sizeof *ret);
+    for (int64_t j = 0; j < n; j++) ret[j] = (float)(p->mean + p->std * (double)ret[j]);
+}
+
+enum { DRAWN_AT_ONCE = 4096 };
+
+void model_draw(const struct model *m, float *weights)
+{
+    for (int i = 0; i < m->parameters; i++) {
+        const struct parameter *p = &m->parameter[i];
+        int64_t n = drawn(p);
+        float *at = weights + p->offset;
+#pragma omp parallel for
+        for (int64_t k = 0; k < n; k += DRAWN_AT_ONCE)
+            draw_some(m, i, k, n - k < DRAWN_AT_ONCE ? n - k : DRAWN_AT_ONCE, at + k);
+        memset(at + n, 0, (size_t)(range_elements(&p->type) - n) * sizeof *at);
+    }
+}
+
+value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode mode)
+{
+    return m->def->loss(m, g, B, T, mode);
+}
+
+bool model_has_logits(const struct model *m)
+{
+    return m->def->logits;
+}
+
+value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
+                   enum model_mode mode)
+{
+    BUG_IF(!m->def->logits, "model %s has no logits", model_words[m->config.kind]);
+    return m->def->logits(m, g, B, T, mode);
+}

@@ -1,0 +1,108 @@
+#include "plan/timeline.h"
+
+static const struct {
+    const char *id, *name;
+} parts[MEMORY_PARTS] = {
+    [MEMORY_WEIGHTS] = {"weights", "weights"},
+    [MEMORY_GRADIENTS] = {"gradients", "gradients"},
+    [MEMORY_OPTIMIZER] = {"optimizer", "optimizer state"},
+    [MEMORY_COPIES] = {"copies", "copies of weights"},
+    [MEMORY_CACHE] = {"cache", "cache"},
+    [MEMORY_INPUTS] = {"inputs", "inputs"},
+    [MEMORY_SAVED] = {"saved", "saved for backward"},
+    [MEMORY_FORWARD] = {"forward", "passing forward"},
+    [MEMORY_BACKWARD] = {"backward", "passing backward"},
+    [MEMORY_UPDATE] = {"update", "passing in the update"},
+    [MEMORY_WORKSPACE] = {"workspace", "workspace"},
+    [MEMORY_UNUSED] = {"unused", "unused"},
+};
+
+const char *memory_part_name(enum memory_part part)
+{
+    return parts[part].name;
+}
+
+const char *memory_part_id(enum memory_part part)
+{
+    return parts[part].id;
+}
+
+static enum memory_part part_of(const struct plan *p, const struct node *by, const struct span *s)
+{
+    if (by->op == OP_LEAF) return MEMORY_INPUTS;
+    if (by->phase == PHASE_UPDATE) return MEMORY_UPDATE;
+    if (by->phase == PHASE_BACKWARD) return MEMORY_BACKWARD;
+    bool read_backward = s->last < p->steps && p->graph->node[s->last].phase == PHASE_BACKWARD;
+    return read_backward ? MEMORY_SAVED : MEMORY_FORWARD;
+}
+
+void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
+{
+    struct stay *stay = ARENA_NEW(a, struct stay, p->graph->values);
+    struct arena scratch = {0};
+    int *latest = ARENA_NEW(&scratch, int, p->graph->values),
+        n = 0; /* of each root: 1 + its stay */
+    for (int v = 1; v < p->graph->values; v++) {
+        const struct span *s = &p->span[v];
+        const struct node *by = graph_producer(p->graph, (value){v});
+        if (s->storage != STORAGE_ARENA || op_def(by->op)->flags & OP_VIEW) continue;
+        int made = s->root == v ? s->first : p->graph->info[v].producer;
+        if (latest[s->root]) {
+            struct stay *before = &stay[latest[s->root] - 1];
+            before->last = made - 1;
+            if (before->part == MEMORY_SAVED || before->part == MEMORY_FORWARD)
+                before->part = by->phase == PHASE_BACKWARD ? MEMORY_SAVED : MEMORY_FORWARD;
+        }
+        stay[n] = (struct stay){{v}, made, s->last, part_of(p, by, s), s->bytes, s->offset};
+        latest[s->root] = ++n;
+    }
+    arena_release(&scratch);
+    *ret = (struct stays){stay, n};
+}
+
+/* What is there all the time. */
+static void add_blocks(const struct storage_blocks *s, int64_t *bytes)
+{
+    bytes[MEMORY_WEIGHTS] = s->bytes[STORAGE_WEIGHTS];
+    bytes[MEMORY_GRADIENTS] = s->bytes[STORAGE_GRADIENTS];
+    bytes[MEMORY_OPTIMIZER] = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2];
+    bytes[MEMORY_COPIES] = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED];
+    bytes[MEMORY_CACHE] = s->bytes[STORAGE_CACHE];
+    bytes[MEMORY_INPUTS] = s->bytes[STORAGE_STAGED];
+}
+
+int64_t timeline_used(const struct timeline *t, int step)
+{
+    return t->total_bytes - t->bytes[step][MEMORY_UNUSED];
+}
+
+/* One sweep over births and deaths. */
+void plan_timeline(const struct plan *p, const struct storage_blocks *s, struct timeline *ret,
+                   struct arena *a)
+{
+    struct arena scratch = {0};
+    struct stays stays;
+    int64_t alive[MEMORY_PARTS] = {0};
+    int64_t arena_bytes = s ? s->bytes[STORAGE_ARENA] : p->arena_bytes;
+    int64_t(*change)[MEMORY_PARTS] =
+        arena_alloc(&scratch, (int64_t)sizeof(*change) * (p->steps + 1));
+    *ret = (struct timeline){.steps = p->steps, .total_bytes = arena_bytes};
+    ret->bytes = arena_alloc(a, (int64_t)sizeof(*ret->bytes) * p->steps);
+    plan_stays(p, &stays, &scratch);
+    for (int i = 0; i < stays.n; i++) {
+        const struct stay *stay = &stays.stay[i];
+        change[stay->first][stay->part] += stay->bytes;
+        if (stay->last < p->steps) change[stay->last + 1][stay->part] -= stay->bytes;
+    }
+    if (s) add_blocks(s, alive);
+    for (int i = 0; i < MEMORY_PARTS; i++) ret->total_bytes += alive[i];
+    for (int id = 0; id < p->steps; id++) {
+        int64_t *now = ret->bytes[id], used = 0;
+        for (int i = 0; i < MEMORY_PARTS; i++) now[i] = alive[i] += change[id][i];
+        now[MEMORY_WORKSPACE] = p->step[id].kernel ? p->step[id].scratch_bytes : 0;
+        for (int i = 0; i < MEMORY_UNUSED; i++) used += now[i];
+        now[MEMORY_UNUSED] = ret->total_bytes - used;
+        if (used > ret->peak_bytes) ret->peak_bytes = used, ret->peak = id;
+    }
+    arena_release(&scratch);
+}

@@ -1,0 +1,56 @@
+/* collect.h - steps that run while somebody looks: activities with the node that they belong to; private
+ * to profile/. */
+#ifndef PROFILE_COLLECT_H
+#define PROFILE_COLLECT_H
+
+#include "profile/profile.h"
+
+/* Nodes of all plans of a step, numbered through: what an activity's mark is. */
+struct marks {
+    const struct engine *engine;
+    int first[GRAPH_COUNT]; /* the mark of the plan's node 0; -1: it is no plan of a step */
+    int marks;
+    int per_step; /* kernels that a step runs */
+};
+struct marks marks_of(const struct engine *e);
+int mark_of(const struct marks *m, const struct plan *p, int node);
+enum graph_kind mark_kind(const struct marks *m, int mark, int *ret_node);
+
+/* What threads of the host did in a kernel, all steps together. */
+struct mark_threads {
+    int64_t busy_ns, busiest_ns; /* the mean of the threads; the one that was longest */
+    int64_t regions;             /* 0: none was seen */
+    bool unseen;
+};
+
+struct collected {
+    struct marks marks;
+    struct trace trace; /* every activity has a mark of `marks`, or -1 */
+    struct profile_span {
+        int64_t start_ns, end_ns;
+    } * step; /* in the clock of the activities */
+    int steps;
+    struct mark_threads *threads;            /* of each mark; NULL: not watched */
+    double *plain_ms, *watched_ms, *host_ms; /* of as many steps */
+    int plain_steps;
+};
+
+/* Fills in `p` all that is known of how it was taken, too. */
+enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
+                    struct collected *ret, struct arena *a);
+
+/* --- watch.c: hooks that write down when kernels ran --------------------------------------------- */
+
+struct watch;
+/* By the host's clock, if the host is the device, else by its events. `a` holds room for so many steps. */
+struct watch *watch_new(const struct marks *m, int steps, struct arena *a);
+struct plan_hooks watch_hooks(struct watch *w);
+/* Before a step is started, and when it is done, by the host's clock. */
+void watch_step_begin(struct watch *w);
+enum status watch_step_end(struct watch *w, int64_t start_ns, int64_t end_ns);
+void watch_take(struct watch *w, struct collected *ret);
+
+/* rows.c: joins what was collected with what the plans say. */
+void rows_make(const struct collected *c, struct profile *p, struct arena *a);
+
+#endif

@@ -1,0 +1,258 @@
+#include "profile/file.h"
+
+#include "backend/backend.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "profile/words.h"
+#include "train/environment.h"
+#include "train/facts.h"
+#include "train/memory.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1, DIGITS = 15, TIME_DIGITS = 7 };
+
+/* Times have so many digits: more say nothing, and the file is shorter. */
+static double rounded(double x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", TIME_DIGITS, x);
+    return strtod(text, NULL);
+}
+
+/* FLOPs and bytes are whole numbers, and all digits count. */
+static json_t *whole(double x)
+{
+    return json_integer((json_int_t)(x + 0.5));
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *parsed(struct str *s)
+{
+    json_t *j = json_loads(str_text(s), 0, NULL);
+    BUG_IF(!j, "no JSON: %s", str_text(s));
+    str_release(s);
+    return j;
+}
+
+static json_t *config_json(const struct config *c)
+{
+    struct str s = {0};
+    config_print_json(c, &s);
+    return parsed(&s);
+}
+
+static json_t *facts_json(const struct engine *e)
+{
+    struct facts f = facts_of(e);
+    struct str s = {0};
+    facts_print_json(&f, &s);
+    return parsed(&s);
+}
+
+static json_t *stats_json(const struct stats *s)
+{
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n", s->n, "median", rounded(s->median),
+                     "mean", rounded(s->mean), "std", rounded(s->std), "min", rounded(s->min),
+                     "max", rounded(s->max), "p95", rounded(s->p95));
+}
+
+static json_t *phases_json(const double *ms)
+{
+    json_t *j = json_object();
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        json_object_set_new(j, phase_name((enum phase)phase), json_real(rounded(ms[phase])));
+    return j;
+}
+
+static json_t *range_json(const struct range *r)
+{
+    json_t *j = json_array();
+    for (int i = 0; i < r->words; i++) json_array_append_new(j, json_string(r->word[i]));
+    return j;
+}
+
+static json_t *threads_json(const struct profile_row *r)
+{
+    if (!(r->busy_ms > 0)) return json_null();
+    return json_pack("{s:f, s:f}", "busy_ms", rounded(r->busy_ms), "busiest_ms",
+                     rounded(r->busiest_ms));
+}
+
+static json_t *node_json(const struct profile_row *r)
+{
+    if (r->node < 0) return json_pack("{s:n, s:n}", "plan", "node");
+    json_t *j = json_pack("{s:s, s:i}", "plan", graph_kind_name(r->kind), "node", r->node);
+    json_object_set_new(j, "op", json_string(op_def(r->op)->name));
+    json_object_set_new(j, "dtype", json_string(dtype_name(r->dtype)));
+    json_object_set_new(j, "peak_of", json_string(machine_precision_name(r->products)));
+    json_object_set_new(j, "shape", json_string(r->shape));
+    json_object_set_new(j, "types", json_string(r->types));
+    return j;
+}
+
+static void set_what(json_t *j, const struct profile_row *r)
+{
+    json_object_set_new(j, "phase", json_string(phase_name(r->phase)));
+    json_object_set_new(j, "layer",
+                        r->range.layer < 0 ? json_null() : json_integer(r->range.layer));
+    json_object_set_new(j, "scope", json_string(r->scope));
+    json_object_set_new(j, "range", range_json(&r->range));
+    json_object_set_new(j, "family", json_string(family_name(r->family)));
+    json_object_set_new(j, "kernel", json_string(r->variant));
+    json_object_set_new(j, "device_kernel", text_or_null(r->device_kernel));
+    json_object_set_new(j, "flops", whole(r->cost.flops));
+    json_object_set_new(j, "bytes", whole(r->cost.bytes));
+}
+
+static json_t *row_json(const struct profile *p, const struct profile_row *r)
+{
+    struct stats ms = stats_of(r->run_ms, r->runs);
+    json_t *j = node_json(r);
+    set_what(j, r);
+    json_object_set_new(j, "floor_ms", json_real(rounded(r->floor_ms)));
+    json_object_set_new(j, "bound", json_string(bound_name(r->bound)));
+    json_object_set_new(j, "per_step", json_real(rounded((double)r->runs / p->steps)));
+    json_object_set_new(j, "ms_per_step", json_real(rounded(r->ms)));
+    json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
+    json_object_set_new(j, "run_ms", stats_json(&ms));
+    json_object_set_new(j, "threads", threads_json(r));
+    return j;
+}
+
+static json_t *rows_json(const struct profile *p)
+{
+    json_t *j = json_array();
+    for (int i = 0; i < p->rows; i++) json_array_append_new(j, row_json(p, &p->row[i]));
+    return j;
+}
+
+static json_t *timeline_json(const struct profile *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->moments; i++) {
+        const struct profile_moment *m = &p->moment[i];
+        json_array_append_new(all, json_pack("[i, f, f, i]", m->row, rounded(m->start_us),
+                                             rounded(m->end_us), m->lane));
+    }
+    return all;
+}
+
+/* The first row of a node; -1: it has none. */
+static int row_of(const struct profile *p, enum graph_kind kind, int node)
+{
+    for (int i = 0; i < p->rows; i++)
+        if (p->row[i].kind == kind && p->row[i].node == node) return i;
+    return -1;
+}
+
+static json_t *memory_json(const struct profile *p)
+{
+    struct arena a = {0};
+    struct memory_course c;
+    json_t *parts = json_array(), *moments = json_array();
+    memory_course(p->engine, &c, &a);
+    for (int part = 0; part < MEMORY_PARTS; part++)
+        json_array_append_new(parts, json_string(memory_part_id((enum memory_part)part)));
+    for (int i = 0; i < c.moments; i++) {
+        const struct memory_moment *m = &c.moment[i];
+        json_t *one = json_pack("[i]", row_of(p, m->kind, m->step));
+        for (int part = 0; part < MEMORY_PARTS; part++)
+            json_array_append_new(one, json_integer(m->bytes[part]));
+        json_array_append_new(moments, one);
+    }
+    json_t *j = json_pack("{s:I, s:i, s:o, s:o}", "total_bytes", (json_int_t)c.total, "peak",
+                          c.peak, "parts", parts, "moments", moments);
+    arena_release(&a);
+    return j;
+}
+
+static json_t *idle_json(const struct profile *p)
+{
+    struct stats s = stats_of(p->idle_step_ms, p->steps);
+    json_t *j =
+        json_pack("{s:I, s:f, s:o, s:o}", "gaps_per_step", (json_int_t)p->gaps, "ms_per_step",
+                  s.mean, "phases", phases_json(p->idle_ms), "step_ms", stats_json(&s));
+    return j;
+}
+
+static json_t *words_json(const struct profile *p)
+{
+    struct arena a = {0};
+    struct profile_words w;
+    json_t *j = json_array();
+    words_of(p, &w, &a);
+    for (int i = 0; i < w.words; i++)
+        json_array_append_new(
+            j, json_pack("{s:s, s:s}", "about", w.word[i].about, "text", w.word[i].text));
+    arena_release(&a);
+    return j;
+}
+
+static void set_how(json_t *j, const struct profile *p)
+{
+    json_object_set_new(j, "times_by", json_string(profile_times_name(p->by)));
+    json_object_set_new(j, "times_why", text_or_null(p->why));
+    json_object_set_new(j, "traced_by", text_or_null(p->traced_by));
+    json_object_set_new(j, "replay", json_boolean(p->replay));
+    json_object_set_new(j, "warmup", json_integer(p->warmup));
+    json_object_set_new(j, "steps", json_integer(p->steps));
+    json_object_set_new(j, "step_ms", stats_json(&p->step_ms));
+    json_object_set_new(j, "plain_step_ms", stats_json(&p->plain_ms));
+    json_object_set_new(j, "overhead", json_real(rounded(p->overhead)));
+    json_object_set_new(j, "host_ms_per_step", json_real(rounded(p->host_ms)));
+    json_object_set_new(j, "others_busy", json_real(rounded(p->others)));
+    json_object_set_new(j, "dropped", json_integer(p->dropped));
+    json_object_set_new(j, "unmatched", json_integer(p->unmatched));
+    json_object_set_new(j, "dropped_why", text_or_null(p->dropped_why));
+}
+
+json_t *profile_json(const struct profile *p, const char *version)
+{
+    struct arena a = {0};
+    struct environment now;
+    environment_gather(&now, &a);
+    json_t *j =
+        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
+                  "date", now.date, "device", p->engine->backend->name, "config",
+                  config_json(p->engine->config), "plan", facts_json(p->engine), "machine",
+                  p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
+    BUG_IF(!j, "a profile is no JSON");
+    set_how(j, p);
+    json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
+    json_object_set_new(j, "idle", idle_json(p));
+    json_object_set_new(j, "words", words_json(p));
+    json_object_set_new(j, "rows", rows_json(p));
+    json_object_set_new(j, "timeline",
+                        json_pack("{s:i, s:s, s:o}", "step", p->shown_step, "fields",
+                                  "row, start_us, end_us, lane", "moments", timeline_json(p)));
+    json_object_set_new(j, "memory", memory_json(p));
+    arena_release(&a);
+    return j;
+}
+
+enum status profile_write(const struct profile *p, const char *version, const char *path)
+{
+    json_t *j = profile_json(p, version);
+    char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)), folder[1024];
+    BUG_IF(!text, "a profile is no JSON");
+    const char *slash = strrchr(path, '/');
+    int n = slash ? (int)(slash - path) : 0;
+    enum status st = ST_OK;
+    if (n >= (int)sizeof folder) st = fail(ST_IO, "%s: the path is too long", path);
+    if (st == ST_OK && n > 0) {
+        memcpy(folder, path, (size_t)n);
+        folder[n] = '\0';
+        st = file_make_dirs(folder);
+    }
+    if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
+    free(text);
+    json_decref(j);
+    return st;
+}

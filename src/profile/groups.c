@@ -1,0 +1,219 @@
+#include "profile/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const by_names[PROFILE_BYS] = {"kernel", "op",    "family",
+                                                  "layer",  "phase", "range"};
+
+const char *profile_by_name(enum profile_by by)
+{
+    return by_names[by];
+}
+
+struct part { /* a group while it grows */
+    struct profile_group *group;
+    const struct profile_row *like; /* BY_KERNEL: what its rows have in common */
+    double *run_ms, longest_ms, bound_ms[BOUND_LATENCY + 1];
+    int runs, capacity, parent; /* BY_RANGE: the group that it is nested in; -1: none */
+};
+
+struct grouping {
+    const struct profile *p;
+    struct profile_groups *ret;
+    struct part *part;
+    int parts, capacity, group_capacity;
+    struct arena *a;
+};
+
+static bool counts(unsigned phases, enum phase phase)
+{
+    return phases >> phase & 1;
+}
+
+double profile_ms(const struct profile *p, unsigned phases)
+{
+    double ms = 0;
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        if (counts(phases, (enum phase)phase)) ms += p->mean_ms[phase];
+    return ms;
+}
+
+double profile_family_ms(const struct profile *p, unsigned phases, enum family family)
+{
+    double ms = 0;
+    for (int i = 0; i < p->rows; i++)
+        if (p->row[i].family == family && counts(phases, p->row[i].phase)) ms += p->row[i].ms;
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        if (family == FAMILY_IDLE && counts(phases, (enum phase)phase)) ms += p->idle_ms[phase];
+    return ms;
+}
+
+/* --- names --------------------------------------------------------------------------------------- */
+
+static bool same_text(const char *x, const char *y)
+{
+    return x == y || (x && y && !strcmp(x, y));
+}
+
+static bool same_kernel(const struct profile_row *x, const struct profile_row *y)
+{
+    return x->op == y->op && (x->node < 0) == (y->node < 0) && x->products == y->products &&
+           x->dtype == y->dtype && same_text(x->variant, y->variant) &&
+           same_text(x->device_kernel, y->device_kernel) && same_text(x->shape, y->shape);
+}
+
+const char *profile_kernel_name(const struct profile_row *r, struct arena *a)
+{
+    if (r->node < 0) return arena_printf(a, "%s (%s)", r->variant, family_name(r->family));
+    const char *name = arena_printf(a, "%s %s", op_def(r->op)->name, r->shape);
+    if (r->device_short) return arena_printf(a, "%s %s", name, r->device_short);
+    return arena_printf(a, "%s %s", name, r->variant);
+}
+
+static const char *layer_name(const struct profile_row *r, struct arena *a)
+{
+    if (r->range.layer >= 0) return arena_printf(a, "block %d", r->range.layer);
+    if (r->phase == PHASE_UPDATE) return "update";
+    return r->range.words > 1 ? r->range.word[1] : family_name(r->family);
+}
+
+static const char *name_of(enum profile_by by, const struct profile_row *r, struct arena *a)
+{
+    switch (by) {
+    case BY_KERNEL:
+        return profile_kernel_name(r, a);
+    case BY_OP:
+        return r->node < 0 ? family_name(r->family) : op_def(r->op)->name;
+    case BY_FAMILY:
+        return family_name(r->family);
+    case BY_LAYER:
+        return layer_name(r, a);
+    case BY_PHASE:
+        return phase_name(r->phase);
+    case BY_RANGE:
+    case PROFILE_BYS:
+        break;
+    }
+    return "";
+}
+
+/* --- groups -------------------------------------------------------------------------------------- */
+
+static int new_part(struct grouping *g, const char *name, const struct profile_row *like,
+                    int parent)
+{
+    int at = g->parts;
+    ARENA_GROW(g->a, g->part, g->parts, g->capacity);
+    g->part[at] = (struct part){.like = like, .parent = parent};
+    g->part[at].group = ARENA_NEW(g->a, struct profile_group, 1);
+    g->part[at].group->name = name;
+    g->part[at].group->depth = parent < 0 ? 0 : g->part[parent].group->depth + 1;
+    return g->parts++;
+}
+
+static int find_part(struct grouping *g, const char *name, const struct profile_row *r, int parent)
+{
+    for (int i = 0; i < g->parts; i++) {
+        const struct part *x = &g->part[i];
+        if (x->parent != parent) continue;
+        if (g->ret->by == BY_KERNEL ? same_kernel(x->like, r) : !strcmp(x->group->name, name))
+            return i;
+    }
+    return new_part(g, name, r, parent);
+}
+
+static void add_row(struct grouping *g, struct part *part, const struct profile_row *r)
+{
+    struct profile_group *to = part->group;
+    double runs = (double)r->runs / g->p->steps;
+    to->ms += r->ms;
+    to->flops += runs * r->cost.flops;
+    to->bytes += runs * r->cost.bytes;
+    to->floor_ms += runs * r->floor_ms;
+    to->busy_ms += r->busy_ms;
+    to->busiest_ms += r->busiest_ms;
+    if (r->busy_ms > 0) to->seen_ms += r->ms;
+    part->bound_ms[r->bound] += r->ms;
+    if (r->ms >= part->longest_ms) {
+        part->longest_ms = r->ms;
+        to->products = r->products;
+        to->family = r->family;
+    }
+    for (int i = 0; i < r->runs; i++) {
+        ARENA_GROW(g->a, part->run_ms, part->runs, part->capacity);
+        part->run_ms[part->runs++] = r->run_ms[i];
+    }
+}
+
+static void add(struct grouping *g, const struct profile_row *r)
+{
+    int at = -1;
+    if (g->ret->by != BY_RANGE) {
+        at = find_part(g, name_of(g->ret->by, r, g->a), r, -1);
+        add_row(g, &g->part[at], r);
+        return;
+    }
+    for (int i = 0; i < r->range.words; i++) {
+        at = find_part(g, r->range.word[i], r, at);
+        add_row(g, &g->part[at], r);
+    }
+}
+
+static void close_part(struct grouping *g, struct part *part)
+{
+    struct profile_group *x = part->group;
+    x->share = g->ret->ms > 0 ? x->ms / g->ret->ms : 0;
+    x->run_ms = stats_of(part->run_ms, part->runs);
+    x->runs = (part->runs + g->p->steps / 2) / g->p->steps;
+    for (int b = 1; b <= BOUND_LATENCY; b++)
+        if (part->bound_ms[b] > part->bound_ms[x->bound]) x->bound = (enum bound)b;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct profile_group *x = a, *y = b;
+    return (x->ms < y->ms) - (x->ms > y->ms);
+}
+
+/* Each group before what is nested in it. */
+static void gather(struct grouping *g, int parent)
+{
+    struct profile_groups *ret = g->ret;
+    for (int i = 0; i < g->parts; i++) {
+        if (g->part[i].parent != parent) continue;
+        ret->group[ret->groups++] = *g->part[i].group;
+        gather(g, i);
+    }
+}
+
+static void add_idle(const struct profile *p, struct profile_groups *ret)
+{
+    struct profile_group *x = &ret->group[ret->groups++];
+    *x = (struct profile_group){.name = family_name(FAMILY_IDLE), .family = FAMILY_IDLE};
+    x->ms = profile_family_ms(p, ret->phases, FAMILY_IDLE);
+    x->share = ret->ms > 0 ? x->ms / ret->ms : 0;
+    if (ret->phases == PHASES_ALL) x->runs = (int)p->gaps;
+}
+
+void profile_groups(const struct profile *p, enum profile_by by, unsigned phases,
+                    struct profile_groups *ret, struct arena *a)
+{
+    struct grouping g = {.p = p, .ret = ret, .a = a};
+    *ret = (struct profile_groups){.by = by, .phases = phases, .ms = profile_ms(p, phases)};
+    for (int i = 0; i < p->rows; i++)
+        if (counts(phases, p->row[i].phase)) add(&g, &p->row[i]);
+    for (int i = 0; i < g.parts; i++) {
+        close_part(&g, &g.part[i]);
+        const struct profile_group *x = g.part[i].group;
+        if (x->depth > 0) continue;
+        ret->floor_ms += x->floor_ms;
+        ret->flops += x->flops;
+        ret->bytes += x->bytes;
+    }
+    ret->group = ARENA_NEW(a, struct profile_group, g.parts + 1);
+    gather(&g, -1);
+    if (by == BY_KERNEL || by == BY_OP || by == BY_FAMILY)
+        qsort(ret->group, (size_t)ret->groups, sizeof *ret->group, longest_first);
+    add_idle(p, ret);
+}

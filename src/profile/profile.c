@@ -1,0 +1,29 @@
+#include "profile/collect.h"
+
+#include "base/clock.h"
+#include "base/host.h"
+
+enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
+                        struct arena *a)
+{
+    struct collected c;
+    *ret = (struct profile){.engine = e, .machine = o->machine};
+    struct host_work before = host_work_now();
+    int64_t start = clock_ns();
+    TRY(collect(e, o, ret, &c, a));
+    struct host_work after = host_work_now();
+    double others = (after.all - before.all) - (after.own - before.own);
+    if (before.all >= 0 && others > 0) ret->others = others / (1e-3 * clock_ms(start, clock_ns()));
+    ret->plain_ms = stats_of(c.plain_ms, c.plain_steps);
+    ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
+    rows_make(&c, ret, a);
+    ret->dropped = c.trace.dropped;
+    ret->unmatched = c.trace.unmatched;
+    ret->dropped_why = c.trace.why;
+    ret->traced_by = c.trace.by;
+    /* Pairs of neighbours, so that drift of the clock is in neither. */
+    double *ratio = ARENA_NEW(a, double, ret->steps);
+    for (int i = 0; i < ret->steps; i++) ratio[i] = c.watched_ms[i] / c.plain_ms[i];
+    ret->overhead = stats_of(ratio, ret->steps).median - 1;
+    return ST_OK;
+}

@@ -1,0 +1,186 @@
+/* profile.h - where the time of a training step goes: what a device did, joined with what the plan knows.
+ *
+ * A row is a node of one of the step's plans, or, where the device tells its kernels apart, one kernel of
+ * a node. Rows, and the idle time between them, add up to the measured time: a moment in which two things
+ * run counts for the one that began first. Everything else here is read off the rows. */
+#ifndef PROFILE_PROFILE_H
+#define PROFILE_PROFILE_H
+
+#include "base/stats.h"
+#include "measure/machine.h"
+#include "train/engine.h"
+
+#include "backend/trace.h"
+
+struct json_t;
+struct str;
+
+/* Who took the times. */
+enum profile_times {
+    PROFILE_CLOCK,  /* the host's clock, around each kernel; the host is the device */
+    PROFILE_EVENTS, /* the device's events, one behind each kernel */
+    PROFILE_TRACE,  /* the device's own record of what it did */
+};
+/* "clock", "events", "cupti" */
+const char *profile_times_name(enum profile_times by);
+
+/* THE list of families of operators; which is whose stands in family.c. */
+enum family {
+    FAMILY_PRODUCTS,
+    FAMILY_ATTENTION,
+    FAMILY_SOFTMAX,
+    FAMILY_NORMS,
+    FAMILY_POINTWISE,
+    FAMILY_LOSS,
+    FAMILY_OPTIMIZER,
+    FAMILY_COPIES,
+    FAMILY_EMBEDDINGS,
+    FAMILY_OTHER, /* of no node: inputs and results on their way */
+    FAMILY_IDLE,
+    FAMILIES
+};
+/* "matrix products" */
+const char *family_name(enum family family);
+/* `primitive`: layers were expanded to the bottom, so what is in a norm's scope is the norm. */
+enum family family_of(const struct node *n, bool primitive);
+
+/* Where a node stands, as a person thinks: "forward", "block 3", "attention", "scores". */
+enum { RANGE_DEPTH = 6 };
+struct range {
+    const char *word[RANGE_DEPTH];
+    int words;
+    int layer; /* block of the model, -1 outside; also of a gradient that is stored */
+};
+struct range range_of(const struct node *n, struct arena *a);
+
+/* What keeps a kernel from being faster. */
+enum bound {
+    BOUND_NONE,    /* unknown: it has neither FLOPs nor bytes */
+    BOUND_COMPUTE, /* its FLOPs at the peak of its type take longer than its bytes */
+    BOUND_MEMORY,  /* its bytes at the rate of a copy do */
+    BOUND_LATENCY, /* it is short, and neither explains a quarter of its time */
+};
+/* "", "compute", "memory", "latency" */
+const char *bound_name(enum bound bound);
+
+struct profile_row {
+    enum graph_kind kind; /* of whose plan */
+    int node;             /* -1: of no node */
+    enum phase phase;
+    enum op op;
+    enum family family;
+    struct range range;
+    const char *scope;
+    const char *variant;       /* of the table of kernels: "onednn" */
+    const char *device_kernel; /* as the device calls it; NULL: it does not tell */
+    const char *device_short;  /* the same for a table */
+    const char *shape;
+    const char *types; /* "f32 (4,32), f32 (32,8) -> f32 (4,8)" */
+    enum dtype dtype;
+    enum machine_precision products; /* whose peak its arithmetic is held against */
+    struct cost cost; /* of one execution; of a node of several kernels the longest has it all */
+    double floor_ms;  /* of one execution: FLOPs and bytes at the ceilings, the larger of the two */
+    enum bound bound;
+    /* results */
+    double *run_ms; /* of each execution, in all steps */
+    int runs;
+    double *step_ms;  /* of each step: its own part of the time */
+    double ms;        /* of a step, the mean: rows and idle time add up to the step */
+    double hidden_ms; /* of a step, the mean: what ran while an earlier row did */
+    /* Threads of the host: how long they worked, of one step; 0 where they are not seen. */
+    double busy_ms;    /* the mean of the threads */
+    double busiest_ms; /* the one that worked longest, kernel by kernel */
+    bool unseen;       /* a library shares the work among them by itself */
+};
+
+struct profile_moment { /* of the timeline */
+    int row;
+    double start_us, end_us;
+    int lane; /* 0: kernels; 1: copies beside them */
+};
+
+struct profile {
+    const struct engine *engine;
+    const struct machine *machine; /* whose ceilings the floors are of */
+    enum profile_times by;
+    const char *why; /* not by the device's own record; NULL: it is, or the host is the device */
+    bool replay;     /* the steps were played from a recording */
+    int threads;     /* of the host, that were watched; 0: none */
+    int warmup, steps;
+    struct stats step_ms;        /* as measured, with all that measuring adds */
+    struct stats plain_ms;       /* of steps that nobody watched */
+    double overhead;             /* of being watched: 0.01 is 1 % */
+    double host_ms;              /* that the host takes to start a step; the median */
+    double mean_ms[PHASE_COUNT]; /* of the step's parts, idle time in it: they add up to its mean */
+    double idle_ms[PHASE_COUNT]; /* of these, nothing ran */
+    double *idle_step_ms;        /* of each step */
+    int64_t gaps;                /* of a step: how often nothing ran */
+    int64_t dropped, unmatched;  /* what the device did: not kept; of no kernel that is known */
+    const char *dropped_why;     /* a sentence; NULL: nothing was */
+    const char *traced_by;       /* "CUPTI 13.0.1"; NULL: there was no record */
+    double others; /* processors that other programs kept busy meanwhile; 0: none, or unknown */
+    struct profile_row *row;
+    int rows;
+    struct profile_moment *moment; /* of the step nearest to the median */
+    int moments, shown_step;
+};
+
+struct profile_options {
+    int warmup, steps; /* at least 1 */
+    double limit_ms;   /* that all should take: slow steps are fewer, three at least */
+    bool no_trace;     /* do not ask the device for its record */
+    const struct machine *machine;
+    void (*each)(void *user, double share, const char *what); /* 0 ... 1; NULL: none */
+    void *user;
+};
+
+/* Runs steps of training on random tokens, some unwatched and some watched. The engine holds the plans of training; its weights
+ * are drawn and must not be used afterwards. */
+enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
+                        struct arena *a);
+
+/* --- what is read off the rows ------------------------------------------------------------------ */
+
+enum profile_by { BY_KERNEL, BY_OP, BY_FAMILY, BY_LAYER, BY_PHASE, BY_RANGE, PROFILE_BYS };
+/* "kernel", "op", "family", "layer", "phase", "range" */
+const char *profile_by_name(enum profile_by by);
+
+/* Phases that count, a mask: 1 << PHASE_FORWARD ... */
+enum { PHASES_ALL = (1 << PHASE_COUNT) - 1 };
+
+struct profile_group {
+    const char *name;
+    int depth;           /* BY_RANGE: how deep it is nested; its parts follow it and count in it */
+    double ms;           /* of a step */
+    double share;        /* of the measured time: those of depth 0 and idle time add up to 1 */
+    int runs;            /* executions in a step */
+    struct stats run_ms; /* of all executions */
+    double flops, bytes; /* of a step */
+    double floor_ms;     /* of a step */
+    enum bound bound;    /* of most of its time */
+    enum machine_precision products; /* of its longest row */
+    enum family family;              /* of its longest row */
+    double busy_ms, busiest_ms,
+        seen_ms; /* of a step; seen: the time of rows whose threads are seen */
+};
+
+struct profile_groups {
+    enum profile_by by;
+    unsigned phases;
+    struct profile_group *
+        group; /* longest first; BY_LAYER, BY_PHASE, BY_RANGE: as they run. The last is idle time */
+    int groups;
+    double ms; /* the measured time of a step's phases, idle time included */
+    double floor_ms, flops, bytes;
+};
+
+void profile_groups(const struct profile *p, enum profile_by by, unsigned phases,
+                    struct profile_groups *ret, struct arena *a);
+
+/* "MATMUL 768 x 384 x 128 onednn" */
+const char *profile_kernel_name(const struct profile_row *r, struct arena *a);
+/* The measured time of these phases, and what of it a family took: ms of a step. */
+double profile_ms(const struct profile *p, unsigned phases);
+double profile_family_ms(const struct profile *p, unsigned phases, enum family family);
+
+#endif

@@ -1,0 +1,108 @@
+#include "profile/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCOPE_TEXT = 256 };
+
+/* What a scope is called: inside of a block, and outside. Two words are two levels. */
+static const struct {
+    const char *scope, *word[2];
+} of_block[] =
+    {
+        {"", {"residual sum"}},
+        {"ln_1", {"norm 1"}},
+        {"attn.c_attn", {"attention", "q, k, v"}},
+        {"attn", {"attention", "heads"}},
+        {"attn.scores", {"attention", "scores"}},
+        {"attn.softmax", {"attention", "softmax"}},
+        {"attn.weighted_sum", {"attention", "weighted sum"}},
+        {"attn.c_proj", {"attention", "projection"}},
+        {"ln_2", {"norm 2"}},
+        {"mlp.c_fc", {"MLP", "up"}},
+        {"mlp", {"MLP", "GELU"}},
+        {"mlp.c_proj", {"MLP", "down"}},
+},
+  of_model[] = {
+      {"", {"embeddings"}},     {"wte", {"embeddings"}},
+      {"wpe", {"embeddings"}},  {"ln_f", {"final norm"}},
+      {"lm_head", {"head"}},    {"loss", {"loss"}},
+      {"clip", {"clipping"}},   {"grad_norm", {"norm of the gradient"}},
+      {"optimizer", {"AdamW"}},
+};
+
+static void add(struct range *r, const char *word)
+{
+    if (word && r->words < RANGE_DEPTH) r->word[r->words++] = word;
+}
+
+/* Cuts `end` off; true if it was there. */
+static bool cut(char *scope, const char *end)
+{
+    size_t n = strlen(scope), k = strlen(end);
+    if (n < k || strcmp(scope + n - k, end) != 0) return false;
+    scope[n - k] = '\0';
+    return true;
+}
+
+/* "h.3.attn" -> 3, and what is behind it; else -1. */
+static int block_of(const char *scope, const char **ret_rest)
+{
+    *ret_rest = scope;
+    if (strncmp(scope, "h.", 2) != 0) return -1;
+    char *end;
+    long layer = strtol(scope + 2, &end, 10);
+    if (end == scope + 2 || (*end && *end != '.')) return -1;
+    *ret_rest = *end ? end + 1 : end;
+    return (int)layer;
+}
+
+/* A model that the tables do not know: its own words. */
+static void add_as_it_is(struct range *r, const char *scope, struct arena *a)
+{
+    char *rest = arena_strdup(a, scope);
+    for (char *word = strtok_r(rest, ".", &rest); word; word = strtok_r(NULL, ".", &rest))
+        add(r, word);
+}
+
+static void add_words(struct range *r, const struct node *n, const char *rest, struct arena *a)
+{
+    const bool block = r->layer >= 0;
+    const int rows = block ? COUNT_OF(of_block) : COUNT_OF(of_model);
+    for (int i = 0; i < rows; i++) {
+        const char *const *word = block ? of_block[i].word : of_model[i].word;
+        if (strcmp(block ? of_block[i].scope : of_model[i].scope, rest) != 0) continue;
+        add(r, word[0]);
+        bool flash = n->op == OP_ATTENTION || n->op == OP_ATTENTION_GRAD;
+        add(r, flash ? "flash attention" : word[1]);
+        return;
+    }
+    add_as_it_is(r, rest, a);
+}
+
+static bool moves(enum op op)
+{
+    return op == OP_CAST || op == OP_PACK || op == OP_STORE || op == OP_FILL;
+}
+
+struct range range_of(const struct node *n, struct arena *a)
+{
+    struct range r = {.layer = -1};
+    char scope[SCOPE_TEXT];
+    const char *rest;
+    strncpy(scope, n->scope, sizeof scope - 1);
+    scope[sizeof scope - 1] = '\0';
+    bool again = cut(scope, ".again");
+    bool parameter = cut(scope, ".weight") || cut(scope, ".bias");
+    add(&r, phase_name(n->phase));
+    if (n->phase == PHASE_UPDATE && (parameter || !*scope)) { /* of one parameter after the other */
+        add(&r, moves(n->op) ? "copies of weights" : "AdamW");
+        return r;
+    }
+    r.layer = block_of(scope, &rest);
+    if (r.layer < 0) r.layer = n->layer;
+    if (r.layer >= 0) add(&r, arena_printf(a, "block %d", r.layer));
+    if (again) add(&r, "computed again");
+    add_words(&r, n, rest, a);
+    return r;
+}

@@ -1,0 +1,299 @@
+/* Activities become rows. In each step time is swept once: a moment belongs to the activity that runs and began
+ * first; where none runs it is idle, and counts for the phase of what comes next. So rows and idle time add up to
+ * the step, whatever runs beside what. */
+#include "profile/collect.h"
+
+#include "backend/kernel.h"
+#include "measure/call.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;
+
+static const char *const bounds[] = {"", "compute", "memory", "latency"};
+
+const char *bound_name(enum bound bound)
+{
+    return bounds[bound];
+}
+
+static const char *const times[] = {"clock", "events", "cupti"};
+
+const char *profile_times_name(enum profile_times by)
+{
+    return times[by];
+}
+
+struct making {
+    const struct collected *c;
+    struct profile *p;
+    int *row_of; /* of each activity */
+    int *first;  /* of each mark: its first row, -1: none; others follow by `next` */
+    int *next;   /* of each row */
+    int *room;   /* of each row: runs that there is room for */
+    int capacity, nexts, rooms;
+    double *ms[PHASE_COUNT], *idle[PHASE_COUNT]; /* of each step */
+    int64_t gaps;
+    bool primitive;
+    struct arena *a;
+};
+
+/* --- what a row is ------------------------------------------------------------------------------- */
+
+static const char *types_text(const struct kernel_call *c, struct arena *a)
+{
+    char type[TYPE_TEXT];
+    const char *text = "";
+    for (int i = 0; i < c->n_in; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", type_text(type, &c->in_type[i]));
+    for (int i = 0; i < c->n_out; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : " -> ", type_text(type, &c->out_type[i]));
+    return text;
+}
+
+static void describe_node(struct making *m, struct profile_row *r, int mark)
+{
+    r->kind = mark_kind(&m->c->marks, mark, &r->node);
+    const struct plan *p = &m->p->engine->plan[r->kind];
+    const struct node *n = &p->graph->node[r->node];
+    const struct step *s = &p->step[r->node];
+    r->phase = n->phase;
+    r->op = n->op;
+    r->family = family_of(n, m->primitive);
+    r->range = range_of(n, m->a);
+    r->scope = n->scope;
+    r->variant = s->kernel->variant;
+    r->shape = call_shape(n->op, &s->call, m->a);
+    r->types = types_text(&s->call, m->a);
+    r->dtype = call_dtype(&s->call);
+    r->products = call_precision(n->op, &s->call);
+    r->cost = s->cost;
+}
+
+static void describe_nobody(struct profile_row *r, enum phase phase, const char *name)
+{
+    *r = (struct profile_row){.node = -1, .phase = phase, .op = OP_LEAF, .family = FAMILY_OTHER};
+    r->range = (struct range){.word = {phase_name(phase), family_name(FAMILY_OTHER)}, .words = 2};
+    r->range.layer = -1;
+    r->scope = r->shape = r->types = "";
+    r->variant = name ? name : "";
+}
+
+static bool same_name(const char *x, const char *y)
+{
+    return x == y || (x && y && !strcmp(x, y));
+}
+
+static int new_row(struct making *m)
+{
+    struct profile *p = m->p;
+    int rows = p->rows;
+    ARENA_GROW(m->a, p->row, p->rows, m->capacity);
+    ARENA_GROW(m->a, m->next, rows, m->nexts);
+    ARENA_GROW(m->a, m->room, rows, m->rooms);
+    p->row[p->rows] = (struct profile_row){.node = -1};
+    p->row[p->rows].step_ms = ARENA_NEW(m->a, double, p->steps);
+    m->next[p->rows] = -1;
+    m->room[p->rows] = 0;
+    return p->rows++;
+}
+
+/* The row of an activity; made where it is met first. */
+static int find_row(struct making *m, const struct activity *x, enum phase phase)
+{
+    struct profile *p = m->p;
+    int head = x->mark >= 0 ? x->mark : m->c->marks.marks + (int)phase, *link = &m->first[head];
+    for (; *link >= 0; link = &m->next[*link])
+        if (same_name(p->row[*link].device_kernel, x->name)) return *link;
+    int row = new_row(m);
+    double *step_ms = p->row[row].step_ms;
+    if (x->mark >= 0)
+        describe_node(m, &p->row[row], x->mark);
+    else
+        describe_nobody(&p->row[row], phase, x->name);
+    p->row[row].step_ms = step_ms;
+    p->row[row].device_kernel = x->name;
+    p->row[row].device_short = x->short_name ? x->short_name : x->name;
+    /* `link` may point into an array that has moved. */
+    if (m->first[head] < 0) {
+        m->first[head] = row;
+    } else {
+        int last = m->first[head];
+        while (m->next[last] >= 0) last = m->next[last];
+        m->next[last] = row;
+    }
+    return row;
+}
+
+/* --- the sweep ----------------------------------------------------------------------------------- */
+
+static void add_run(struct making *m, int row, double ms)
+{
+    struct profile_row *r = &m->p->row[row];
+    ARENA_GROW(m->a, r->run_ms, r->runs, m->room[row]);
+    r->run_ms[r->runs++] = ms;
+}
+
+static enum phase phase_of(const struct making *m, const struct activity *x)
+{
+    int node;
+    enum graph_kind kind = mark_kind(&m->c->marks, x->mark, &node);
+    return m->p->engine->graph[kind].node[node].phase;
+}
+
+/* Of what has no mark: that of the next activity of the step that has one, else of the last. */
+static enum phase phase_at(const struct making *m, int64_t i, int64_t end, enum phase last)
+{
+    const struct activity *x = m->c->trace.activity;
+    for (; i < end; i++)
+        if (x[i].mark >= 0) return phase_of(m, &x[i]);
+    return last;
+}
+
+static void sweep_step(struct making *m, int step, int64_t begin, int64_t end)
+{
+    const struct profile_span *span = &m->c->step[step];
+    int64_t now = span->start_ns;
+    enum phase phase = PHASE_FORWARD;
+    for (int64_t i = begin; i < end; i++) {
+        const struct activity *x = &m->c->trace.activity[i];
+        phase = phase_at(m, i, end, phase);
+        int row = m->row_of[i] = find_row(m, x, phase);
+        int64_t start = x->start_ns > now ? x->start_ns : now;
+        double idle = 1e-6 * (double)(start - now);
+        double own = x->end_ns > start ? 1e-6 * (double)(x->end_ns - start) : 0;
+        double whole = 1e-6 * (double)(x->end_ns - x->start_ns);
+        m->gaps += start > now;
+        m->idle[phase][step] += idle;
+        m->ms[phase][step] += idle + own;
+        m->p->row[row].step_ms[step] += own;
+        m->p->row[row].hidden_ms += (whole - own) / m->p->steps;
+        add_run(m, row, whole);
+        if (x->end_ns > now) now = x->end_ns > start ? x->end_ns : start;
+    }
+    double rest = span->end_ns > now ? 1e-6 * (double)(span->end_ns - now) : 0;
+    m->idle[phase][step] += rest;
+    m->ms[phase][step] += rest;
+}
+
+/* --- what follows from it ------------------------------------------------------------------------ */
+
+static double mean(const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += x[i];
+    return n ? sum / n : 0;
+}
+
+static void find_floor(struct profile_row *r, const struct machine *m)
+{
+    const struct machine_peak *peak = m ? machine_peak(m, r->products) : NULL;
+    double rate = m ? call_copy_rate(m, r->cost.bytes) : 0;
+    double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
+    double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
+    r->floor_ms = fmax(compute, memory);
+    double ms = stats_of(r->run_ms, r->runs).median;
+    if (r->node < 0) return;
+    if (ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms)
+        r->bound = BOUND_LATENCY;
+    else if (r->floor_ms > 0)
+        r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
+}
+
+/* Of a node that is several kernels the longest has its FLOPs and bytes. */
+static void share_cost(struct making *m, int mark)
+{
+    int longest = m->first[mark];
+    for (int row = longest; row >= 0; row = m->next[row])
+        if (m->p->row[row].ms > m->p->row[longest].ms) longest = row;
+    for (int row = m->first[mark]; row >= 0; row = m->next[row])
+        if (row != longest) m->p->row[row].cost = (struct cost){0, 0};
+}
+
+static void find_threads(struct making *m, struct profile_row *r, int mark)
+{
+    const struct mark_threads *t = m->c->threads ? &m->c->threads[mark] : NULL;
+    if (!t) return;
+    r->unseen = t->unseen;
+    if (!t->regions || t->unseen) return;
+    r->busy_ms = 1e-6 * (double)t->busy_ns / m->p->steps;
+    r->busiest_ms = 1e-6 * (double)t->busiest_ns / m->p->steps;
+}
+
+static void conclude_rows(struct making *m)
+{
+    struct profile *p = m->p;
+    for (int i = 0; i < p->rows; i++) p->row[i].ms = mean(p->row[i].step_ms, p->steps);
+    for (int mark = 0; mark < m->c->marks.marks; mark++) {
+        if (m->first[mark] < 0) continue;
+        share_cost(m, mark);
+        find_threads(m, &p->row[m->first[mark]], mark);
+    }
+    for (int i = 0; i < p->rows; i++) find_floor(&p->row[i], p->machine);
+}
+
+static void conclude_steps(struct making *m)
+{
+    struct profile *p = m->p;
+    double *ms = ARENA_NEW(m->a, double, p->steps);
+    p->idle_step_ms = ARENA_NEW(m->a, double, p->steps);
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        p->mean_ms[phase] = mean(m->ms[phase], p->steps);
+        p->idle_ms[phase] = mean(m->idle[phase], p->steps);
+        for (int i = 0; i < p->steps; i++) {
+            ms[i] += m->ms[phase][i];
+            p->idle_step_ms[i] += m->idle[phase][i];
+        }
+    }
+    p->gaps = m->gaps / p->steps;
+    p->step_ms = stats_of(ms, p->steps);
+    for (int i = 1; i < p->steps; i++)
+        if (fabs(ms[i] - p->step_ms.median) < fabs(ms[p->shown_step] - p->step_ms.median))
+            p->shown_step = i;
+}
+
+/* Copies that run while a kernel does have a lane of their own. */
+static void make_timeline(struct making *m, int64_t begin, int64_t end)
+{
+    struct profile *p = m->p;
+    int64_t origin = m->c->step[p->shown_step].start_ns, busy = origin;
+    p->moment = ARENA_NEW(m->a, struct profile_moment, end - begin);
+    for (int64_t i = begin; i < end; i++) {
+        const struct activity *x = &m->c->trace.activity[i];
+        int lane = x->kind != ACTIVITY_KERNEL && x->start_ns < busy;
+        if (!lane && x->end_ns > busy) busy = x->end_ns;
+        p->moment[p->moments++] =
+            (struct profile_moment){m->row_of[i], 1e-3 * (double)(x->start_ns - origin),
+                                    1e-3 * (double)(x->end_ns - origin), lane};
+    }
+}
+
+static int64_t first_behind(const struct trace *t, int64_t from, int64_t ns)
+{
+    while (from < t->activities && t->activity[from].start_ns < ns) from++;
+    return from;
+}
+
+void rows_make(const struct collected *c, struct profile *p, struct arena *a)
+{
+    struct making m = {.c = c, .p = p, .a = a};
+    int64_t *begin = ARENA_NEW(a, int64_t, p->steps), *end = ARENA_NEW(a, int64_t, p->steps);
+    int heads = c->marks.marks + PHASE_COUNT;
+    m.primitive = p->engine->config->plan.fusion == FUSION_PRIMITIVE;
+    m.row_of = ARENA_NEW(a, int, c->trace.activities);
+    m.first = ARENA_NEW(a, int, heads);
+    for (int i = 0; i < heads; i++) m.first[i] = -1;
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        m.ms[phase] = ARENA_NEW(a, double, p->steps);
+        m.idle[phase] = ARENA_NEW(a, double, p->steps);
+    }
+    for (int step = 0; step < p->steps; step++) {
+        begin[step] = first_behind(&c->trace, step ? end[step - 1] : 0, c->step[step].start_ns);
+        end[step] = first_behind(&c->trace, begin[step], c->step[step].end_ns);
+        sweep_step(&m, step, begin[step], end[step]);
+    }
+    conclude_rows(&m);
+    conclude_steps(&m);
+    make_timeline(&m, begin[p->shown_step], end[p->shown_step]);
+}

@@ -1,0 +1,147 @@
+#include "profile/rung.h"
+
+#include "backend/backend.h"
+#include "measure/ladder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A kernel that a step runs: an operator at its place in the model. */
+struct place {
+    enum op op;
+    enum phase phase;
+    const char *scope;
+    struct type type; /* of its result */
+    int runs;
+    double ms;
+    bool met; /* by one of the other plan */
+};
+
+struct places {
+    struct place *place;
+    int n, capacity;
+};
+
+static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
+
+static double time_of(const struct profile *p, enum graph_kind kind, int node)
+{
+    double ms = 0;
+    for (int i = 0; p && i < p->rows; i++)
+        if (p->row[i].node == node && p->row[i].kind == kind) ms += p->row[i].ms;
+    return ms;
+}
+
+/* `p`: whose rows have the times; NULL: nobody's. */
+static struct places places_of(const struct engine *e, const struct profile *p, struct arena *a)
+{
+    struct places all = {0};
+    int64_t micro_steps = e->config->train.gradient_accumulation_steps;
+    for (int k = 0; k < COUNT_OF(kinds); k++) {
+        const struct plan *plan = &e->plan[kinds[k]];
+        if (!e->built[kinds[k]]) continue;
+        for (int id = 0; id < plan->steps; id++) {
+            const struct node *n = &plan->graph->node[id];
+            if (!plan->step[id].kernel) continue;
+            ARENA_GROW(a, all.place, all.n, all.capacity);
+            all.place[all.n++] =
+                (struct place){.op = n->op,
+                               .phase = n->phase,
+                               .scope = n->scope,
+                               .type = *graph_type(plan->graph, n->out[0]),
+                               .runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1,
+                               .ms = time_of(p, kinds[k], id)};
+        }
+    }
+    return all;
+}
+
+/* First those that are equal in all, then those of another type. */
+static void match(struct places *x, struct places *y, bool typed)
+{
+    for (int i = 0; i < x->n; i++)
+        for (int k = 0; k < y->n && !x->place[i].met; k++) {
+            struct place *a = &x->place[i], *b = &y->place[k];
+            if (b->met || a->op != b->op || a->phase != b->phase || a->runs != b->runs) continue;
+            if (strcmp(a->scope, b->scope) != 0) continue;
+            if (typed && !type_same(&a->type, &b->type)) continue;
+            a->met = b->met = true;
+        }
+}
+
+static void count(struct rung_op of[OP_COUNT], const struct place *x)
+{
+    of[x->op].op = x->op;
+    of[x->op].runs += x->runs;
+    of[x->op].ms += x->ms;
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const struct rung_op *x = a, *y = b;
+    if (x->ms != y->ms) return x->ms < y->ms ? 1 : -1;
+    return y->runs - x->runs;
+}
+
+static int choose(struct rung_op of[OP_COUNT], struct rung_op ret[RUNG_OPS])
+{
+    int n = 0;
+    qsort(of, OP_COUNT, sizeof *of, most_first);
+    while (n < RUNG_OPS && of[n].runs) ret[n] = of[n], n++;
+    return n;
+}
+
+static void compare(const struct profile *p, const struct engine *next, struct rung *r,
+                    struct arena *a)
+{
+    struct rung_op gone[OP_COUNT] = {0}, come[OP_COUNT] = {0};
+    struct places here = places_of(p->engine, p, a), there = places_of(next, NULL, a);
+    match(&here, &there, true);
+    for (int i = 0; i < here.n; i++) r->stay += here.place[i].met ? here.place[i].runs : 0;
+    bool *same = ARENA_NEW(a, bool, here.n);
+    for (int i = 0; i < here.n; i++) same[i] = here.place[i].met;
+    match(&here, &there, false);
+    for (int i = 0; i < here.n; i++) {
+        const struct place *x = &here.place[i];
+        if (!x->met) {
+            r->gone += x->runs;
+            r->gone_ms += x->ms;
+            count(gone, x);
+        } else if (!same[i]) {
+            r->retyped += x->runs;
+            r->retyped_ms += x->ms;
+        }
+    }
+    for (int i = 0; i < there.n; i++) {
+        if (there.place[i].met) continue;
+        r->come += there.place[i].runs;
+        count(come, &there.place[i]);
+    }
+    r->gone_ops = choose(gone, r->gone_op);
+    r->come_ops = choose(come, r->come_op);
+}
+
+void rung_find(const struct profile *p, struct rung *ret, struct arena *a)
+{
+    const struct engine *e = p->engine;
+    struct ladder_rung next;
+    int at = 0;
+    *ret = (struct rung){0};
+    while (ladder_next(e->config, !e->backend->host_memory, &at, &next, a)) {
+        struct engine planned;
+        unsigned kinds_built = 0;
+        for (int kind = 0; kind < GRAPH_COUNT; kind++)
+            if (e->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
+        ret->name = next.name;
+        ret->differs = next.differs;
+        enum status st = config_check(&next.config);
+        if (st == ST_OK)
+            st = engine_plan(&planned, &next.config, e->model.vocab, kinds_built, e->backend->name,
+                             a);
+        ret->reason = st == ST_OK ? NULL : arena_strdup(a, fail_message());
+        if (st != ST_OK) continue;
+        compare(p, &planned, ret, a);
+        engine_close(&planned);
+        return;
+    }
+}

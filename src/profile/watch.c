@@ -1,0 +1,156 @@
+/* Hooks around kernels. Where the host is the device, two readings of its clock; else an event of the
+ * device behind each kernel, and what passes from one event to the next is the kernel's between them. */
+#include "profile/collect.h"
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/threads.h"
+
+/* Events are a ring of two halves: while kernels mark one, the other is read. */
+enum { EVENT_HALF = EVENT_STEPS / 2, EVENT_RING = 2 * EVENT_HALF };
+
+struct watch {
+    struct marks marks;
+    const struct backend *backend;
+    void *context;
+    struct activity *activity;
+    int64_t activities, capacity;
+    struct profile_span *step;
+    int steps;
+    struct mark_threads *threads;
+    struct threads_watch watched;
+    /* by events */
+    int64_t first;           /* activity of this step */
+    int64_t marked, settled; /* events of this step; those whose time is known */
+    double at_ms;            /* of the last of these */
+    enum status st;          /* of the event before the first kernel */
+};
+
+struct watch *watch_new(const struct marks *m, int steps, struct arena *a)
+{
+    struct watch *w = ARENA_NEW(a, struct watch, 1);
+    const struct engine *e = m->engine;
+    *w = (struct watch){.marks = *m, .backend = e->backend, .context = e->context};
+    w->capacity = (int64_t)m->per_step * steps;
+    w->activity = ARENA_NEW(a, struct activity, w->capacity);
+    w->step = ARENA_NEW(a, struct profile_span, steps);
+    if (e->backend->host_memory) w->threads = ARENA_NEW(a, struct mark_threads, m->marks);
+    return w;
+}
+
+static struct activity *next(struct watch *w, const struct plan *p, int node)
+{
+    BUG_IF(w->activities == w->capacity, "more kernels than the plans have");
+    struct activity *at = &w->activity[w->activities++];
+    *at = (struct activity){.kind = ACTIVITY_KERNEL, .mark = mark_of(&w->marks, p, node)};
+    return at;
+}
+
+/* --- the clock ----------------------------------------------------------------------------------- */
+
+static void before_by_clock(void *user, const struct plan *p, int node)
+{
+    struct watch *w = user;
+    struct activity *at = next(w, p, node);
+    w->watched = (struct threads_watch){0};
+    at->start_ns = clock_ns();
+}
+
+static void note_threads(struct watch *w, int mark)
+{
+    struct mark_threads *t = &w->threads[mark];
+    t->unseen |= w->watched.unseen;
+    if (!w->watched.regions) return;
+    t->busy_ns += w->watched.busy_ns / w->watched.threads;
+    t->busiest_ns += w->watched.busiest_ns;
+    t->regions += w->watched.regions;
+}
+
+static enum status after_by_clock(void *user, const struct plan *p, int node)
+{
+    struct watch *w = user;
+    struct activity *at = &w->activity[w->activities - 1];
+    (void)p, (void)node;
+    at->end_ns = clock_ns();
+    note_threads(w, at->mark);
+    return ST_OK;
+}
+
+/* --- events -------------------------------------------------------------------------------------- */
+
+/* Event 0 of a step stands before its first kernel, event i behind kernel i. */
+static enum status settle(struct watch *w, int64_t until)
+{
+    if (w->settled < until) TRY(w->backend->reached(w->context, (int)((until - 1) % EVENT_RING)));
+    for (; w->settled < until; w->settled++) {
+        double ms = 0;
+        int64_t at = w->settled;
+        if (at > 0)
+            TRY(w->backend->elapsed(w->context, (int)((at - 1) % EVENT_RING),
+                                    (int)(at % EVENT_RING), &ms));
+        if (at > 0) w->activity[w->first + at - 1].start_ns = (int64_t)(1e6 * w->at_ms);
+        w->at_ms += ms;
+        if (at > 0) w->activity[w->first + at - 1].end_ns = (int64_t)(1e6 * w->at_ms);
+    }
+    return ST_OK;
+}
+
+static enum status mark_event(struct watch *w)
+{
+    /* The half that comes next was filled a ring ago; its last event must stay until the one behind it is read. */
+    if (w->marked % EVENT_HALF == 0 && w->marked >= EVENT_RING)
+        TRY(settle(w, w->marked - EVENT_HALF + 1));
+    TRY(w->backend->mark(w->context, (int)(w->marked % EVENT_RING)));
+    w->marked++;
+    return ST_OK;
+}
+
+static void before_by_events(void *user, const struct plan *p, int node)
+{
+    struct watch *w = user;
+    (void)next(w, p, node);
+    if (w->marked == 0) w->st = mark_event(w);
+}
+
+static enum status after_by_events(void *user, const struct plan *p, int node)
+{
+    struct watch *w = user;
+    (void)p, (void)node;
+    return w->st == ST_OK ? mark_event(w) : w->st;
+}
+
+struct plan_hooks watch_hooks(struct watch *w)
+{
+    if (w->backend->host_memory)
+        return (struct plan_hooks){.user = w, .before = before_by_clock, .after = after_by_clock};
+    return (struct plan_hooks){.user = w, .before = before_by_events, .after = after_by_events};
+}
+
+void watch_step_begin(struct watch *w)
+{
+    w->first = w->activities;
+    w->marked = w->settled = 0;
+    w->at_ms = 0;
+    if (w->threads) threads_watch(&w->watched);
+}
+
+enum status watch_step_end(struct watch *w, int64_t start_ns, int64_t end_ns)
+{
+    if (!w->backend->host_memory) {
+        TRY(settle(w, w->marked));
+        for (int64_t i = w->first; i < w->activities; i++) {
+            w->activity[i].start_ns += start_ns;
+            w->activity[i].end_ns += start_ns;
+        }
+    }
+    w->step[w->steps++] = (struct profile_span){start_ns, end_ns};
+    return ST_OK;
+}
+
+void watch_take(struct watch *w, struct collected *ret)
+{
+    ret->trace = (struct trace){.activity = w->activity, .activities = w->activities};
+    ret->step = w->step;
+    ret->steps = w->steps;
+    ret->threads = w->threads;
+}

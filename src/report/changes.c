@@ -1,0 +1,287 @@
+#include "report/changes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kinds[CHANGE_KINDS] = {"vanished", "came", "other kernel", "same kernel"};
+
+const char *change_kind_name(enum change_kind kind)
+{
+    return kinds[kind];
+}
+
+/* --- lines of one profile ---------------------------------------------------------------------- */
+
+/* Rows of one place that are instances of one kernel. */
+struct unit {
+    const char *place;
+    const struct profile_file_row *like;
+    const struct profile_file_kernel *kernel;
+    double ms, per_step;
+    bool taken;
+};
+
+struct units {
+    struct unit *unit;
+    int n;
+};
+
+/* "block 3" of layer 3 -> "block" */
+static int word_length(const char *word, int layer)
+{
+    char number[16];
+    int n = (int)strlen(word), digits = snprintf(number, sizeof number, " %d", layer);
+    return layer >= 0 && n > digits && strcmp(word + n - digits, number) == 0 ? n - digits : n;
+}
+
+static const char *place_of(const struct profile_file_row *r, struct arena *a)
+{
+    const char *text = "";
+    for (int i = 0; i < r->words; i++)
+        text = arena_printf(a, "%s%s%.*s", text, i ? " / " : "", word_length(r->word[i], r->layer),
+                            r->word[i]);
+    return text;
+}
+
+static bool same_text(const char *x, const char *y)
+{
+    return x == y || (x && y && strcmp(x, y) == 0);
+}
+
+static bool same_place(const struct unit *x, const struct unit *y)
+{
+    return strcmp(x->place, y->place) == 0;
+}
+
+static bool same_kernel(const struct unit *x, const struct unit *y)
+{
+    return strcmp(x->kernel->name, y->kernel->name) == 0 &&
+           same_text(x->like->dtype, y->like->dtype) &&
+           same_text(x->like->peak_of, y->like->peak_of);
+}
+
+static struct units units_of(const struct profile_file *p, struct arena *a)
+{
+    struct units all = {.unit = ARENA_NEW(a, struct unit, p->rows + 1)};
+    for (int i = 0; i < p->rows; i++) {
+        const struct profile_file_row *r = &p->row[i];
+        struct unit *new = &all.unit[all.n];
+        *new = (struct unit){.place = place_of(r, a), .like = r, .kernel = &p->kernel[r->kernel]};
+        int at = 0;
+        while (at < all.n &&
+               !(same_place(&all.unit[at], new) && all.unit[at].kernel == new->kernel))
+            at++;
+        all.unit[at].ms += r->ms;
+        if (r->per_step > 0) all.unit[at].per_step += r->per_step;
+        if (at == all.n) all.n++;
+    }
+    return all;
+}
+
+/* --- both -------------------------------------------------------------------------------------- */
+
+struct finding {
+    struct changes *ret;
+    int capacity;
+    struct arena *a;
+};
+
+static void add(struct finding *f, struct change c)
+{
+    ARENA_GROW(f->a, f->ret->change, f->ret->n, f->capacity);
+    f->ret->change[f->ret->n++] = c;
+}
+
+static struct change_side side_of(const struct unit *u)
+{
+    return (struct change_side){u->kernel->name, u->ms, u->per_step};
+}
+
+static void find_kept(struct finding *f, struct units *before, struct units *after)
+{
+    for (int i = 0; i < before->n; i++)
+        for (int k = 0; k < after->n; k++) {
+            struct unit *x = &before->unit[i], *y = &after->unit[k];
+            if (x->taken || y->taken || !same_place(x, y) || !same_kernel(x, y)) continue;
+            x->taken = y->taken = true;
+            add(f, (struct change){CHANGE_KEPT, x->place, x->like->family, side_of(x), side_of(y)});
+        }
+}
+
+/* All of a place and a family that is not taken yet, as one side; takes it. */
+static struct change_side take_rest(struct units *all, const struct unit *like, struct arena *a)
+{
+    struct change_side side = {0};
+    const struct unit *longest = NULL;
+    int n = 0;
+    for (int i = 0; i < all->n; i++) {
+        struct unit *u = &all->unit[i];
+        if (u->taken || !same_place(u, like) || u->like->family != like->like->family) continue;
+        u->taken = true;
+        side.ms += u->ms;
+        side.per_step += u->per_step;
+        if (!longest || u->ms > longest->ms) longest = u;
+        n++;
+    }
+    if (longest)
+        side.kernel = n > 1 ? arena_printf(a, "%s and %d more", longest->kernel->name, n - 1)
+                            : longest->kernel->name;
+    return side;
+}
+
+static bool has_rest(const struct units *all, const struct unit *like)
+{
+    for (int i = 0; i < all->n; i++) {
+        const struct unit *u = &all->unit[i];
+        if (!u->taken && same_place(u, like) && u->like->family == like->like->family) return true;
+    }
+    return false;
+}
+
+static void find_replaced(struct finding *f, struct units *before, struct units *after)
+{
+    for (int i = 0; i < before->n; i++) {
+        const struct unit like = before->unit[i];
+        if (like.taken || !has_rest(after, &like)) continue;
+        struct change c = {CHANGE_REPLACED, like.place, like.like->family, {0}, {0}};
+        c.before = take_rest(before, &like, f->a);
+        c.after = take_rest(after, &like, f->a);
+        add(f, c);
+    }
+}
+
+static void find_alone(struct finding *f, const struct units *all, enum change_kind kind)
+{
+    for (int i = 0; i < all->n; i++) {
+        const struct unit *u = &all->unit[i];
+        if (u->taken) continue;
+        struct change c = {kind, u->place, u->like->family, {0}, {0}};
+        *(kind == CHANGE_VANISHED ? &c.before : &c.after) = side_of(u);
+        add(f, c);
+    }
+}
+
+/* What rows and idle time leave of the step: things that the device did and that were not kept. */
+static double rest_of(const struct profile_file *p, double *ret_step)
+{
+    double sum = p->idle_ms;
+    for (int i = 0; i < p->rows; i++) sum += p->row[i].ms;
+    *ret_step = p->step_ms.mean > 0 ? p->step_ms.mean : sum;
+    return *ret_step - sum;
+}
+
+static void add_times(struct finding *f, const char *place, const char *family, double before,
+                      double after)
+{
+    add(f, (struct change){CHANGE_KEPT,
+                           place,
+                           profile_file_family(family),
+                           {.kernel = place, .ms = before},
+                           {.kernel = place, .ms = after}});
+}
+
+static int largest_first(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    double dx = fabs(x->after.ms - x->before.ms), dy = fabs(y->after.ms - y->before.ms);
+    return (dx < dy) - (dx > dy);
+}
+
+void changes_find(const struct profile_file *before, const struct profile_file *after,
+                  struct arena *a, struct changes *ret_changes)
+{
+    *ret_changes = (struct changes){.before = before, .after = after};
+    struct finding f = {.ret = ret_changes, .a = a};
+    struct units x = units_of(before, a), y = units_of(after, a);
+    find_kept(&f, &x, &y);
+    find_replaced(&f, &x, &y);
+    find_alone(&f, &x, CHANGE_VANISHED);
+    find_alone(&f, &y, CHANGE_CAME);
+    add_times(&f, "idle", "idle", before->idle_ms, after->idle_ms);
+    double rest_before = rest_of(before, &ret_changes->before_ms);
+    double rest_after = rest_of(after, &ret_changes->after_ms);
+    /* Files have seven digits: less than that is rounding. */
+    if (fabs(rest_before) > 1e-5 * ret_changes->before_ms ||
+        fabs(rest_after) > 1e-5 * ret_changes->after_ms)
+        add_times(&f, "in no row", NULL, rest_before, rest_after);
+    for (int i = 0; i < ret_changes->n; i++) {
+        const struct change *c = &ret_changes->change[i];
+        ret_changes->kind_ms[c->kind] += c->after.ms - c->before.ms;
+        ret_changes->kind_n[c->kind]++;
+    }
+    qsort(ret_changes->change, (size_t)ret_changes->n, sizeof *ret_changes->change, largest_first);
+}
+
+/* --- in words ---------------------------------------------------------------------------------- */
+
+const char *changes_words(const struct changes *c, struct arena *a)
+{
+    double less = c->before_ms - c->after_ms;
+    const char *text =
+        arena_printf(a, "A step of %s takes %.3f ms, %.3f ms %s than one of %s", c->after->name,
+                     c->after_ms, fabs(less), less >= 0 ? "less" : "more", c->before->name);
+    const char *before = ": ";
+    for (int kind = 0; kind < CHANGE_KINDS; kind++) {
+        if (!c->kind_n[kind]) continue;
+        static const char *const words[CHANGE_KINDS] = {
+            "kernels that vanished", "kernels that came", "other kernels in the same places",
+            "the same kernels and idle time"};
+        text = arena_printf(a, "%s%s%s %+.3f ms", text, before, words[kind], c->kind_ms[kind]);
+        before = ", ";
+    }
+    return arena_printf(a, "%s.", text);
+}
+
+static const struct table_column columns[] = {
+    {"change", "change", "what became of it", false},
+    {"place", "where", "the part of the model, all its blocks together", false},
+    {"ms_before", "ms before", "milliseconds of a step before", true},
+    {"ms_after", "ms after", "milliseconds of a step after", true},
+    {"ms_difference", "difference", "after minus before", true},
+    {"kernel", "kernel", "that does it now, or did it if it vanished", false},
+};
+
+static struct table_cell number_cell(const char *format, double x, struct arena *a)
+{
+    char text[48];
+    snprintf(text, sizeof text, format, x);
+    return (struct table_cell){arena_strdup(a, text), x};
+}
+
+static void set_row(struct table *t, int row, const char *kind, const char *place,
+                    const struct change_side *before, const struct change_side *after,
+                    const char *kernel, struct arena *a)
+{
+    *table_at(t, row, 0) = (struct table_cell){.text = kind};
+    *table_at(t, row, 1) = (struct table_cell){.text = place};
+    if (before->kernel) *table_at(t, row, 2) = number_cell("%.3f", before->ms, a);
+    if (after->kernel) *table_at(t, row, 3) = number_cell("%.3f", after->ms, a);
+    *table_at(t, row, 4) = number_cell("%+.3f", after->ms - before->ms, a);
+    *table_at(t, row, 5) = (struct table_cell){.text = kernel};
+}
+
+struct table changes_table(const struct changes *c, int most, struct arena *a)
+{
+    int shown = most && most < c->n ? most : c->n, rows = shown + (shown < c->n) + 1;
+    struct table t = {.column = columns, .columns = COUNT_OF(columns), .rows = rows};
+    t.cell = ARENA_NEW(a, struct table_cell, (int64_t)rows * t.columns);
+    struct change_side before = {.kernel = "rest"}, after = {.kernel = "rest"};
+    for (int i = 0; i < c->n; i++) {
+        const struct change *x = &c->change[i];
+        if (i < shown) {
+            set_row(&t, i, kinds[x->kind], x->place, &x->before, &x->after,
+                    x->after.kernel ? x->after.kernel : x->before.kernel, a);
+            continue;
+        }
+        before.ms += x->before.ms;
+        after.ms += x->after.ms;
+    }
+    if (shown < c->n)
+        set_row(&t, shown, "", arena_printf(a, "%d others", c->n - shown), &before, &after, NULL,
+                a);
+    struct change_side all[2] = {{"step", c->before_ms, 0}, {"step", c->after_ms, 0}};
+    set_row(&t, rows - 1, "", "step", &all[0], &all[1], NULL, a);
+    return t;
+}

@@ -1,0 +1,382 @@
+#include "report/profile_file.h"
+
+#include "base/file.h"
+#include "report/lenient.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As `strobe profile` names them. The last stands for all others. */
+static const char *const families[PROFILE_FILE_FAMILIES] = {
+    "matrix products", "attention",  "softmax",          "norms",        "pointwise", "loss",
+    "optimizer",       "embeddings", "copies and casts", "of no kernel", "idle",      "other",
+};
+
+int profile_file_family(const char *name)
+{
+    int i = 0;
+    while (i < PROFILE_FILE_FAMILIES - 1 && (!name || strcmp(families[i], name) != 0)) i++;
+    return i;
+}
+
+const char *profile_file_family_name(int family)
+{
+    return families[family];
+}
+
+const char *profile_file_words(const struct profile_file *p, struct arena *a)
+{
+    double ms = p->idle_ms, floor = 0;
+    for (int i = 0; i < p->kernels; i++) {
+        ms += p->kernel[i].ms;
+        floor += p->kernel[i].floor_ms;
+    }
+    const char *text = arena_printf(a, "%s: a step takes %.3f ms", p->name, ms);
+    if (floor > 0)
+        text = arena_printf(a, "%s, its floor is %.3f ms (%.2f times as long)", text, floor,
+                            ms / floor);
+    text = arena_printf(a, "%s; nothing ran for %.3f ms", text, p->idle_ms);
+    return p->dropped > 0
+               ? arena_printf(a, "%s; %.0f things the device did were dropped.", text, p->dropped)
+               : arena_printf(a, "%s.", text);
+}
+
+/* Of a name of the device: the rest of a long one says the same as what is before it. */
+enum { NAME_MOST = 48 };
+
+/* --- values ------------------------------------------------------------------------------------ */
+
+static const char *word_of(const json_t *value, struct arena *a)
+{
+    const char *text = json_string_value(value);
+    return text && *text ? lenient_utf8(text, (int64_t)json_string_length(value), a) : NULL;
+}
+
+static const char *text_of(const json_t *object, const char *key, struct arena *a)
+{
+    return word_of(json_object_get(object, key), a);
+}
+
+static double number_at(const json_t *array, int i)
+{
+    const json_t *value = json_array_get(array, (size_t)i);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* A whole number of [0, end), else -1. */
+static int index_at(const json_t *array, int i, int end)
+{
+    double x = number_at(array, i);
+    return x >= 0 && x < end && x == floor(x) ? (int)x : -1;
+}
+
+static int index_of(const json_t *object, const char *key, int end)
+{
+    double x = lenient_number(object, key);
+    return x >= 0 && x < end && x == floor(x) ? (int)x : -1;
+}
+
+static struct profile_file_times times_of(const json_t *object, const char *key)
+{
+    const json_t *t = json_object_get(object, key);
+    return (struct profile_file_times){
+        .n = lenient_number(t, "n"),
+        .median = lenient_number(t, "median"),
+        .mean = lenient_number(t, "mean"),
+        .std = lenient_number(t, "std"),
+        .min = lenient_number(t, "min"),
+        .max = lenient_number(t, "max"),
+    };
+}
+
+static double or_zero(double x)
+{
+    return isfinite(x) ? x : 0;
+}
+
+/* --- rows and kernels -------------------------------------------------------------------------- */
+
+static void read_row(struct profile_file_row *r, const json_t *j, struct arena *a)
+{
+    enum { LAYERS_MOST = 1 << 20 };
+    *r = (struct profile_file_row){
+        .plan = text_of(j, "plan", a),
+        .node = index_of(j, "node", INT32_MAX),
+        .op = text_of(j, "op", a),
+        .dtype = text_of(j, "dtype", a),
+        .peak_of = text_of(j, "peak_of", a),
+        .shape = text_of(j, "shape", a),
+        .types = text_of(j, "types", a),
+        .phase = text_of(j, "phase", a),
+        .scope = text_of(j, "scope", a),
+        .variant = text_of(j, "kernel", a),
+        .device_kernel = text_of(j, "device_kernel", a),
+        .device_short = text_of(j, "device_short", a),
+        .bound = text_of(j, "bound", a),
+        .family = profile_file_family(json_string_value(json_object_get(j, "family"))),
+        .layer = index_of(j, "layer", LAYERS_MOST),
+        .flops = lenient_number(j, "flops"),
+        .bytes = lenient_number(j, "bytes"),
+        .floor_ms = lenient_number(j, "floor_ms"),
+        .per_step = lenient_number(j, "per_step"),
+        .ms = or_zero(lenient_number(j, "ms_per_step")),
+        .run_ms = times_of(j, "run_ms"),
+    };
+    const json_t *range = json_object_get(j, "range"), *word;
+    size_t i;
+    json_array_foreach(range, i, word)
+    {
+        const char *text = word_of(word, a);
+        if (text && r->words < PROFILE_FILE_DEPTH) r->word[r->words++] = text;
+    }
+    if (!r->words) r->word[r->words++] = r->phase ? r->phase : "step";
+}
+
+static bool same_text(const char *x, const char *y)
+{
+    return x == y || (x && y && strcmp(x, y) == 0);
+}
+
+static bool same_kernel(const struct profile_file_row *x, const struct profile_file_row *y)
+{
+    return same_text(x->op, y->op) && same_text(x->shape, y->shape) &&
+           same_text(x->dtype, y->dtype) && same_text(x->peak_of, y->peak_of) &&
+           same_text(x->variant, y->variant) && same_text(x->device_kernel, y->device_kernel);
+}
+
+static void name_kernel(struct profile_file_kernel *k, const struct profile_file_row *r,
+                        struct arena *a)
+{
+    const char *variant = r->variant ? r->variant : "unnamed";
+    if (!r->op) {
+        k->label = variant;
+        k->name = arena_printf(a, "%s (%s)", variant, families[r->family]);
+        return;
+    }
+    k->label = r->shape ? arena_printf(a, "%s %s", r->op, r->shape) : r->op;
+    if (r->device_kernel) variant = r->device_short ? r->device_short : r->device_kernel;
+    k->name = arena_printf(a, "%s %.*s", k->label, NAME_MOST, variant);
+}
+
+static void join_kernels(struct profile_file *p, struct arena *a)
+{
+    p->kernel = ARENA_NEW(a, struct profile_file_kernel, p->rows + 1);
+    for (int i = 0; i < p->rows; i++) {
+        struct profile_file_row *r = &p->row[i];
+        while (r->kernel < p->kernels && !same_kernel(&p->row[p->kernel[r->kernel].row], r))
+            r->kernel++;
+        struct profile_file_kernel *k = &p->kernel[r->kernel];
+        if (r->kernel == p->kernels) {
+            k->row = i;
+            name_kernel(k, r, a);
+            p->kernels++;
+        }
+        double runs = or_zero(r->per_step);
+        k->per_step += runs;
+        k->ms += r->ms;
+        k->flops += runs * or_zero(r->flops);
+        k->bytes += runs * or_zero(r->bytes);
+        k->floor_ms += runs * or_zero(r->floor_ms);
+    }
+}
+
+static void read_rows(struct profile_file *p, const json_t *rows, struct arena *a)
+{
+    p->row = ARENA_NEW(a, struct profile_file_row, (int64_t)json_array_size(rows) + 1);
+    size_t i;
+    const json_t *row;
+    json_array_foreach(rows, i, row) read_row(&p->row[p->rows++], row, a);
+    join_kernels(p, a);
+}
+
+/* --- the step ---------------------------------------------------------------------------------- */
+
+static void read_timeline(struct profile_file *p, const json_t *timeline, struct arena *a)
+{
+    const json_t *moments = json_object_get(timeline, "moments"), *m;
+    p->moment = ARENA_NEW(a, struct profile_file_moment, (int64_t)json_array_size(moments) + 1);
+    size_t i;
+    json_array_foreach(moments, i, m)
+    {
+        int row = index_at(m, 0, p->rows), lane = index_at(m, 3, PROFILE_FILE_LANES);
+        double start = number_at(m, 1), end = number_at(m, 2);
+        if (row < 0 || lane < 0 || !(start <= end)) continue;
+        p->moment[p->moments++] = (struct profile_file_moment){row, lane, start, end};
+        if (lane >= p->lanes) p->lanes = lane + 1;
+    }
+}
+
+/* What people call parts of memory whose ids say too little. */
+static const char *part_name(const char *id)
+{
+    static const char *const names[][2] = {
+        {"optimizer", "optimizer state"}, {"copies", "copies of weights"},
+        {"saved", "saved for backward"},  {"forward", "passing forward"},
+        {"backward", "passing backward"}, {"update", "passing in the update"},
+    };
+    for (int i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(names[i][0], id) == 0) return names[i][1];
+    return id;
+}
+
+static void read_memory(struct profile_file *p, const json_t *memory, struct arena *a)
+{
+    struct profile_file_memory *m = &p->memory;
+    const json_t *parts = json_object_get(memory, "parts"), *one;
+    const json_t *moments = json_object_get(memory, "moments");
+    size_t i;
+    json_array_foreach(parts, i, one)
+    {
+        const char *id = word_of(one, a);
+        if (m->parts == PROFILE_FILE_PARTS || !id) break;
+        m->part[m->parts++] = (struct profile_file_part){id, part_name(id)};
+    }
+    m->column = ARENA_NEW(a, struct profile_file_column, (int64_t)json_array_size(moments) + 1);
+    json_array_foreach(moments, i, one)
+    {
+        struct profile_file_column *c = &m->column[m->columns++];
+        c->row = index_at(one, 0, p->rows);
+        c->time_us = NAN;
+        for (int k = 0; k < p->moments && c->row >= 0 && isnan(c->time_us); k++)
+            if (p->moment[k].row == c->row) c->time_us = p->moment[k].start_us;
+        for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 1 + k));
+    }
+    m->peak = index_of(memory, "peak", m->columns);
+}
+
+static void read_answers(struct profile_file *p, const json_t *words, struct arena *a)
+{
+    p->answer = ARENA_NEW(a, struct profile_file_answer, (int64_t)json_array_size(words) + 1);
+    size_t i;
+    const json_t *one;
+    json_array_foreach(words, i, one)
+    {
+        const char *about = text_of(one, "about", a), *text = text_of(one, "text", a);
+        if (about && text) p->answer[p->answers++] = (struct profile_file_answer){about, text};
+    }
+}
+
+static void read_phases(struct profile_file *p, const json_t *file, struct arena *a)
+{
+    json_t *phases = json_object_get(file, "phase_ms"), *value;
+    const json_t *idle = json_object_get(json_object_get(file, "idle"), "phases");
+    const char *name;
+    json_object_foreach(phases, name, value)
+    {
+        if (p->phases == PROFILE_FILE_PHASES || !json_is_number(value)) continue;
+        p->phase[p->phases++] = (struct profile_file_phase){
+            arena_strdup(a, name), json_number_value(value), or_zero(lenient_number(idle, name))};
+    }
+}
+
+/* --- ceilings ---------------------------------------------------------------------------------- */
+
+static void read_products(struct profile_file *p, const json_t *products, struct arena *a)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(products, i, one)
+    {
+        const char *name = text_of(one, "dtype", a);
+        double rate = lenient_number(one, "flops_per_s");
+        if (name && rate > 0 && p->products < PROFILE_FILE_PEAKS)
+            p->product[p->products++] = (struct profile_file_peak){name, rate};
+    }
+}
+
+/* The largest copy that stays in the second cache, and the one that no cache holds. */
+static void read_copies(struct profile_file *p, const json_t *machine)
+{
+    const json_t *copies = json_object_get(machine, "copies"), *one;
+    double cache = lenient_number(machine, "l2_bytes"), in_cache = NAN, large = NAN;
+    size_t i;
+    json_array_foreach(copies, i, one)
+    {
+        double bytes = lenient_number(one, "bytes_per_thread");
+        double rate = lenient_number(one, "bytes_per_s");
+        if (!(bytes > 0 && rate > 0)) continue;
+        if (bytes <= cache / 2) in_cache = rate;
+        large = rate;
+    }
+    if (large > 0) p->copy[p->copies++] = (struct profile_file_peak){"memory", large};
+    if (in_cache > large) p->copy[p->copies++] = (struct profile_file_peak){"L2", in_cache};
+}
+
+static void read_machine(struct profile_file *p, const json_t *machine, struct arena *a)
+{
+    if (!json_is_object(machine)) return;
+    p->machine = text_of(machine, "gpu", a);
+    if (!p->machine) p->machine = text_of(machine, "cpu", a);
+    p->machine_date = text_of(machine, "date", a);
+    read_products(p, json_object_get(machine, "products"), a);
+    read_copies(p, machine);
+}
+
+/* --- the file ---------------------------------------------------------------------------------- */
+
+static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
+{
+    p->device = text_of(j, "device", a);
+    p->version = text_of(j, "version", a);
+    p->date = text_of(j, "date", a);
+    p->times_by = text_of(j, "times_by", a);
+    p->times_why = text_of(j, "times_why", a);
+    p->replay = json_is_true(json_object_get(j, "replay"));
+    p->threads = lenient_number(j, "threads");
+    p->warmup = lenient_number(j, "warmup");
+    p->steps = lenient_number(j, "steps");
+    p->overhead = lenient_number(j, "overhead");
+    p->host_ms = lenient_number(j, "host_ms_per_step");
+    p->dropped = lenient_number(j, "dropped");
+    p->unmatched = lenient_number(j, "unmatched");
+    p->dropped_why = text_of(j, "dropped_why", a);
+    p->traced_by = text_of(j, "traced_by", a);
+    p->step_ms = times_of(j, "step_ms");
+    p->plain_ms = times_of(j, "plain_step_ms").median;
+    const json_t *idle = json_object_get(j, "idle");
+    p->idle_ms = or_zero(lenient_number(idle, "ms_per_step"));
+    p->gaps = lenient_number(idle, "gaps_per_step");
+}
+
+static enum status check(const char *path, const json_t *j)
+{
+    const json_t *version = json_object_get(j, "v");
+    if (!j || !json_is_array(json_object_get(j, "rows")))
+        return fail(ST_FORMAT,
+                    "%s is a file and no profile: name a run directory, or what `strobe profile "
+                    "CONFIG` wrote",
+                    path);
+    if (json_is_integer(version) && json_integer_value(version) == PROFILE_FILE_VERSION)
+        return ST_OK;
+    return fail(ST_FORMAT,
+                "%s is a profile of version %lld and this program reads version %d: report on it "
+                "with the strobe that wrote it",
+                path, (long long)json_integer_value(version), PROFILE_FILE_VERSION);
+}
+
+enum status profile_file_read(const char *path, const char *name, struct arena *a,
+                              struct profile_file *ret_profile)
+{
+    char *data;
+    int64_t size;
+    TRY(file_read(path, a, &data, &size));
+    json_t *j = lenient_object(data, size);
+    enum status st = check(path, j);
+    if (st == ST_OK) {
+        struct profile_file p = {.run = -1};
+        p.name = lenient_utf8(name, (int64_t)strlen(name), a);
+        p.path = lenient_utf8(path, (int64_t)strlen(path), a);
+        read_head(&p, j, a);
+        read_phases(&p, j, a);
+        read_machine(&p, json_object_get(j, "machine"), a);
+        read_rows(&p, json_object_get(j, "rows"), a);
+        read_timeline(&p, json_object_get(j, "timeline"), a);
+        read_memory(&p, json_object_get(j, "memory"), a);
+        read_answers(&p, json_object_get(j, "words"), a);
+        *ret_profile = p;
+    }
+    json_decref(j);
+    return st;
+}

@@ -1,0 +1,240 @@
+#include "report/profile_page.h"
+
+#include "base/str.h"
+#include "report/changes.h"
+#include "report/roofline.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Six digits: what is shown has fewer, and all of them are in the file. */
+static json_t *number(double x)
+{
+    char text[32];
+    if (!isfinite(x)) return json_null();
+    snprintf(text, sizeof text, "%.6g", x);
+    x = strtod(text, NULL);
+    return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+}
+
+/* To the nanosecond, wherever in a step it is. */
+static json_t *microseconds(double us)
+{
+    return json_real(round(us * 1e3) / 1e3);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+/* Texts of a profile, each once. */
+struct texts {
+    json_t *list, *place;
+};
+
+static json_t *place_of(struct texts *t, const char *text)
+{
+    if (!text) return json_integer(-1);
+    json_t *known = json_object_get(t->place, text);
+    if (known) return json_incref(known);
+    known = json_integer((json_int_t)json_array_size(t->list));
+    json_array_append_new(t->list, json_string(text));
+    json_object_set(t->place, text, known);
+    return known;
+}
+
+/* --- rows, moments, memory --------------------------------------------------------------------- */
+
+static const char *const row_fields[] = {
+    "phase",         "op",    "shape", "types",    "dtype",    "peak_of", "variant",
+    "device_kernel", "scope", "bound", "name",     "range",    "layer",   "family",
+    "kernel",        "flops", "bytes", "floor_ms", "per_step", "ms",      "n",
+    "median",        "mean",  "std",   "min",      "max",
+};
+
+static json_t *row_json(const struct profile_file *p, const struct profile_file_row *r,
+                        struct texts *t)
+{
+    const char *const text[] = {r->phase,
+                                r->op,
+                                r->shape,
+                                r->types,
+                                r->dtype,
+                                r->peak_of,
+                                r->variant,
+                                r->device_kernel,
+                                r->scope,
+                                r->bound,
+                                p->kernel[r->kernel].name};
+    const double numbers[] = {r->layer,      r->family,        r->kernel,      r->flops,
+                              r->bytes,      r->floor_ms,      r->per_step,    r->ms,
+                              r->run_ms.n,   r->run_ms.median, r->run_ms.mean, r->run_ms.std,
+                              r->run_ms.min, r->run_ms.max};
+    json_t *cells = json_array(), *range = json_array();
+    for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, place_of(t, text[i]));
+    for (int i = 0; i < r->words; i++) json_array_append_new(range, place_of(t, r->word[i]));
+    json_array_append_new(cells, range);
+    for (int i = 0; i < COUNT_OF(numbers); i++) json_array_append_new(cells, number(numbers[i]));
+    BUG_IF(json_array_size(cells) != COUNT_OF(row_fields), "a row has other cells than fields");
+    return cells;
+}
+
+static json_t *rows_json(const struct profile_file *p, struct texts *t)
+{
+    json_t *fields = json_array(), *rows = json_array();
+    for (int i = 0; i < COUNT_OF(row_fields); i++)
+        json_array_append_new(fields, json_string(row_fields[i]));
+    for (int i = 0; i < p->rows; i++) json_array_append_new(rows, row_json(p, &p->row[i], t));
+    return json_pack("{s:o, s:o}", "fields", fields, "rows", rows);
+}
+
+static json_t *moments_json(const struct profile_file *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->moments; i++) {
+        const struct profile_file_moment *m = &p->moment[i];
+        json_array_append_new(all, json_pack("[i, o, o, i]", m->row, microseconds(m->start_us),
+                                             microseconds(m->end_us - m->start_us), m->lane));
+    }
+    return all;
+}
+
+static json_t *column_json(const struct profile_file_column *c, int parts)
+{
+    json_t *column = json_array();
+    json_array_append_new(column, json_integer(c->row));
+    json_array_append_new(column, isfinite(c->time_us) ? microseconds(c->time_us) : json_null());
+    for (int k = 0; k < parts; k++)
+        json_array_append_new(column, json_integer((json_int_t)c->bytes[k]));
+    return column;
+}
+
+static json_t *memory_json(const struct profile_file *p)
+{
+    const struct profile_file_memory *m = &p->memory;
+    if (!m->columns || !m->parts) return json_null();
+    json_t *parts = json_array(), *columns = json_array();
+    for (int i = 0; i < m->parts; i++)
+        json_array_append_new(parts, json_pack("[s, s]", m->part[i].id, m->part[i].name));
+    for (int i = 0; i < m->columns; i++)
+        json_array_append_new(columns, column_json(&m->column[i], m->parts));
+    return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
+}
+
+/* --- a profile --------------------------------------------------------------------------------- */
+
+static json_t *times_json(const struct profile_file_times *t)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "n", number(t->n), "median",
+                     number(t->median), "mean", number(t->mean), "std", number(t->std), "min",
+                     number(t->min), "max", number(t->max));
+}
+
+static json_t *peaks_json(const struct profile_file_peak *peak, int n)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(all, json_pack("[s, o]", peak[i].name, number(peak[i].rate)));
+    return all;
+}
+
+static json_t *phases_json(const struct profile_file *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->phases; i++)
+        json_array_append_new(all, json_pack("[s, o, o]", p->phase[i].name, number(p->phase[i].ms),
+                                             number(p->phase[i].idle_ms)));
+    return all;
+}
+
+static json_t *answers_json(const struct profile_file *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->answers; i++)
+        json_array_append_new(all, json_pack("[s, s]", p->answer[i].about, p->answer[i].text));
+    return all;
+}
+
+static json_t *head_json(const struct profile_file *p)
+{
+    return json_pack(
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "name", p->name, "path", p->path, "run", p->run, "device", text_or_null(p->device),
+        "version", text_or_null(p->version), "date", text_or_null(p->date), "times_by",
+        text_or_null(p->times_by), "times_why", text_or_null(p->times_why), "replay",
+        (int)p->replay, "threads", number(p->threads), "warmup", number(p->warmup), "steps",
+        number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
+        number(p->dropped), "plain_ms", number(p->plain_ms), "unmatched", number(p->unmatched),
+        "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by));
+}
+
+static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)
+{
+    struct str s = {0};
+    if (roofline_has_points(p)) roofline_print_picture(p, frame, &s);
+    json_t *picture = s.len ? json_string(str_text(&s)) : json_null();
+    str_release(&s);
+    return picture;
+}
+
+static json_t *profile_json_of(const struct profile_file *p, const struct roofline_frame *frame)
+{
+    struct texts t = {json_array(), json_object()};
+    json_t *j = head_json(p);
+    json_t *more = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
+        times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps), "phases",
+        phases_json(p), "machine", text_or_null(p->machine), "machine_date",
+        text_or_null(p->machine_date), "products", peaks_json(p->product, p->products), "copies",
+        peaks_json(p->copy, p->copies), "answers", answers_json(p), "table", rows_json(p, &t),
+        "moments", moments_json(p), "memory", memory_json(p), "roofline", picture_json(p, frame));
+    BUG_IF(!j || !more, "a profile of the page is no JSON");
+    json_object_update(j, more);
+    json_decref(more);
+    json_object_set_new(j, "texts", t.list);
+    json_decref(t.place);
+    return j;
+}
+
+/* --- what changed ------------------------------------------------------------------------------ */
+
+static json_t *side_json(const struct change_side *s)
+{
+    if (!s->kernel) return json_null();
+    return json_pack("[s, o, o]", s->kernel, number(s->ms), number(s->per_step));
+}
+
+static json_t *changes_json(const struct profile_set *all, int after, struct arena *a)
+{
+    struct changes c;
+    changes_find(&all->profile[0], &all->profile[after], a, &c);
+    json_t *rows = json_array();
+    for (int i = 0; i < c.n; i++) {
+        const struct change *x = &c.change[i];
+        json_array_append_new(rows,
+                              json_pack("[s, s, i, o, o]", change_kind_name(x->kind), x->place,
+                                        x->family, side_json(&x->before), side_json(&x->after)));
+    }
+    return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o}", "before", 0, "after", after, "words",
+                     changes_words(&c, a), "before_ms", number(c.before_ms), "after_ms",
+                     number(c.after_ms), "rows", rows);
+}
+
+struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
+{
+    json_t *families = json_array(), *profiles = json_array(), *changes = json_array();
+    struct roofline_frame frame = roofline_frame_of(all->profile, all->n);
+    for (int i = 0; i < PROFILE_FILE_FAMILIES; i++)
+        json_array_append_new(families, json_string(profile_file_family_name(i)));
+    for (int i = 0; i < all->n; i++) {
+        json_array_append_new(profiles, profile_json_of(&all->profile[i], &frame));
+        if (i > 0) json_array_append_new(changes, changes_json(all, i, a));
+    }
+    return json_pack("{s:o, s:o, s:o}", "families", families, "profiles", profiles, "changes",
+                     changes);
+}

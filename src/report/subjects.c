@@ -1,0 +1,145 @@
+#include "report/subjects.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A directory or a file, and what of a report is in it. */
+struct found {
+    char *dir, *profile; /* the file; NULL: there is none */
+    bool has_run;
+    const char *name; /* of a profile that stands alone */
+};
+
+struct finding {
+    struct found *found;
+    int n, capacity;
+    struct arena *a;
+};
+
+static void add(struct finding *f, struct found found)
+{
+    ARENA_GROW(f->a, f->found, f->n, f->capacity);
+    f->found[f->n++] = found;
+}
+
+/* The folder that holds it; "." where the word has none. */
+static char *parent_of(const char *path, struct arena *a)
+{
+    char *parent = arena_strdup(a, path);
+    for (size_t end = strlen(parent); end > 1 && parent[end - 1] == '/'; end--)
+        parent[end - 1] = '\0';
+    char *slash = strrchr(parent, '/');
+    if (!slash) return arena_strdup(a, ".");
+    *slash = '\0';
+    return *parent ? parent : arena_strdup(a, "/");
+}
+
+static const char *last_word(const char *path, struct arena *a)
+{
+    char full[PATH_MAX];
+    if (!realpath(path, full)) return path;
+    return arena_strdup(a, strrchr(full, '/')[1] ? strrchr(full, '/') + 1 : full);
+}
+
+/* "runs/flash/profile.json" is flash's; any other file has a name of its own. */
+static struct found file_found(char *path, struct arena *a)
+{
+    struct found f = {.dir = parent_of(path, a), .profile = path};
+    const char *word = last_word(path, a);
+    size_t n = strlen(word);
+    if (strcmp(word, "profile.json") == 0)
+        f.name = last_word(f.dir, a);
+    else
+        f.name = n > 5 && strcmp(word + n - 5, ".json") == 0
+                     ? arena_printf(a, "%.*s", (int)(n - 5), word)
+                     : word;
+    return f;
+}
+
+/* False if there is neither a run nor a profile. */
+static bool add_dir(struct finding *f, char *dir)
+{
+    struct found found = {.dir = dir, .profile = arena_printf(f->a, "%s/profile.json", dir)};
+    found.has_run = file_exists(arena_printf(f->a, "%s/log.jsonl", dir));
+    if (!file_exists(found.profile)) found.profile = NULL;
+    if (!found.has_run && !found.profile) return false;
+    if (!found.has_run) found.name = last_word(dir, f->a);
+    add(f, found);
+    return true;
+}
+
+/* A folder of runs, as compare makes it, stands for the runs in it, by name. */
+static void add_word(struct finding *f, char *word)
+{
+    if (file_exists(word) && !file_is_dir(word)) {
+        add(f, file_found(word, f->a));
+        return;
+    }
+    if (add_dir(f, word)) return;
+    struct dirent **entry;
+    int before = f->n, n = scandir(word, &entry, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (entry[i]->d_name[0] != '.')
+            (void)add_dir(f, arena_printf(f->a, "%s/%s", word, entry[i]->d_name));
+        free(entry[i]);
+    }
+    if (n >= 0) free(entry);
+    if (f->n == before) add(f, (struct found){.dir = word, .has_run = true}); /* will be refused */
+}
+
+static enum status read_runs(const struct finding *f, struct subjects *s, struct arena *a)
+{
+    char **dir = ARENA_NEW(a, char *, f->n + 1);
+    for (int i = 0; i < f->n; i++)
+        if (f->found[i].has_run) dir[s->runs++] = f->found[i].dir;
+    return s->runs ? runs_read(dir, s->runs, a, &s->run) : ST_OK;
+}
+
+static const char *name_of(const struct finding *f, int i)
+{
+    for (int k = 0; k < f->n; k++)
+        if (k != i && f->found[k].name && strcmp(f->found[k].name, f->found[i].name) == 0)
+            return f->found[i].profile;
+    return f->found[i].name;
+}
+
+static enum status read_profiles(const struct finding *f, struct subjects *s, struct arena *a)
+{
+    struct profile_file *all = ARENA_NEW(a, struct profile_file, f->n + 1);
+    int run = 0;
+    for (int i = 0; i < f->n; i++) {
+        const struct found *x = &f->found[i];
+        int of = x->has_run ? run++ : -1;
+        if (!x->profile) continue;
+        struct profile_file *p = &all[s->profiles.n++];
+        TRY(profile_file_read(x->profile, of >= 0 ? s->run[of].name : name_of(f, i), a, p));
+        p->run = of;
+    }
+    s->profiles.profile = all;
+    return ST_OK;
+}
+
+enum status subjects_read(char *const *words, int n, struct arena *a, struct subjects *ret)
+{
+    struct finding f = {.a = a};
+    struct subjects s = {0};
+    for (int i = 0; i < n; i++) add_word(&f, words[i]);
+    s.dir = ARENA_NEW(a, char *, f.n + 1);
+    for (int i = 0; i < f.n; i++) s.dir[s.dirs++] = f.found[i].dir;
+    TRY(read_runs(&f, &s, a));
+    TRY(read_profiles(&f, &s, a));
+    *ret = s;
+    return ST_OK;
+}
+
+const char *subjects_page_path(const struct subjects *s, struct arena *a)
+{
+    const char *folder = s->dirs == 1 ? s->dir[0] : parent_of(s->dir[0], a);
+    for (int i = 1; i < s->dirs; i++)
+        if (strcmp(parent_of(s->dir[i], a), folder) != 0) folder = ".";
+    return strcmp(folder, ".") == 0 ? "report.html" : arena_printf(a, "%s/report.html", folder);
+}

@@ -1,0 +1,381 @@
+"use strict";
+/* Sections about profiles: where a step goes, what changed, one step, tables, rooflines. */
+(() => {
+const element = strobe.element;
+
+/* --- the data, as objects ----------------------------------------------------------------------- */
+
+const TEXTS = new Set(["phase", "op", "shape", "types", "dtype", "peak_of", "variant", "device_kernel", "scope", "bound", "name"]);
+
+function unpack(packed, index, runs) {
+    const text = i => i < 0 ? null : packed.texts[i];
+    const rows = packed.table.rows.map(cells => {
+        const row = {};
+        packed.table.fields.forEach((field, i) => { row[field] = TEXTS.has(field) ? text(cells[i]) : cells[i]; });
+        row.range = row.range.map(text);
+        row.floor = (row.floor_ms || 0) * (row.per_step || 0);
+        return row;
+    });
+    const memory = packed.memory && {
+        parts: packed.memory.parts, peak: packed.memory.peak,
+        columns: packed.memory.columns.map(c => ({row: rows[c[0]], at: c[1], bytes: c.slice(2)})),
+    };
+    const phases = packed.phases.map(([name, ms, idle]) => ({name, ms, idle}));
+    const moments = packed.moments.map(([row, start, us, lane]) => ({row: rows[row], start, end: start + us, lane}));
+    const whole = packed.idle_ms + rows.reduce((sum, row) => sum + row.ms, 0);
+    return Object.assign({}, packed, {rows, memory, phases, moments, whole, index, color: packed.run >= 0 ? packed.run : runs + index});
+}
+
+const swatch = p => element("span", {class: "swatch", style: `--c: var(${strobe.runVariable(p.color)})`});
+const nameOf = p => element("span", {class: "name"}, swatch(p), p.name);
+const familySwatch = family => element("span", {class: `swatch family-${family}`});
+const percent = share => (100 * share).toFixed(1);
+
+/* --- where a step goes -------------------------------------------------------------------------- */
+
+const IDLE = "idle";
+
+/* Milliseconds of a step by family, idle time with them, in the order of the list. */
+function familyTimes(p, families) {
+    const ms = families.map(() => 0);
+    for (const row of p.rows) ms[row.family] += row.ms;
+    ms[families.indexOf(IDLE)] += p.idle_ms;
+    return ms;
+}
+
+function familyBars(profiles, families) {
+    const most = Math.max(...profiles.map(p => p.whole));
+    return element("div", {class: "bars"}, ...profiles.map(p => {
+        const fill = element("div", {class: "fill", style: `width: ${100 * p.whole / most}%; background: none`});
+        familyTimes(p, families).forEach((ms, family) => {
+            if (!(ms > 0)) return;
+            const share = ms / p.whole;
+            fill.append(element("i", {
+                class: `family-${family}`, style: `width: ${100 * share}%; background: var(--c)`,
+                title: `${families[family]}: ${strobe.short(ms)} ms, ${percent(share)} %`,
+            }, share * p.whole / most > .055 ? element("span", {class: family === families.indexOf(IDLE) ? "dim" : ""}, percent(share) + " %") : null));
+        });
+        return element("div", {class: "row"},
+            element("div", {class: "label", title: p.name}, swatch(p), p.name),
+            element("div", {class: "track tall"}, fill),
+            element("div", {class: "value"}, strobe.short(p.whole) + " ms"));
+    }));
+}
+
+function familyKey(profiles, families) {
+    const seen = families.map((name, family) => profiles.some(p => familyTimes(p, families)[family] > 0));
+    return element("div", {class: "key"}, ...families.flatMap((name, family) => seen[family] ? [element("span", {}, element("i", {class: `family-${family}`, style: "background: var(--c)"}), name)] : []));
+}
+
+const TAKEN_BY = {clock: "the host's clock, around each kernel", events: "events of the device, behind each kernel", cupti: "the device's own record (CUPTI)"};
+
+/* What a profile says of itself in words, and beside it what is known of how it was taken:
+ * [word, help, profile => text]. A word of the profile's own comes first. */
+const FACTS = [
+    ["step", "median of the steps that were watched", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
+    ["overhead", "of being watched", p => isNumber(p.plain_ms) && isNumber(p.overhead) ? `${strobe.short(100 * p.overhead)} %: unwatched steps take ${strobe.short(p.plain_ms)} ms` : null],
+    ["floor", "sum of the kernels' floors: FLOPs and bytes at the measured ceilings", p => { const floor = p.rows.reduce((sum, row) => sum + row.floor, 0); return floor > 0 ? `${strobe.short(floor)} ms: a step takes ${strobe.short(p.whole / floor)} × as long` : null; }],
+    ["idle", "nothing ran", p => `${strobe.short(p.idle_ms)} ms` + (isNumber(p.gaps) ? ` in ${strobe.thousands(p.gaps)} gaps` : "")],
+    ["arithmetic", "of a step, as the plan counts it", p => { const flops = p.rows.reduce((sum, row) => sum + (row.flops || 0) * (row.per_step || 0), 0); return flops > 0 ? `${strobe.withUnit(flops, "FLOP")}, ${strobe.withUnit(flops / p.whole * 1e3, "FLOP/s")}` : null; }],
+    ["kernels", "executions in a step", p => strobe.thousands(p.rows.reduce((sum, row) => sum + (row.per_step || 0), 0)) + " in a step"],
+    ["replay", "whether steps were played from a recording", p => p.replay ? "played from a recording" : null],
+    ["times by", "who took them", p => p.times_by ? (p.traced_by || TAKEN_BY[p.times_by] || p.times_by) + (p.times_why ? `: ${p.times_why}` : "") : null],
+    ["ceilings", "of the machine whose floors these are", p => p.machine ? [...p.products, ...p.copies].map(([name, rate], i) => `${name} ${strobe.withUnit(rate, i < p.products.length ? "FLOP/s" : "B/s")}`).join(", ") + `; ${p.machine}` + (p.machine_date ? `, measured ${p.machine_date.slice(0, 10)}` : "") : null],
+    ["date", "of the profile", p => p.date && p.date.slice(0, 16).replace("T", " ")],
+];
+
+function factsTable(profiles) {
+    const said = new Map();
+    for (const p of profiles) for (const [about] of p.answers) said.set(about, {word: about, texts: profiles.map(() => null)});
+    profiles.forEach((p, i) => p.answers.forEach(([about, text]) => { said.get(about).texts[i] = text; }));
+    const known = FACTS.filter(([word]) => !said.has(word)).map(([word, help, read]) => ({word, help, texts: profiles.map(read)}));
+    const rows = [...said.values(), ...known].filter(row => row.texts.some(Boolean));
+    return element("div", {class: "scroll"}, element("table", {class: "plain facts-of"},
+        profiles.length > 1 ? element("thead", {}, element("tr", {}, element("th", {}), ...profiles.map(p => element("th", {}, nameOf(p))))) : null,
+        element("tbody", {}, ...rows.map(row => element("tr", {}, element("th", {title: row.help}, row.word), ...row.texts.map(text => element("td", {class: text ? "" : "none"}, text || "–")))))));
+}
+
+function warningsOf(p) {
+    const why = p.dropped_why ? ` (${p.dropped_why})` : "";
+    return [
+        p.dropped > 0 ? `${p.name}: ${strobe.thousands(p.dropped)} things that the device did were dropped, so their time is in no row${why}.` : null,
+        p.unmatched > 0 ? `${p.name}: of ${strobe.thousands(p.unmatched)} things that the device did it is not known for which node${why}.` : null,
+    ].filter(Boolean);
+}
+
+function stepSection(page) {
+    const {profiles, families, section} = page;
+    const warnings = profiles.flatMap(warningsOf);
+    section("Where a step goes", "Time of a step by family of kernels; idle time is what no kernel fills, so the parts are the whole.",
+        familyBars(profiles, families), familyKey(profiles, families),
+        warnings.length ? element("ul", {class: "notes"}, ...warnings.map(text => element("li", {}, text))) : null,
+        element("h3", {}, "In words"), factsTable(profiles));
+}
+
+/* --- what changed ------------------------------------------------------------------------------- */
+
+const signed = x => (x > 0 ? "+" : "") + strobe.minus(x.toFixed(Math.abs(x) < 100 ? 3 : 2));
+const count = x => x > 0 ? (Number.isInteger(x) ? strobe.thousands(x) : strobe.short(x)) : null;
+const fixed = x => isNumber(x) ? x.toFixed(x < 100 ? 3 : 2) : null;
+
+function changeRows(change) {
+    return change.rows.map(([kind, place, family, before, after]) => ({
+        kind, place, family,
+        before: before && before[0], after: after && after[0],
+        msBefore: before ? before[1] : null, msAfter: after ? after[1] : null,
+        nBefore: before ? before[2] : null, nAfter: after ? after[2] : null,
+        difference: (after ? after[1] : 0) - (before ? before[1] : 0),
+    }));
+}
+
+/* Shorter to the left, longer to the right. */
+function differenceCell(row, most) {
+    const share = most > 0 ? Math.abs(row.difference) / most * 50 : 0;
+    return element("span", {class: "diverging"},
+        element("span", {}, element("i", {class: row.difference < 0 ? "less" : "more", style: `width: ${share}%; ${row.difference < 0 ? "right" : "left"}: 50%`})),
+        element("span", {}, signed(row.difference)));
+}
+
+function changesSection(page) {
+    const {profiles, changes, families, section} = page;
+    if (!changes.length) return;
+    let rows = [], most = 0, kind = "all";
+    const before = profiles[0];
+    const columns = after => [
+        {id: "change", title: "change", help: "what became of the kernel", value: row => row.kind, cell: row => element("span", {class: "kind " + row.kind.replace(" ", "-")}, row.kind)},
+        {id: "place", title: "where", help: "the part of the model, all its blocks together", kind: "first", value: row => row.place, cell: row => element("span", {title: families[row.family]}, familySwatch(row.family), row.place)},
+        {id: "difference", title: "difference, ms", help: "of a step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
+        {id: "ms_before", title: before.name + ", ms", help: "of a step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
+        {id: "ms_after", title: after.name + ", ms", help: "of a step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
+        {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore || null, cell: row => count(row.nBefore)},
+        {id: "n_after", title: "× after", help: "executions in a step", number: true, value: row => row.nAfter || null, cell: row => count(row.nAfter)},
+        {id: "kernel", title: "kernel", kind: "kernel", help: "before → after, where they differ", value: row => row.after || row.before, cell: row => row.before && row.after && row.before !== row.after ? `${row.before} → ${row.after}` : row.after || row.before},
+    ];
+    const table = strobe.sortTable(columns(profiles[changes[0].after]), {
+        sort: null, most: 25, noun: "lines", placeholder: "filter: softmax backward", words: row => `${row.kind} ${row.place} ${row.before} ${row.after} ${families[row.family]}`,
+        foot: shown => {
+            const sum = key => shown.reduce((total, row) => total + (row[key] || 0), 0);
+            return {place: shown.length === rows.length ? "step" : "sum of these", difference: signed(sum("difference")), ms_before: fixed(sum("msBefore")), ms_after: fixed(sum("msAfter"))};
+        },
+    });
+    const words = element("p", {class: "lead"});
+    const kinds = element("span", {});
+    const draw = () => table.show(kind === "all" ? rows : rows.filter(row => row.kind === kind), {});
+    function choose(change) {
+        rows = changeRows(change);
+        most = Math.max(...rows.map(row => Math.abs(row.difference)));
+        words.textContent = change.words.replace(/ -(?=\d)/g, " −");
+        const known = [...new Set(rows.map(row => row.kind))];
+        kind = "all";
+        kinds.replaceChildren(strobe.segments([["all", "all"], ...known.map(k => [k, k])], kind, k => { kind = k; draw(); }));
+        table.show(rows, {columns: columns(profiles[change.after]), sort: null});
+    }
+    const chooser = changes.length > 1 ? strobe.segments(changes.map(c => [c, profiles[c.after].name]), changes[0], choose) : null;
+    choose(changes[0]);
+    section("What changed", words,
+        element("div", {class: "controls"}, chooser, kinds, table.filter, table.count), element("div", {class: "wide", id: "changes"}, table.node));
+}
+
+/* --- tables ------------------------------------------------------------------------------------- */
+
+/* What rows are put together by: [id, title, noun, row => key, row => name]. */
+const BY = [
+    ["kernel", "Kernel", "kernels", row => row.kernel, row => row.name],
+    ["op", "Operator", "operators", row => row.op || row.variant, row => row.op || row.variant],
+    ["family", "Family", "families", row => row.family, (row, families) => families[row.family]],
+    ["layer", "Layer", "layers", row => row.layer >= 0 ? row.layer : row.phase === "update" ? "update" : row.range[1] || row.phase, row => row.layer >= 0 ? `block ${row.layer}` : row.phase === "update" ? "update" : row.range[1] || row.phase],
+    ["phase", "Phase", "phases", row => row.phase, row => row.phase],
+    ["range", "Range", "ranges", null, null],
+    ["row", "Node", "rows", (row, families, i) => i, row => `${row.scope || row.range.join(" / ")}: ${row.name}`],
+];
+
+function newGroup(name, depth, path) {
+    return {name, depth, path, ms: 0, runs: 0, n: 0, sum: 0, squares: 0, min: Infinity, max: -Infinity, medians: [], flops: 0, bytes: 0, floor: 0, bounds: {}, longest: -1, words: new Set()};
+}
+
+function addRow(group, row, families) {
+    group.ms += row.ms;
+    group.runs += row.per_step || 0;
+    group.flops += (row.flops || 0) * (row.per_step || 0);
+    group.bytes += (row.bytes || 0) * (row.per_step || 0);
+    group.floor += row.floor;
+    if (row.n > 0 && isNumber(row.mean)) {
+        group.n += row.n;
+        group.sum += row.n * row.mean;
+        group.squares += row.n * (row.mean ** 2 + (row.std || 0) ** 2);
+        group.min = Math.min(group.min, row.min);
+        group.max = Math.max(group.max, row.max);
+        group.medians.push([row.median, row.n]);
+    }
+    if (row.bound) group.bounds[row.bound] = (group.bounds[row.bound] || 0) + row.ms;
+    if (row.ms > group.longest) { group.longest = row.ms; group.family = row.family; }
+    for (const word of [row.name, row.scope, row.types, row.device_kernel, families[row.family], row.bound, row.phase, ...row.range]) if (word) group.words.add(word);
+}
+
+/* Half of all executions were in rows whose median is not above this. */
+function middle(medians) {
+    medians.sort((a, b) => a[0] - b[0]);
+    let left = medians.reduce((sum, [, n]) => sum + n, 0) / 2;
+    for (const [median, n] of medians) if ((left -= n) <= 0) return median;
+    return null;
+}
+
+function closeGroup(group, whole) {
+    const mean = group.n ? group.sum / group.n : null;
+    return Object.assign(group, {
+        share: group.ms / whole, mean, median: middle(group.medians),
+        std: group.n > 1 ? Math.sqrt(Math.max(group.squares / group.n - mean ** 2, 0)) : null,
+        min: group.n ? group.min : null, max: group.n ? group.max : null,
+        bound: Object.keys(group.bounds).sort((a, b) => group.bounds[b] - group.bounds[a])[0] || null,
+        intensity: group.flops && group.bytes ? group.flops / group.bytes : null,
+        rate: group.flops && group.ms ? group.flops / group.ms * 1e3 : null,
+        speed: group.bytes && group.ms ? group.bytes / group.ms * 1e3 : null,
+        gap: group.floor > 0 ? group.ms / group.floor : null,
+        text: [group.name, ...group.words].join(" "),
+    });
+}
+
+function groupsOf(p, by, phase, families) {
+    const [, , , key, name] = BY.find(([id]) => id === by);
+    const groups = new Map();
+    const into = (k, label, depth, path, row) => {
+        if (!groups.has(k)) groups.set(k, newGroup(label, depth, path));
+        addRow(groups.get(k), row, families);
+    };
+    p.rows.forEach((row, i) => {
+        if (phase !== "step" && row.phase !== phase) return;
+        if (by !== "range") return into(key(row, families, i), name(row, families), 0, null, row);
+        row.range.forEach((word, depth) => {
+            const path = row.range.slice(0, depth + 1).join(" / ");
+            into(path, word, depth, path, row);
+        });
+    });
+    const phases = p.phases.filter(x => phase === "step" || x.name === phase);
+    const idle = phases.length || phase !== "step" ? phases.reduce((sum, x) => sum + x.idle, 0) : p.idle_ms;
+    const list = by === "range" ? nested([...groups.values()]) : [...groups.values()];
+    const whole = idle + list.filter(g => g.depth === 0).reduce((sum, g) => sum + g.ms, 0);
+    list.push(Object.assign(newGroup(IDLE, 0, IDLE), {ms: idle, family: families.indexOf(IDLE), idle: true}));
+    return list.map(group => closeGroup(group, whole));
+}
+
+/* Each range before what is in it, whichever came first in the step. */
+function nested(list) {
+    const inside = (path, depth) => list.filter(g => g.depth === depth && (depth === 0 || g.path.startsWith(path + " / ")))
+        .flatMap(g => [g, ...inside(g.path, depth + 1)]);
+    return inside("", 0);
+}
+
+function columnsFor(by, groups) {
+    const all = key => groups.map(g => g[key]);
+    const most = Math.max(...all("share"), 1e-9);
+    const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
+    const rate = strobe.unitFor(all("rate"), "FLOP/s"), speed = strobe.unitFor(all("speed"), "B/s");
+    const in_ = (scale, key) => ({number: true, value: g => g[key] || null, cell: g => g[key] ? strobe.short(g[key] / scale.divisor) : null});
+    const us = (id, title, help) => ({id, title, help, number: true, value: g => g[id], cell: g => isNumber(g[id]) ? strobe.short(1e3 * g[id]) : null});
+    const tree = by === "range";
+    const columns = [
+        {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "what it is; the colour is its family's", value: g => tree ? g.path : g.name,
+            cell: g => element("span", {class: "what", title: g.path || g.name, style: `--depth: ${g.depth}`}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
+        {id: "share", title: "time %", help: "of the measured time of the phase or step; idle time is a row, so all rows are 100 %", number: true, value: g => g.share,
+            cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem`, class: `family-${g.family}`}), element("span", {}, percent(g.share)))},
+        {id: "ms", title: "ms", help: "of a step, the mean", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
+        {id: "gap", title: "× floor", help: "time over the floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
+        {id: "floor", title: "floor ms", help: "of a step: FLOPs and bytes at the measured ceilings, the longer of the two", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},
+        {id: "bound", title: "bound by", help: "what keeps it from being faster, for most of its time", value: g => g.bound},
+        Object.assign({id: "rate", title: rate.unit, help: "achieved"}, in_(rate, "rate")),
+        Object.assign({id: "speed", title: speed.unit, help: "achieved"}, in_(speed, "speed")),
+        {id: "intensity", title: "FLOP/B", help: "arithmetic intensity", number: true, value: g => g.intensity, cell: g => strobe.short(g.intensity)},
+        Object.assign({id: "flops", title: flops.unit, help: "of a step"}, in_(flops, "flops")),
+        Object.assign({id: "bytes", title: bytes.unit, help: "of a step, read and written once"}, in_(bytes, "bytes")),
+        {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
+    ];
+    if (["layer", "phase", "range"].includes(by)) return columns;
+    return [...columns, us("mean", "avg µs", "of an execution"), us("median", "med µs", "of an execution; of several nodes the one in the middle"),
+        us("min", "min µs", "the shortest execution"), us("max", "max µs", "the longest execution"), us("std", "σ µs", "standard deviation of an execution")];
+}
+
+function tablesSection(page) {
+    const {families, section} = page, profiles = page.profiles.filter(p => p.rows.length);
+    if (!profiles.length) return;
+    const state = {profile: profiles[0], by: "kernel", phase: "step"};
+    const table = strobe.sortTable([], {
+        noun: "", placeholder: "filter: backward softmax", words: g => g.text,
+        foot: shown => {
+            const top = shown.filter(g => g.depth === 0), sum = key => top.reduce((total, g) => total + (g[key] || 0), 0);
+            return {name: "sum", share: percent(sum("share")), ms: fixed(sum("ms")), floor: fixed(sum("floor")), gap: sum("floor") > 0 ? strobe.short(sum("ms") / sum("floor")) : "", runs: count(sum("runs"))};
+        },
+        draw: (tr, g, {sort}) => {
+            if (g.idle) tr.classList.add("idle");
+            /* A tree in the order of the step; a list of paths in any other. */
+            if (g.path && sort !== null) tr.querySelector(".tree, .what").textContent = g.path;
+        },
+    });
+    const draw = () => {
+        const groups = groupsOf(state.profile, state.by, state.phase, families);
+        const ordered = ["layer", "phase", "range"].includes(state.by);
+        table.show(groups, {columns: columnsFor(state.by, groups), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", most: state.by === "range" ? 80 : 30});
+    };
+    const phases = ["step", ...profiles[0].phases.map(x => x.name)];
+    const set = key => value => { state[key] = value; draw(); };
+    section("Kernels, families, layers", "Click a heading to sort. The floor is what FLOPs and bytes take at this machine's measured ceilings.",
+        element("div", {class: "controls"},
+            profiles.length > 1 ? strobe.segments(profiles.map(p => [p, p.name]), profiles[0], set("profile")) : null,
+            strobe.segments(BY.map(([id, title]) => [id, title]), "kernel", set("by")),
+            strobe.segments(phases.map(x => [x, x]), "step", set("phase")), table.filter, table.count),
+        element("div", {class: "wide", id: "rows"}, table.node));
+    draw();
+}
+
+/* --- rooflines ---------------------------------------------------------------------------------- */
+
+/* The drawing is the program's; the page only says in its own way what a point is. */
+function rooflineOf(p) {
+    const svg = document.importNode(new DOMParser().parseFromString(p.roofline, "image/svg+xml").documentElement, true);
+    svg.setAttribute("aria-label", `roofline of ${p.name}`);
+    const host = element("div", {class: "roofline"}, element("div", {class: "scroll"}, svg));
+    const tip = strobe.tip(host);
+    for (const point of svg.querySelectorAll("circle")) {
+        const title = point.querySelector("title");
+        if (!title) continue;
+        title.remove();
+        const lines = title.textContent.split("\n");
+        point.addEventListener("pointermove", event => {
+            const at = host.getBoundingClientRect();
+            tip.show(lines, event.clientX - at.left, event.clientY - at.top, getComputedStyle(point).fill);
+        });
+        point.addEventListener("pointerleave", () => tip.hide());
+    }
+    return host;
+}
+
+function rooflineSection(page) {
+    const drawn = page.profiles.filter(p => p.roofline);
+    if (!drawn.length) return;
+    page.section("Roofline", "Each point is a kernel with all its instances. A slope is what memory can feed, a level what products of a type reach, both measured on this machine; the distance to them is what could be gained.",
+        ...drawn.flatMap(p => [drawn.length > 1 ? element("h3", {}, nameOf(p)) : null, rooflineOf(p)]));
+}
+
+/* --- one step ----------------------------------------------------------------------------------- */
+
+function timelineSection(page) {
+    const shown = page.profiles.filter(p => p.moments.length || p.memory);
+    if (!shown.length) return;
+    const timeline = strobe.timeline(shown, page.families, nameOf);
+    page.section("One step", "The step nearest to the median" + (shown.some(p => p.memory) ? ", and under it what is in memory, as it was planned" : "") + (shown.length > 1 ? "; all on the same scale." : "."),
+        timeline.controls, element("div", {class: "wide"}, ...timeline.nodes), familyKey(shown, page.families), timeline.key,
+        element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to see all; Ctrl and wheel zoom too, and the keys + − ← → 0. Click a kernel to mark all of its kind; , and . step through them."));
+    timeline.draw();
+}
+
+/* All of it. page: {data, runs: how many, section} */
+strobe.profileSections = function (data, runs, section) {
+    if (!data.profiles || !data.profiles.length) return;
+    const page = {families: data.families, changes: data.changes, section};
+    page.profiles = data.profiles.map((p, i) => unpack(p, i, runs));
+    stepSection(page);
+    changesSection(page);
+    timelineSection(page);
+    tablesSection(page);
+    rooflineSection(page);
+};
+})();

@@ -1,0 +1,162 @@
+"use strict";
+/* What sections of the page are made of: elements, numbers in words, tables that sort. */
+
+strobe.element = function (tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes || {})) {
+        if (key === "style") node.style.cssText = value;
+        else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+        else if (value !== undefined) node.setAttribute(key, value);
+    }
+    node.append(...children.filter(child => child !== null && child !== undefined));
+    return node;
+};
+
+/* One of several buttons is pressed. choices: [[value, label], ...] */
+strobe.segments = function (choices, chosen, choose) {
+    const buttons = choices.map(([value, label]) => strobe.element("button", {
+        type: "button", "aria-pressed": value === chosen,
+        onclick: () => { buttons.forEach((b, i) => b.setAttribute("aria-pressed", choices[i][0] === value)); choose(value); },
+    }, label));
+    return strobe.element("span", {class: "segments"}, ...buttons);
+};
+
+/* --- numbers ----------------------------------------------------------------------------------- */
+
+strobe.minus = text => text.replace(/^-(?=[\d.])/, "−");
+strobe.thousands = x => Math.round(x).toLocaleString("en-US");
+
+/* Three digits, never as a power of ten. */
+strobe.short = function (x) {
+    if (!isNumber(x)) return null;
+    if (x === 0) return "0";
+    const digits = Math.min(Math.max(2 - Math.floor(Math.log10(Math.abs(x))), 0), 6);
+    return strobe.minus(Math.abs(x) >= 1e4 ? strobe.thousands(x) : x.toFixed(digits));
+};
+
+const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+/* The prefix that suits the largest of some numbers: {divisor, unit}. */
+strobe.unitFor = function (values, unit) {
+    const most = values.reduce((a, b) => isNumber(b) && b > a ? b : a, 0);
+    const [divisor, prefix] = PREFIXES.find(([size]) => most >= size) || [1, ""];
+    return {divisor, unit: prefix + unit};
+};
+strobe.withUnit = function (x, unit) {
+    if (!isNumber(x)) return null;
+    const scale = strobe.unitFor([x], unit);
+    return strobe.short(x / scale.divisor) + " " + scale.unit;
+};
+/* Microseconds as people say them. */
+strobe.time = us => us < 1000 ? strobe.short(us) + " µs" : strobe.short(us / 1000) + " ms";
+
+strobe.bytes = function (x) {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = 0;
+    while (Math.abs(x) >= 1024 && unit + 1 < units.length) { x /= 1024; unit++; }
+    return x.toFixed(unit ? 1 : 0) + " " + units[unit];
+};
+
+/* --- tables that sort -------------------------------------------------------------------------- */
+
+/* Numbers as numbers, words as words with the numbers in them; what is nothing comes last, either way. */
+function compareCells(a, b, down) {
+    const none = x => x === null || x === undefined || Number.isNaN(x);
+    if (none(a) || none(b)) return none(a) - none(b);
+    const order = typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en", {numeric: true});
+    return down ? -order : order;
+}
+
+/* columns: [{id, title, help, number, value: row => number or text, cell: row => text or node}]
+ * options: {sort: id or null for the rows' own order, down, most: rows shown at first, words: row => what
+ * the filter looks in, noun, foot: rows => {id: text}, draw: (tr, row) => ..., placeholder} */
+strobe.sortTable = function (columns, options) {
+    const state = {rows: [], sort: options.sort || null, down: options.down !== false, most: options.most || 50, words: ""};
+    const head = strobe.element("tr"), body = strobe.element("tbody"), foot = strobe.element("tfoot");
+    const count = strobe.element("span", {class: "count", "aria-live": "polite"});
+    const more = strobe.element("button", {type: "button", class: "show-all", onclick: () => { state.most = Infinity; draw(); }});
+    const filter = strobe.element("input", {
+        type: "search", class: "filter", placeholder: options.placeholder || "filter", "aria-label": "show only rows with these words", spellcheck: "false",
+        oninput: () => { state.words = filter.value; draw(); },
+    });
+    const cellsOf = row => columns.map(c => {
+        const content = c.cell ? c.cell(row) : c.value(row);
+        const empty = content === null || content === undefined || content === "";
+        return strobe.element("td", {class: (c.number ? "number" : "") + (empty ? " none" : "") + (c.kind ? " " + c.kind : "")}, empty ? "–" : content);
+    });
+    const matching = () => {
+        const words = state.words.toLowerCase().split(/\s+/).filter(Boolean);
+        return state.rows.filter(row => { const text = options.words(row).toLowerCase(); return words.every(w => text.includes(w)); });
+    };
+    const sorted = rows => {
+        const column = columns.find(c => c.id === state.sort);
+        return column ? rows.map((row, i) => [column.value(row), i, row])
+            .sort((a, b) => compareCells(a[0], b[0], state.down) || a[1] - b[1]).map(x => x[2]) : rows;
+    };
+    function drawHead() {
+        head.replaceChildren(...columns.map(c => {
+            const on = c.id === state.sort;
+            return strobe.element("th", {
+                class: (c.number ? "number" : "") + (c.kind ? " " + c.kind : ""), scope: "col", title: c.help, "data-column": c.id,
+                "aria-sort": on ? (state.down ? "descending" : "ascending") : undefined,
+            }, strobe.element("button", {type: "button", onclick: () => sortBy(c)}, c.title));
+        }));
+    }
+    function draw() {
+        const all = sorted(matching());
+        const shown = all.slice(0, state.most);
+        body.replaceChildren(...shown.map(row => {
+            const tr = strobe.element("tr", {}, ...cellsOf(row));
+            if (options.draw) options.draw(tr, row, state);
+            return tr;
+        }));
+        const sums = options.foot ? options.foot(all) : null;
+        foot.replaceChildren(...(sums && all.length ? [strobe.element("tr", {}, ...columns.map(c => strobe.element("td", {class: (c.number ? "number" : "") + (c.kind ? " " + c.kind : "")}, sums[c.id] || "")))] : []));
+        count.textContent = all.length === state.rows.length ? `${all.length} ${options.noun}` : `${all.length} of ${state.rows.length} ${options.noun}`;
+        more.hidden = shown.length === all.length;
+        more.textContent = `Show all ${all.length}`;
+    }
+    function sortBy(column) {
+        if (state.sort === column.id) state.down = !state.down;
+        else { state.sort = column.id; state.down = !!column.number; }
+        drawHead();
+        draw();
+        head.querySelector(`[data-column="${column.id}"] button`).focus({preventScroll: true});
+    }
+    const node = strobe.element("div", {class: "sorted"},
+        strobe.element("div", {class: "scroll"}, strobe.element("table", {class: "dense"}, strobe.element("thead", {}, head), body, foot)), more);
+    drawHead();
+    return {
+        node, filter, count,
+        /* Other rows; with columns, another table under the same filter. */
+        show(rows, change) {
+            state.rows = rows;
+            if (change && change.columns) columns = change.columns;
+            if (change && change.noun) options.noun = change.noun;
+            if (change && "sort" in change) { state.sort = change.sort; state.down = change.down !== false; }
+            if (change && change.most) state.most = change.most;
+            drawHead();
+            draw();
+        },
+    };
+};
+
+/* --- a box that names what is under the mouse --------------------------------------------------- */
+
+/* `host` is positioned; x and y are in it. lines: [heading, line, ...] */
+strobe.tip = function (host) {
+    const box = strobe.element("div", {class: "tip", role: "status", hidden: ""});
+    host.append(box);
+    return {
+        box,
+        hide() { box.hidden = true; },
+        show(lines, x, y, colour) {
+            box.replaceChildren(...lines.filter(Boolean).map((text, i) => strobe.element(i ? "span" : "b", {}, text)));
+            box.style.setProperty("--c", colour || "transparent");
+            box.hidden = false;
+            const width = host.clientWidth, own = box.offsetWidth;
+            box.style.left = Math.max(0, Math.min(x + 14, width - own)) + "px";
+            const below = y + 18, above = y - box.offsetHeight - 12;
+            box.style.top = (host.getBoundingClientRect().top + below + box.offsetHeight > innerHeight && above > -host.getBoundingClientRect().top ? above : below) + "px";
+        },
+    };
+};

@@ -1,0 +1,280 @@
+/* What a GPU is seen to do: each kernel is of the node that started it, by itself or in the play of a recording. On a GPU, or on
+ * one that is emulated (tests/e2e/test_gpu_trace.sh); with a word, what one trace says, for that script. */
+#include "backend/backend.h"
+#include "backend/range.h"
+#include "backend/trace.h"
+#include "base/clock.h"
+
+#include "../support/hand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 64, COLUMNS = 96, OUTSIDE = 1000 };
+
+/* A product, which is of the library and may be several kernels, and kernels of ours; the sum of rows is two. */
+static void open(struct hand *s)
+{
+    hand_init(s);
+    s->backend = backend_find("cuda");
+    struct graph *g = &s->graph;
+    value x = g_input(g, "x", type_2d(DT_F32, ROWS, COLUMNS));
+    value w = g_input(g, "w", type_2d(DT_F32, COLUMNS, COLUMNS));
+    value h = g_linear(g, x, w, (value){0}, false);
+    h = g_softmax(g, g_gelu(g, h, false));
+    h = g_linear(g, h, w, (value){0}, false);
+    graph_output(g, "h", h);
+    graph_output(g, "sum", g_sum_squares(g, h));
+    hand_plan(s, NULL);
+}
+
+static void mark_step(void *user, const struct plan *p, int step)
+{
+    (void)user;
+    p->backend->trace_mark(p->context, step);
+}
+
+static const struct plan_hooks marking = {.before = mark_step};
+
+static void run(struct hand *s)
+{
+    hand_ok(plan_run(&s->plan, &marking));
+    s->backend->trace_mark(s->context, -1);
+}
+
+static void *record(struct hand *s)
+{
+    void *recording;
+    hand_ok(s->backend->capture_begin(s->context));
+    run(s);
+    hand_ok(s->backend->capture_end(s->context, &recording));
+    return recording;
+}
+
+/* Tests of another kind of machine. */
+static bool there(void)
+{
+    const struct backend *b = backend_find("cuda");
+    void *context;
+    if (!b || b->devices() == 0) {
+        print_message("skipped: there is no GPU\n");
+        return false;
+    }
+    hand_ok(b->open(0, &context));
+    enum status st = b->trace_begin(context);
+    struct arena a = {0};
+    struct trace t;
+    if (st == ST_OK) st = b->trace_end(context, &t, &a);
+    arena_release(&a);
+    b->close(context);
+    if (st != ST_OK) print_message("skipped: %s\n", fail_message());
+    return st == ST_OK;
+}
+
+static bool emulated(const struct hand *s)
+{
+    struct device_facts f;
+    hand_ok(s->backend->describe(0, &f));
+    return strstr(f.name, "emulated") != NULL;
+}
+
+/* Activities from number `from` on are those of one run: in the order of the steps, at least one of each, ours by name. */
+static int64_t check_run(const struct hand *s, const struct trace *t, int64_t from, int play)
+{
+    int64_t i = from;
+    for (int step = 0; step < s->plan.steps; step++) {
+        if (!s->plan.step[step].kernel) continue;
+        int64_t first = i;
+        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == play) i++;
+        if (i == first)
+            fail_msg("step %d, %s: nothing; number %lld is of mark %d, play %d", step,
+                     op_def(s->plan.step[step].kernel->op)->name, (long long)i,
+                     i < t->activities ? t->activity[i].mark : -2,
+                     i < t->activities ? t->activity[i].play : -2);
+        if (s->plan.step[step].kernel->op == OP_GELU)
+            assert_string_equal(t->activity[first].name, "gelu");
+    }
+    return i;
+}
+
+static void check_order(const struct trace *t)
+{
+    for (int64_t i = 0; i < t->activities; i++) {
+        const struct activity *x = &t->activity[i];
+        assert_true(x->end_ns >= x->start_ns);
+        if (i) assert_true(x->start_ns >= t->activity[i - 1].start_ns);
+        assert_true(strlen(x->short_name) < ACTIVITY_NAME);
+        assert_int_equal(x->bytes > 0, x->kind != ACTIVITY_KERNEL);
+    }
+}
+
+static void begin(struct hand *s)
+{
+    hand_ok(s->backend->trace_begin(s->context));
+}
+
+static void end(struct hand *s, struct trace *t)
+{
+    hand_ok(s->backend->trace_end(s->context, t, &s->arena));
+    if (t->why) print_message("%s\n", t->why);
+    check_order(t);
+}
+
+static void test_each_kernel_is_of_its_node(void **state)
+{
+    (void)state;
+    struct hand s;
+    struct trace t;
+    open(&s);
+    run(&s); /* compiles; and without a trace a mark is nothing */
+    hand_ok(s.backend->sync(s.context));
+    int64_t from = clock_ns();
+    begin(&s);
+    for (int i = 0; i < 2; i++) run(&s);
+    end(&s, &t);
+    int64_t to = clock_ns(), slack = 1000000;
+    int64_t half = check_run(&s, &t, 0, -1);
+    assert_int_equal(check_run(&s, &t, half, -1), t.activities);
+    assert_int_equal(t.dropped + t.unmatched, 0);
+    assert_null(t.why);
+    assert_non_null(strstr(t.by, "CUPTI"));
+    if (!emulated(&s)) {
+        assert_true(t.activity[0].start_ns > from - slack);
+        assert_true(t.activity[t.activities - 1].end_ns < to + slack);
+    }
+    hand_close(&s);
+}
+
+/* What goes to the device and comes back meanwhile is of its own mark. */
+static void test_plays_have_the_marks_of_the_recording(void **state)
+{
+    (void)state;
+    enum { PLAYS = 3 };
+    struct hand s;
+    struct trace t;
+    float x[COLUMNS] = {0};
+    open(&s);
+    run(&s);
+    begin(&s);
+    void *recording = record(&s);
+    for (int play = 0; play < PLAYS; play++) {
+        s.backend->trace_mark(s.context, OUTSIDE + play);
+        hand_ok(s.backend->upload(s.context, hand_input(&s, "x"), x, sizeof x));
+        hand_ok(s.backend->replay(s.context, recording));
+        hand_ok(s.backend->download(s.context, x, hand_output(&s, "h"), sizeof x));
+    }
+    s.backend->recording_free(s.context, recording);
+    end(&s, &t);
+    int64_t i = 0;
+    for (int play = 0; play < PLAYS; play++) {
+        assert_int_equal(t.activity[i].mark, OUTSIDE + play);
+        assert_int_equal(t.activity[i].kind, ACTIVITY_COPY);
+        assert_int_equal(t.activity[i].bytes, sizeof x);
+        assert_string_equal(t.activity[i++].name, "copy host to device");
+        i = check_run(&s, &t, i, play);
+        assert_int_equal(t.activity[i].mark, OUTSIDE + play);
+        assert_string_equal(t.activity[i++].short_name, "copy device to host");
+    }
+    assert_int_equal(i, t.activities);
+    assert_int_equal(t.dropped + t.unmatched, 0);
+    hand_close(&s);
+}
+
+/* A library may see nothing of it; if it does, it is nobody's. */
+static void test_a_recording_from_before_is_not_guessed(void **state)
+{
+    (void)state;
+    struct hand s;
+    struct trace t;
+    open(&s);
+    run(&s);
+    void *before = record(&s);
+    begin(&s);
+    hand_ok(s.backend->replay(s.context, before));
+    void *now = record(&s);
+    hand_ok(s.backend->replay(s.context, now));
+    enum status st = s.backend->trace_end(s.context, &t, &s.arena);
+    hand_ok(st);
+    int64_t i = 0;
+    while (i < t.activities && t.activity[i].mark < 0) i++;
+    assert_int_equal(i, t.unmatched);
+    assert_int_equal(check_run(&s, &t, i, 1), t.activities);
+    assert_non_null(strstr(t.why, "made before the trace began"));
+    s.backend->recording_free(s.context, before);
+    s.backend->recording_free(s.context, now);
+    hand_close(&s);
+}
+
+/* One that was made in a trace is known in the next. */
+static void test_a_recording_serves_later_traces(void **state)
+{
+    (void)state;
+    struct hand s;
+    struct trace t;
+    open(&s);
+    run(&s);
+    begin(&s);
+    void *recording = record(&s);
+    end(&s, &t);
+    assert_int_equal(t.activities, 0);
+    hand_ok(s.backend->replay(s.context, recording)); /* which nobody notes */
+    begin(&s);
+    hand_ok(s.backend->replay(s.context, recording));
+    end(&s, &t);
+    assert_int_equal(check_run(&s, &t, 0, 0), t.activities);
+    assert_int_equal(t.unmatched, 0);
+    s.backend->recording_free(s.context, recording);
+    hand_close(&s);
+}
+
+/* What one trace of two runs and two plays says. */
+static int once(void)
+{
+    struct hand s;
+    struct trace t;
+    open(&s);
+    range_push("step");
+    range_push("forward");
+    range_pop();
+    range_pop();
+    run(&s);
+    s.backend->attend(s.context, true);
+    enum status st = s.backend->trace_begin(s.context);
+    if (st == ST_OK) {
+        for (int i = 0; i < 2; i++) run(&s);
+        void *recording = record(&s);
+        for (int i = 0; i < 2; i++) hand_ok(s.backend->replay(s.context, recording));
+        st = s.backend->trace_end(s.context, &t, &s.arena);
+        s.backend->recording_free(s.context, recording);
+    }
+    s.backend->attend(s.context, false);
+    if (st != ST_OK)
+        printf("refused: %s\n", fail_message());
+    else
+        printf("%lld activities, %lld dropped, %lld unmatched, by %s: %s\n",
+               (long long)t.activities, (long long)t.dropped, (long long)t.unmatched, t.by,
+               t.why ? t.why : "whole");
+    run(&s); /* all else goes on */
+    hand_close(&s);
+    return 0;
+}
+
+int main(int words, char **word)
+{
+    (void)word;
+    if (words > 1) return once();
+    if (!there()) return 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_kernel_is_of_its_node),
+        cmocka_unit_test(test_plays_have_the_marks_of_the_recording),
+        cmocka_unit_test(test_a_recording_from_before_is_not_guessed),
+        cmocka_unit_test(test_a_recording_serves_later_traces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

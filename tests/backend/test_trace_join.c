@@ -1,0 +1,219 @@
+/* Whose the things are that a GPU did: calls, plays of recordings, and what is missing; names for people. */
+#include "base/arena.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#ifdef HAVE_CUDA
+#include "backend/cuda/kernel_name.h"
+#include "backend/cuda/trace_join.h"
+
+static struct trace_record alone(uint32_t call, int64_t start)
+{
+    return (struct trace_record){ACTIVITY_KERNEL, false, call, "alone", start, start + 5, 0};
+}
+
+static struct trace_record played(uint32_t call, int64_t start)
+{
+    return (struct trace_record){ACTIVITY_KERNEL, true, call, "played", start, start + 5, 0};
+}
+
+/* The marks, one after the other, with the play: "7 -1 1:8". */
+static const char *marks(const struct trace *t, struct arena *a)
+{
+    char *text = arena_strdup(a, "");
+    for (int64_t i = 0; i < t->activities; i++) {
+        const struct activity *x = &t->activity[i];
+        char *play = x->play < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->play);
+        text = arena_printf(a, "%s%s%s%d", text, i ? " " : "", play, x->mark);
+    }
+    return text;
+}
+
+static void test_a_mark_is_that_of_the_call(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    struct trace_record r[] = {alone(9, 300), alone(4, 100), alone(9, 310), alone(6, 200)};
+    struct trace_call c[] = {{9, 2, NO_PLAY}, {4, 7, NO_PLAY}, {6, -1, NO_PLAY}, {5, 3, NO_PLAY}};
+    r[1].kind = ACTIVITY_COPY, r[1].bytes = 64;
+    trace_join(&(struct trace_input){.record = r, .records = 4, .call = c, .calls = 4}, &t, &a);
+    assert_string_equal(marks(&t, &a), "7 -1 2 2");
+    assert_int_equal(t.activity[0].start_ns, 100);
+    assert_int_equal(t.activity[0].kind, ACTIVITY_COPY);
+    assert_int_equal(t.activity[0].bytes, 64);
+    assert_int_equal(t.unmatched, 0);
+    assert_null(t.why);
+    arena_release(&a);
+}
+
+static void test_a_call_without_a_record_is_told(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    struct trace_record r[] = {alone(1, 100), alone(2, 200)};
+    struct trace_call c[] = {{1, 5, NO_PLAY}};
+    trace_join(&(struct trace_input){.record = r, .records = 2, .call = c, .calls = 1}, &t, &a);
+    assert_string_equal(marks(&t, &a), "5 -1");
+    assert_int_equal(t.unmatched, 1);
+    assert_non_null(strstr(t.why, "1 kernels and copies belong to nobody: there is no record"));
+    arena_release(&a);
+}
+
+static const int first[] = {10, 11, 11}, second[] = {20};
+static const struct trace_play three[] = {{first, 3}, {second, 1}, {first, 3}};
+
+/* Numbers of calls are all the same: they are not needed where nothing is missing. */
+static void test_plays_take_their_own_in_order(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    struct trace_record r[] = {played(8, 50), played(8, 10), alone(1, 35),  played(8, 20),
+                               played(8, 60), played(8, 30), played(8, 40), played(8, 70)};
+    struct trace_call c[] = {{1, 5, NO_PLAY}, {8, -1, 2}};
+    trace_join(&(struct trace_input){r, 8, c, 2, three, 3}, &t, &a);
+    assert_string_equal(marks(&t, &a), "0:10 0:11 0:11 5 1:20 2:10 2:11 2:11");
+    assert_int_equal(t.unmatched, 0);
+    arena_release(&a);
+}
+
+/* One of the first play is missing: the others are known all the same. */
+static void test_a_play_that_is_not_whole_is_nobodys(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    struct trace_record r[] = {played(3, 10), played(3, 20), played(4, 30),
+                               played(5, 40), played(5, 50), played(5, 60)};
+    struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}, {5, -1, 2}};
+    trace_join(&(struct trace_input){r, 6, c, 3, three, 3}, &t, &a);
+    assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:20 2:10 2:11 2:11");
+    assert_int_equal(t.unmatched, 2);
+    assert_non_null(strstr(t.why, "2 took place where 3 were recorded"));
+    arena_release(&a);
+}
+
+/* A play of an unknown recording, whose call's record is lost: nothing is known of it. */
+static void test_a_play_without_its_call_is_nobodys(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    static const struct trace_play late[] = {{NULL, 0}, {first, 3}};
+    struct trace_record r[] = {played(3, 10), played(4, 20), played(4, 30), played(4, 40)};
+    struct trace_call c[] = {{4, -1, 1}};
+    trace_join(&(struct trace_input){r, 4, c, 1, late, 2}, &t, &a);
+    assert_string_equal(marks(&t, &a), "-1 1:10 1:11 1:11");
+    assert_int_equal(t.unmatched, 1);
+    arena_release(&a);
+}
+
+/* One is missing, and two plays share a number or come in another order: nothing is guessed. */
+static void test_what_cannot_be_told_apart_is_nobodys(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    struct trace_record r[] = {played(3, 10), played(3, 20), played(3, 30),
+                               played(5, 40), played(5, 50), played(5, 60)};
+    struct trace_call shared[] = {{3, -1, 0}, {5, -1, 2}}, turned[] = {{3, -1, 2}, {5, -1, 0}};
+    for (int i = 0; i < 2; i++) {
+        trace_join(&(struct trace_input){r, 6, i ? turned : shared, 2, three, 3}, &t, &a);
+        assert_string_equal(marks(&t, &a), "-1 -1 -1 -1 -1 -1");
+        assert_int_equal(t.unmatched, 6);
+        assert_non_null(strstr(t.why, "6 took place where 7 were recorded"));
+    }
+    arena_release(&a);
+}
+
+/* Whether the library saw it or not. */
+static void test_a_recording_from_before_is_nobodys(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    static const struct trace_play two[] = {{NULL, 0}, {first, 3}};
+    struct trace_record seen[] = {played(3, 10), played(3, 20), played(4, 30), played(4, 40),
+                                  played(4, 50)};
+    struct trace_record unseen[] = {played(4, 30), played(4, 40), played(4, 50)};
+    struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}};
+    trace_join(&(struct trace_input){seen, 5, c, 2, two, 2}, &t, &a);
+    assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:10 1:11 1:11");
+    assert_int_equal(t.unmatched, 2);
+    assert_non_null(strstr(t.why, "made before the trace began"));
+    trace_join(&(struct trace_input){unseen, 3, c, 2, two, 2}, &t, &a);
+    assert_string_equal(marks(&t, &a), "1:10 1:11 1:11");
+    assert_int_equal(t.unmatched, 0);
+    assert_non_null(strstr(t.why, "made before the trace began"));
+    arena_release(&a);
+}
+
+static void test_nothing_is_a_trace(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    trace_join(&(struct trace_input){.records = 0}, &t, &a);
+    assert_int_equal(t.activities, 0);
+    assert_null(t.why);
+    arena_release(&a);
+}
+
+static void test_names_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *wanted;
+    } names[] = {
+        {"attention_grad_keys", "attention_grad_keys"},
+        {"_Z7softmaxPfi", "softmax"},
+        {"_ZN8cublasLt19splitKreduce_kernelILi32ELi16EiffffLb1EEEvNS_18cublasSplitKParamsE",
+         "cublasLt::splitKreduce_kernel"},
+        {"_ZN7cutlass6KernelI21cutlass_80_wmma_16x16EEvNT_6ParamsE",
+         "cutlass::Kernel<cutlass_80_wmma_16x16>"},
+        {"_ZN2at6native52_GLOBAL__N__53b5b0e5_10_Normal_cu_b2d1a1e0_0123_456711unroll_loopEv",
+         "at::native::unroll_loop"},
+        {"_ZSt4swapIiEvRT_S1_", "std::swap"},
+        {"_ZNK3one3twoEv", "one::two"},
+        {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_cublas",
+         "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tile.."},
+        {"_Z", "_Z"},
+        {"_ZN99x", "_ZN99x"},
+        {"", ""},
+    };
+    char text[ACTIVITY_NAME];
+    for (int i = 0; i < COUNT_OF(names); i++) {
+        kernel_name_short(names[i].name, text);
+        assert_string_equal(text, names[i].wanted);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_mark_is_that_of_the_call),
+        cmocka_unit_test(test_a_call_without_a_record_is_told),
+        cmocka_unit_test(test_plays_take_their_own_in_order),
+        cmocka_unit_test(test_a_play_that_is_not_whole_is_nobodys),
+        cmocka_unit_test(test_a_play_without_its_call_is_nobodys),
+        cmocka_unit_test(test_what_cannot_be_told_apart_is_nobodys),
+        cmocka_unit_test(test_a_recording_from_before_is_nobodys),
+        cmocka_unit_test(test_nothing_is_a_trace),
+        cmocka_unit_test(test_names_are_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#else
+int main(void)
+{
+    print_message("skipped: this build has no CUDA backend\n");
+    return 0;
+}
+#endif

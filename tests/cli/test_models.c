@@ -1,0 +1,148 @@
+/* Models that are only timed, from outside: each command that looks at a step or times one takes them, and none that trains. */
+#include "../support/program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+/* Its configuration, made small; what its plan and the time of its step are said to be. */
+static const struct {
+    const char *name, *words, *plan, *rate;
+} models[] = {
+    {"attention_block", "configs/attention_block.conf --batch_size=2 --block_size=20",
+     "a step       40 positions", " positions/s"},
+    {"attention_block", "configs/attention_block_1000.conf --batch_size=2 --block_size=20",
+     "parameters   197,888\n", " positions/s"},
+    {"elu", "configs/elu.conf --batch_size=3 --block_size=1000", "a step       3,000 elements",
+     " elements/s"},
+    {"toy", "configs/toy.conf", "a step       64 samples", " samples/s"},
+};
+
+static int run(const char *command, int i, const char *more)
+{
+    return program_run(
+        "", arena_printf(&arena, "%s %s --device=cpu %s", command, models[i].words, more));
+}
+
+static void says(const char *text, const char *words)
+{
+    if (!strstr(text, words)) fail_msg("\"%s\" is not in:\n%s", words, text);
+}
+
+static void says_not(const char *text, const char *words)
+{
+    if (strstr(text, words)) fail_msg("\"%s\" is in:\n%s", words, text);
+}
+
+static void test_they_are_planned_and_timed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT_OF(models); i++) {
+        const char *model = arena_printf(&arena, "model=%s ", models[i].name);
+        assert_int_equal(run("plan", i, ""), 0);
+        says(said, model);
+        says(said, models[i].plan);
+        says_not(said, "tokens");
+        says_not(said, "vocabulary");
+        says_not(failed, "data set"); /* it asks for none */
+        assert_int_equal(run("graph", i, "--fusion=op"), 0);
+        says(said, " = LEAF [drawn + 0]  f32");
+        assert_int_equal(run("memory", i, ""), 0);
+        says(said, model);
+        assert_int_equal(run("memory", i, "--fit=0.25"), 0);
+        says(said, "is the largest that fits");
+        assert_int_equal(run("bench", i, "--warmup=0 --steps=2"), 0);
+        says(said, models[i].rate);
+    }
+}
+
+/* What measures the machine first is asked once. */
+static void test_they_are_measured(void **state)
+{
+    (void)state;
+    assert_int_equal(run("bench kernels", 2, "--samples=1 --limit=1"), 0);
+    says(said, "model=elu block_size=1000 batch_size=3 ");
+    says_not(said, "products alone");
+    assert_int_equal(run("ladder", 0, "--steps=1 --limit=1"), 0);
+    says(said, "the model has no vocabulary");
+    says_not(said, "12 L C T = ");
+}
+
+/* A step without products has no ratio to them, and the file for programs is one. */
+static void test_a_step_without_products(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT_OF(models); i++) {
+        bool none = !strcmp(models[i].name, "elu");
+        assert_int_equal(run("bench", i, "--warmup=0 --steps=1 --json"), 0);
+        json_t *all = json_loads(said, 0, NULL);
+        assert_non_null(all);
+        assert_int_equal(json_object_get(all, "ratio") == NULL, none);
+        assert_true(json_number_value(json_object_get(all, "loss")) > 0);
+        json_decref(all);
+    }
+}
+
+static void test_one_kernel_or_several(void **state)
+{
+    (void)state;
+    assert_int_equal(run("plan", 2, ""), 0);
+    says(said, " ELU ");
+    says_not(said, " EXP ");
+    assert_int_equal(run("plan", 2, "--fusion=primitive"), 0);
+    says(said, " RELU ");
+    says(said, " EXP ");
+    says_not(said, " ELU ");
+}
+
+/* Heads that do not divide the width, where there are heads. */
+static void test_keys_that_are_not_read(void **state)
+{
+    (void)state;
+    assert_int_equal(run("plan", 0, "--n_head=7"), 2);
+    says(failed, "n_embd = 256 is not divisible by n_head = 7");
+    assert_int_equal(run("plan", 2, "--n_head=7"), 0);
+    assert_int_equal(run("plan", 3, "--n_head=7 --pad_vocab=64"), 0);
+    says_not(said, "(64,1,64)");
+}
+
+static void test_they_are_not_trained(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT_OF(models); i++) {
+        const char *sentence =
+            arena_printf(&arena,
+                         "model = %s is only timed, on inputs that are drawn, and learns nothing: "
+                         "`strobe bench` times its step",
+                         models[i].name);
+        assert_int_equal(run("train", i, "--out_dir=run"), 1);
+        says(failed, sentence);
+        assert_int_equal(run("compare", i, "--flash=true,false --out_dir=run"), 1);
+        says(failed, sentence);
+        assert_int_equal(run("graph", i, "--kind=decode"), 1);
+        says(failed, "samples no text");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_they_are_planned_and_timed, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_they_are_measured, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_a_step_without_products, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_one_kernel_or_several, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_keys_that_are_not_read, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_they_are_not_trained, program_setup, program_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* CUPTI, as far as the program asks it: records of what the emulated device does, in buffers that the program gives, with the
+ * times that streams.cpp reckons. */
+#include "engine.hpp"
+#include "streams.hpp"
+
+#include <cupti_activity.h>
+#include <cupti_result.h>
+#include <cupti_version.h>
+
+#include <set>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <vector>
+
+namespace
+{
+
+/* Its clock is not the program's. */
+const uint64_t BEGINNING = 1700000000000000000;
+
+std::set<CUpti_ActivityKind> enabled;
+std::vector<uint64_t> pushed; /* of CUSTOM0, the one kind that is known */
+CUpti_BuffersCallbackRequestFunc request;
+CUpti_BuffersCallbackCompleteFunc complete;
+uint8_t *buffer;
+size_t room, filled, lost;
+long long counted;
+
+bool is_on(CUpti_ActivityKind kind)
+{
+    return enabled.count(kind) != 0;
+}
+
+uint64_t time_of(double ms)
+{
+    return BEGINNING + (uint64_t)(ms * 1e6);
+}
+
+void hand_over()
+{
+    uint8_t *full = buffer;
+    buffer = NULL;
+    if (full) complete(NULL, 0, full, room, filled);
+}
+
+/* Every so many records one is lost, where the environment says so. */
+void write(const void *record, size_t bytes)
+{
+    long long drop = emu_number("EMU_CUPTI_DROP", 0);
+    if (emu_number("EMU_CUPTI_SILENT", 0)) return;
+    if (drop && ++counted % drop == 0) {
+        lost++;
+        return;
+    }
+    if (buffer && filled + bytes > room) hand_over();
+    if (!buffer) {
+        size_t most = 0;
+        request(&buffer, &room, &most);
+        filled = 0;
+    }
+    if (!buffer || filled + bytes > room) {
+        lost++;
+        return;
+    }
+    memcpy(buffer + filled, record, bytes);
+    filled += bytes;
+}
+
+/* A call has a number of the program's only where calls are recorded, and that record comes first. */
+void called(unsigned call)
+{
+    if (!is_on(CUPTI_ACTIVITY_KIND_DRIVER)) return;
+    if (is_on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) && !pushed.empty()) {
+        CUpti_ActivityExternalCorrelation e = {};
+        e.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+        e.externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+        e.externalId = pushed.back();
+        e.correlationId = call;
+        write(&e, sizeof e);
+    }
+    CUpti_ActivityAPI a = {};
+    a.kind = CUPTI_ACTIVITY_KIND_DRIVER;
+    a.correlationId = call;
+    a.start = a.end = time_of(emu_now_ms());
+    write(&a, sizeof a);
+}
+
+template <typename record> void write_done(record r, CUpti_ActivityKind kind, const emu_done &d)
+{
+    if (!is_on(kind)) return;
+    r.kind = kind;
+    r.start = time_of(d.from_ms);
+    r.end = time_of(d.to_ms);
+    r.correlationId = d.call;
+    r.graphId = d.recording;
+    r.graphNodeId = d.node;
+    write(&r, sizeof r);
+}
+
+void done(const emu_done &d)
+{
+    if (!d.seen && emu_number("EMU_CUPTI_LATE", 0)) return;
+    if (d.what.kind == EMU_KERNEL) {
+        CUpti_ActivityKernel10 k = {};
+        k.name = d.what.name;
+        write_done(k, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, d);
+    } else if (d.what.kind == EMU_COPY) {
+        CUpti_ActivityMemcpy6 c = {};
+        c.copyKind = (uint8_t)d.what.direction;
+        c.bytes = d.what.bytes;
+        write_done(c, CUPTI_ACTIVITY_KIND_MEMCPY, d);
+    } else {
+        CUpti_ActivityMemset4 f = {};
+        f.bytes = d.what.bytes;
+        write_done(f, CUPTI_ACTIVITY_KIND_MEMSET, d);
+    }
+}
+
+const emu_watcher watcher = {called, done};
+
+size_t size_of(CUpti_ActivityKind kind)
+{
+    switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+        return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+        return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+        return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+        return sizeof(CUpti_ActivityAPI);
+    default:
+        return 0;
+    }
+}
+
+} // namespace
+
+CUptiResult cuptiGetVersion(uint32_t *version)
+{
+    *version = CUPTI_API_VERSION;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetResultString(CUptiResult r, const char **words)
+{
+    *words = r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+                 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+             : r == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+                                                        : "CUPTI_ERROR_UNKNOWN";
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t *time)
+{
+    *time = time_of(emu_now_ms());
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+    long long refuse = emu_number("EMU_CUPTI_REFUSE", 0);
+    if (refuse && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) return (CUptiResult)refuse;
+    enabled.insert(kind);
+    emu_watch(&watcher);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+    enabled.erase(kind);
+    if (enabled.empty()) emu_watch(NULL);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc ask,
+                                           CUpti_BuffersCallbackCompleteFunc give)
+{
+    request = ask;
+    complete = give;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t)
+{
+    if (!complete) return CUPTI_ERROR_INVALID_OPERATION;
+    hand_over();
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t *dropped)
+{
+    *dropped = lost;
+    lost = 0;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNextRecord(uint8_t *from, size_t bytes, CUpti_Activity **record)
+{
+    uint8_t *at = *record ? (uint8_t *)*record + size_of((*record)->kind) : from;
+    if (at >= from + bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    *record = (CUpti_Activity *)at;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t id)
+{
+    pushed.push_back(id);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t *last)
+{
+    if (pushed.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
+    if (last) *last = pushed.back();
+    pushed.pop_back();
+    return CUPTI_SUCCESS;
+}

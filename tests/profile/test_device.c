@@ -1,0 +1,278 @@
+/* A device that tells what it did, recorded or not, and one that has but its events: by a backend that does as if. */
+#include "profile/collect.h"
+
+#include "../support/hand.h"
+#include "../support/tiny.h"
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "profile/words.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 4, PLAYED_NS = 2000, GAP_NS = 500, MOST = 1 << 18 };
+
+/* What the device did so far, and what is being recorded. */
+static struct {
+    struct backend backend;
+    bool tracing, capturing, refuses;
+    int mark, begun;
+    int64_t since, activities;
+    struct activity activity[MOST];
+    int recorded, mark_recorded[MOST];
+    int64_t plays, runs;
+} fake;
+
+static struct tiny tiny;
+static struct arena arena;
+static struct profile p;
+
+static void note(int mark, const char *name, int64_t start, int64_t end)
+{
+    if (!fake.tracing) return;
+    assert_true(fake.activities < MOST);
+    fake.activity[fake.activities++] = (struct activity){.mark = mark,
+                                                         .play = -1,
+                                                         .name = name,
+                                                         .short_name = name,
+                                                         .start_ns = start,
+                                                         .end_ns = end};
+}
+
+static enum status begin(void *ctx)
+{
+    (void)ctx;
+    if (fake.refuses)
+        return (fail)(ST_UNSUPPORTED, "it is shy"); /* cmocka has a macro of that name */
+    fake.tracing = true;
+    fake.begun++;
+    fake.activities = 0;
+    fake.mark = -1;
+    return ST_OK;
+}
+
+/* A kernel runs between its mark and the end of it. */
+static void mark(void *ctx, int to)
+{
+    (void)ctx;
+    int64_t now = clock_ns();
+    if (to < 0 && fake.mark >= 0) {
+        fake.runs += !fake.capturing;
+        if (fake.capturing)
+            fake.mark_recorded[fake.recorded++] = fake.mark;
+        else
+            note(fake.mark, "kernel", fake.since, now);
+    }
+    fake.mark = to;
+    fake.since = now;
+}
+
+static enum status end(void *ctx, struct trace *ret, struct arena *a)
+{
+    (void)ctx, (void)a;
+    fake.tracing = false;
+    *ret = (struct trace){fake.activity, fake.activities, 7, 0, "it looked away", "a fake"};
+    return ST_OK;
+}
+
+static enum status capture_begin(void *ctx)
+{
+    (void)ctx;
+    fake.capturing = true;
+    fake.recorded = 0;
+    return ST_OK;
+}
+
+static enum status capture_end(void *ctx, void **ret)
+{
+    (void)ctx;
+    fake.capturing = false;
+    *ret = &fake;
+    return ST_OK;
+}
+
+/* Each kernel is 2 µs long, and 0.5 µs pass before it. */
+static enum status play(void *ctx, void *recording)
+{
+    (void)ctx, (void)recording;
+    static int64_t now;
+    if (now < clock_ns()) now = clock_ns();
+    fake.plays++;
+    for (int i = 0; i < fake.recorded; i++) {
+        now += GAP_NS;
+        note(fake.mark_recorded[i], "kernel", now, now + PLAYED_NS);
+        now += PLAYED_NS;
+    }
+    return ST_OK;
+}
+
+static void forget(void *ctx, void *recording)
+{
+    (void)ctx, (void)recording;
+}
+
+static void open_fake(struct config c)
+{
+    struct config words;
+    config_init(&words);
+    words.model = c.model;
+    words.plan = c.plan;
+    words.data.batch_size = c.data.batch_size;
+    words.train.gradient_accumulation_steps = c.train.gradient_accumulation_steps;
+    unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
+    if (c.train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
+    tiny_open(&tiny, &words, kinds);
+    memset(&fake, 0, sizeof fake);
+    fake.mark = -1;
+    fake.backend = *tiny.engine.backend;
+    fake.backend.host_memory = false;
+    fake.backend.trace_begin = begin;
+    fake.backend.trace_mark = mark;
+    fake.backend.trace_end = end;
+    fake.backend.capture_begin = capture_begin;
+    fake.backend.capture_end = capture_end;
+    fake.backend.replay = play;
+    fake.backend.recording_free = forget;
+    tiny.engine.backend = &fake.backend;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) tiny.engine.plan[kind].backend = &fake.backend;
+}
+
+static void measure(void)
+{
+    struct profile_options o = {.warmup = 2, .steps = STEPS, .limit_ms = 10000};
+    hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
+}
+
+static int close_fake(void **state)
+{
+    (void)state;
+    tiny_close(&tiny);
+    arena_release(&arena);
+    return 0;
+}
+
+static int64_t kernels(void)
+{
+    const struct engine *e = &tiny.engine;
+    int64_t more = e->config->train.gradient_accumulation_steps - 1;
+    return plan_kernels(&e->plan[GRAPH_MICRO]) + plan_kernels(&e->plan[GRAPH_UPDATE]) +
+           (more ? more * plan_kernels(&e->plan[GRAPH_MICRO_MORE]) : 0);
+}
+
+static double rows_ms(void)
+{
+    double ms = 0;
+    for (int i = 0; i < p.rows; i++) ms += p.row[i].ms;
+    return ms;
+}
+
+static void test_a_device_tells(void **state)
+{
+    (void)state;
+    open_fake(tiny_config());
+    measure();
+    assert_int_equal(p.by, PROFILE_TRACE);
+    assert_null(p.why);
+    assert_false(p.replay);
+    assert_int_equal(p.steps, STEPS);
+    assert_int_equal(p.rows, kernels());
+    assert_int_equal(p.moments, kernels());
+    assert_int_equal(p.dropped, 7);
+    assert_string_equal(p.dropped_why, "it looked away");
+    assert_string_equal(p.row[0].device_kernel, "kernel");
+    assert_true(fabs(rows_ms() + profile_family_ms(&p, PHASES_ALL, FAMILY_IDLE) - p.step_ms.mean) <
+                1e-9);
+}
+
+/* A recording is made while the device is looked at, unwatched steps play it, and so do those that are watched. */
+static void test_a_recording_has_its_marks(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    c.train.gradient_accumulation_steps = 3;
+    open_fake(c);
+    tiny.config.plan.replay = true; /* which no CPU has */
+    measure();
+    assert_true(p.replay);
+    assert_int_equal(p.by, PROFILE_TRACE);
+    assert_int_equal(p.steps, STEPS);
+    assert_int_equal(fake.begun, 2);
+    assert_true(fake.plays >= 2 * STEPS);
+    assert_int_equal(fake.runs, kernels()); /* the first step alone was not a play */
+    assert_int_equal(p.moments, kernels());
+    for (int i = 0; i < p.rows; i++) {
+        int runs = p.row[i].kind == GRAPH_MICRO_MORE ? 2 : 1;
+        assert_int_equal(p.row[i].runs, runs * STEPS);
+        assert_true(fabs(p.row[i].run_ms[0] - 1e-6 * PLAYED_NS) < 1e-9);
+    }
+    assert_true(fabs(rows_ms() - 1e-6 * PLAYED_NS * (double)kernels()) < 1e-9);
+    assert_true(p.gaps >= kernels() - 1);
+}
+
+static bool says(const char *about, const char *words)
+{
+    static struct profile_words w;
+    words_of(&p, &w, &arena);
+    for (int i = 0; i < w.words; i++)
+        if (!strcmp(w.word[i].about, about)) return strstr(w.word[i].text, words);
+    return false;
+}
+
+static void test_else_its_events_do(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    open_fake(c);
+    tiny.config.plan.replay = true;
+    fake.refuses = true;
+    measure();
+    assert_int_equal(p.by, PROFILE_EVENTS);
+    assert_string_equal(p.why, "it is shy");
+    assert_false(p.replay);
+    assert_true(fake.plays >= STEPS); /* the unwatched steps */
+    assert_int_equal(p.rows, kernels());
+    assert_true(says("events", "it is shy"));
+    assert_true(says("events", "cannot be"));
+    for (int i = 0; i < p.rows; i++) assert_true(p.row[i].ms > 0);
+}
+
+/* More kernels than events: a ring of them, of which no time is lost. */
+static void test_events_are_a_ring(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    c.model.n_layer = 40;
+    c.plan.fusion = FUSION_PRIMITIVE;
+    c.plan.flash = false;
+    open_fake(c);
+    fake.backend.trace_begin = NULL;
+    assert_true(kernels() > BACKEND_EVENTS + BACKEND_EVENTS / 2);
+    measure();
+    assert_int_equal(p.by, PROFILE_EVENTS);
+    assert_int_equal(p.moments, kernels());
+    for (int i = 0; i < p.moments; i++) {
+        const struct profile_moment *m = &p.moment[i];
+        assert_true(m->end_us > m->start_us);
+        if (i) assert_true(fabs(m->start_us - m[-1].end_us) < 0.1);
+    }
+    /* Nothing passes between two of them, so they are most of the step. */
+    assert_true(rows_ms() > 0.8 * p.step_ms.mean && rows_ms() <= p.step_ms.mean);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, close_fake)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_device_tells),
+        TEST(test_a_recording_has_its_marks),
+        TEST(test_else_its_events_do),
+        TEST(test_events_are_a_ring),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

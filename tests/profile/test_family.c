@@ -1,0 +1,149 @@
+/* Families and ranges: what a person would call each kernel of a step, at every rung. */
+#include "profile/profile.h"
+
+#include "../support/hand.h"
+#include "../support/tiny.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct tiny tiny;
+
+static void open_rung(enum fusion fusion, bool flash, enum recompute again)
+{
+    struct config c = tiny_config();
+    c.model.dropout = 0.2;
+    c.plan.fusion = fusion;
+    c.plan.flash = flash;
+    c.plan.recompute = again;
+    tiny_open(&tiny, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
+}
+
+static const char *text_of(const struct node *n)
+{
+    struct range r = range_of(n, &tiny.arena);
+    const char *text = r.word[0];
+    for (int i = 1; i < r.words; i++) text = arena_printf(&tiny.arena, "%s / %s", text, r.word[i]);
+    return text;
+}
+
+/* How many kernels of a family a plan has, in phases (a mask) and a range that begins so. */
+static int count(enum family family, unsigned phases, const char *range)
+{
+    static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
+    int n = 0;
+    for (int k = 0; k < COUNT_OF(kinds); k++) {
+        const struct plan *p = &tiny.engine.plan[kinds[k]];
+        for (int id = 0; id < p->steps; id++) {
+            const struct node *node = &p->graph->node[id];
+            bool primitive = tiny.config.plan.fusion == FUSION_PRIMITIVE;
+            if (!p->step[id].kernel || family_of(node, primitive) != family) continue;
+            if (!(phases >> node->phase & 1)) continue;
+            n += strncmp(text_of(node), range, strlen(range)) == 0;
+        }
+    }
+    return n;
+}
+
+static void test_slow_attention_has_names(void **state)
+{
+    (void)state;
+    open_rung(FUSION_FULL, false, RECOMPUTE_NONE);
+    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 1 / attention / scores"), 1);
+    assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "forward / block 1 / attention / softmax"), 1);
+    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 1 / attention / weighted sum"),
+                     1);
+    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 1 / attention / scores"), 2);
+    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 1 / attention / weighted sum"),
+                     2);
+    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 0 / attention / q, k, v"), 1);
+    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 0 / MLP / down"), 2);
+    assert_int_equal(count(FAMILY_ATTENTION, ~0u, ""), 0);
+    tiny_close(&tiny);
+}
+
+static void test_flash_attention_is_one(void **state)
+{
+    (void)state;
+    open_rung(FUSION_FULL, true, RECOMPUTE_NONE);
+    assert_int_equal(count(FAMILY_ATTENTION, ~0u, "forward / block 1 / attention / flash"), 1);
+    assert_int_equal(count(FAMILY_ATTENTION, ~0u, "backward / block 1 / attention / flash"), 1);
+    assert_int_equal(count(FAMILY_SOFTMAX, ~0u, ""), 0);
+    assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "update / AdamW"), 1);
+    assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "update / norm of the gradient"), 1);
+    assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "forward"), 0);
+    assert_int_equal(
+        count(FAMILY_LOSS, ~0u, "forward / loss") + count(FAMILY_LOSS, ~0u, "backward / loss"), 1);
+    tiny_close(&tiny);
+}
+
+/* Of a norm at the bottom rung only sums, differences and roots are left, and all are the norm's. */
+static void test_primitive_steps_belong_to_what_they_were(void **state)
+{
+    (void)state;
+    open_rung(FUSION_PRIMITIVE, false, RECOMPUTE_NONE);
+    assert_true(count(FAMILY_NORMS, 1 << PHASE_FORWARD, "forward / block 0 / norm 1") > 5);
+    assert_int_equal(count(FAMILY_POINTWISE, ~0u, "forward / block 0 / norm 1"), 0);
+    assert_true(count(FAMILY_SOFTMAX, ~0u, "forward / block 0 / attention / softmax") >= 5);
+    assert_true(count(FAMILY_POINTWISE, ~0u, "forward / block 0 / MLP / GELU") >= 4);
+    assert_true(count(FAMILY_OPTIMIZER, ~0u, "update / AdamW") > 10);
+    assert_int_equal(count(FAMILY_POINTWISE, 1 << PHASE_UPDATE, ""), 0);
+    tiny_close(&tiny);
+}
+
+/* Where layers are whole, a sum in a norm's place is that of two gradients. */
+static void test_a_residual_gradient_is_pointwise(void **state)
+{
+    (void)state;
+    open_rung(FUSION_OP, true, RECOMPUTE_NONE);
+    assert_int_equal(count(FAMILY_NORMS, ~0u, "backward / block 1 / norm 2"), 1);
+    assert_int_equal(count(FAMILY_POINTWISE, ~0u, "backward / block 1 / norm 2"), 1);
+    tiny_close(&tiny);
+}
+
+static void test_what_is_computed_again_says_so(void **state)
+{
+    (void)state;
+    open_rung(FUSION_OP, false, RECOMPUTE_BLOCK);
+    assert_int_equal(
+        count(FAMILY_SOFTMAX, ~0u, "backward / block 1 / computed again / attention / softmax"), 1);
+    assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "forward / block 1 / computed again"), 0);
+    tiny_close(&tiny);
+}
+
+/* No kernel at any rung is called by its scope. */
+static void test_every_kernel_has_a_place(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
+        for (int flash = 0; flash < 2; flash++) {
+            open_rung((enum fusion)fusion, flash, RECOMPUTE_BLOCK);
+            for (int kind = 0; kind < GRAPH_COUNT; kind++)
+                for (int id = 0; tiny.engine.built[kind] && id < tiny.engine.plan[kind].steps;
+                     id++) {
+                    const struct node *n = &tiny.engine.graph[kind].node[id];
+                    if (!tiny.engine.plan[kind].step[id].kernel) continue;
+                    const char *text = text_of(n);
+                    if (strchr(text, '_') || !strchr(text, '/'))
+                        fail_msg("%s %s is called %s", op_def(n->op)->name, n->scope, text);
+                }
+            tiny_close(&tiny);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slow_attention_has_names),
+        cmocka_unit_test(test_flash_attention_is_one),
+        cmocka_unit_test(test_primitive_steps_belong_to_what_they_were),
+        cmocka_unit_test(test_a_residual_gradient_is_pointwise),
+        cmocka_unit_test(test_what_is_computed_again_says_so),
+        cmocka_unit_test(test_every_kernel_has_a_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

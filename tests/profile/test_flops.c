@@ -1,0 +1,142 @@
+/* FLOPs of a GPT-2 step are a closed formula of its sizes, to the last one. */
+#include "../support/hand.h"
+#include "base/threads.h"
+#include "profile/profile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { VOCABULARY = 50257 };
+
+static struct arena arena;
+
+static int release(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static void plan(struct engine *e, struct config *c, const char *const *words)
+{
+    config_init(c);
+    hand_ok(config_read(c, "configs/gpt2_124m.conf", &arena));
+    hand_ok(config_set(c, "gradient_accumulation_steps=1", &arena));
+    for (; *words; words++) hand_ok(config_set(c, *words, &arena));
+    threads_set(1);
+    hand_ok(engine_plan(e, c, VOCABULARY, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", &arena));
+}
+
+/* What the plans count for these families, a mask; `flops` of what is in neither. */
+static double counted(const struct engine *e, unsigned families)
+{
+    static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
+    double flops = 0;
+    for (int k = 0; k < COUNT_OF(kinds); k++) {
+        const struct plan *p = &e->plan[kinds[k]];
+        for (int id = 0; id < p->steps; id++)
+            if (p->step[id].kernel && families >> family_of(&p->graph->node[id], false) & 1)
+                flops += p->step[id].cost.flops;
+    }
+    return flops;
+}
+
+/* B sequences of T tokens, N tokens in all; L blocks of C columns and H heads; V tokens in the vocabulary. */
+struct sizes {
+    double B, T, N, L, C, H, V;
+};
+
+static struct sizes sizes_of(const struct config *c)
+{
+    double B = (double)c->data.batch_size, T = (double)c->model.block_size;
+    return (struct sizes){B,
+                          T,
+                          B * T,
+                          (double)c->model.n_layer,
+                          (double)c->model.n_embd,
+                          (double)c->model.n_head,
+                          VOCABULARY};
+}
+
+/* A product of M x N x K is 2 M N K. Of weights: 3 C^2 for q, k, v, C^2 for the projection, 8 C^2 for the MLP, and the
+ * head; each once forward and twice backward, for the gradients of its input and of the weight. */
+static double product_flops(const struct sizes *s)
+{
+    return 3 * 2 * s->N * (12 * s->C * s->C * s->L + s->V * s->C);
+}
+
+/* Scores and weighted sum, whole matrices: 2 T^2 C each forward, twice as much backward. */
+static double slow_product_flops(const struct sizes *s)
+{
+    return 3 * 2 * 2 * s->B * s->T * s->T * s->C * s->L;
+}
+
+/* Of pairs that the mask lets through: two products and the softmax forward; five and its gradient backward. */
+static double flash_flops(const struct sizes *s)
+{
+    double pairs = s->B * s->T * (s->T + 1) / 2;
+    return pairs * s->L * (4 * s->C + 5 * s->H + 10 * s->C + 7 * s->H);
+}
+
+static double parameters(const struct sizes *s)
+{
+    return s->V * s->C + s->T * s->C + s->L * (12 * s->C * s->C + 2 * s->C) + s->C;
+}
+
+/* All that is neither a product nor attention, with fusion=op: an operator of a layer is one node. */
+static double other_flops(const struct sizes *s)
+{
+    double row = s->N * s->C, norms = 2 * s->L + 1;
+    double forward = row                               /* tokens + positions */
+                     + norms * 8 * row                 /* norms */
+                     + s->L * (2 * row + 10 * 4 * row) /* residual sums, GELU */
+                     + 5 * s->N * s->V;                /* softmax of the loss */
+    double backward = 5 * s->N * s->V + norms * 16 * row +
+                      s->L * (10 * 4 * row)     /* their gradients */
+                      + s->L * 2 * row          /* where a residual stream branches */
+                      + row + s->T * s->C + row /* of positions, and of both tables */
+                      + s->V * s->C;            /* the tied table has two gradients */
+    double tensors = s->L * 6 + 3;
+    double clip = 1 + 1 + 1 + 1; /* square root, + epsilon, division, at most 1 */
+    double update = 2 * parameters(s) + (tensors - 1) + clip + 14 * parameters(s);
+    return forward + backward + update;
+}
+
+static void test_a_step_is_the_formula(void **state)
+{
+    (void)state;
+    struct engine e;
+    struct config c;
+    plan(&e, &c, (const char *[]){"fusion=op", "flash=true", "dtype=float32", NULL});
+    struct sizes s = sizes_of(&c);
+    assert_true(counted(&e, 1u << FAMILY_PRODUCTS) == product_flops(&s));
+    assert_true(counted(&e, 1u << FAMILY_ATTENTION) == flash_flops(&s));
+    double all = counted(&e, ~0u), formula = product_flops(&s) + flash_flops(&s) + other_flops(&s);
+    if (all != formula)
+        fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
+    engine_close(&e);
+}
+
+static void test_slow_attention_has_its_products(void **state)
+{
+    (void)state;
+    struct engine e;
+    struct config c;
+    plan(&e, &c, (const char *[]){"fusion=full", "flash=false", "dtype=float32", NULL});
+    struct sizes s = sizes_of(&c);
+    assert_true(counted(&e, 1u << FAMILY_PRODUCTS) == product_flops(&s) + slow_product_flops(&s));
+    assert_true(counted(&e, 1u << FAMILY_ATTENTION) == 0);
+    engine_close(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_a_step_is_the_formula, release),
+        cmocka_unit_test_teardown(test_slow_attention_has_its_products, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

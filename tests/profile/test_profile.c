@@ -1,0 +1,252 @@
+/* A profile of real steps on the CPU: it adds up, costs little, and knows the parts of a step. */
+#include "profile/profile.h"
+
+#include "../support/hand.h"
+#include "base/threads.h"
+#include "measure/noise.h"
+#include "profile/file.h"
+#include "profile/rung.h"
+#include "profile/words.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VOCABULARY = 65, STEPS = 9, TRIES = 6 };
+
+static struct arena arena;
+static struct config config;
+static struct engine engine;
+static struct machine machine;
+static struct profile p;
+
+static void open_laptop(const char *const *words, int threads)
+{
+    config_init(&config);
+    hand_ok(config_read(&config, "configs/shakespeare_char_cpu.conf", &arena));
+    hand_ok(config_set(&config, "device=cpu", &arena));
+    for (; *words; words++) hand_ok(config_set(&config, *words, &arena));
+    threads_set(threads);
+    hand_ok(noise_open(&engine, &config, VOCABULARY, &arena));
+    machine = (struct machine){.threads = threads,
+                               .name = "a machine",
+                               .library = "none",
+                               .isa = "none",
+                               .date = "2026-01-31T08:00:00Z",
+                               .peak = {{MACHINE_F32, 3e11, 2e11, 1024, 1024, 1024, "onednn"}},
+                               .peaks = 1,
+                               .copy = {{1 << 14, 1e11, 5e10}, {1 << 28, 2e10, 1e10}},
+                               .copies = 2};
+}
+
+static void measure(int steps)
+{
+    struct profile_options o = {
+        .warmup = 2, .steps = steps, .limit_ms = 20000, .machine = &machine};
+    hand_ok(profile_run(&engine, &o, &p, &arena));
+}
+
+static int close_laptop(void **state)
+{
+    (void)state;
+    engine_close(&engine);
+    arena_release(&arena);
+    return 0;
+}
+
+static void test_rows_are_the_step(void **state)
+{
+    (void)state;
+    const char *const words[] = {NULL};
+    double share = 0;
+    open_laptop(words, 1);
+    /* What else runs here may take the processor between two kernels, but not each time. */
+    for (int i = 0; i < TRIES && share < 0.98; i++) {
+        double rows = 0, idle;
+        measure(STEPS);
+        for (int k = 0; k < p.rows; k++) rows += p.row[k].ms;
+        idle = profile_family_ms(&p, PHASES_ALL, FAMILY_IDLE);
+        assert_true(fabs(rows + idle - p.step_ms.mean) < 1e-9 * p.step_ms.mean);
+        share = rows / p.step_ms.mean;
+    }
+    if (!(share >= 0.98)) fail_msg("rows are %.4f of the step", share);
+    int kernels =
+        plan_kernels(&engine.plan[GRAPH_MICRO]) + plan_kernels(&engine.plan[GRAPH_UPDATE]);
+    assert_int_equal(p.rows, kernels);
+    assert_int_equal(p.moments, kernels);
+    assert_int_equal(p.row[0].runs, STEPS);
+}
+
+static void test_watching_costs_little(void **state)
+{
+    (void)state;
+    const char *const words[] = {NULL};
+    double least = 1;
+    open_laptop(words, 1);
+    for (int i = 0; i < TRIES && !(least < 0.05); i++) {
+        measure(STEPS);
+        least = fmin(least, p.overhead);
+    }
+    if (!(least < 0.05)) fail_msg("watched steps take %.3f as long", 1 + least);
+}
+
+static double share(unsigned phases, enum family family)
+{
+    return profile_family_ms(&p, phases, family) / profile_ms(&p, phases);
+}
+
+static void test_a_step_has_what_forward_has_not(void **state)
+{
+    (void)state;
+    const char *const words[] = {"flash=false", NULL};
+    open_laptop(words, 1);
+    measure(3);
+    const unsigned forward = 1 << PHASE_FORWARD, learning = forward | 1 << PHASE_BACKWARD;
+    assert_true(share(forward, FAMILY_OPTIMIZER) == 0);
+    assert_true(share(learning, FAMILY_OPTIMIZER) == 0);
+    assert_true(share(PHASES_ALL, FAMILY_OPTIMIZER) > 0.002);
+    assert_true(share(forward, FAMILY_SOFTMAX) > 0);
+    /* The same products are a smaller part of more. */
+    assert_true(share(PHASES_ALL, FAMILY_PRODUCTS) < share(learning, FAMILY_PRODUCTS));
+}
+
+static const char *text_of(const char *about)
+{
+    static struct profile_words w;
+    words_of(&p, &w, &arena);
+    for (int i = 0; i < w.words; i++)
+        if (!strcmp(w.word[i].about, about)) return w.word[i].text;
+    fail_msg("nothing is said of %s", about);
+    return "";
+}
+
+static void said(const char *about, const char *words)
+{
+    if (!strstr(text_of(about), words)) fail_msg("%s: %s", about, text_of(about));
+}
+
+/* What flash attention replaces is all between q, k, v and the projection, and nothing else. */
+static void the_core_of_attention_goes(void)
+{
+    struct rung r;
+    double ms = 0;
+    int n = 0;
+    rung_find(&p, &r, &arena);
+    for (int i = 0; i < p.rows; i++) {
+        const struct range *range = &p.row[i].range;
+        if (range->words < 4 || strcmp(range->word[2], "attention") != 0) continue;
+        if (!strcmp(range->word[3], "q, k, v") || !strcmp(range->word[3], "projection")) continue;
+        ms += p.row[i].ms;
+        n++;
+    }
+    assert_int_equal(r.gone, n);
+    assert_true(fabs(r.gone_ms - ms) < 1e-9);
+    assert_int_equal(r.come, 2 * config.model.n_layer);
+    assert_int_equal(r.stay + r.gone, p.rows);
+}
+
+static void test_the_next_rung_is_planned(void **state)
+{
+    (void)state;
+    const char *const slow[] = {"flash=false", "dtype=bfloat16", "fusion=full", NULL};
+    open_laptop(slow, 1);
+    measure(1);
+    said("next rung", "flash (--flash=true): ");
+    said("next rung", "4 SCORE_SOFTMAX");
+    said("next rung", "4 ATTENTION,");
+    said("attention", "inside slow attention, forward: softmax");
+    the_core_of_attention_goes();
+    engine_close(&engine);
+    const char *const op[] = {"flash=true", "fusion=op", NULL};
+    open_laptop(op, 1);
+    measure(1);
+    said("next rung", "full (--fusion=full): ");
+    said("next rung", "ADAMW");
+    said("attention", "flash: one kernel");
+    engine_close(&engine);
+    const char *const last[] = {"flash=true", "dtype=bfloat16", "pad_vocab=64", NULL};
+    open_laptop(last, 1);
+    measure(1);
+    said("next rung", "none");
+}
+
+static void test_threads_are_seen(void **state)
+{
+    (void)state;
+    const char *const words[] = {NULL};
+    bool library = false, own = false;
+    open_laptop(words, 2);
+    measure(3);
+    assert_int_equal(p.threads, 2);
+    for (int i = 0; i < p.rows; i++) {
+        const struct profile_row *r = &p.row[i];
+        library |= r->unseen;
+        own |= r->busy_ms > 0;
+        assert_int_equal(r->unseen, strcmp(r->variant, "onednn") == 0);
+        if (!(r->busy_ms > 0)) continue;
+        assert_false(r->unseen);
+        assert_true(r->busiest_ms >= r->busy_ms && r->busiest_ms <= r->ms);
+    }
+    assert_true(own);
+    if (library) said("threads", "cannot be seen");
+    /* Nobody is watched any more. */
+    assert_int_equal(threads_begin(), 0);
+}
+
+static void test_the_file_has_it_all(void **state)
+{
+    (void)state;
+    const char *const words[] = {"gradient_accumulation_steps=3", NULL};
+    open_laptop(words, 1);
+    measure(2);
+    json_t *j = profile_json(&p, "0");
+    const json_t *rows = json_object_get(j, "rows"), *row;
+    double ms = json_number_value(json_object_get(json_object_get(j, "idle"), "ms_per_step"));
+    double flops = 0, mean = p.step_ms.mean;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        ms += json_number_value(json_object_get(row, "ms_per_step"));
+        flops += json_number_value(json_object_get(row, "per_step")) *
+                 (double)json_integer_value(json_object_get(row, "flops"));
+    }
+    assert_true(fabs(ms - mean) < 1e-5 * mean);
+    json_t *plan = json_object_get(j, "plan");
+    assert_true(flops == json_number_value(json_object_get(plan, "flops_per_step")));
+    const json_t *moments = json_object_get(json_object_get(j, "timeline"), "moments");
+    assert_int_equal(json_array_size(moments),
+                     json_integer_value(json_object_get(plan, "kernels_per_step")));
+    assert_true(json_array_size(json_object_get(j, "words")) > 5);
+    const json_t *memory = json_object_get(j, "memory"), *moment;
+    double total = json_number_value(json_object_get(memory, "total_bytes")), sum;
+    assert_true(total == (double)engine_bytes(&engine));
+    json_array_foreach(json_object_get(memory, "moments"), i, moment)
+    {
+        sum = 0;
+        for (size_t k = 1; k < json_array_size(moment); k++)
+            sum += json_number_value(json_array_get(moment, k));
+        assert_true(sum == total);
+        assert_true(json_integer_value(json_array_get(moment, 0)) >= 0);
+    }
+    assert_int_equal(i, json_array_size(rows));
+    json_decref(j);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, close_laptop)
+    const struct CMUnitTest tests[] = {
+        TEST(test_rows_are_the_step),
+        TEST(test_watching_costs_little),
+        TEST(test_a_step_has_what_forward_has_not),
+        TEST(test_the_next_rung_is_planned),
+        TEST(test_threads_are_seen),
+        TEST(test_the_file_has_it_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

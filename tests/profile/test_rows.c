@@ -1,0 +1,234 @@
+/* Rows and idle time add up to the step whatever runs beside what, and nothing counts twice. */
+#include "profile/collect.h"
+
+#include "../support/hand.h"
+#include "../support/tiny.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 64, STEP_NS = 1000000 };
+
+static struct tiny tiny;
+static struct arena arena;
+static struct activity activity[MOST];
+static struct profile_span step[2] = {{0, STEP_NS}, {STEP_NS, 2 * STEP_NS}};
+static struct collected c;
+static struct profile p;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct config config = tiny_config();
+    tiny_open(&tiny, &config, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
+    c = (struct collected){
+        .marks = marks_of(&tiny.engine), .trace.activity = activity, .step = step, .steps = 1};
+    p = (struct profile){.engine = &tiny.engine, .steps = 1};
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tiny_close(&tiny);
+    arena_release(&arena);
+    return 0;
+}
+
+/* The n-th kernel of a plan in that phase. */
+static int mark(enum graph_kind kind, enum phase phase, int n)
+{
+    const struct plan *plan = &tiny.engine.plan[kind];
+    for (int id = 0; id < plan->steps; id++)
+        if (plan->step[id].kernel && plan->graph->node[id].phase == phase && !n--)
+            return mark_of(&c.marks, plan, id);
+    fail_msg("no such kernel");
+    return -1;
+}
+
+static struct activity *did(int of, const char *name, int64_t start, int64_t end)
+{
+    struct activity *a = &activity[c.trace.activities++];
+    *a = (struct activity){.mark = of, .name = name, .start_ns = start, .end_ns = end};
+    return a;
+}
+
+static double sum_of_rows(void)
+{
+    double ms = 0;
+    for (int i = 0; i < p.rows; i++) ms += p.row[i].ms;
+    return ms;
+}
+
+static const struct profile_row *row_of(int of, const char *name)
+{
+    for (int i = 0; i < p.rows; i++) {
+        const struct profile_row *r = &p.row[i];
+        bool same = !name || (r->device_kernel && !strcmp(name, r->device_kernel));
+        int node, kind = of < 0 ? -1 : (int)mark_kind(&c.marks, of, &node);
+        if (of < 0 ? r->node < 0 && same : r->node == node && (int)r->kind == kind && same)
+            return r;
+    }
+    fail_msg("no row of %s", name ? name : "that node");
+    return NULL;
+}
+
+static void near(double x, double y)
+{
+    if (!(fabs(x - y) < 1e-9)) fail_msg("%.12g instead of %.12g", x, y);
+}
+
+static void test_rows_and_idle_time_are_the_step(void **state)
+{
+    (void)state;
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 100000, 300000);
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL, 300000, 350000);
+    did(mark(GRAPH_MICRO, PHASE_BACKWARD, 0), NULL, 450000, 700000);
+    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 710000, 900000);
+    rows_make(&c, &p, &arena);
+    near(sum_of_rows(), 0.69);
+    near(p.step_ms.mean, 1);
+    near(p.idle_step_ms[0], 0.31);
+    /* What is idle counts for what comes next, the rest of the step for what came last. */
+    near(p.mean_ms[PHASE_FORWARD], 0.35);
+    near(p.mean_ms[PHASE_BACKWARD], 0.35);
+    near(p.mean_ms[PHASE_UPDATE], 0.3);
+    near(p.idle_ms[PHASE_FORWARD], 0.1);
+    near(p.idle_ms[PHASE_BACKWARD], 0.1);
+    near(p.idle_ms[PHASE_UPDATE], 0.11);
+    assert_int_equal(p.gaps, 3);
+}
+
+static void test_what_runs_beside_another_counts_once(void **state)
+{
+    (void)state;
+    int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 0);
+    did(forward, "product", 0, 600000);
+    did(-1, "copy", 100000, 200000)->kind = ACTIVITY_COPY; /* all of it beside the product */
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 1), "norm", 500000, 800000);
+    rows_make(&c, &p, &arena);
+    near(sum_of_rows() + p.idle_step_ms[0], 1);
+    near(row_of(forward, NULL)->ms, 0.6);
+    near(row_of(-1, "copy")->ms, 0);
+    near(row_of(-1, "copy")->hidden_ms, 0.1);
+    near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->ms, 0.2);
+    near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->run_ms[0], 0.3);
+    near(p.idle_step_ms[0], 0.2);
+    assert_int_equal(p.moment[1].lane, 1);
+    assert_int_equal(p.moment[0].lane + p.moment[2].lane, 0);
+}
+
+static void test_a_node_of_several_kernels_counts_its_work_once(void **state)
+{
+    (void)state;
+    int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 2), node;
+    did(forward, "prepare", 0, 100000);
+    did(forward, "product", 100000, 600000);
+    did(forward, "prepare", 600000, 700000);
+    rows_make(&c, &p, &arena);
+    const struct cost whole = tiny.engine.plan[mark_kind(&c.marks, forward, &node)].step[node].cost;
+    assert_int_equal(p.rows, 2);
+    near(row_of(forward, "prepare")->ms, 0.2);
+    assert_int_equal(row_of(forward, "prepare")->runs, 2);
+    assert_true(row_of(forward, "prepare")->cost.bytes == 0);
+    assert_true(whole.bytes > 0 && row_of(forward, "product")->cost.bytes == whole.bytes);
+    assert_true(row_of(forward, "product")->cost.flops == whole.flops);
+}
+
+static void test_what_is_of_no_kernel_is_a_row(void **state)
+{
+    (void)state;
+    did(-1, "copy", 100000, 150000);
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 200000, 600000);
+    did(-1, "copy", 700000, 800000);
+    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 850000, 900000);
+    rows_make(&c, &p, &arena);
+    assert_int_equal(p.rows, 4); /* it belongs to the phase of what comes next */
+    near(profile_family_ms(&p, PHASES_ALL, FAMILY_OTHER), 0.15);
+    near(profile_family_ms(&p, 1 << PHASE_FORWARD, FAMILY_OTHER), 0.05);
+    near(profile_family_ms(&p, 1 << PHASE_UPDATE, FAMILY_OTHER), 0.1);
+    near(sum_of_rows() + p.idle_step_ms[0], 1);
+}
+
+static void test_means_are_of_all_steps_and_the_timeline_of_the_median(void **state)
+{
+    (void)state;
+    int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 0);
+    c.steps = p.steps = 2;
+    did(forward, NULL, 0, 400000);
+    did(forward, NULL, STEP_NS + 100000, STEP_NS + 700000);
+    rows_make(&c, &p, &arena);
+    assert_int_equal(p.rows, 1);
+    near(p.row[0].ms, 0.5);
+    near(p.row[0].step_ms[0], 0.4);
+    near(p.row[0].step_ms[1], 0.6);
+    assert_int_equal(p.moments, 1);
+    near(p.moment[0].end_us - p.moment[0].start_us, p.shown_step ? 600 : 400);
+}
+
+/* Whatever they are grouped by, shares add up to 1, of a phase as of the step. */
+static void test_shares_add_up(void **state)
+{
+    (void)state;
+    static const unsigned phases[] = {PHASES_ALL, 1 << PHASE_FORWARD, 1 << PHASE_UPDATE};
+    int64_t now = 1000;
+    for (int i = 0; i < 8; i++, now += 40000)
+        did(mark(GRAPH_MICRO, PHASE_FORWARD, i), NULL, now, now + 30000);
+    for (int i = 0; i < 8; i++, now += 50000)
+        did(mark(GRAPH_MICRO, PHASE_BACKWARD, i), NULL, now, now + 50000);
+    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, now + 1000, now + 100000);
+    rows_make(&c, &p, &arena);
+    for (int by = 0; by < PROFILE_BYS; by++)
+        for (int k = 0; k < COUNT_OF(phases); k++) {
+            struct profile_groups g;
+            double share = 0, ms = 0;
+            profile_groups(&p, (enum profile_by)by, phases[k], &g, &arena);
+            for (int i = 0; i < g.groups; i++) {
+                if (g.group[i].depth) continue;
+                share += g.group[i].share;
+                ms += g.group[i].ms;
+            }
+            near(share, 1);
+            near(ms, profile_ms(&p, phases[k]));
+            assert_string_equal(g.group[g.groups - 1].name, "idle");
+        }
+}
+
+/* What is nested in a range adds up to it. */
+static void test_ranges_contain_their_parts(void **state)
+{
+    (void)state;
+    struct profile_groups g;
+    for (int i = 0; i < 12; i++)
+        did(mark(GRAPH_MICRO, PHASE_FORWARD, i), NULL, 50000 * i, 50000 * i + 1000 * (i + 1));
+    rows_make(&c, &p, &arena);
+    profile_groups(&p, BY_RANGE, PHASES_ALL, &g, &arena);
+    assert_string_equal(g.group[0].name, "forward");
+    for (int i = 0; i < g.groups; i++) {
+        double parts = 0;
+        int depth = g.group[i].depth, n = 0;
+        for (int k = i + 1; k < g.groups && g.group[k].depth > depth; k++)
+            if (g.group[k].depth == depth + 1) parts += g.group[k].ms, n++;
+        if (n) near(parts, g.group[i].ms);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_rows_and_idle_time_are_the_step),
+        TEST(test_what_runs_beside_another_counts_once),
+        TEST(test_a_node_of_several_kernels_counts_its_work_once),
+        TEST(test_what_is_of_no_kernel_is_a_row),
+        TEST(test_means_are_of_all_steps_and_the_timeline_of_the_median),
+        TEST(test_shares_add_up),
+        TEST(test_ranges_contain_their_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

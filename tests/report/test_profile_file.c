@@ -1,0 +1,133 @@
+#include "../support/profile_text.h"
+#include "../support/run_fixture.h"
+#include "report/profile_file.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct profile_file read_text(struct fixture *f, const char *text)
+{
+    struct profile_file p;
+    fixture_write(f, "a/profile.json", text);
+    if (profile_file_read(fixture_path(f, "a/profile.json"), "a", &f->arena, &p) != ST_OK)
+        fail_msg("%s", fail_message());
+    return p;
+}
+
+static void test_rows_are_read(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_text(f, profile_text(profile_slow, &f->arena));
+    assert_int_equal(p.rows, 5);
+    assert_int_equal(p.run, -1);
+    assert_string_equal(p.times_by, "clock");
+    const struct profile_file_row *r = &p.row[1];
+    assert_string_equal(r->op, "SOFTMAX");
+    assert_string_equal(profile_file_family_name(r->family), "softmax");
+    assert_int_equal(r->layer, 0);
+    assert_int_equal(r->words, 4);
+    assert_string_equal(r->word[3], "softmax");
+    assert_float_equal(r->ms, 3, 1e-9);
+    assert_float_equal(r->run_ms.median, 2.9, 1e-9);
+    assert_null(r->device_kernel);
+    assert_string_equal(p.machine, "A processor");
+    assert_int_equal(p.products, 1);
+    assert_float_equal(p.product[0].rate, 4e11, 1);
+    /* 1 MiB is half of the cache; what is larger is memory's. */
+    assert_int_equal(p.copies, 2);
+    assert_float_equal(p.copy[0].rate, 4e10, 1);
+    assert_float_equal(p.copy[1].rate, 2e11, 1);
+}
+
+/* Block 1's softmax is another instance of block 0's kernel; the product of another shape is not. */
+static void test_rows_are_joined_to_kernels(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_text(f, profile_text(profile_slow, &f->arena));
+    assert_int_equal(p.kernels, 4);
+    assert_int_equal(p.row[1].kernel, p.row[2].kernel);
+    assert_int_not_equal(p.row[0].kernel, p.row[3].kernel);
+    const struct profile_file_kernel *k = &p.kernel[p.row[1].kernel];
+    assert_string_equal(k->name, "SOFTMAX f32 (4,8) avx512");
+    assert_string_equal(k->label, "SOFTMAX f32 (4,8)");
+    assert_float_equal(k->ms, 7, 1e-9);
+    assert_float_equal(k->per_step, 2, 1e-9);
+    assert_float_equal(k->flops, 2000, 1e-9);
+    assert_float_equal(k->floor_ms, 1, 1e-9);
+}
+
+static void test_timeline_and_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_text(f, profile_text(profile_slow, &f->arena));
+    /* Of four moments one names a row that there is not, one ends before it begins. */
+    assert_int_equal(p.moments, 2);
+    assert_float_equal(p.moment[1].start_us, 2000.5, 1e-9);
+    const struct profile_file_memory *m = &p.memory;
+    assert_int_equal(m->parts, 3);
+    assert_string_equal(m->part[1].name, "saved for backward");
+    assert_int_equal(m->columns, 2);
+    assert_int_equal(m->peak, 1);
+    assert_float_equal(m->column[1].time_us, 2000.5, 1e-9);
+    assert_true(isnan(m->column[0].time_us) == 0);
+    assert_float_equal(m->column[1].bytes[1], 300, 1e-9);
+    assert_int_equal(p.answers, 1);
+    assert_string_equal(p.answer[0].about, "top kernel");
+}
+
+/* What an older or another program did not write is not there; nothing else comes of it. */
+static void test_what_is_missing(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p =
+        read_text(f, "{\"v\":1,\"rows\":[{},{\"family\":\"new\",\"range\":[1,\"x\"],"
+                     "\"layer\":-3,\"flops\":null,\"ms_per_step\":\"long\"}],"
+                     "\"timeline\":7,\"memory\":null,\"machine\":null,\"words\":[3]}");
+    assert_int_equal(p.rows, 2);
+    assert_string_equal(p.row[0].word[0], "step");
+    assert_string_equal(profile_file_family_name(p.row[1].family), "other");
+    assert_string_equal(p.row[1].word[0], "x");
+    assert_int_equal(p.row[1].layer, -1);
+    assert_true(isnan(p.row[1].flops));
+    assert_float_equal(p.row[1].ms, 0, 0);
+    assert_int_equal(p.moments + p.memory.columns + p.products + p.copies + p.answers, 0);
+    assert_null(p.machine);
+    assert_non_null(strstr(profile_file_words(&p, &f->arena), "a: a step takes 0.000 ms"));
+}
+
+static void test_what_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{\"v\":2,\"rows\":[]}", "version 2 and this program reads version 1"},
+        {"{\"v\":1}", "is a file and no profile"},
+        {"[1]", "is a file and no profile"},
+        {"{\"v\":1,\"rows\":[", "is a file and no profile"},
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        struct profile_file p;
+        fixture_write(f, "a/profile.json", cases[i].text);
+        const char *path = fixture_path(f, "a/profile.json");
+        assert_int_equal(profile_file_read(path, "a", &f->arena, &p), ST_FORMAT);
+        if (!strstr(fail_message(), cases[i].words)) fail_msg("%s", fail_message());
+        assert_non_null(strstr(fail_message(), "a/profile.json"));
+    }
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_rows_are_read),       WITH_FIXTURE(test_rows_are_joined_to_kernels),
+        WITH_FIXTURE(test_timeline_and_memory), WITH_FIXTURE(test_what_is_missing),
+        WITH_FIXTURE(test_what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+#include "../support/profile_text.h"
+#include "../support/run_fixture.h"
+#include "base/str.h"
+#include "report/profile_page.h"
+#include "report/roofline.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct profile_file read_rows(struct fixture *f, const struct profile_text_row *row)
+{
+    struct profile_file p;
+    fixture_write(f, "a/profile.json", profile_text(row, &f->arena));
+    if (profile_file_read(fixture_path(f, "a/profile.json"), "a<b", &f->arena, &p) != ST_OK)
+        fail_msg("%s", fail_message());
+    return p;
+}
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strstr(text, word)); text++) n++;
+    return n;
+}
+
+static char *picture_of(struct fixture *f, const struct profile_file *p)
+{
+    struct roofline_frame frame = roofline_frame_of(p, 1);
+    struct str s = {0};
+    roofline_print_picture(p, &frame, &s);
+    char *text = arena_strdup(&f->arena, str_text(&s));
+    str_release(&s);
+    return text;
+}
+
+/* The number behind `word`, in the element that begins at `at`. */
+static double number_behind(const char *at, const char *word)
+{
+    const char *found = strstr(at, word);
+    assert_non_null(found);
+    return strtod(found + strlen(word), NULL);
+}
+
+/* Three kernels do arithmetic; the copy does not. The softmax takes longest, so it is drawn first and is the largest. */
+static void test_points(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_rows(f, profile_slow);
+    const char *text = picture_of(f, &p);
+    assert_int_equal(count_of(text, "<title>"), 3);
+    const char *softmax = strstr(text, "<circle"), *product = strstr(softmax + 1, "<circle");
+    assert_non_null(
+        strstr(text, "<title>SOFTMAX f32 (4,8) avx512\nsoftmax, 7 ms of a step (56 %), 2 times"));
+    assert_memory_equal(softmax, "<circle class=\"roof-point family-2\"", 35);
+    /* Area is time: 7 ms against 2 ms. */
+    double large = number_behind(softmax, " r=\""), small = number_behind(product, " r=\"");
+    assert_float_equal(large * large / (small * small), 3.5, 0.06);
+    /* 64 FLOP per byte are to the right of 1/8, and 32 MFLOP/s above 286 kFLOP/s. */
+    assert_true(number_behind(product, " cx=\"") > number_behind(softmax, " cx=\"") + 100);
+    assert_true(number_behind(product, " cy=\"") < number_behind(softmax, " cy=\"") - 50);
+    assert_non_null(strstr(text, "Not shown: 1 kernel, 1 of 12.5 ms"));
+}
+
+static void test_ceilings_and_date(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_rows(f, profile_slow);
+    const char *text = picture_of(f, &p);
+    assert_int_equal(count_of(text, "class=\"roof-ceiling"), 3);
+    assert_non_null(strstr(text, ">memory 40 GB/s<"));
+    assert_non_null(strstr(text, ">L2 200 GB/s<"));
+    assert_non_null(strstr(text, ">f32 400 GFLOP/s<"));
+    assert_non_null(strstr(text, "Ceilings measured 2026-01-02, A processor."));
+    /* Without them it is still a picture. */
+    p.products = p.copies = 0;
+    p.machine = NULL;
+    text = picture_of(f, &p);
+    assert_int_equal(count_of(text, "roof-ceiling"), 0);
+    assert_null(strstr(text, "measured"));
+    assert_int_equal(count_of(text, "<title>"), 3);
+}
+
+static void test_labels(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_rows(f, profile_slow);
+    const char *text = picture_of(f, &p);
+    assert_int_equal(count_of(text, "class=\"roof-label\""), 3);
+    assert_non_null(strstr(text, ">SOFTMAX f32 (4,8), 56 %</text>"));
+}
+
+/* Whatever stands in a file, no coordinate is no number and no text is an element. */
+static void test_odd_numbers(void **state)
+{
+    struct fixture *f = *state;
+    static const struct profile_text_row odd[] = {
+        {"forward/w", "norms", "<b>&", "8", "k", -1, 2e6, 1e15, 1},
+        {"forward/x", "norms", "A", "8", "k", -1, 1e-12, 1, 1e15},
+        {"forward/y", "norms", "B", "8", "k", -1, 1e6, 1e18, 1},
+        {"forward/z", "norms", "C", "8", "k", -1, 0, 5, 5},
+        {0},
+    };
+    struct profile_file p = read_rows(f, odd);
+    const char *text = picture_of(f, &p);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    assert_null(strstr(text, "<b>"));
+    assert_int_equal(count_of(text, "&lt;b>&amp; 8"), 2); /* in its tooltip and beside it */
+    static const struct profile_text_row none[] = {
+        {"forward/z", "norms", "C", "8", "k", -1, 0, 5, 5}, {0}};
+    p = read_rows(f, none);
+    assert_false(roofline_has_points(&p));
+    assert_null(strstr(picture_of(f, &p), "nan"));
+}
+
+static void test_file_brings_its_colours(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
+    struct str s = {0};
+    assert_int_equal(roofline_print_file(p, 2, &f->arena, &s), ST_OK);
+    const char *text = str_text(&s);
+    assert_memory_equal(text, "<svg ", 5);
+    assert_non_null(strstr(text, "--family-0: light-dark("));
+    assert_int_equal(count_of(text, ">a&lt;b</text>"), 2);
+    assert_int_equal(count_of(text, "<svg"), 1);
+    assert_null(strstr(text, "url("));
+    /* The same scale for both: the copy of the machine's line stands once in each. */
+    assert_int_equal(count_of(text, ">memory 40 GB/s<"), 2);
+    str_release(&s);
+}
+
+/* What the page is given says the same as the file; a text that repeats stands once. */
+static void test_page_data(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
+    struct profile_set set = {p, 2};
+    json_t *data = profile_page_json(&set, &f->arena);
+    json_t *slow = json_array_get(json_object_get(data, "profiles"), 0);
+    json_t *table = json_object_get(slow, "table"), *texts = json_object_get(slow, "texts");
+    json_t *row = json_array_get(json_object_get(table, "rows"), 1);
+    assert_int_equal(json_array_size(row), json_array_size(json_object_get(table, "fields")));
+    size_t i, same = 0;
+    json_t *text;
+    json_array_foreach(texts, i, text) same += !strcmp(json_string_value(text), "forward");
+    assert_int_equal(same, 1);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(table, "fields"), 19)),
+                        "ms");
+    assert_float_equal(json_number_value(json_array_get(row, 19)), 3, 1e-9);
+    assert_int_equal(json_array_size(json_object_get(slow, "moments")), 2);
+    json_t *columns = json_object_get(json_object_get(slow, "memory"), "columns");
+    assert_int_equal(json_integer_value(json_array_get(json_array_get(columns, 1), 3)), 300);
+    json_t *changes = json_array_get(json_object_get(data, "changes"), 0);
+    assert_int_equal(json_array_size(json_object_get(changes, "rows")), 6);
+    json_decref(data);
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_points),    WITH_FIXTURE(test_ceilings_and_date),
+        WITH_FIXTURE(test_labels),    WITH_FIXTURE(test_odd_numbers),
+        WITH_FIXTURE(test_page_data), WITH_FIXTURE(test_file_brings_its_colours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
