@@ -46,7 +46,8 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
     struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
     launch_define(k, "HEAD_SIZE", s->D);
     launch_define(k, "WARPS", warps);
-    launch_define(k, "TILE_ROWS", TILE_ROWS);
+    /* Of a part each thread has an access at least. */
+    launch_define(k, "TILE_ROWS", warps == GRAD_WARPS && s->D == 16 ? 2 * TILE_ROWS : TILE_ROWS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
     for (int i = 0; i < c->n_in; i++) arg_in(k, i);

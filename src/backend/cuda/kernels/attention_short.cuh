@@ -25,6 +25,7 @@ struct drop {
  * four rows are passed at a time, at either of two. */
 template <int N, int BY> struct walk {
     enum { PASS = BY / CHUNKS, TIMES = N / PASS };
+    static_assert(N % PASS == 0, "whole passes");
     int row, chunk;
     u32 at;
     __device__ __forceinline__ walk(int thread) : row(thread / CHUNKS), chunk(thread % CHUNKS), at(swizzle<CHUNKS>(row, chunk)) {}
