@@ -86,9 +86,11 @@ static bool fits_grad(const struct kernel_call *c)
 static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    int processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
         add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, GRAD_WARPS);
-    launch_grid(k, s.H, s.B, 2);
+    launch_grid(k, 2, s.H, s.B);
+    arg_i32(k, processors < 2 ? 1 : processors / 2);
     k->spills = true; /* a number or two of dropout's draws, outside of the inner loops */
     arg_f32(k, 1 / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);

@@ -39,8 +39,8 @@ struct head {
 /* Where the block's head begins in a tensor of so many matrices. */
 DEVICE i64 start(const head &h, int matrices, int matrix)
 {
-    int b = forgotten(blockIdx.y);
-    return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.x * D;
+    int b = forgotten(blockIdx.z);
+    return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.y * D;
 }
 /* A strip of two matrices for one warp, and where it keeps them. */
 DEVICE u32 own_at(int warp)
@@ -75,7 +75,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
         float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
             const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
-            lse = h.lse[(i64)(blockIdx.y * h.H + blockIdx.x) * h.T + t] * LOG2_E;
+            lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
 #pragma unroll
             for (int c = 0; c < CHUNKS / 2; c++) {
                 floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
@@ -323,14 +323,16 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     }
 }
 
-/* Grid (H, B, 2): two blocks for a head, those of keys first, for they take longer. */
+/* Grid (2, H, B): two blocks for a head, side by side, for they read the same. `half` is half of the multiprocessors: which of the
+ * two kinds comes first changes after so many heads, so that a multiprocessor has one of each. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
-                     int H, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
+                     int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
 {
+    int bh = blockIdx.z * H + blockIdx.y;
     head h = {qkv, dy, y, lse, dqkv, H, T, scale * LOG2_E, 1 / drop_scale};
-    drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.y * H + blockIdx.x, less, carry};
-    if (blockIdx.z == 0)
+    drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
+    if ((blockIdx.x ^ (u32)(bh / half)) % 2 == 0)
         grad_keys(h, d, scale * drop_scale, drop_scale);
     else
         grad_queries(h, d, scale * drop_scale);
