@@ -127,14 +127,14 @@ static int same_words(const struct range *x, const struct range *y)
     return same;
 }
 
-static void write_stretch(struct drawing *d, const struct stretch *s)
+static void write_stretch(struct drawing *d, const struct stretch *s, int step)
 {
     begin(d, "X", TRACE_DEVICE, TRACE_RANGES, s->start);
     set_length(d, s->end - s->start);
-    str_printf(
-        &d->w.s,
-        ",\"name\":%s,\"cat\":\"range\",\"args\":{\"kernels\":%lld,\"FLOPs\":%.0f,\"bytes\":%.0f}",
-        drawing_quoted(s->word, d->a), (long long)s->kernels, s->flops, s->bytes);
+    str_printf(&d->w.s,
+               ",\"name\":%s,\"cat\":\"range\",\"args\":{\"step\":%d,\"kernels\":%lld,\"FLOPs\":%."
+               "0f,\"bytes\":%.0f}",
+               drawing_quoted(s->word, d->a), step, (long long)s->kernels, s->flops, s->bytes);
     end(d);
 }
 
@@ -171,7 +171,7 @@ static void write_ranges(struct drawing *d, int step)
     }
     if (last > span->end_ns) last = span->end_ns;
     for (int k = 0; k < now->words; k++) all[open[k + 1]].end = last;
-    for (int i = 0; i < n; i++) write_stretch(d, &all[i]);
+    for (int i = 0; i < n; i++) write_stretch(d, &all[i], step);
 }
 
 static void write_activities(struct drawing *d, int step)
