@@ -119,6 +119,12 @@ struct stretch { /* a range that is open, or was */
     int64_t start, end, kernels;
     double flops, bytes;
 };
+struct stretches {
+    struct stretch *all;
+    int n, capacity;
+    int open[RANGE_DEPTH + 1], depth; /* those that are open: a step, and what is in it */
+    int64_t last;                     /* when the last kernel so far ended */
+};
 
 static int same_words(const struct range *x, const struct range *y)
 {
@@ -138,40 +144,52 @@ static void write_stretch(struct drawing *d, const struct stretch *s, int step)
     end(d);
 }
 
+static void open_stretch(struct drawing *d, struct stretches *s, const char *word, int64_t start)
+{
+    ARENA_GROW(d->a, s->all, s->n, s->capacity);
+    s->all[s->n] = (struct stretch){.word = word, .start = start};
+    s->open[s->depth++] = s->n++;
+}
+
 /* A range ends with the last of its kernels, or where what comes next begins. */
+static void close_stretches(struct stretches *s, int depth, int64_t next)
+{
+    while (s->depth > depth) s->all[s->open[--s->depth]].end = s->last < next ? s->last : next;
+}
+
+static void count_kernel(struct stretches *s, const struct profile_row *row)
+{
+    for (int k = 0; k < s->depth; k++) {
+        struct stretch *x = &s->all[s->open[k]];
+        x->kernels++;
+        x->flops += row->cost.flops;
+        x->bytes += row->cost.bytes;
+    }
+}
+
 static void write_ranges(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
     const struct profile_span *span = &r->step[step];
-    struct stretch *all = NULL;
+    struct stretches s = {.last = span->start_ns, .capacity = 64};
     const struct range nowhere = {0}, *now = &nowhere;
-    int n = 0, capacity = 0, open[RANGE_DEPTH + 1] = {0};
-    int64_t last = span->start_ns;
-    ARENA_GROW(d->a, all, n, capacity);
-    all[n++] = (struct stretch){.word = "step", .start = span->start_ns, .end = span->end_ns};
+    s.all = ARENA_NEW(d->a, struct stretch, s.capacity);
+    open_stretch(d, &s, "step", span->start_ns);
     for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
         const struct activity *x = &r->activity[i];
         const struct profile_row *row = &d->p->row[r->row[i]];
         if (row->node < 0) continue;
         int same = same_words(now, &row->range);
-        for (int k = same; k < now->words; k++)
-            all[open[k + 1]].end = last < x->start_ns ? last : x->start_ns;
-        for (int k = same; k < row->range.words; k++) {
-            ARENA_GROW(d->a, all, n, capacity);
-            all[open[k + 1] = n++] =
-                (struct stretch){.word = row->range.word[k], .start = x->start_ns};
-        }
+        close_stretches(&s, 1 + same, x->start_ns);
+        for (int k = same; k < row->range.words; k++)
+            open_stretch(d, &s, row->range.word[k], x->start_ns);
         now = &row->range;
-        for (int k = 0; k <= now->words; k++) {
-            all[open[k]].kernels++;
-            all[open[k]].flops += row->cost.flops;
-            all[open[k]].bytes += row->cost.bytes;
-        }
-        if (x->end_ns > last) last = x->end_ns;
+        count_kernel(&s, row);
+        if (x->end_ns > s.last) s.last = x->end_ns;
     }
-    if (last > span->end_ns) last = span->end_ns;
-    for (int k = 0; k < now->words; k++) all[open[k + 1]].end = last;
-    for (int i = 0; i < n; i++) write_stretch(d, &all[i], step);
+    close_stretches(&s, 1, span->end_ns);
+    s.all[0].end = span->end_ns;
+    for (int i = 0; i < s.n; i++) write_stretch(d, &s.all[i], step);
 }
 
 static void write_activities(struct drawing *d, int step)
