@@ -31,9 +31,10 @@ static int by_call(const void *a, const void *b)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
-/* Each name once. Few are many times there. */
+/* Each name once, of what is of one kind. Few are many times there. */
 struct names {
     struct name {
+        enum activity_kind kind;
         const char *given, *name, *short_name;
     } * name;
     int names, capacity;
@@ -43,11 +44,13 @@ struct names {
 static const struct name *name_of(struct names *all, enum activity_kind kind, const char *given)
 {
     char text[ACTIVITY_NAME];
-    for (int i = 0; i < all->names; i++)
-        if (all->name[i].given == given || !strcmp(all->name[i].name, given)) return &all->name[i];
+    for (int i = 0; i < all->names; i++) {
+        const struct name *n = &all->name[i];
+        if (n->kind == kind && (n->given == given || !strcmp(n->name, given))) return n;
+    }
     ARENA_GROW(all->a, all->name, all->names, all->capacity);
     struct name *n = &all->name[all->names++];
-    *n = (struct name){.given = given, .name = arena_strdup(all->a, given)};
+    *n = (struct name){.kind = kind, .given = given, .name = arena_strdup(all->a, given)};
     n->short_name = n->name;
     if (kind != ACTIVITY_KERNEL) return n;
     kernel_name_short(given, text);
