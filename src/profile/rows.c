@@ -1,6 +1,6 @@
 /* Activities become rows. In each step time is swept once: a moment belongs to the activity that runs and began
- * first; where none runs it is idle, and counts for the phase of what comes next. So rows and idle time add up to
- * the step, whatever runs beside what. */
+ * first; where none runs it is idle, and counts for the phase of what comes next. What goes on behind the step's end is
+ * not of it. So rows and idle time add up to the step, whatever runs beside what. */
 #include "profile/collect.h"
 
 #include "backend/kernel.h"
@@ -161,18 +161,20 @@ static void sweep_step(struct making *m, int step, int64_t begin, int64_t end)
         phase = phase_at(m, i, end, phase);
         int row = m->row_of[i] = find_row(m, x, phase);
         int64_t start = x->start_ns > now ? x->start_ns : now;
+        int64_t end_ns = x->end_ns < span->end_ns ? x->end_ns : span->end_ns;
         double idle = 1e-6 * (double)(start - now);
-        double own = x->end_ns > start ? 1e-6 * (double)(x->end_ns - start) : 0;
-        double whole = 1e-6 * (double)(x->end_ns - x->start_ns);
+        double own = end_ns > start ? 1e-6 * (double)(end_ns - start) : 0;
+        double here = 1e-6 * (double)(end_ns - x->start_ns);
         m->gaps += start > now;
         m->idle[phase][step] += idle;
         m->ms[phase][step] += idle + own;
         m->p->row[row].step_ms[step] += own;
-        m->p->row[row].hidden_ms += (whole - own) / m->p->steps;
-        add_run(m, row, whole);
-        if (x->end_ns > now) now = x->end_ns > start ? x->end_ns : start;
+        m->p->row[row].hidden_ms += (here - own) / m->p->steps;
+        add_run(m, row, 1e-6 * (double)(x->end_ns - x->start_ns));
+        if (end_ns > now) now = end_ns > start ? end_ns : start;
     }
     double rest = span->end_ns > now ? 1e-6 * (double)(span->end_ns - now) : 0;
+    m->gaps += rest > 0;
     m->idle[phase][step] += rest;
     m->ms[phase][step] += rest;
 }
@@ -195,9 +197,10 @@ static void find_floor(struct profile_row *r, const struct machine *m)
     r->floor_ms = fmax(compute, memory);
     double ms = stats_of(r->run_ms, r->runs).median;
     if (r->node < 0) return;
+    if (!(r->floor_ms > 0)) return;
     if (ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms)
         r->bound = BOUND_LATENCY;
-    else if (r->floor_ms > 0)
+    else
         r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
@@ -253,6 +256,9 @@ static void conclude_steps(struct making *m)
             p->shown_step = i;
 }
 
+/* A device's record rounds: what begins so shortly before the end of another comes behind it. */
+enum { ROUNDED_NS = 1000 };
+
 /* Copies that run while a kernel does have a lane of their own. */
 static void make_timeline(struct making *m, int64_t begin, int64_t end)
 {
@@ -261,7 +267,7 @@ static void make_timeline(struct making *m, int64_t begin, int64_t end)
     p->moment = ARENA_NEW(m->a, struct profile_moment, end - begin);
     for (int64_t i = begin; i < end; i++) {
         const struct activity *x = &m->c->trace.activity[i];
-        int lane = x->kind != ACTIVITY_KERNEL && x->start_ns < busy;
+        int lane = x->kind != ACTIVITY_KERNEL && x->start_ns < busy - ROUNDED_NS;
         if (!lane && x->end_ns > busy) busy = x->end_ns;
         p->moment[p->moments++] =
             (struct profile_moment){m->row_of[i], 1e-3 * (double)(x->start_ns - origin),

@@ -101,7 +101,48 @@ static void test_rows_and_idle_time_are_the_step(void **state)
     near(p.idle_ms[PHASE_FORWARD], 0.1);
     near(p.idle_ms[PHASE_BACKWARD], 0.1);
     near(p.idle_ms[PHASE_UPDATE], 0.11);
-    assert_int_equal(p.gaps, 3);
+    assert_int_equal(p.gaps, 4);
+}
+
+/* Its rest is of no step: the next one may be of other steps, or not be watched. */
+static void test_what_goes_on_behind_the_end_is_cut(void **state)
+{
+    (void)state;
+    int update = mark(GRAPH_UPDATE, PHASE_UPDATE, 0);
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 0, 300000);
+    did(update, NULL, 300000, STEP_NS + 400000);
+    rows_make(&c, &p, &arena);
+    near(p.step_ms.mean, 1);
+    near(row_of(update, NULL)->ms, 0.7);
+    near(row_of(update, NULL)->hidden_ms, 0);
+    near(row_of(update, NULL)->run_ms[0], 1.1);
+    near(p.idle_step_ms[0], 0);
+}
+
+/* Only what explains nothing of a short time is latency; of what has no cost nothing is known. */
+static void test_without_cost_there_is_no_bound(void **state)
+{
+    (void)state;
+    static const struct machine quick = {.copies = 1, .copy = {{1 << 20, 1e15, 1e15}}};
+    int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 2);
+    did(forward, "prepare", 0, 1000);
+    did(forward, "product", 1000, 4000);
+    p.machine = &quick;
+    rows_make(&c, &p, &arena);
+    assert_int_equal(row_of(forward, "prepare")->bound, BOUND_NONE);
+    assert_int_equal(row_of(forward, "product")->bound, BOUND_LATENCY);
+}
+
+/* Clocks round: it begins before the end of the kernel that it waited for. */
+static void test_a_copy_behind_a_kernel_is_not_beside_it(void **state)
+{
+    (void)state;
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), "product", 0, 600000);
+    did(-1, "copy", 599200, 700000)->kind = ACTIVITY_COPY;
+    did(-1, "copy", 690000, 700000)->kind = ACTIVITY_COPY;
+    rows_make(&c, &p, &arena);
+    assert_int_equal(p.moment[1].lane, 0);
+    assert_int_equal(p.moment[2].lane, 1);
 }
 
 static void test_what_runs_beside_another_counts_once(void **state)
@@ -223,6 +264,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_rows_and_idle_time_are_the_step),
+        TEST(test_what_goes_on_behind_the_end_is_cut),
+        TEST(test_without_cost_there_is_no_bound),
+        TEST(test_a_copy_behind_a_kernel_is_not_beside_it),
         TEST(test_what_runs_beside_another_counts_once),
         TEST(test_a_node_of_several_kernels_counts_its_work_once),
         TEST(test_what_is_of_no_kernel_is_a_row),
