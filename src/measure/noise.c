@@ -192,6 +192,7 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
         tell(n, NOISE_STARTS, (int)next, false);
         TRY(st);
         n->starting_ns += clock_ns() - start;
+        n->starts++;
     }
     tell(n, NOISE_WAITS, iteration, true);
     enum status st = stepper_wait(s, &result);

@@ -23,7 +23,8 @@ struct noise {
     int inputs;
     struct stepper stepper;
     int64_t done_ns;     /* when the last step was done */
-    int64_t starting_ns; /* that the host took to start steps, all together */
+    int64_t starts;      /* steps that were started */
+    int64_t starting_ns; /* that the host took to start them, all together */
 };
 
 /* The bytes that training takes. */

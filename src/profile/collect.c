@@ -5,7 +5,11 @@
 #include "base/threads.h"
 #include "measure/noise.h"
 
-enum { STEPS_LEAST = 3, PLAYS = 2 };
+#include <string.h>
+
+/* What is compiled in a step and recorded in the next is timed in the third. */
+enum { STEPS_LEAST = 3, WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5 };
+static const double WARM_SHARE = 0.25;
 
 static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
 
@@ -51,6 +55,10 @@ struct session {
     struct host_watch *host;
     int iteration;
     double done_ms, all_ms; /* progress */
+    /* by the device's own record */
+    void (*told)(void *user, enum noise_part part, int iteration, bool begins); /* of `host` */
+    int *
+        kept; /* of each watched step the number that it has in the end, -1: it is not seen whole */
     struct arena *a;
 };
 
@@ -67,11 +75,15 @@ static enum status step(struct session *s, const struct plan_hooks *hooks, doubl
     return ST_OK;
 }
 
-static enum status warm_up(struct session *s, const struct plan_hooks *hooks, double *ret_ms)
+/* `least` steps, and then as many as are wanted while there is time. The first one may compile: it does not count. */
+static enum status warm_up(struct session *s, int least, const struct plan_hooks *hooks,
+                           double *ret_ms)
 {
-    for (int i = 0; i < s->o->warmup || i == 0; i++) {
+    double ms = 0;
+    for (int i = 0; i < least || (i < s->o->warmup && ms < WARM_SHARE * s->o->limit_ms); i++) {
         tell(s, "warming up");
         TRY(step(s, hooks, ret_ms));
+        if (i) ms += *ret_ms;
     }
     return ST_OK;
 }
@@ -83,11 +95,14 @@ static void choose_steps(struct session *s, double ms)
     int least = s->o->steps < STEPS_LEAST ? s->o->steps : STEPS_LEAST;
     int n = fit < s->o->steps ? (int)fit : s->o->steps;
     s->p->steps = n < least ? least : n;
+    s->p->warmup = s->iteration;
     s->done_ms = 0;
     s->all_ms = 2 * ms * s->p->steps;
     s->c->plain_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->watched_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->host_ms = ARENA_NEW(s->a, double, s->p->steps);
+    s->c->ratio = ARENA_NEW(s->a, double, s->p->steps);
+    s->c->plain_steps = s->c->watched_steps = s->c->ratios = 0;
     host_watch_room(s->host, s->p->steps);
 }
 
@@ -98,26 +113,38 @@ static void attend(struct session *s, bool begin)
     if (e->backend->attend) e->backend->attend(e->context, begin);
 }
 
-static enum status plain_step(struct session *s, int i)
+static enum status plain_step(struct session *s)
 {
-    int64_t before = s->noise.starting_ns;
-    TRY(step(s, NULL, &s->c->plain_ms[i]));
-    s->c->host_ms[i] = 1e-6 * (double)(s->noise.starting_ns - before);
-    s->c->plain_steps = i + 1;
+    struct collected *c = s->c;
+    int64_t ns = s->noise.starting_ns, starts = s->noise.starts;
+    TRY(step(s, NULL, &c->plain_ms[c->plain_steps]));
+    c->host_ms[c->plain_steps] =
+        1e-6 * (double)(s->noise.starting_ns - ns) / (double)(s->noise.starts - starts);
+    c->plain_steps++;
     return ST_OK;
 }
 
-static enum status watched_step(struct session *s, struct watch *w, int i)
+static enum status watched_step(struct session *s, struct watch *w)
 {
     struct plan_hooks hooks = watch_hooks(w);
+    int i = s->c->watched_steps;
     watch_step_begin(w);
-    host_watch_begin(s->host, &s->noise, s->iteration, i);
+    host_watch_begin(s->host, &s->noise, s->iteration, i, i + 1);
     enum status st = step(s, &hooks, &s->c->watched_ms[i]);
     host_watch_end(s->host, &s->noise);
     threads_watch(NULL);
     TRY(st);
+    s->c->watched_steps++;
     int64_t end = s->noise.done_ns;
     return watch_step_end(w, end - (int64_t)(1e6 * s->c->watched_ms[i]), end);
+}
+
+/* Of the last `n` steps of each kind. */
+static void compare(struct session *s, int n)
+{
+    struct collected *c = s->c;
+    double watched = stats_of(c->watched_ms + c->watched_steps - n, n).median;
+    c->ratio[c->ratios++] = watched / stats_of(c->plain_ms + c->plain_steps - n, n).median;
 }
 
 /* Watched and unwatched steps take turns, each as often the first of a pair, so that drift of the clock is in both. */
@@ -125,9 +152,10 @@ static enum status take_turns(struct session *s, struct watch *w)
 {
     for (int i = 0; i < s->p->steps; i++) {
         tell(s, "steps");
-        if (i % 2) TRY(watched_step(s, w, i));
-        TRY(plain_step(s, i));
-        if (i % 2 == 0) TRY(watched_step(s, w, i));
+        if (i % 2) TRY(watched_step(s, w));
+        TRY(plain_step(s));
+        if (i % 2 == 0) TRY(watched_step(s, w));
+        compare(s, 1);
     }
     return ST_OK;
 }
@@ -138,14 +166,15 @@ static enum status one_after_the_other(struct session *s, struct watch *w)
     enum status st = ST_OK;
     for (int i = 0; i < s->p->steps; i++) {
         tell(s, "steps");
-        TRY(plain_step(s, i));
+        TRY(plain_step(s));
     }
     attend(s, true);
     for (int i = 0; i < s->p->steps && st == ST_OK; i++) {
         tell(s, "watched steps");
-        st = watched_step(s, w, i);
+        st = watched_step(s, w);
     }
     attend(s, false);
+    if (st == ST_OK) compare(s, s->p->steps);
     return st;
 }
 
@@ -154,7 +183,7 @@ static enum status collect_by_hooks(struct session *s)
     double ms;
     s->p->by = s->engine->backend->host_memory ? PROFILE_CLOCK : PROFILE_EVENTS;
     s->p->replay = false;
-    TRY(warm_up(s, NULL, &ms));
+    TRY(warm_up(s, WARM_LEAST, NULL, &ms));
     choose_steps(s, ms);
     struct watch *w = watch_new(&s->c->marks, s->p->steps, s->host, s->a);
     TRY(s->engine->backend->attend ? one_after_the_other(s, w) : take_turns(s, w));
@@ -181,48 +210,90 @@ static enum status mark_after(void *user, const struct plan *p, int node)
     return ST_OK;
 }
 
-/* A step begins with the first thing that it does for a node: what the device moves before counts to the one that
- * ends. So the last one is seen whole only if another follows. */
-static void find_steps(struct session *s)
+/* What is given to the device for a step, before its first kernel, has the step's own mark. */
+static void mark_start(void *user, enum noise_part part, int iteration, bool begins)
 {
-    const struct trace *t = &s->c->trace;
-    bool updated = true;
-    int64_t start = -1;
-    s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
-    for (int64_t i = 0; i < t->activities && s->c->steps < s->p->steps; i++) {
-        int node;
-        if (t->activity[i].mark < 0) continue;
-        bool update = mark_kind(&s->c->marks, t->activity[i].mark, &node) == GRAPH_UPDATE;
-        int64_t now = t->activity[i].start_ns;
-        if (!update && updated && start >= 0)
-            s->c->step[s->c->steps++] = (struct profile_span){start, now};
-        if (!update && updated) start = now;
-        updated = update;
-    }
+    struct session *s = user;
+    const struct engine *e = s->engine;
+    if (part == NOISE_STARTS)
+        e->backend->trace_mark(e->context, begins ? steps_mark(&s->c->marks, iteration) : -1);
+    if (s->told) s->told(s->host, part, iteration, begins);
 }
 
-static enum status traced_steps(struct session *s, const struct plan_hooks *hooks)
+static void hear_starts(struct session *s)
+{
+    s->told = s->noise.tell;
+    s->noise.tell = mark_start;
+    s->noise.user = s;
+}
+
+/* Behind those that are there. */
+static void append(struct session *s, const struct trace *t)
+{
+    struct trace *all = &s->c->trace;
+    struct activity *both = ARENA_NEW(s->a, struct activity, all->activities + t->activities);
+    if (all->activities) memcpy(both, all->activity, (size_t)all->activities * sizeof *both);
+    if (t->activities)
+        memcpy(both + all->activities, t->activity, (size_t)t->activities * sizeof *both);
+    all->activity = both;
+    all->activities += t->activities;
+    all->dropped += t->dropped;
+    all->unmatched += t->unmatched;
+    if (!all->why) all->why = t->why;
+    all->by = t->by;
+}
+
+/* Of a block of n steps, whose first is of that iteration and has that number. */
+static void keep_steps(struct session *s, struct trace *t, int iteration, int number, int n)
+{
+    struct seen_step *seen = ARENA_NEW(s->a, struct seen_step, n + 1);
+    int found = steps_find(&s->c->marks, t, iteration - 1, seen, n + 1);
+    for (int i = 0; i < found; i++) {
+        int of = seen[i].iteration - iteration;
+        if (of < 0 || of >= n || s->kept[number + of] >= 0) continue;
+        s->kept[number + of] = s->c->steps;
+        s->c->step[s->c->steps++] = seen[i].span;
+    }
+    append(s, t);
+}
+
+/* One step more before and behind those that count: so none of these starts from rest, and all are seen whole. */
+static enum status traced_block(struct session *s, const struct plan_hooks *hooks, int n)
 {
     const struct engine *e = s->engine;
+    struct trace trace;
     double ms;
+    int number = s->c->watched_steps, first = s->iteration + 1;
     TRY(e->backend->trace_begin(e->context));
     enum status st = ST_OK;
-    host_watch_begin(s->host, &s->noise, s->iteration, 0);
-    for (int i = 0; i <= s->p->steps && st == ST_OK; i++) {
+    host_watch_begin(s->host, &s->noise, first, number, number + n);
+    hear_starts(s);
+    for (int i = -1; i <= n && st == ST_OK; i++) {
         tell(s, "watched steps");
-        s->noise.ahead = i < s->p->steps;
+        s->noise.ahead = i < n;
         st = step(s, hooks, &ms);
-        if (i < s->p->steps) s->c->watched_ms[i] = ms;
+        if (i >= 0 && i < n && st == ST_OK) s->c->watched_ms[s->c->watched_steps++] = ms;
     }
     host_watch_end(s->host, &s->noise);
-    enum status ended = e->backend->trace_end(e->context, &s->c->trace, s->a);
+    enum status ended = e->backend->trace_end(e->context, &trace, s->a);
     TRY(st);
     TRY(ended);
-    find_steps(s);
-    s->p->steps = s->c->steps;
-    if (s->p->steps) return ST_OK;
-    return fail(ST_DEVICE, "the device's record has no whole step%s%s", s->c->trace.why ? ": " : "",
-                s->c->trace.why ? s->c->trace.why : "");
+    keep_steps(s, &trace, first, number, n);
+    return ST_OK;
+}
+
+static enum status plain_block(struct session *s, int n)
+{
+    double ms;
+    s->noise.ahead = true;
+    TRY(step(s, NULL, &ms));
+    for (int i = 0; i < n; i++) {
+        tell(s, "steps");
+        TRY(plain_step(s));
+    }
+    int64_t started = stepper_flying(&s->noise.stepper);
+    s->iteration += (int)started;
+    return noise_land(&s->noise);
 }
 
 /* A recording that is to be seen later must be made while the device is looked at. */
@@ -232,14 +303,28 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
     struct trace unused;
     struct arena scratch = {0};
     TRY(e->backend->trace_begin(e->context));
-    enum status st = warm_up(s, hooks, ret_ms);
-    if (st == ST_OK) st = warm_up(s, hooks, ret_ms);
+    hear_starts(s);
+    enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks, ret_ms);
+    s->noise.tell = NULL;
     enum status ended = e->backend->trace_end(e->context, &unused, &scratch);
     arena_release(&scratch);
     return st == ST_OK ? ended : st;
 }
 
-/* Looking at a device is switched on once, so watched steps follow the others. */
+/* To switch on looking at a device takes a while, so not single steps but blocks of them take turns. */
+static enum status blocks_take_turns(struct session *s, const struct plan_hooks *hooks)
+{
+    int steps = s->p->steps, blocks = steps < BLOCKS ? steps : BLOCKS;
+    for (int i = 0; i < blocks; i++) {
+        int n = steps * (i + 1) / blocks - steps * i / blocks;
+        if (i % 2) TRY(traced_block(s, hooks, n));
+        TRY(plain_block(s, n));
+        if (i % 2 == 0) TRY(traced_block(s, hooks, n));
+        compare(s, n);
+    }
+    return ST_OK;
+}
+
 static enum status collect_by_trace(struct session *s)
 {
     struct plan_hooks hooks = {.user = s, .recorded = true};
@@ -250,16 +335,17 @@ static enum status collect_by_trace(struct session *s)
     s->p->by = PROFILE_TRACE;
     s->p->replay = engine_replays(s->engine, &hooks);
     choose_steps(s, ms);
-    s->noise.ahead = true;
-    for (int i = 0; i < s->p->steps; i++) {
-        tell(s, "steps");
-        TRY(plain_step(s, i));
-    }
-    TRY(noise_land(&s->noise));
+    s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
+    s->kept = ARENA_NEW(s->a, int, s->p->steps);
+    for (int i = 0; i < s->p->steps; i++) s->kept[i] = -1;
     attend(s, true);
-    enum status st = traced_steps(s, &hooks);
+    enum status st = blocks_take_turns(s, &hooks);
     attend(s, false);
-    return st;
+    TRY(st);
+    s->p->steps = s->c->steps;
+    if (s->p->steps) return ST_OK;
+    return fail(ST_DEVICE, "the device's record has no whole step%s%s", s->c->trace.why ? ": " : "",
+                s->c->trace.why ? s->c->trace.why : "");
 }
 
 /* Whether that worked; if not, why. */
@@ -282,19 +368,19 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
 {
     struct session s = {.engine = e, .o = o, .p = p, .c = ret, .a = a};
     *ret = (struct collected){.marks = marks_of(e)};
-    p->warmup = o->warmup;
     p->threads = e->backend->host_memory ? (int)threads_count() : 0;
     TRY(noise_init(&s.noise, e, a));
     s.host = host_watch_new(&ret->marks, a);
     enum status st = ST_OK;
     if (!traced(&s)) {
         s.noise.ahead = false;
+        s.kept = NULL;
         ret->steps = 0;
         ret->trace = (struct trace){0};
         st = noise_land(&s.noise);
         if (st == ST_OK) st = collect_by_hooks(&s);
     }
     noise_close(&s.noise);
-    host_watch_take(s.host, ret);
+    host_watch_take(s.host, s.kept, ret);
     return st;
 }

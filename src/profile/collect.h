@@ -16,6 +16,18 @@ struct marks marks_of(const struct engine *e);
 int mark_of(const struct marks *m, const struct plan *p, int node);
 enum graph_kind mark_kind(const struct marks *m, int mark, int *ret_node);
 
+/* --- steps.c: steps in a device's record ------------------------------------------------------------- */
+
+/* The mark of what is given to the device, before its first kernel, for the step of that iteration. */
+int steps_mark(const struct marks *m, int iteration);
+struct seen_step {
+    struct profile_span span;
+    int iteration;
+};
+/* Whole steps in a record, at most `most`; of iteration `first` and later ones. The last one is whole only if another
+ * follows, and one with a play that is not matched is none: it may be two. Marks of steps_mark are -1 afterwards. */
+int steps_find(const struct marks *m, struct trace *t, int first, struct seen_step *ret, int most);
+
 /* What threads of the host did in a kernel, all steps together. */
 struct mark_threads {
     int64_t busy_ns, busiest_ns; /* the mean of the threads; the one that was longest */
@@ -30,7 +42,9 @@ struct collected {
     int steps;
     struct mark_threads *threads;            /* of each mark; NULL: not watched */
     double *plain_ms, *watched_ms, *host_ms; /* of as many steps */
-    int plain_steps;
+    int plain_steps, watched_steps;
+    double *ratio; /* of watched steps and the unwatched ones beside them */
+    int ratios;
     const struct profile_deed *deed;
     int64_t deeds;
 };
@@ -46,13 +60,15 @@ struct host_watch;
 struct host_watch *host_watch_new(const struct marks *m, struct arena *a);
 /* Room for so many steps; what was noted is forgotten. */
 void host_watch_room(struct host_watch *w, int steps);
-/* The noise tells it the parts of steps. The step of iteration `iteration` is step number `step`. */
-void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step);
+/* The noise tells it the parts of steps. The step of iteration `iteration` is step number `step`, and so on, up to
+ * number `end` - 1. */
+void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step, int end);
 void host_watch_end(struct host_watch *w, struct noise *n);
 /* Around the start of a kernel; where the host is the device, around the kernel. */
 void host_watch_before(struct host_watch *w, int mark);
 void host_watch_after(struct host_watch *w);
-void host_watch_take(const struct host_watch *w, struct collected *ret);
+/* `kept`: of each step the number it has now, -1: it is none. */
+void host_watch_take(struct host_watch *w, const int *kept, struct collected *ret);
 
 /* --- watch.c: hooks that write down when kernels ran --------------------------------------------- */
 

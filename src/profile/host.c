@@ -12,7 +12,7 @@ struct host_watch {
     bool host_memory, heard, on;
     struct profile_deed *deed;
     int64_t deeds, capacity, part; /* the part that goes on */
-    int first, step, steps;        /* step number `step` is iteration `first` */
+    int first, step, end;          /* step number `step` is iteration `first` */
     const struct range *range;     /* of each mark; NULL: nobody hears */
     struct range now;              /* what is pushed */
     struct arena *a;
@@ -42,7 +42,6 @@ struct host_watch *host_watch_new(const struct marks *m, struct arena *a)
 void host_watch_room(struct host_watch *w, int steps)
 {
     int64_t kernels = w->host_memory ? 0 : w->marks.per_step;
-    w->steps = steps;
     w->deeds = 0;
     w->capacity = (kernels + NOISE_PARTS) * steps;
     w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
@@ -51,7 +50,7 @@ void host_watch_room(struct host_watch *w, int steps)
 /* Its number; -1: there is no room, or it is of no step that counts. */
 static int64_t note(struct host_watch *w, int mark, enum noise_part part, int step)
 {
-    if (w->deeds == w->capacity || step < 0 || step >= w->steps) return -1;
+    if (w->deeds == w->capacity || step < w->step || step >= w->end) return -1;
     w->deed[w->deeds] = (struct profile_deed){mark, part, step, {clock_ns(), 0}};
     return w->deeds++;
 }
@@ -97,11 +96,12 @@ static void tell(void *user, enum noise_part part, int iteration, bool begins)
         noted(w, w->part);
 }
 
-void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step)
+void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step, int end)
 {
     w->on = true;
     w->first = iteration;
     w->step = step;
+    w->end = end;
     w->part = -1;
     n->tell = tell;
     n->user = w;
@@ -125,8 +125,15 @@ void host_watch_after(struct host_watch *w)
     if (w->on && !w->host_memory && w->part >= 0 && w->deeds - 1 > w->part) noted(w, w->deeds - 1);
 }
 
-void host_watch_take(const struct host_watch *w, struct collected *ret)
+void host_watch_take(struct host_watch *w, const int *kept, struct collected *ret)
 {
+    int64_t deeds = 0;
+    for (int64_t i = 0; i < w->deeds; i++) {
+        struct profile_deed deed = w->deed[i];
+        if (kept) deed.step = kept[deed.step];
+        if (deed.step >= 0) w->deed[deeds++] = deed;
+    }
+    w->deeds = deeds;
     ret->deed = w->deed;
     ret->deeds = w->deeds;
 }

@@ -21,9 +21,6 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     ret->unmatched = c.trace.unmatched;
     ret->dropped_why = c.trace.why;
     ret->traced_by = c.trace.by;
-    /* Pairs of neighbours, so that drift of the clock is in neither. */
-    double *ratio = ARENA_NEW(a, double, ret->steps);
-    for (int i = 0; i < ret->steps; i++) ratio[i] = c.watched_ms[i] / c.plain_ms[i];
-    ret->overhead = stats_of(ratio, ret->steps).median - 1;
+    ret->overhead = stats_of(c.ratio, c.ratios).median - 1;
     return ST_OK;
 }

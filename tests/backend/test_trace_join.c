@@ -95,6 +95,8 @@ static void test_a_play_that_is_not_whole_is_nobodys(void **state)
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}, {5, -1, 2}};
     trace_join(&(struct trace_input){r, 6, c, 3, three, 3}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:20 2:10 2:11 2:11");
+    assert_true(t.activity[0].unmatched && t.activity[1].unmatched);
+    assert_false(t.activity[2].unmatched || t.activity[5].unmatched);
     assert_int_equal(t.unmatched, 2);
     assert_non_null(strstr(t.why, "2 took place where 3 were recorded"));
     arena_release(&a);

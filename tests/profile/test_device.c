@@ -104,6 +104,7 @@ static enum status play(void *ctx, void *recording)
     static int64_t now;
     if (now < clock_ns()) now = clock_ns();
     fake.plays++;
+    fake.mark = -1; /* of a play nobody has to begin anything */
     for (int i = 0; i < fake.recorded; i++) {
         now += GAP_NS;
         note(fake.mark_recorded[i], "kernel", now, now + PLAYED_NS);
@@ -149,6 +150,18 @@ static void measure(void)
     hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
 }
 
+/* One compiles, one is recorded, one is timed; what else was wanted, there is no time for. */
+static void test_warming_up_takes_its_part_of_the_time(void **state)
+{
+    (void)state;
+    struct profile_options o = {.warmup = 50, .steps = 1, .limit_ms = 0};
+    open_fake(tiny_config());
+    hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
+    assert_int_equal(p.by, PROFILE_TRACE);
+    assert_int_equal(p.steps, 1);
+    assert_int_equal(p.warmup, 3);
+}
+
 static int close_fake(void **state)
 {
     (void)state;
@@ -183,7 +196,7 @@ static void test_a_device_tells(void **state)
     assert_int_equal(p.steps, STEPS);
     assert_int_equal(p.rows, kernels());
     assert_int_equal(p.moments, kernels());
-    assert_int_equal(p.dropped, 7);
+    assert_int_equal(p.dropped, 7 * STEPS); /* in each block */
     assert_string_equal(p.dropped_why, "it looked away");
     assert_string_equal(p.row[0].device_kernel, "kernel");
     assert_true(fabs(rows_ms() + profile_family_ms(&p, PHASES_ALL, FAMILY_IDLE) - p.step_ms.mean) <
@@ -202,7 +215,7 @@ static void test_a_recording_has_its_marks(void **state)
     assert_true(p.replay);
     assert_int_equal(p.by, PROFILE_TRACE);
     assert_int_equal(p.steps, STEPS);
-    assert_int_equal(fake.begun, 2);
+    assert_int_equal(fake.begun, 1 + STEPS); /* a block for each */
     assert_true(fake.plays >= 2 * STEPS);
     assert_int_equal(fake.runs, kernels()); /* the first step alone was not a play */
     assert_int_equal(p.moments, kernels());
@@ -270,6 +283,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_teardown(name, close_fake)
     const struct CMUnitTest tests[] = {
         TEST(test_a_device_tells),
+        TEST(test_warming_up_takes_its_part_of_the_time),
         TEST(test_a_recording_has_its_marks),
         TEST(test_else_its_events_do),
         TEST(test_events_are_a_ring),

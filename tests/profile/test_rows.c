@@ -54,7 +54,7 @@ static int mark(enum graph_kind kind, enum phase phase, int n)
 static struct activity *did(int of, const char *name, int64_t start, int64_t end)
 {
     struct activity *a = &activity[c.trace.activities++];
-    *a = (struct activity){.mark = of, .name = name, .start_ns = start, .end_ns = end};
+    *a = (struct activity){.mark = of, .play = -1, .name = name, .start_ns = start, .end_ns = end};
     return a;
 }
 
@@ -212,6 +212,71 @@ static void test_means_are_of_all_steps_and_the_timeline_of_the_median(void **st
     near(p.moment[0].end_us - p.moment[0].start_us, p.shown_step ? 600 : 400);
 }
 
+static void step_of(int iteration, int64_t start, int64_t end)
+{
+    int64_t third = (end - start) / 3;
+    did(steps_mark(&c.marks, iteration), "copy", start, start + 10)->kind = ACTIVITY_COPY;
+    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), "forward", start + 20, start + third);
+    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), "update", end - third, end);
+}
+
+/* Its inputs are its own, and so is the time that passes before them; the result is of the step that ends. */
+static void test_a_step_begins_with_its_inputs(void **state)
+{
+    (void)state;
+    struct seen_step seen[MOST];
+    step_of(7, 1000, 2000);
+    activity[3] = activity[2];
+    c.trace.activities = 2;
+    did(steps_mark(&c.marks, 8), "staged", 1500, 1510); /* early: the update follows */
+    c.trace.activities = 4;
+    did(-1, "result", 2010, 2020);
+    step_of(8, 2100, 3000);
+    did(steps_mark(&c.marks, 8), "result", 3010, 3020); /* given while its mark was there */
+    step_of(9, 3100, 4000);
+    assert_int_equal(steps_find(&c.marks, &c.trace, 7, seen, MOST), 2);
+    assert_int_equal(seen[0].iteration, 7);
+    assert_int_equal(seen[0].span.start_ns, 1000);
+    assert_int_equal(seen[0].span.end_ns, 2020);
+    assert_int_equal(seen[1].iteration, 8);
+    assert_int_equal(seen[1].span.start_ns, 2020);
+    assert_int_equal(seen[1].span.end_ns, 3020);
+    for (int64_t i = 0; i < c.trace.activities; i++) assert_true(activity[i].mark < c.marks.marks);
+}
+
+/* Nobody knows what a play was of: its step is none, and does not make two into one. */
+static void test_a_step_with_an_unmatched_play_is_none(void **state)
+{
+    (void)state;
+    struct seen_step seen[MOST];
+    step_of(0, 1000, 2000);
+    did(steps_mark(&c.marks, 1), "copy", 2100, 2110);
+    did(-1, "forward", 2120, 2500)->unmatched = true;
+    did(-1, "update", 2500, 3000)->unmatched = true;
+    activity[4].play = activity[5].play = 1;
+    step_of(2, 3100, 4000);
+    step_of(3, 4100, 5000);
+    assert_int_equal(steps_find(&c.marks, &c.trace, 0, seen, MOST), 2);
+    assert_int_equal(seen[0].iteration, 0);
+    assert_int_equal(seen[0].span.end_ns, 2000);
+    assert_int_equal(seen[1].iteration, 2);
+    assert_int_equal(seen[1].span.start_ns, 3000);
+    assert_int_equal(seen[1].span.end_ns, 4000);
+}
+
+/* Where not even its inputs are seen, two steps look like one. */
+static void test_an_unmatched_play_without_inputs_is_in_no_step(void **state)
+{
+    (void)state;
+    struct seen_step seen[MOST];
+    step_of(0, 1000, 2000);
+    did(-1, "all", 2100, 3000)->unmatched = true;
+    step_of(2, 3100, 4000);
+    step_of(3, 4100, 5000);
+    assert_int_equal(steps_find(&c.marks, &c.trace, 0, seen, MOST), 1);
+    assert_int_equal(seen[0].iteration, 2);
+}
+
 /* Whatever they are grouped by, shares add up to 1, of a phase as of the step. */
 static void test_shares_add_up(void **state)
 {
@@ -271,6 +336,9 @@ int main(void)
         TEST(test_a_node_of_several_kernels_counts_its_work_once),
         TEST(test_what_is_of_no_kernel_is_a_row),
         TEST(test_means_are_of_all_steps_and_the_timeline_of_the_median),
+        TEST(test_a_step_begins_with_its_inputs),
+        TEST(test_a_step_with_an_unmatched_play_is_none),
+        TEST(test_an_unmatched_play_without_inputs_is_in_no_step),
         TEST(test_shares_add_up),
         TEST(test_ranges_contain_their_parts),
     };

@@ -99,6 +99,7 @@ static int64_t give(const struct trace_input *in, struct trace *t, int64_t from,
         from = next_played(in, from);
         t->activity[from].play = (int)play;
         if (mark) t->activity[from].mark = mark[k];
+        t->activity[from].unmatched = !mark;
     }
     return from;
 }
@@ -174,6 +175,7 @@ static void match_plays(const struct trace_input *in, struct trace *t, struct mi
         for (int64_t i = next_played(in, 0); i < in->records; i = behind_group(in, i))
             match_group(in, t, i, m);
     } else {
+        give(in, t, 0, found, NO_PLAY, NULL);
         m->of_wrong = m->found = found;
         m->wanted = wanted;
     }

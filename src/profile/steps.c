@@ -1,0 +1,85 @@
+/* Where steps begin and end in a device's record. What is given to the device when the host starts a step, before its
+ * first kernel, has the mark of that step: so its inputs are its own. */
+#include "profile/collect.h"
+
+int steps_mark(const struct marks *m, int iteration)
+{
+    return m->marks + iteration;
+}
+
+struct finding {
+    const struct marks *marks;
+    struct trace *trace;
+    struct seen_step *ret;
+    int most, steps;
+    /* of the step that goes on */
+    bool begun, spoiled;
+    int iteration, play;
+    int64_t start_ns;
+    /* behind the last thing that it is known to have done: where the next one may begin */
+    int64_t inputs;  /* number of the activity; -1: none */
+    int next;        /* whose inputs these are */
+    int64_t busy_ns; /* the end of all so far, but for those inputs */
+};
+
+/* A step begins where the one before has ended, so that what passes in between is idle before its inputs. */
+static void begin_step(struct finding *f, int64_t i)
+{
+    const struct activity *first = &f->trace->activity[f->inputs >= 0 ? f->inputs : i];
+    int64_t now = first->start_ns;
+    if (f->begun && f->busy_ns < now) now = f->busy_ns;
+    if (f->begun && !f->spoiled && f->steps < f->most)
+        f->ret[f->steps++] = (struct seen_step){{f->start_ns, now}, f->iteration};
+    f->iteration = f->inputs >= 0 ? f->next : f->iteration + 1;
+    f->start_ns = now;
+    f->begun = true;
+    f->spoiled = false;
+    f->inputs = -1;
+}
+
+/* What is staged early, while the step before still runs, is not where a step begins. */
+static void see_inputs(struct finding *f, int64_t i, int iteration)
+{
+    if (f->inputs >= 0 || (f->begun && iteration == f->iteration)) return;
+    f->inputs = i;
+    f->next = iteration;
+}
+
+static void see_kernel(struct finding *f, int64_t i, bool begins)
+{
+    if (begins) begin_step(f, i);
+    f->inputs = -1;
+}
+
+/* Of a play of whose kernels nothing is known; it may be of the step whose inputs came. */
+static void see_unmatched(struct finding *f, int64_t i)
+{
+    int play = f->trace->activity[i].play;
+    bool goes_on = play >= 0 && play == f->play;
+    if (f->inputs >= 0 && !goes_on) begin_step(f, i);
+    f->inputs = -1;
+    f->play = play;
+    f->spoiled = true;
+}
+
+int steps_find(const struct marks *m, struct trace *t, int first, struct seen_step *ret, int most)
+{
+    struct finding f = {m, t, ret, most, .iteration = first - 1, .play = -1, .inputs = -1};
+    bool updated = true;
+    for (int64_t i = 0; i < t->activities; i++) {
+        struct activity *x = &t->activity[i];
+        int node, given = x->mark - m->marks;
+        if (given >= 0) {
+            x->mark = -1;
+            if (x->play < 0) see_inputs(&f, i, given);
+        } else if (x->mark >= 0) {
+            bool update = mark_kind(m, x->mark, &node) == GRAPH_UPDATE;
+            see_kernel(&f, i, !update && updated);
+            updated = update;
+        } else if (x->unmatched) {
+            see_unmatched(&f, i);
+        }
+        if (f.inputs < 0 && x->end_ns > f.busy_ns) f.busy_ns = x->end_ns;
+    }
+    return f.steps;
+}
