@@ -19,14 +19,14 @@ enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_FILL, ACTIVITY_KIN
 enum { ACTIVITY_NAME = 48 };
 struct activity {
     enum activity_kind kind;
-    int mark;       /* -1: nobody's */
-    bool unmatched; /* it is of a play, and it is not known what of it: its mark is -1 */
+    int mark; /* -1: nobody's */
     int play; /* which play of a recording in this trace, from 0; -1: it was started by itself */
     /* A kernel's as its maker has it, mangled if it is, and for tables without parameters, of at most ACTIVITY_NAME - 1
      * letters. Of the others what was done: "copy device to host", "memset". */
     const char *name, *short_name;
     int64_t start_ns, end_ns; /* of base/clock.h's clock */
     int64_t bytes;            /* of a copy or a fill */
+    bool unmatched;           /* it is of a play, and it is not known what of it: its mark is -1 */
 };
 
 struct trace {

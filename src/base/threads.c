@@ -208,7 +208,6 @@ void threads_end(int64_t begun)
 void threads_joined(void)
 {
     struct threads_watch *w = watching;
-    int threads = 0;
     int64_t most = 0;
     if (!w) return;
     for (int i = 0; i < WATCHED_MOST && i < omp_get_max_threads(); i++) {
@@ -216,11 +215,9 @@ void threads_joined(void)
         w->busy_ns += busy[i].ns;
         if (busy[i].ns > most) most = busy[i].ns;
         busy[i].ns = 0;
-        threads++;
     }
     w->busiest_ns += most;
     w->regions++;
-    if (threads > w->threads) w->threads = threads;
 }
 
 void threads_unseen(void)

@@ -29,7 +29,6 @@ struct threads_watch {
     int64_t regions;
     int64_t busy_ns;    /* of all threads together */
     int64_t busiest_ns; /* in each region the one that worked longest */
-    int threads;        /* of the largest region */
     bool unseen;        /* a library had regions of its own */
 };
 /* From here on regions that this thread opens are added to `w`; NULL: nobody watches. One at a time. */

@@ -58,14 +58,17 @@ static void before_by_clock(void *user, const struct plan *p, int node)
     at->start_ns = clock_ns();
 }
 
-static void note_threads(struct watch *w, int mark)
+/* Of all threads that there are, so who had nothing to do counts too. What opened no region ran on one. */
+static void note_threads(struct watch *w, const struct activity *at)
 {
-    struct mark_threads *t = &w->threads[mark];
+    struct mark_threads *t = &w->threads[at->mark];
     t->unseen |= w->watched.unseen;
-    if (!w->watched.regions) return;
-    t->busy_ns += w->watched.busy_ns / w->watched.threads;
-    t->busiest_ns += w->watched.busiest_ns;
-    t->regions += w->watched.regions;
+    if (w->watched.unseen) return;
+    bool alone = w->watched.regions == 0;
+    int64_t took = at->end_ns - at->start_ns;
+    t->busy_ns += (alone ? took : w->watched.busy_ns) / threads_count();
+    t->busiest_ns += alone ? took : w->watched.busiest_ns;
+    t->regions += alone ? 1 : w->watched.regions;
 }
 
 static enum status after_by_clock(void *user, const struct plan *p, int node)
@@ -75,7 +78,7 @@ static enum status after_by_clock(void *user, const struct plan *p, int node)
     (void)p, (void)node;
     at->end_ns = clock_ns();
     host_watch_after(w->host);
-    note_threads(w, at->mark);
+    note_threads(w, at);
     return ST_OK;
 }
 

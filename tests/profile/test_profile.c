@@ -179,20 +179,21 @@ static void test_threads_are_seen(void **state)
 {
     (void)state;
     const char *const words[] = {NULL};
-    bool library = false, own = false;
+    bool library = false, alone = false;
     open_laptop(words, 2);
     measure(3);
     assert_int_equal(p.threads, 2);
     for (int i = 0; i < p.rows; i++) {
         const struct profile_row *r = &p.row[i];
         library |= r->unseen;
-        own |= r->busy_ms > 0;
         assert_int_equal(r->unseen, strcmp(r->variant, "onednn") == 0);
-        if (!(r->busy_ms > 0)) continue;
-        assert_false(r->unseen);
-        assert_true(r->busiest_ms >= r->busy_ms && r->busiest_ms <= r->ms);
+        if (r->unseen) continue;
+        /* What runs on one of two threads is half of it busy. */
+        assert_true(r->busy_ms > 0 && 2 * r->busy_ms > 0.99 * r->busiest_ms);
+        assert_true(r->busiest_ms >= r->busy_ms && r->busiest_ms <= 1.0001 * r->ms);
+        alone |= 2 * r->busy_ms < 1.01 * r->busiest_ms;
     }
-    assert_true(own);
+    assert_true(alone);
     if (library) said("threads", "cannot be seen");
     /* Nobody is watched any more. */
     assert_int_equal(threads_begin(), 0);

@@ -246,7 +246,8 @@ static struct activity did(int mark, enum activity_kind kind, int64_t start, int
 {
     return (struct activity){
         kind,     mark,  -1,  kind == ACTIVITY_KERNEL ? "kernel \"x\"" : "copy device to host",
-        "kernel", start, end, 64};
+        "kernel", start, end, 64,
+        false};
 }
 
 static int mark(int n)

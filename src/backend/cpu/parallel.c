@@ -18,7 +18,10 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
     int64_t grains = (n + grain - 1) / grain;
     /* All threads or one: libgomp ends the threads that a smaller team leaves over. */
     if (grains <= 1 || n * weight < LEAST_WORK || omp_get_max_threads() == 1) {
+        int64_t begun = threads_begin();
         if (n > 0) fn(c, 0, n);
+        threads_end(begun);
+        threads_joined();
         return;
     }
 #pragma omp parallel
