@@ -187,7 +187,7 @@ static void print_wrapped(const char *text, int indent, struct str *s)
 static void print_words(const struct profile *p, const struct table_form *f, const char *words,
                         struct str *s, struct arena *a)
 {
-    struct profile_words w;
+    struct profile_words w = {0};
     if (f->csv) return;
     words_of(p, &w, a);
     str_append(s, "\n");
