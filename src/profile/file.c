@@ -185,7 +185,7 @@ static json_t *idle_json(const struct profile *p)
 static json_t *words_json(const struct profile *p)
 {
     struct arena a = {0};
-    struct profile_words w;
+    struct profile_words w = {0};
     json_t *j = json_array();
     words_of(p, &w, &a);
     for (int i = 0; i < w.words; i++)
