@@ -22,7 +22,7 @@ struct activity {
     int mark; /* -1: nobody's */
     int play; /* which play of a recording in this trace, from 0; -1: it was started by itself */
     /* A kernel's as its maker has it, mangled if it is, and for tables without parameters, of at most ACTIVITY_NAME - 1
-     * letters. Of the others what was done: "copy device to host", "fill". */
+     * letters. Of the others what was done: "copy device to host", "memset". */
     const char *name, *short_name;
     int64_t start_ns, end_ns; /* of base/clock.h's clock */
     int64_t bytes;            /* of a copy or a fill */

@@ -195,9 +195,9 @@ static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
         const CUpti_ActivityMemset3 *f = (const void *)r;
-        *ret =
-            (struct trace_record){ACTIVITY_FILL,     f->graphNodeId != 0, f->correlationId, "fill",
-                                  (int64_t)f->start, (int64_t)f->end,     (int64_t)f->bytes};
+        *ret = (struct trace_record){ACTIVITY_FILL,    f->graphNodeId != 0, f->correlationId,
+                                     "memset",         (int64_t)f->start,   (int64_t)f->end,
+                                     (int64_t)f->bytes};
         return true;
     }
     default:

@@ -31,9 +31,10 @@ static int by_call(const void *a, const void *b)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
-/* Each name once. Few are many times there. */
+/* Each name once, of kernels and of others apart. Few are many times there. */
 struct names {
     struct name {
+        enum activity_kind kind;
         const char *given, *name, *short_name;
     } * name;
     int names, capacity;
@@ -44,10 +45,12 @@ static const struct name *name_of(struct names *all, enum activity_kind kind, co
 {
     char text[ACTIVITY_NAME];
     for (int i = 0; i < all->names; i++)
-        if (all->name[i].given == given || !strcmp(all->name[i].name, given)) return &all->name[i];
+        if (all->name[i].kind == kind &&
+            (all->name[i].given == given || !strcmp(all->name[i].name, given)))
+            return &all->name[i];
     ARENA_GROW(all->a, all->name, all->names, all->capacity);
     struct name *n = &all->name[all->names++];
-    *n = (struct name){.given = given, .name = arena_strdup(all->a, given)};
+    *n = (struct name){.kind = kind, .given = given, .name = arena_strdup(all->a, given)};
     n->short_name = n->name;
     if (kind != ACTIVITY_KERNEL) return n;
     kernel_name_short(given, text);
