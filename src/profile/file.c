@@ -120,6 +120,7 @@ static json_t *row_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "bound", json_string(bound_name(r->bound)));
     json_object_set_new(j, "per_step", json_real(rounded((double)r->runs / p->steps)));
     json_object_set_new(j, "ms_per_step", json_real(rounded(r->ms)));
+    json_object_set_new(j, "work_ms_per_step", json_real(rounded(r->work_ms)));
     json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
     json_object_set_new(j, "run_ms", stats_json(&ms));
     json_object_set_new(j, "threads", threads_json(r));
