@@ -139,7 +139,7 @@ static enum status report(char *const *words, int n, const struct options *o, st
                           struct str *s)
 {
     struct subjects subjects;
-    struct shown shown;
+    struct shown shown = {0};
     TRY(subjects_read(words, n, a, &subjects));
     shown.profiles = &subjects.profiles;
     compare_runs(subjects.run, subjects.runs, a, &shown.runs);

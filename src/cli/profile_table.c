@@ -50,7 +50,9 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_GBYTES] = {"gb_per_s", "GB/s", "achieved", true},
     [COLUMN_BOUND] = {"bound", "bound by", "what keeps it from being faster", false},
     [COLUMN_FLOOR] = {"floor_ms", "floor ms", "of a step, at the measured ceilings", true},
-    [COLUMN_GAP] = {"times_floor", "x floor", "how many times as long as its floor", true},
+    [COLUMN_GAP] = {"times_floor", "x floor",
+                    "how many times as long as its floor, all of an operator's kernels together",
+                    true},
     [COLUMN_THREADS] = {"threads_percent", "threads %",
                         "of its time that a thread works, on average", true},
     [COLUMN_NAME] = {"name", "name", "what it is", false},
@@ -78,7 +80,7 @@ static void set_times(struct table *t, int at, const struct profile_group *g, st
 
 static void set_work(struct table *t, int at, const struct profile_group *g, struct arena *a)
 {
-    double seconds = 1e-3 * g->ms;
+    double seconds = 1e-3 * g->work_ms;
     if (!g->run_ms.n || !(g->bytes > 0)) return;
     table_set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops, a);
     table_set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes, a);
@@ -89,7 +91,7 @@ static void set_work(struct table *t, int at, const struct profile_group *g, str
     }
     table_set_text(t, at, COLUMN_BOUND, bound_name(g->bound));
     table_set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
-    if (g->floor_ms > 0) table_set(t, at, COLUMN_GAP, 3, g->ms / g->floor_ms, a);
+    if (g->floor_ms > 0) table_set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
     if (g->seen_ms > 0) table_set(t, at, COLUMN_THREADS, 3, 100 * g->busy_ms / g->seen_ms, a);
 }
 
@@ -187,7 +189,7 @@ static void print_wrapped(const char *text, int indent, struct str *s)
 static void print_words(const struct profile *p, const struct table_form *f, const char *words,
                         struct str *s, struct arena *a)
 {
-    struct profile_words w;
+    struct profile_words w = {0};
     if (f->csv) return;
     words_of(p, &w, a);
     str_append(s, "\n");

@@ -120,6 +120,7 @@ static json_t *row_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "bound", json_string(bound_name(r->bound)));
     json_object_set_new(j, "per_step", json_real(rounded((double)r->runs / p->steps)));
     json_object_set_new(j, "ms_per_step", json_real(rounded(r->ms)));
+    json_object_set_new(j, "work_ms_per_step", json_real(rounded(r->work_ms)));
     json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
     json_object_set_new(j, "run_ms", stats_json(&ms));
     json_object_set_new(j, "threads", threads_json(r));
@@ -185,7 +186,7 @@ static json_t *idle_json(const struct profile *p)
 static json_t *words_json(const struct profile *p)
 {
     struct arena a = {0};
-    struct profile_words w;
+    struct profile_words w = {0};
     json_t *j = json_array();
     words_of(p, &w, &a);
     for (int i = 0; i < w.words; i++)

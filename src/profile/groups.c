@@ -128,13 +128,14 @@ static void add_row(struct grouping *g, struct part *part, const struct profile_
     struct profile_group *to = part->group;
     double runs = (double)r->runs / g->p->steps;
     to->ms += r->ms;
+    to->work_ms += r->work_ms;
     to->flops += runs * r->cost.flops;
     to->bytes += runs * r->cost.bytes;
     to->floor_ms += runs * r->floor_ms;
     to->busy_ms += r->busy_ms;
     to->busiest_ms += r->busiest_ms;
     if (r->busy_ms > 0) to->seen_ms += r->ms;
-    part->bound_ms[r->bound] += r->ms;
+    part->bound_ms[r->bound] += r->work_ms;
     if (r->ms >= part->longest_ms) {
         part->longest_ms = r->ms;
         to->products = r->products;

@@ -81,8 +81,10 @@ struct profile_row {
     /* results */
     double *run_ms; /* of each execution, in all steps */
     int runs;
-    double *step_ms;  /* of each step: its own part of the time */
-    double ms;        /* of a step, the mean: rows and idle time add up to the step */
+    double *step_ms; /* of each step: its own part of the time */
+    double ms;       /* of a step, the mean: rows and idle time add up to the step */
+    double
+        work_ms; /* the time that `cost` took: of all the node's kernels, where they are rows of their own */
     double hidden_ms; /* of a step, the mean: what ran while an earlier row did */
     /* Threads of the host: how long they worked, of one step; 0 where they are not seen. */
     double busy_ms;    /* the mean of the threads */
@@ -175,6 +177,7 @@ struct profile_group {
     struct stats run_ms; /* of all executions */
     double flops, bytes; /* of a step */
     double floor_ms;     /* of a step */
+    double work_ms;      /* of a step: what rates and the floor are held against, profile_row's */
     enum bound bound;    /* of most of its time */
     enum machine_precision products; /* of its longest row */
     enum family family;              /* of its longest row */

@@ -195,23 +195,29 @@ static void find_floor(struct profile_row *r, const struct machine *m)
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
     r->floor_ms = fmax(compute, memory);
-    double ms = stats_of(r->run_ms, r->runs).median;
-    if (r->node < 0) return;
-    if (!(r->floor_ms > 0)) return;
+    /* Of a node of several kernels all of them: the work is the node's. */
+    double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
+    if (r->node < 0 || !(r->floor_ms > 0)) return;
     if (ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms)
         r->bound = BOUND_LATENCY;
     else
         r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
-/* Of a node that is several kernels the longest has its FLOPs and bytes. */
+/* Of a node that is several kernels the longest has its FLOPs and bytes, and the time of all that it took to do them. */
 static void share_cost(struct making *m, int mark)
 {
+    struct profile_row *r = m->p->row;
     int longest = m->first[mark];
-    for (int row = longest; row >= 0; row = m->next[row])
-        if (m->p->row[row].ms > m->p->row[longest].ms) longest = row;
+    double ms = 0;
+    for (int row = longest; row >= 0; row = m->next[row]) {
+        if (r[row].ms > r[longest].ms) longest = row;
+        ms += r[row].ms;
+        r[row].work_ms = 0;
+    }
+    r[longest].work_ms = ms;
     for (int row = m->first[mark]; row >= 0; row = m->next[row])
-        if (row != longest) m->p->row[row].cost = (struct cost){0, 0};
+        if (row != longest) r[row].cost = (struct cost){0, 0};
 }
 
 static void find_threads(struct making *m, struct profile_row *r, int mark)
@@ -227,7 +233,8 @@ static void find_threads(struct making *m, struct profile_row *r, int mark)
 static void conclude_rows(struct making *m)
 {
     struct profile *p = m->p;
-    for (int i = 0; i < p->rows; i++) p->row[i].ms = mean(p->row[i].step_ms, p->steps);
+    for (int i = 0; i < p->rows; i++)
+        p->row[i].work_ms = p->row[i].ms = mean(p->row[i].step_ms, p->steps);
     for (int mark = 0; mark < m->c->marks.marks; mark++) {
         if (m->first[mark] < 0) continue;
         share_cost(m, mark);

@@ -121,27 +121,44 @@ static void compare(const struct profile *p, const struct engine *next, struct r
     r->come_ops = choose(come, r->come_op);
 }
 
+/* Another plan, or the same one played: the rung is of this step. */
+static bool changes(const struct rung *r, const struct config *from, const struct config *to)
+{
+    return r->gone || r->come || r->retyped || from->plan.replay != to->plan.replay;
+}
+
+static enum status plan_next(const struct engine *e, const struct ladder_rung *next,
+                             struct engine *ret, struct arena *a)
+{
+    unsigned kinds_built = 0;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (e->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
+    TRY(model_check(&next->config));
+    return engine_plan(ret, &next->config, e->model.vocab, kinds_built, e->backend->name, a);
+}
+
 void rung_find(const struct profile *p, struct rung *ret, struct arena *a)
 {
     const struct engine *e = p->engine;
     struct ladder_rung next;
     int at = 0;
+    const char *idle = NULL;
     *ret = (struct rung){0};
     while (ladder_next(e->config, !e->backend->host_memory, &at, &next, a)) {
         struct engine planned;
-        unsigned kinds_built = 0;
-        for (int kind = 0; kind < GRAPH_COUNT; kind++)
-            if (e->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
-        ret->name = next.name;
-        ret->differs = next.differs;
-        enum status st = model_check(&next.config);
-        if (st == ST_OK)
-            st = engine_plan(&planned, &next.config, e->model.vocab, kinds_built, e->backend->name,
-                             a);
-        ret->reason = st == ST_OK ? NULL : arena_strdup(a, fail_message());
-        if (st != ST_OK) continue;
-        compare(p, &planned, ret, a);
+        struct rung r = {.name = next.name, .differs = next.differs};
+        if (plan_next(e, &next, &planned, a) != ST_OK) {
+            r.reason = arena_strdup(a, fail_message());
+            *ret = r;
+            continue;
+        }
+        compare(p, &planned, &r, a);
         engine_close(&planned);
-        return;
+        if (changes(&r, e->config, &next.config)) {
+            *ret = r;
+            return;
+        }
+        idle = arena_printf(a, "%s%s%s", idle ? idle : "", idle ? ", " : "", r.name);
     }
+    ret->idle = idle;
 }

@@ -15,6 +15,7 @@ struct rung_op {
 struct rung {
     const char *name, *differs; /* "flash", "--flash=true"; NULL: there is none above */
     const char *reason;         /* why the one that comes next cannot be had here; NULL: it can */
+    const char *idle; /* where none can be next: those that would change no kernel; NULL: none */
     /* Kernels of a step that the next plan does not have, and their time; those that it has and this one has not;
      * those that stay, but on other types. */
     int gone, come, stay, retyped;

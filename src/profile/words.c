@@ -34,7 +34,23 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
+/* "1 comes", "2 come" */
+static const char *verb_end(int n)
+{
+    return n == 1 ? "s" : "";
+}
+
 /* --- how it was measured ------------------------------------------------------------------------- */
+
+static void say_phases(struct saying *s)
+{
+    const char *text = "";
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        if (s->p->mean_ms[phase] > 0)
+            text = arena_printf(s->a, "%s%s%s %.4g ms", text, *text ? ", " : "",
+                                phase_name((enum phase)phase), s->p->mean_ms[phase]);
+    say(s, "phases", text);
+}
 
 static void say_time(struct saying *s)
 {
@@ -50,10 +66,7 @@ static void say_time(struct saying *s)
             "%.4g ms, the median of %d watched step%s%s (%.4g ms of unwatched ones%s); times by %s",
             p->step_ms.median, p->steps, plural(p->steps), spread, p->plain_ms.median, replay,
             by ? by : "the device's own record"));
-    say(s, "phases",
-        arena_printf(s->a, "forward %.4g ms, backward %.4g ms, update %.4g ms",
-                     p->mean_ms[PHASE_FORWARD], p->mean_ms[PHASE_BACKWARD],
-                     p->mean_ms[PHASE_UPDATE]));
+    say_phases(s);
     say(s, "overhead",
         p->overhead > 0 ? arena_printf(s->a, "watching adds %.2g %%", 100 * p->overhead)
                         : arena_printf(s->a, "what watching adds is lost in the spread (%.2g %%)",
@@ -75,15 +88,15 @@ static void say_events(struct saying *s)
                      p->why, unplayed));
 }
 
-/* A tenth of a processor is what a system does by itself. */
+/* A tenth of a processor is what a system does by itself. A GPU's kernels take no longer for it. */
 static void say_others(struct saying *s)
 {
+    const char *longer = s->p->engine->backend->host_memory ? "times are" : "the host's time is";
     if (s->p->others > 0.1)
         say(s, "others",
             arena_printf(s->a,
-                         "other programs kept %.2g processors busy meanwhile: times are longer "
-                         "than they would be alone",
-                         s->p->others));
+                         "other programs kept %.2g processors busy meanwhile: %s longer than alone",
+                         s->p->others, longer));
 }
 
 static void say_dropped(struct saying *s)
@@ -99,9 +112,10 @@ static void say_dropped(struct saying *s)
 
 /* --- what takes the time ------------------------------------------------------------------------- */
 
-/* A group's longest kernel. A device's kernel has its name, whatever its shapes are. */
+/* A group's longest kernel. A device's kernel has its name, whatever its shapes are; what is shown of it may be
+ * what others begin with too. */
 struct top {
-    const char *name;
+    const char *name, *shown;
     double ms;
     int runs;
 };
@@ -116,7 +130,8 @@ static struct top top_of(const struct profile *p, unsigned phases, const char *c
 {
     struct top top = {0};
     for (int i = 0; i < p->rows; i++) {
-        struct top sum = {.name = name[i]};
+        const char *shown = p->row[i].device_short;
+        struct top sum = {.name = name[i], .shown = shown ? shown : name[i]};
         if (!counts(&p->row[i], phases)) continue;
         for (int k = 0; k < p->rows; k++) {
             const struct profile_row *x = &p->row[k];
@@ -135,12 +150,12 @@ static void say_top(struct saying *s)
     const char **name = ARENA_NEW(s->a, const char *, p->rows);
     for (int i = 0; i < p->rows; i++) {
         const struct profile_row *r = &p->row[i];
-        name[i] = r->device_short ? r->device_short : profile_kernel_name(r, s->a);
+        name[i] = r->device_kernel ? r->device_kernel : profile_kernel_name(r, s->a);
     }
     struct top forward = top_of(p, FORWARD, name), both = top_of(p, LEARNING, name);
     if (!forward.name) return;
     const char *first =
-        arena_printf(s->a, "in forward %s: %d run%s, %.3g %% of it", forward.name, forward.runs,
+        arena_printf(s->a, "in forward %s: %d run%s, %.3g %% of it", forward.shown, forward.runs,
                      plural(forward.runs), percent(forward.ms, profile_ms(p, FORWARD)));
     double share = percent(both.ms, profile_ms(p, LEARNING));
     say(s, "top kernel",
@@ -148,7 +163,7 @@ static void say_top(struct saying *s)
             ? arena_printf(s->a, "%s. With backward it stays on top: %d run%s, %.3g %%", first,
                            both.runs, plural(both.runs), share)
             : arena_printf(s->a, "%s. With backward %s takes its place: %d run%s, %.3g %%", first,
-                           both.name, both.runs, plural(both.runs), share));
+                           both.shown, both.runs, plural(both.runs), share));
 }
 
 static double share_of(const struct profile *p, unsigned phases, enum family family)
@@ -156,16 +171,21 @@ static double share_of(const struct profile *p, unsigned phases, enum family fam
     return percent(profile_family_ms(p, phases, family), profile_ms(p, phases));
 }
 
+/* A model may have no products, and a step no backward or no optimizer. */
 static void say_products(struct saying *s)
 {
     const struct profile *p = s->p;
-    say(s, "products",
-        arena_printf(s->a,
-                     "matrix products are %.3g %% of forward, %.3g %% of forward + backward, %.3g "
-                     "%% of a whole step with AdamW, of which the optimizer is %.3g %%",
-                     share_of(p, FORWARD, FAMILY_PRODUCTS), share_of(p, LEARNING, FAMILY_PRODUCTS),
-                     share_of(p, PHASES_ALL, FAMILY_PRODUCTS),
-                     share_of(p, PHASES_ALL, FAMILY_OPTIMIZER)));
+    double forward = share_of(p, FORWARD, FAMILY_PRODUCTS);
+    if (!(forward > 0)) return;
+    const char *text = arena_printf(s->a, "matrix products are %.3g %% of forward", forward);
+    if (profile_ms(p, BACKWARD) > 0)
+        text = arena_printf(s->a, "%s, %.3g %% of forward + backward", text,
+                            share_of(p, LEARNING, FAMILY_PRODUCTS));
+    if (profile_family_ms(p, PHASES_ALL, FAMILY_OPTIMIZER) > 0)
+        text = arena_printf(
+            s->a, "%s, %.3g %% of a whole step with AdamW, of which the optimizer is %.3g %%", text,
+            share_of(p, PHASES_ALL, FAMILY_PRODUCTS), share_of(p, PHASES_ALL, FAMILY_OPTIMIZER));
+    say(s, "products", text);
 }
 
 /* --- attention ----------------------------------------------------------------------------------- */
@@ -174,14 +194,15 @@ struct work {
     double ms, flops;
 };
 
-static bool in_attention(const struct profile_row *r)
+static bool in_range(const struct profile_row *r, const char *word)
 {
     for (int i = 0; i < r->range.words; i++)
-        if (!strcmp(r->range.word[i], "attention")) return true;
+        if (!strcmp(r->range.word[i], word)) return true;
     return false;
 }
 
-/* Of a family, among what is between q, k, v and the projection. */
+/* Of a family, among what is between q, k, v and the projection. Forward's work that backward does again is not
+ * backward's own. */
 static struct work work_inside(const struct profile *p, enum phase phase, enum family family)
 {
     struct work sum = {0};
@@ -190,7 +211,7 @@ static struct work work_inside(const struct profile *p, enum phase phase, enum f
         const char *last = r->range.words ? r->range.word[r->range.words - 1] : "";
         bool inside = strcmp(last, "q, k, v") != 0 && strcmp(last, "projection") != 0;
         if (r->node < 0 || r->phase != phase || r->family != family || !inside) continue;
-        if (!in_attention(r)) continue;
+        if (!in_range(r, "attention") || in_range(r, "computed again")) continue;
         sum.ms += r->ms;
         sum.flops += r->cost.flops * r->runs / p->steps;
     }
@@ -209,6 +230,25 @@ static const char *softmax_words(struct saying *s, enum phase phase, int product
                         softmax.ms / product.ms, softmax.flops / product.flops);
 }
 
+/* Kernels of a step; of an operator there may be several. */
+static int family_runs(const struct profile *p, unsigned phases, enum family family)
+{
+    int runs = 0;
+    for (int i = 0; i < p->rows; i++)
+        if (counts(&p->row[i], phases) && p->row[i].family == family) runs += p->row[i].runs;
+    return (runs + p->steps / 2) / p->steps;
+}
+
+static void say_flash(struct saying *s, double ms)
+{
+    int runs = family_runs(s->p, LEARNING, FAMILY_ATTENTION);
+    say(s, "attention",
+        arena_printf(s->a,
+                     "flash: one operator each way, %d kernel%s of a step, %.3g %% of forward + "
+                     "backward; --flash=false shows softmax beside its two products",
+                     runs, plural(runs), percent(ms, profile_ms(s->p, LEARNING))));
+}
+
 static void say_attention(struct saying *s)
 {
     const char *forward = softmax_words(s, PHASE_FORWARD, 2);
@@ -219,11 +259,7 @@ static void say_attention(struct saying *s)
     else if (forward)
         say(s, "attention", arena_printf(s->a, "inside slow attention, %s", forward));
     else if (flash > 0)
-        say(s, "attention",
-            arena_printf(s->a,
-                         "flash: one kernel, %.3g %% of forward + backward; --flash=false shows "
-                         "softmax beside its two products",
-                         percent(flash, profile_ms(s->p, LEARNING))));
+        say_flash(s, flash);
 }
 
 /* --- what is lost -------------------------------------------------------------------------------- */
@@ -233,8 +269,8 @@ static void say_host(struct saying *s)
     const struct profile *p = s->p;
     double idle = profile_family_ms(p, PHASES_ALL, FAMILY_IDLE), step = p->step_ms.mean;
     const char *gaps = arena_printf(
-        s->a, "%.3g %% of the step in %lld gaps, %.3g µs each on average", percent(idle, step),
-        (long long)p->gaps, p->gaps ? 1e3 * idle / (double)p->gaps : 0);
+        s->a, "%.3g %% of the step in %lld gap%s, %.3g µs each on average", percent(idle, step),
+        (long long)p->gaps, plural((int)p->gaps), p->gaps ? 1e3 * idle / (double)p->gaps : 0);
     if (p->engine->backend->host_memory) {
         say(s, "idle", arena_printf(s->a, "between kernels: %s", gaps));
         return;
@@ -245,7 +281,10 @@ static void say_host(struct saying *s)
                      device,
                      p->host_ms > 0.9 * device ? ": the device waits for it"
                                                : ": it is ahead of the device"));
-    if (p->by == PROFILE_TRACE) say(s, "idle", arena_printf(s->a, "the device: %s", gaps));
+    if (p->by == PROFILE_TRACE)
+        say(s, "idle",
+            arena_printf(s->a, "the device: %s%s", gaps,
+                         p->dropped ? ", idle or not recorded: some of what it did was lost" : ""));
 }
 
 static void say_threads(struct saying *s)
@@ -279,6 +318,15 @@ static void say_threads(struct saying *s)
                          library));
 }
 
+/* "1.123 TFLOP", "64.2 MFLOP" */
+static const char *amount(struct saying *s, double x, const char *unit)
+{
+    static const char *const thousands[] = {"", "k", "M", "G", "T", "P"};
+    int i = 0;
+    for (; x >= 1000 && i < COUNT_OF(thousands) - 1; i++) x /= 1000;
+    return arena_printf(s->a, "%.4g %s%s", x, thousands[i], unit);
+}
+
 static void say_floor(struct saying *s)
 {
     const struct profile *p = s->p;
@@ -287,9 +335,10 @@ static void say_floor(struct saying *s)
     if (!(g.floor_ms > 0)) return;
     say(s, "floor",
         arena_printf(s->a,
-                     "%.4g GFLOP and %.4g MB of a step at this machine's ceilings take %.4g ms: "
-                     "the step is %.3g times that",
-                     1e-9 * g.flops, 1e-6 * g.bytes, g.floor_ms, p->step_ms.mean / g.floor_ms));
+                     "%s and %s of a step at this machine's ceilings take %.4g ms: the step is "
+                     "%.3g times that",
+                     amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), g.floor_ms,
+                     p->step_ms.mean / g.floor_ms));
 }
 
 /* --- the ladder ---------------------------------------------------------------------------------- */
@@ -311,7 +360,9 @@ static void say_rung(struct saying *s)
     const struct profile *p = s->p;
     rung_find(p, &r, s->a);
     if (!r.name) {
-        say(s, "next rung", "none: every change of the ladder is made");
+        say(s, "next rung",
+            r.idle ? arena_printf(s->a, "none: %s would change no kernel", r.idle)
+                   : "none: every change of the ladder is made");
         return;
     }
     const char *text = arena_printf(s->a, "%s (%s)", r.name, r.differs);
@@ -320,18 +371,20 @@ static void say_rung(struct saying *s)
         return;
     }
     if (!r.gone && !r.come && !r.retyped)
-        text = arena_printf(s->a, "%s: the same %d kernels on the same types, run another way",
-                            text, r.stay);
+        text = arena_printf(s->a, "%s: the same %d kernel%s on the same types, run another way",
+                            text, r.stay, plural(r.stay));
     if (r.gone)
-        text = arena_printf(s->a, "%s: %d kernel%s of a step go, %.3g ms (%.3g %%): %s", text,
-                            r.gone, plural(r.gone), r.gone_ms, percent(r.gone_ms, p->step_ms.mean),
-                            ops_words(s, r.gone_op, r.gone_ops));
+        text =
+            arena_printf(s->a, "%s: %d kernel%s of a step go%s, %.3g ms (%.3g %%): %s", text,
+                         r.gone, plural(r.gone), r.gone == 1 ? "es" : "", r.gone_ms,
+                         percent(r.gone_ms, p->step_ms.mean), ops_words(s, r.gone_op, r.gone_ops));
     if (r.come)
-        text = arena_printf(s->a, "%s%s%d come: %s", text, r.gone ? "; " : ": ", r.come,
-                            ops_words(s, r.come_op, r.come_ops));
+        text = arena_printf(s->a, "%s%s%d come%s: %s", text, r.gone ? "; " : ": ", r.come,
+                            verb_end(r.come), ops_words(s, r.come_op, r.come_ops));
     if (r.retyped)
-        text = arena_printf(s->a, "%s%s%d stay, on other types, %.3g ms", text,
-                            r.gone || r.come ? "; " : ": ", r.retyped, r.retyped_ms);
+        text = arena_printf(s->a, "%s%s%d stay%s, on other types, %.3g ms", text,
+                            r.gone || r.come ? "; " : ": ", r.retyped, verb_end(r.retyped),
+                            r.retyped_ms);
     say(s, "next rung", text);
 }
 

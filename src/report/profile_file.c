@@ -124,6 +124,8 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .ms = or_zero(lenient_number(j, "ms_per_step")),
         .run_ms = times_of(j, "run_ms"),
     };
+    r->work_ms = lenient_number(j, "work_ms_per_step");
+    if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;
     size_t i;
     json_array_foreach(range, i, word)
@@ -176,6 +178,7 @@ static void join_kernels(struct profile_file *p, struct arena *a)
         double runs = or_zero(r->per_step);
         k->per_step += runs;
         k->ms += r->ms;
+        k->work_ms += r->work_ms;
         k->flops += runs * or_zero(r->flops);
         k->bytes += runs * or_zero(r->bytes);
         k->floor_ms += runs * or_zero(r->floor_ms);
@@ -187,7 +190,10 @@ static void read_rows(struct profile_file *p, const json_t *rows, struct arena *
     p->row = ARENA_NEW(a, struct profile_file_row, (int64_t)json_array_size(rows) + 1);
     size_t i;
     const json_t *row;
-    json_array_foreach(rows, i, row) read_row(&p->row[p->rows++], row, a);
+    json_array_foreach(rows, i, row)
+    {
+        read_row(&p->row[p->rows++], row, a);
+    }
     join_kernels(p, a);
 }
 

@@ -34,16 +34,17 @@ struct profile_file_row {
     double flops, bytes, floor_ms; /* of one execution */
     double per_step;               /* executions */
     double ms;                     /* of a step; rows and idle time add up to its mean */
+    double work_ms; /* that its FLOPs and bytes took: of all kernels of its node, or 0 */
     struct profile_file_times run_ms;
     int kernel; /* of which kernel it is an instance */
 };
 
 /* Rows that are the same work, done by the same kernel. */
 struct profile_file_kernel {
-    const char *name;                            /* "MATMUL 768 x 384 x 128 onednn" */
-    const char *label;                           /* "MATMUL 768 x 384 x 128" */
-    int row;                                     /* the first that is an instance of it */
-    double per_step, ms, flops, bytes, floor_ms; /* of a step */
+    const char *name;                                     /* "MATMUL 768 x 384 x 128 onednn" */
+    const char *label;                                    /* "MATMUL 768 x 384 x 128" */
+    int row;                                              /* the first that is an instance of it */
+    double per_step, ms, work_ms, flops, bytes, floor_ms; /* of a step */
 };
 
 struct profile_file_moment {

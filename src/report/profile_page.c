@@ -50,10 +50,10 @@ static json_t *place_of(struct texts *t, const char *text)
 /* --- rows, moments, memory --------------------------------------------------------------------- */
 
 static const char *const row_fields[] = {
-    "phase",         "op",    "shape", "types",    "dtype",    "peak_of", "variant",
-    "device_kernel", "scope", "bound", "name",     "range",    "layer",   "family",
-    "kernel",        "flops", "bytes", "floor_ms", "per_step", "ms",      "n",
-    "median",        "mean",  "std",   "min",      "max",
+    "phase", "op",       "shape",    "types", "dtype",   "peak_of", "variant", "device_kernel",
+    "scope", "bound",    "name",     "range", "layer",   "family",  "kernel",  "flops",
+    "bytes", "floor_ms", "per_step", "ms",    "work_ms", "n",       "median",  "mean",
+    "std",   "min",      "max",
 };
 
 static json_t *row_json(const struct profile_file *p, const struct profile_file_row *r,
@@ -70,10 +70,10 @@ static json_t *row_json(const struct profile_file *p, const struct profile_file_
                                 r->scope,
                                 r->bound,
                                 p->kernel[r->kernel].name};
-    const double numbers[] = {r->layer,      r->family,        r->kernel,      r->flops,
-                              r->bytes,      r->floor_ms,      r->per_step,    r->ms,
-                              r->run_ms.n,   r->run_ms.median, r->run_ms.mean, r->run_ms.std,
-                              r->run_ms.min, r->run_ms.max};
+    const double numbers[] = {r->layer,      r->family,     r->kernel,        r->flops,
+                              r->bytes,      r->floor_ms,   r->per_step,      r->ms,
+                              r->work_ms,    r->run_ms.n,   r->run_ms.median, r->run_ms.mean,
+                              r->run_ms.std, r->run_ms.min, r->run_ms.max};
     json_t *cells = json_array(), *range = json_array();
     for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, place_of(t, text[i]));
     for (int i = 0; i < r->words; i++) json_array_append_new(range, place_of(t, r->word[i]));

@@ -45,7 +45,7 @@ static double y_of(const struct area *a, double y)
 
 static bool is_point(const struct profile_file_kernel *k)
 {
-    return k->flops > 0 && k->bytes > 0 && k->ms > 0;
+    return k->flops > 0 && k->bytes > 0 && k->work_ms > 0;
 }
 
 static double intensity(const struct profile_file_kernel *k)
@@ -55,7 +55,7 @@ static double intensity(const struct profile_file_kernel *k)
 
 static double rate(const struct profile_file_kernel *k)
 {
-    return 1e3 * k->flops / k->ms;
+    return 1e3 * k->flops / k->work_ms;
 }
 
 bool roofline_has_points(const struct profile_file *p)
@@ -222,10 +222,10 @@ static void print_point(struct str *s, const struct area *a, const struct profil
                k->ms, 100 * k->ms / whole, k->per_step);
     str_printf(s, "%s", si(text, rate(k), "FLOP/s"));
     str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
-               si(text, 1e3 * k->bytes / k->ms, "B/s"));
+               si(text, 1e3 * k->bytes / k->work_ms, "B/s"));
     if (k->floor_ms > 0)
         str_printf(s, "\nfloor %.4g ms: it takes %.3g times as long", k->floor_ms,
-                   k->ms / k->floor_ms);
+                   k->work_ms / k->floor_ms);
     const char *bound = p->row[k->row].bound;
     if (bound) str_printf(s, "; bound by %s", bound);
     str_append(s, "</title></circle>\n");

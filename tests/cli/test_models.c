@@ -71,7 +71,10 @@ static void test_they_are_measured(void **state)
     says_not(said, "products alone");
     for (int i = 2; i < COUNT_OF(models); i++) {
         assert_int_equal(run("profile", i, "--steps=2 --json=profile.json"), 0);
-        says(said, "of which the optimizer is");
+        if (strcmp(models[i].name, "elu") == 0)
+            says_not(said, "optimizer");
+        else
+            says(said, "of which the optimizer is");
         assert_int_equal(run("memory", i, "--measure"), 0);
         assert_int_equal(run("memory", i, "--measure --phase=forward"), 0);
     }

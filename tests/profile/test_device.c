@@ -185,6 +185,15 @@ static double rows_ms(void)
     return ms;
 }
 
+static bool says(const char *about, const char *words)
+{
+    static struct profile_words w;
+    words_of(&p, &w, &arena);
+    for (int i = 0; i < w.words; i++)
+        if (!strcmp(w.word[i].about, about)) return strstr(w.word[i].text, words);
+    return false;
+}
+
 static void test_a_device_tells(void **state)
 {
     (void)state;
@@ -198,6 +207,7 @@ static void test_a_device_tells(void **state)
     assert_int_equal(p.moments, kernels());
     assert_int_equal(p.dropped, 7 * STEPS); /* in each block */
     assert_string_equal(p.dropped_why, "it looked away");
+    assert_true(says("idle", "not recorded"));
     assert_string_equal(p.row[0].device_kernel, "kernel");
     assert_true(fabs(rows_ms() + profile_family_ms(&p, PHASES_ALL, FAMILY_IDLE) - p.step_ms.mean) <
                 1e-9);
@@ -226,15 +236,6 @@ static void test_a_recording_has_its_marks(void **state)
     }
     assert_true(fabs(rows_ms() - 1e-6 * PLAYED_NS * (double)kernels()) < 1e-9);
     assert_true(p.gaps >= kernels() - 1);
-}
-
-static bool says(const char *about, const char *words)
-{
-    static struct profile_words w;
-    words_of(&p, &w, &arena);
-    for (int i = 0; i < w.words; i++)
-        if (!strcmp(w.word[i].about, about)) return strstr(w.word[i].text, words);
-    return false;
 }
 
 static void test_else_its_events_do(void **state)

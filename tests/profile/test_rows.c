@@ -179,6 +179,32 @@ static void test_a_node_of_several_kernels_counts_its_work_once(void **state)
     assert_true(row_of(forward, "prepare")->cost.bytes == 0);
     assert_true(whole.bytes > 0 && row_of(forward, "product")->cost.bytes == whole.bytes);
     assert_true(row_of(forward, "product")->cost.flops == whole.flops);
+    /* Its rate is that of all of them. */
+    struct profile_groups g;
+    profile_groups(&p, BY_KERNEL, PHASES_ALL, &g, &arena);
+    near(g.group[0].ms, 0.5);
+    near(g.group[0].work_ms, 0.7);
+    near(g.group[1].work_ms, 0);
+    profile_groups(&p, BY_PHASE, PHASES_ALL, &g, &arena);
+    near(g.group[0].work_ms, g.group[0].ms);
+}
+
+/* A kernel is short of nothing that nobody counted. */
+static void test_a_kernel_without_work_has_no_bound(void **state)
+{
+    (void)state;
+    struct machine machine = {.copy = {{1 << 14, 1e15, 1e15}}, .copies = 1};
+    int one = mark(GRAPH_MICRO, PHASE_FORWARD, 2), other = mark(GRAPH_MICRO, PHASE_FORWARD, 3);
+    p.machine = &machine;
+    did(one, "memset", 0, 2000);
+    did(one, "product", 2000, 6000);
+    did(other, "long", 6000, 306000);
+    did(other, "short", 306000, 308000);
+    rows_make(&c, &p, &arena);
+    assert_int_equal(row_of(one, "memset")->bound, BOUND_NONE);
+    assert_int_equal(row_of(one, "product")->bound, BOUND_LATENCY);
+    assert_int_equal(row_of(other, "long")->bound, BOUND_MEMORY);
+    assert_int_equal(row_of(other, "short")->bound, BOUND_NONE);
 }
 
 static void test_what_is_of_no_kernel_is_a_row(void **state)
@@ -334,6 +360,7 @@ int main(void)
         TEST(test_a_copy_behind_a_kernel_is_not_beside_it),
         TEST(test_what_runs_beside_another_counts_once),
         TEST(test_a_node_of_several_kernels_counts_its_work_once),
+        TEST(test_a_kernel_without_work_has_no_bound),
         TEST(test_what_is_of_no_kernel_is_a_row),
         TEST(test_means_are_of_all_steps_and_the_timeline_of_the_median),
         TEST(test_a_step_begins_with_its_inputs),

@@ -55,9 +55,25 @@ static void test_rows_are_joined_to_kernels(void **state)
     assert_string_equal(k->name, "SOFTMAX f32 (4,8) avx512");
     assert_string_equal(k->label, "SOFTMAX f32 (4,8)");
     assert_float_equal(k->ms, 7, 1e-9);
+    assert_float_equal(k->work_ms, 7, 1e-9);
     assert_float_equal(k->per_step, 2, 1e-9);
     assert_float_equal(k->flops, 2000, 1e-9);
     assert_float_equal(k->floor_ms, 1, 1e-9);
+}
+
+/* What two kernels of one node did is the longer one's work, and took both. */
+static void test_work_is_of_all_kernels_of_a_node(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_text(
+        f,
+        "{\"v\":1,\"rows\":["
+        "{\"op\":\"MATMUL\",\"device_kernel\":\"one\",\"ms_per_step\":3,\"work_ms_per_step\":5},"
+        "{\"op\":\"MATMUL\",\"device_kernel\":\"two\",\"ms_per_step\":2,\"work_ms_per_step\":0}]}");
+    assert_int_equal(p.kernels, 2);
+    assert_float_equal(p.kernel[0].ms, 3, 1e-9);
+    assert_float_equal(p.kernel[0].work_ms, 5, 1e-9);
+    assert_float_equal(p.kernel[1].work_ms, 0, 0);
 }
 
 static void test_timeline_and_memory(void **state)
@@ -125,8 +141,11 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_rows_are_read),       WITH_FIXTURE(test_rows_are_joined_to_kernels),
-        WITH_FIXTURE(test_timeline_and_memory), WITH_FIXTURE(test_what_is_missing),
+        WITH_FIXTURE(test_rows_are_read),
+        WITH_FIXTURE(test_rows_are_joined_to_kernels),
+        WITH_FIXTURE(test_work_is_of_all_kernels_of_a_node),
+        WITH_FIXTURE(test_timeline_and_memory),
+        WITH_FIXTURE(test_what_is_missing),
         WITH_FIXTURE(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,10 @@ static void test_points(void **state)
     assert_true(number_behind(product, " cx=\"") > number_behind(softmax, " cx=\"") + 100);
     assert_true(number_behind(product, " cy=\"") < number_behind(softmax, " cy=\"") - 50);
     assert_non_null(strstr(text, "Not shown: 1 kernel, 1 of 12.5 ms"));
+    /* Work that took other kernels too was done at a lower rate. */
+    p.kernel[p.row[1].kernel].work_ms *= 2;
+    text = picture_of(f, &p);
+    assert_non_null(strstr(text, "floor 1 ms: it takes 14 times as long"));
 }
 
 static void test_ceilings_and_date(void **state)

@@ -31,7 +31,7 @@ static int by_call(const void *a, const void *b)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
-/* Each name once, of what is of one kind. Few are many times there. */
+/* Each name once, of kernels and of others apart. Few are many times there. */
 struct names {
     struct name {
         enum activity_kind kind;
@@ -44,10 +44,10 @@ struct names {
 static const struct name *name_of(struct names *all, enum activity_kind kind, const char *given)
 {
     char text[ACTIVITY_NAME];
-    for (int i = 0; i < all->names; i++) {
-        const struct name *n = &all->name[i];
-        if (n->kind == kind && (n->given == given || !strcmp(n->name, given))) return n;
-    }
+    for (int i = 0; i < all->names; i++)
+        if (all->name[i].kind == kind &&
+            (all->name[i].given == given || !strcmp(all->name[i].name, given)))
+            return &all->name[i];
     ARENA_GROW(all->a, all->name, all->names, all->capacity);
     struct name *n = &all->name[all->names++];
     *n = (struct name){.kind = kind, .given = given, .name = arena_strdup(all->a, given)};

@@ -190,11 +190,12 @@ const BY = [
 ];
 
 function newGroup(name, depth, path) {
-    return {name, depth, path, ms: 0, runs: 0, n: 0, sum: 0, squares: 0, min: Infinity, max: -Infinity, medians: [], flops: 0, bytes: 0, floor: 0, bounds: {}, longest: -1, words: new Set()};
+    return {name, depth, path, ms: 0, work: 0, runs: 0, n: 0, sum: 0, squares: 0, min: Infinity, max: -Infinity, medians: [], flops: 0, bytes: 0, floor: 0, bounds: {}, longest: -1, words: new Set()};
 }
 
 function addRow(group, row, families) {
     group.ms += row.ms;
+    group.work += row.work_ms;
     group.runs += row.per_step || 0;
     group.flops += (row.flops || 0) * (row.per_step || 0);
     group.bytes += (row.bytes || 0) * (row.per_step || 0);
@@ -207,7 +208,7 @@ function addRow(group, row, families) {
         group.max = Math.max(group.max, row.max);
         group.medians.push([row.median, row.n]);
     }
-    if (row.bound) group.bounds[row.bound] = (group.bounds[row.bound] || 0) + row.ms;
+    if (row.bound) group.bounds[row.bound] = (group.bounds[row.bound] || 0) + row.work_ms;
     if (row.ms > group.longest) { group.longest = row.ms; group.family = row.family; }
     for (const word of [row.name, row.scope, row.types, row.device_kernel, families[row.family], row.bound, row.phase, ...row.range]) if (word) group.words.add(word);
 }
@@ -228,9 +229,9 @@ function closeGroup(group, whole) {
         min: group.n ? group.min : null, max: group.n ? group.max : null,
         bound: Object.keys(group.bounds).sort((a, b) => group.bounds[b] - group.bounds[a])[0] || null,
         intensity: group.flops && group.bytes ? group.flops / group.bytes : null,
-        rate: group.flops && group.ms ? group.flops / group.ms * 1e3 : null,
-        speed: group.bytes && group.ms ? group.bytes / group.ms * 1e3 : null,
-        gap: group.floor > 0 ? group.ms / group.floor : null,
+        rate: group.flops && group.work ? group.flops / group.work * 1e3 : null,
+        speed: group.bytes && group.work ? group.bytes / group.work * 1e3 : null,
+        gap: group.floor > 0 ? group.work / group.floor : null,
         text: [group.name, ...group.words].join(" "),
     });
 }

@@ -59,9 +59,11 @@ const floorWords = (us, floor, bound) => [floor > 0 ? `floor ${strobe.time(floor
 
 function momentWords(m) {
     const us = m.end - m.start, row = m.row;
+    /* The work is of all kernels of its operator, so is the time that it takes. */
+    const whole = row.ms > 0 ? us * row.work_ms / row.ms : us;
     const done = work(row.flops, row.bytes);
     return [row.name, row.range.join(" / "), `${strobe.time(us)}, from ${since(m.start)}`,
-        done && us > 0 ? `${done}: ${rates(row.flops, row.bytes, us)}` : done, floorWords(us, 1e3 * (row.floor_ms || 0), row.bound), row.types];
+        done && whole > 0 ? `${done}: ${rates(row.flops, row.bytes, whole)}` : done, floorWords(whole, 1e3 * (row.floor_ms || 0), row.bound), row.types];
 }
 function spanWords(s) {
     const us = s.end - s.start;
