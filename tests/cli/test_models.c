@@ -70,9 +70,9 @@ static void test_they_are_measured(void **state)
     assert_int_equal(run("bench kernels", 2, "--samples=1 --limit=1"), 0);
     says(said, "model=elu block_size=1000 batch_size=3 ");
     says_not(said, "products alone");
-    for (int i = 2; i < COUNT_OF(models); i++) {
-        assert_int_equal(run("profile", i, "--steps=2"), 0);
-        says(said, arena_printf(&arena, "model=%s ", models[i].name));
+    assert_int_equal(run("profile", 2, "--steps=2"), 0);
+    says(said, "model=elu ");
+    for (int i = 1; i < COUNT_OF(models); i++) {
         assert_int_equal(run("memory", i, "--measure"), 0);
         assert_int_equal(run("memory", i, "--measure --phase=forward"), 0);
     }
