@@ -6,14 +6,10 @@
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 
+#include "backend/trace.h"
 #include "base/stats.h"
 #include "measure/machine.h"
 #include "train/engine.h"
-
-#include "backend/trace.h"
-
-struct json_t;
-struct str;
 
 /* Who took the times. */
 enum profile_times {
