@@ -5,50 +5,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char message[1024];
-static _Thread_local char trail[512];
+static _Thread_local struct failure last;
 
 enum status fail(enum status st, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    vsnprintf(last.message, sizeof last.message, format, args);
     va_end(args);
-    trail[0] = '\0';
+    last.trail[0] = '\0';
     return st;
 }
 
 enum status fail_in(enum status st, const char *format, ...)
 {
-    char old[sizeof message];
-    memcpy(old, message, sizeof old);
+    char old[sizeof last.message];
+    memcpy(old, last.message, sizeof old);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(message, sizeof message, format, args);
+    int n = vsnprintf(last.message, sizeof last.message, format, args);
     va_end(args);
-    int room = (int)sizeof message - n - (int)sizeof ": ";
+    int room = (int)sizeof last.message - n - (int)sizeof ": ";
     if (n >= 0 && room > 0) {
-        memcpy(message + n, ": ", 2);
-        snprintf(message + n + 2, (size_t)room + 1, "%.*s", room, old);
+        memcpy(last.message + n, ": ", 2);
+        snprintf(last.message + n + 2, (size_t)room + 1, "%.*s", room, old);
     }
     return st;
 }
 
+void fail_keep(struct failure *ret)
+{
+    *ret = last;
+}
+
+void fail_again(const struct failure *kept)
+{
+    last = *kept;
+}
+
 const char *fail_message(void)
 {
-    return message;
+    return last.message;
 }
 
 const char *fail_trail(void)
 {
-    return trail;
+    return last.trail;
 }
 
 enum status fail_via(enum status st, const char *file, int line)
 {
-    size_t used = strlen(trail);
+    size_t used = strlen(last.trail);
     const char *below = strstr(file, "src/");
-    snprintf(trail + used, sizeof trail - used, "%s%s:%d", used ? ", " : "via ",
+    snprintf(last.trail + used, sizeof last.trail - used, "%s%s:%d", used ? ", " : "via ",
              below ? below + 4 : file, line);
     return st;
 }

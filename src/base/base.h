@@ -28,6 +28,12 @@ enum [[nodiscard]] status{
 enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Puts words in front of the failure that is being carried up: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
+/* What failed first, kept while something is closed that may fail, too: fail_keep before, fail_again after. */
+struct failure {
+    char message[1024], trail[512];
+};
+void fail_keep(struct failure *ret);
+void fail_again(const struct failure *kept);
 /* The last failure of this thread, one sentence without a newline. */
 const char *fail_message(void);
 /* Where the failure passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be empty. */

@@ -62,7 +62,8 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     const char *backend = p->engine.backend->name;
     memory_course(&p->engine, &v->course, a);
     memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
-    v->block = v->extent == EXTENT_FORWARD ? -1 : (int)p->config.model.n_layer / 2;
+    int64_t layers = model_layers(&p->config.model);
+    v->block = v->extent == EXTENT_FORWARD || !layers ? -1 : (int)layers / 2;
     if (v->block >= 0) {
         memory_saved(&p->engine, v->block, &v->saved, a);
         struct waiting w = {.start_ns = clock_ns()};

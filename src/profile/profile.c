@@ -21,6 +21,9 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     ret->unmatched = c.trace.unmatched;
     ret->dropped_why = c.trace.why;
     ret->traced_by = c.trace.by;
-    ret->overhead = stats_of(c.ratio, c.ratios).median - 1;
+    struct stats pairs = stats_of(c.ratio, c.ratios);
+    ret->overhead = pairs.median - 1;
+    ret->overhead_low = pairs.p25 - 1;
+    ret->overhead_high = pairs.p75 - 1;
     return ST_OK;
 }

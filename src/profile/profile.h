@@ -126,10 +126,11 @@ struct profile {
     bool replay;     /* the steps were played from a recording */
     int threads;     /* of the host, that were watched; 0: none */
     int warmup, steps;
-    struct stats step_ms;        /* as measured, with all that measuring adds */
-    struct stats plain_ms;       /* of steps that nobody watched */
-    double overhead;             /* of being watched: 0.01 is 1 % */
-    double host_ms;              /* that the host takes to start a step; the median */
+    struct stats step_ms;               /* as measured, with all that measuring adds */
+    struct stats plain_ms;              /* of steps that nobody watched */
+    double overhead;                    /* of being watched: 0.01 is 1 % */
+    double overhead_low, overhead_high; /* half of the pairs are in between */
+    double host_ms;                     /* that the host takes to start a step; the median */
     double mean_ms[PHASE_COUNT]; /* of the step's parts, idle time in it: they add up to its mean */
     double idle_ms[PHASE_COUNT]; /* of these, nothing ran */
     double *idle_step_ms;        /* of each step */

@@ -67,10 +67,13 @@ static void say_time(struct saying *s)
             p->step_ms.median, p->steps, plural(p->steps), spread, p->plain_ms.median, replay,
             by ? by : "the device's own record"));
     say_phases(s);
+    const char *half = arena_printf(
+        s->a, "%.2g %%, half of the pairs of watched and unwatched steps between %.2g and %.2g %%",
+        100 * p->overhead, 100 * p->overhead_low, 100 * p->overhead_high);
+    bool lost = p->overhead_low < 0;
     say(s, "overhead",
-        p->overhead > 0 ? arena_printf(s->a, "watching adds %.2g %%", 100 * p->overhead)
-                        : arena_printf(s->a, "what watching adds is lost in the spread (%.2g %%)",
-                                       100 * p->overhead));
+        arena_printf(s->a, "%s%s",
+                     lost ? "what watching adds is lost in the spread: " : "watching adds ", half));
 }
 
 static void say_events(struct saying *s)

@@ -11,8 +11,12 @@ static enum status record(struct engine *e, enum graph_kind kind, const struct p
 {
     TRY(e->backend->capture_begin(e->context));
     enum status st = plan_run(&e->plan[kind], hooks);
+    struct failure first;
+    fail_keep(&first);
     enum status ended = e->backend->capture_end(e->context, &e->recording[kind]);
-    return st != ST_OK ? st : ended;
+    if (st == ST_OK) return ended;
+    fail_again(&first);
+    return st;
 }
 
 bool engine_replays(const struct engine *e, const struct plan_hooks *hooks)

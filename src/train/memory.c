@@ -236,14 +236,15 @@ enum status memory_variants(const struct config *c, int64_t vocab, unsigned kind
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
 {
+    int64_t layers = model_layers(&c->model);
     int n = 0;
     ret[n++].recompute = RECOMPUTE_NONE;
     ret[n++].recompute = RECOMPUTE_GELU;
-    for (int blocks = 1; blocks <= c->model.n_layer; blocks *= 2) {
+    for (int blocks = 1; blocks <= layers; blocks *= 2) {
         int own = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
         if (own > blocks / 2 && own < blocks) ret[n++].recompute = c->plan.recompute;
         ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + blocks - 1);
-        if (own > blocks && 2 * blocks > c->model.n_layer) ret[n++].recompute = c->plan.recompute;
+        if (own > blocks && 2 * blocks > layers) ret[n++].recompute = c->plan.recompute;
     }
     for (int i = 0; i < n; i++) {
         struct config other = *c;

@@ -71,7 +71,10 @@ void stepper_close(struct stepper *s)
 {
     const struct engine *e = s->engine;
     if (!e || !e->backend) return;
+    struct failure before;
+    fail_keep(&before);
     if (stepper_flying(s)) (void)!e->backend->sync(e->context);
+    fail_again(&before);
     if (s->recording) e->backend->recording_free(e->context, s->recording);
     s->recording = NULL;
 }
@@ -131,8 +134,12 @@ static enum status record(struct stepper *s, const struct plan_hooks *hooks)
     const struct engine *e = s->engine;
     TRY(e->backend->capture_begin(e->context));
     enum status st = run_all(s, hooks);
+    struct failure first;
+    fail_keep(&first);
     enum status ended = e->backend->capture_end(e->context, &s->recording);
-    return st != ST_OK ? st : ended;
+    if (st == ST_OK) return ended;
+    fail_again(&first);
+    return st;
 }
 
 static enum status run_or_replay(struct stepper *s, const struct plan_hooks *hooks)

@@ -247,10 +247,11 @@ static enum status write_summary(const struct trainer *t, enum status st)
 {
     const char *dir = t->config->train.out_dir;
     if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
-    char words[2048];
-    snprintf(words, sizeof words, "%s", fail_message());
+    struct failure first;
+    fail_keep(&first);
     if (rundir_write_summary(dir, &t->summary) != ST_OK) log_warning("%s", fail_message());
-    return fail(st, "%s", words);
+    fail_again(&first);
+    return st;
 }
 
 enum status trainer_run(struct trainer *t)

@@ -211,8 +211,12 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
     }
     TRY(cuda_check(r, "give memory"));
     if (size > 0) r = d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream);
-    if (r != CUDA_SUCCESS) d->cuMemFree(p);
-    *ret_mem = (void *)p;
+    /* What is staged comes by another stream, and must not be cleared when it is there. */
+    if (r == CUDA_SUCCESS) r = d->cuStreamSynchronize(ctx->stream);
+    if (r == CUDA_SUCCESS)
+        *ret_mem = (void *)p;
+    else
+        d->cuMemFree(p);
     return cuda_check(r, "clear memory");
 }
 
@@ -331,8 +335,12 @@ static enum status cuda_trace_end(void *context, struct trace *ret, struct arena
 {
     enum status st = cuda_sync(context);
     if (st == ST_OK) st = cuda_check(cuda_driver(NULL)->cuCtxSynchronize(), "finish its work");
+    struct failure first;
+    fail_keep(&first);
     enum status ended = tracer_end(((struct cuda_context *)context)->tracer, ret, a);
-    return st != ST_OK ? st : ended;
+    if (st == ST_OK) return ended;
+    fail_again(&first);
+    return st;
 }
 
 static void cuda_attend(void *context, bool begin)

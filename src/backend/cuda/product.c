@@ -210,16 +210,17 @@ bool cuda_gains(int op, const struct kernel_call *c)
     if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
     if (!has_algorithm((enum op)op, c)) return false;
-    if (cuda_plans_only(c->context)) return true;
-    const char *device = cuda_device_of(c)->name;
-    char name[PRODUCT_TEXT];
     bool fine = gemm_of((enum op)op, c, &p);
     BUG_IF(!fine, "a product that does not fit");
     if (p.deterministic) return false; /* what a measurement decides is not done */
+    if (cuda_plans_only(c->context)) return true;
+    const char *device = cuda_device_of(c)->name;
+    char name[PRODUCT_TEXT];
     product_text(&p, name);
     double together = us_of(&p, c), apart = product_apart_us(device, name);
     if (together > 0 && apart <= 0 && (apart = us_apart(&p, c)) > 0)
         product_apart_keep(device, name,
                            apart); /* a plan does not change with a measurement's noise */
-    return together <= 0 || apart <= 0 || together < apart;
+    return together > 0 && apart > 0 &&
+           together < apart; /* what could not be measured gains nothing */
 }

@@ -63,7 +63,8 @@ function momentWords(m) {
     const whole = row.ms > 0 ? us * row.work_ms / row.ms : us;
     const done = work(row.flops, row.bytes);
     return [row.name, row.range.join(" / "), `${strobe.time(us)}, from ${since(m.start)}`,
-        done && whole > 0 ? `${done}: ${rates(row.flops, row.bytes, whole)}` : done, floorWords(whole, 1e3 * (row.floor_ms || 0), row.bound), row.types];
+        done && whole > 0 ? `${done}: ${rates(row.flops, row.bytes, whole)}` : done, floorWords(whole, 1e3 * (row.floor_ms || 0), row.bound), row.types,
+        row.device_kernel && !row.name.endsWith(row.device_kernel) ? row.device_kernel : null];
 }
 function spanWords(s) {
     const us = s.end - s.start;
