@@ -194,6 +194,17 @@ void memory_tensors(const struct engine *e, const struct memory_moment *m,
     sort(ret);
 }
 
+int memory_blocks(const struct engine *e)
+{
+    int blocks = 0;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        const struct graph *g = e->built[kind] ? e->plan[kind].graph : NULL;
+        for (int id = 0; g && id < g->nodes; id++)
+            if (g->node[id].layer >= blocks) blocks = g->node[id].layer + 1;
+    }
+    return blocks;
+}
+
 void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret, struct arena *a)
 {
     struct stays stays = {0};
@@ -231,28 +242,37 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
     return st;
 }
 
-enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
+/* Does it compute something again? */
+static bool differs(const struct memory_variant *v, const struct memory_variant *none)
+{
+    return v->flops != none->flops || v->total != none->total || v->saved != none->saved;
+}
+
+enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds, int most_blocks,
                             const char *backend, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
 {
-    int n = 0;
+    int n = 0, kept = 0;
     ret[n++].recompute = RECOMPUTE_NONE;
     ret[n++].recompute = RECOMPUTE_GELU;
-    for (int blocks = 1; blocks <= c->model.n_layer; blocks *= 2) {
+    for (int blocks = 1; blocks <= most_blocks; blocks *= 2) {
         int own = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
         if (own > blocks / 2 && own < blocks) ret[n++].recompute = c->plan.recompute;
         ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + blocks - 1);
-        if (own > blocks && 2 * blocks > c->model.n_layer) ret[n++].recompute = c->plan.recompute;
+        if (own > blocks && 2 * blocks > most_blocks) ret[n++].recompute = c->plan.recompute;
     }
     for (int i = 0; i < n; i++) {
         struct config other = *c;
-        ret[i] = (struct memory_variant){.recompute = ret[i].recompute};
-        other.plan.recompute = ret[i].recompute;
-        TRY(plan_variant(&other, vocab, kinds, backend, &ret[i]));
-        if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &ret[i].batch));
+        struct memory_variant v = {.recompute = ret[i].recompute};
+        other.plan.recompute = v.recompute;
+        TRY(plan_variant(&other, vocab, kinds, backend, &v));
+        if (i == 0 || differs(&v, &ret[0]) || v.recompute == c->plan.recompute) {
+            if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &v.batch));
+            ret[kept++] = v;
+        }
         if (each) each(user, i + 1, n);
     }
-    *ret_n = n;
+    *ret_n = kept;
     return ST_OK;
 }

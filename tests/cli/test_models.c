@@ -55,6 +55,10 @@ static void test_they_are_planned_and_timed(void **state)
         says(said, " = LEAF [drawn + 0]  f32");
         assert_int_equal(run("memory", i, ""), 0);
         says(said, model);
+        says_not(said, "saves 0 B");
+        bool blocks = strcmp(models[i].name, "attention_block") == 0;
+        assert_int_equal(strstr(said, "\nblock 0 saves ") != NULL, blocks);
+        assert_int_equal(strstr(said, "computing again") != NULL, blocks);
         assert_int_equal(run("memory", i, "--fit=0.25"), 0);
         says(said, "is the largest that fits");
         assert_int_equal(run("bench", i, "--warmup=0 --steps=2"), 0);
