@@ -50,9 +50,10 @@ pkg_cflags = $(shell pkg-config --cflags $(1))
 pkg_libs = $(shell pkg-config --libs $(1))
 REQUIRED := jansson libcrypto
 MISSING := $(strip $(foreach p,$(REQUIRED),$(if $(call has,$(p)),,$(p))))
-DEPS := $(if $(MISSING),,$(REQUIRED)) $(if $(call has,libcurl),libcurl)
+DEPS := $(if $(MISSING),,$(REQUIRED)) $(if $(call has,libcurl),libcurl) $(if $(call has,zlib),zlib)
 CFLAGS += $(call pkg_cflags,$(DEPS)) $(if $(call has,libcurl),-DHAVE_CURL)
 LDLIBS += $(call pkg_libs,$(DEPS))
+HAS_ZLIB := $(call has,zlib)
 # Version 2 of oneDNN; version 3 has another C interface, and products fall back to our own.
 ifneq ($(filter-out tsan,$(MODE)),)
 ifneq ($(shell grep -s 'DNNL_VERSION_MAJOR 2' /usr/include/oneapi/dnnl/dnnl_version.h \
@@ -137,6 +138,7 @@ endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
+$(BUILD)/src/base/gzip.o: CFLAGS += $(if $(HAS_ZLIB),-DHAVE_ZLIB)
 $(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin takes in, the compiler does not name.

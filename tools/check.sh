@@ -24,7 +24,7 @@ step() {
 formatted() { git ls-files '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror; }
 analysed() {
     cppcheck --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j "$jobs" \
-        --quiet --std=c11 --language=c -Isrc -D_GNU_SOURCE -DHAVE_DNNL -DHAVE_CURL -DHAVE_CUDA -DHAVE_CUPTI -DHAVE_NVTX \
+        --quiet --std=c11 --language=c -Isrc -D_GNU_SOURCE -DHAVE_DNNL -DHAVE_CURL -DHAVE_CUDA -DHAVE_CUPTI -DHAVE_NVTX -DHAVE_ZLIB \
         --suppressions-list=tools/cppcheck.txt --cppcheck-build-dir=build/cppcheck src
 }
 

@@ -62,13 +62,13 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     const char *backend = p->engine.backend->name;
     memory_course(&p->engine, &v->course, a);
     memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
-    int blocks = memory_blocks(&p->engine);
-    v->block = v->extent == EXTENT_FORWARD || !blocks ? -1 : blocks / 2;
+    int64_t layers = model_layers(&p->config.model);
+    v->block = v->extent == EXTENT_FORWARD || !layers ? -1 : (int)layers / 2;
     if (v->block >= 0) {
         memory_saved(&p->engine, v->block, &v->saved, a);
         struct waiting w = {.start_ns = clock_ns()};
-        enum status st = memory_variants(&p->config, p->vocab, kinds, blocks, backend, v->limit,
-                                         show, &w, v->variant, &v->variants);
+        enum status st = memory_variants(&p->config, p->vocab, kinds, backend, v->limit, show, &w,
+                                         v->variant, &v->variants);
         if (w.progress.what) progress_end(&w.progress);
         TRY(st);
     }

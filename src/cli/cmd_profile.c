@@ -10,11 +10,13 @@
 #include "cli/version.h"
 #include "measure/noise.h"
 #include "profile/file.h"
+#include "profile/trace_file.h"
 #include "train/device.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
 enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, ROWS_MOST = 1000000, PERMILLE = 1000 };
 /* A GPU compiles in its first step, records, where it replays, in its second, and then takes a while to its clocks. */
 enum { WARMUP_HOST = 3, WARMUP_DEVICE = 10 };
@@ -23,6 +25,7 @@ struct options {
     struct profile_options run;
     struct profile_table table;
     struct table_form form;
+    struct trace_options trace; /* 0 steps: none is written */
     int64_t vocab;
 };
 
@@ -55,6 +58,20 @@ static void print(const struct profile *p, const struct options *o, const char *
     profile_table_print(p, &o->table, &o->form, words, s, a);
 }
 
+/* Into the run directory, and says so. */
+static enum status keep(const struct profile *p, const struct options *o, struct str *s,
+                        struct arena *a)
+{
+    const char *folder = p->engine->config->train.out_dir, *words;
+    const char *path = arena_printf(a, "%s/profile.json", folder);
+    TRY(profile_write(p, version_number, path));
+    table_form_note(&o->form, path, s);
+    if (!o->trace.steps) return ST_OK;
+    TRY(trace_write(p, &o->trace, version_number, folder, &words, a));
+    table_form_note(&o->form, words, s);
+    return ST_OK;
+}
+
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
     struct planned planned = {0};
@@ -66,7 +83,6 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY(planned_read(&planned, argc, argv, o->vocab));
     const struct config *c = &planned.config;
     enum status st = ST_OK;
-    const char *path = arena_printf(a, "%s/profile.json", c->train.out_dir);
     TRY_OUT(st, isa_limit(c->plan.isa));
     TRY_OUT(st, device_of(c, &device));
     TRY_OUT(st, noise_check(c, planned.vocab));
@@ -75,8 +91,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
     TRY_OUT(st, measure(c, planned.vocab, o, &e, &p, a));
     print(&p, o, planned_words(&planned), a, &s);
-    if (!o->form.json) st = profile_write(&p, version_number, path);
-    if (!o->form.json && st == ST_OK) table_form_note(&o->form, arena_printf(a, "%s", path), &s);
+    if (!o->form.json) st = keep(&p, o, &s, a);
     fputs(str_text(&s), stdout);
     engine_close(&e);
 out:
@@ -109,7 +124,7 @@ enum status cmd_profile(int argc, char **argv)
 {
     struct options o = {0};
     const char *phase = "step", *by = "kernel";
-    int64_t steps = 20, limit = 60, rows = 20;
+    int64_t steps = 20, limit = 60, rows = 20, traced = 3, trace_limit = 64;
     const struct opt options[] = {
         {"phase", OPT_TEXT, &phase, "NAME",
          "only this part of a step: forward, backward, update (step)"},
@@ -118,6 +133,9 @@ enum status cmd_profile(int argc, char **argv)
         {"steps", OPT_INT, &steps, "N", "that are watched (20)"},
         {"limit", OPT_INT, &limit, "SECONDS", "for all: slow steps are fewer, three at least (60)"},
         {"rows", OPT_INT, &rows, "N", "the N longest lines; 0: all (20)"},
+        {"trace-steps", OPT_INT, &traced, "N", "that the trace shows; 0: no trace is written (3)"},
+        {"trace-limit", OPT_INT, &trace_limit, "MIB",
+         "of the trace before it is compressed: what goes beyond is left out (64)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},
@@ -129,6 +147,10 @@ enum status cmd_profile(int argc, char **argv)
     if (steps < 1 || steps > STEPS_MOST || limit < 0 || limit > SECONDS_MOST)
         return fail(ST_USAGE, "--steps is 1 to %d, --limit 0 to %d", STEPS_MOST, SECONDS_MOST);
     if (rows < 0 || rows > ROWS_MOST) return fail(ST_USAGE, "--rows is 0 to %d", ROWS_MOST);
+    if (traced < 0 || traced > STEPS_MOST || trace_limit < 1 || trace_limit > TRACE_MOST_MIB)
+        return fail(ST_USAGE, "--trace-steps is 0 to %d, --trace-limit 1 to %d", STEPS_MOST,
+                    TRACE_MOST_MIB);
+    o.trace = (struct trace_options){(int)traced, trace_limit * TRACE_MIB};
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;
     o.table.rows = (int)rows;

@@ -139,9 +139,8 @@ static enum status report(char *const *words, int n, const struct options *o, st
                           struct str *s)
 {
     struct subjects subjects;
-    struct shown shown;
     TRY(subjects_read(words, n, a, &subjects));
-    shown.profiles = &subjects.profiles;
+    struct shown shown = {.profiles = &subjects.profiles};
     compare_runs(subjects.run, subjects.runs, a, &shown.runs);
     find_changes(&shown, a);
 

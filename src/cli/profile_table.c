@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
+
 enum { NAME_MOST = 48, TEXT_WIDTH = 110, ABOUT_WIDTH = 12 };
 
 enum {
@@ -63,10 +65,24 @@ static const int work_columns[] = {COLUMN_FLOPS,   COLUMN_BYTES, COLUMN_INTENSIT
                                    COLUMN_GBYTES,  COLUMN_BOUND, COLUMN_FLOOR,     COLUMN_GAP,
                                    COLUMN_THREADS, COLUMN_NAME};
 
+/* As table_set, but what is next to nothing is not written with all its zeros. */
+static void set(struct table *t, int at, int column, int digits, double x, struct arena *a)
+{
+    table_set(t, at, column, digits, x, a);
+    if (x > 0 && x < LEAST_SHOWN) table_at(t, at, column)->text = "<0.0001";
+    if (column == COLUMN_GAP && x > MOST_SHOWN) table_at(t, at, column)->text = ">9999";
+}
+
+static void set_percent(struct table *t, int at, int column, double share, struct arena *a)
+{
+    *table_at(t, at, column) =
+        (struct table_cell){arena_printf(a, "%.2f", 100 * share), 100 * share};
+}
+
 static void set_times(struct table *t, int at, const struct profile_group *g, struct arena *a)
 {
-    table_set(t, at, COLUMN_SHARE, 3, 100 * g->share, a);
-    table_set(t, at, COLUMN_TOTAL, 4, g->ms, a);
+    set_percent(t, at, COLUMN_SHARE, g->share, a);
+    set(t, at, COLUMN_TOTAL, 4, g->ms, a);
     if (g->runs) table_set(t, at, COLUMN_RUNS, 0, g->runs, a);
     if (!g->run_ms.n) return;
     table_set(t, at, COLUMN_AVERAGE, 4, 1e3 * g->run_ms.mean, a);
@@ -80,17 +96,17 @@ static void set_work(struct table *t, int at, const struct profile_group *g, str
 {
     double seconds = 1e-3 * g->ms;
     if (!g->run_ms.n || !(g->bytes > 0)) return;
-    table_set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops, a);
-    table_set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes, a);
+    set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops, a);
+    set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes, a);
     table_set(t, at, COLUMN_INTENSITY, 3, g->flops / g->bytes, a);
     if (seconds > 0) {
         table_form_set_flops(t, at, COLUMN_GFLOPS, g->flops / seconds, a);
         table_set(t, at, COLUMN_GBYTES, 3, 1e-9 * g->bytes / seconds, a);
     }
     table_set_text(t, at, COLUMN_BOUND, bound_name(g->bound));
-    table_set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
-    if (g->floor_ms > 0) table_set(t, at, COLUMN_GAP, 3, g->ms / g->floor_ms, a);
-    if (g->seen_ms > 0) table_set(t, at, COLUMN_THREADS, 3, 100 * g->busy_ms / g->seen_ms, a);
+    set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
+    if (g->floor_ms > 0) set(t, at, COLUMN_GAP, 3, g->ms / g->floor_ms, a);
+    if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
 }
 
 static const char *shown_name(const struct profile_group *g, bool cut, struct arena *a)

@@ -169,6 +169,11 @@ static void prepare(struct noise *n, int iteration)
                      sizeof of_update[i].value);
 }
 
+static void tell(const struct noise *n, enum noise_part part, int iteration, bool begins)
+{
+    if (n->tell) n->tell(n->user, part, iteration, begins);
+}
+
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms)
 {
@@ -177,13 +182,21 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
     int64_t lead = n->ahead && (!hooks || hooks->recorded) ? stepper_lead(s) : 0;
     int64_t from = n->done_ns;
     for (int64_t next = iteration + stepper_flying(s); next <= iteration + lead; next++) {
+        tell(n, NOISE_DRAWS, (int)next, true);
         prepare(n, (int)next);
+        tell(n, NOISE_DRAWS, (int)next, false);
         int64_t start = clock_ns();
         if (!stepper_flying(s)) from = start;
-        TRY(stepper_start(s, hooks));
+        tell(n, NOISE_STARTS, (int)next, true);
+        enum status st = stepper_start(s, hooks);
+        tell(n, NOISE_STARTS, (int)next, false);
+        TRY(st);
         n->starting_ns += clock_ns() - start;
     }
-    TRY(stepper_wait(s, &result));
+    tell(n, NOISE_WAITS, iteration, true);
+    enum status st = stepper_wait(s, &result);
+    tell(n, NOISE_WAITS, iteration, false);
+    TRY(st);
     n->done_ns = clock_ns();
     n->loss = result.loss;
     if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);

@@ -7,8 +7,14 @@
 
 #include "train/stepper.h"
 
+/* What the host does for a step, one after the other; of steps that are started ahead it waits for an earlier one. */
+enum noise_part { NOISE_DRAWS, NOISE_STARTS, NOISE_WAITS, NOISE_PARTS };
+
 struct noise {
     struct engine *engine;
+    /* Told when the host begins and ends such a part of step `iteration`; may be NULL. */
+    void (*tell)(void *user, enum noise_part part, int iteration, bool begins);
+    void *user;
     bool
         ahead; /* noise_step starts the next step before it waits for this one, as training does where it can; for
                          * whoever runs nothing else in between */

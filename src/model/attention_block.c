@@ -58,6 +58,7 @@ const struct model_def model_attention_block = {
     .what = "self-attention with projections, residual and norm",
     .unit = "positions",
     .keys = keys,
+    .layers = 1,
     .check = model_check_heads,
     .lay_out = lay_out,
     .loss = loss,

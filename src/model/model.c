@@ -41,6 +41,11 @@ bool model_reads(const struct config_model *c, const char *key)
     return false;
 }
 
+int64_t model_layers(const struct config_model *c)
+{
+    return model_reads(c, "n_layer") ? c->n_layer : model_def(c)->layers;
+}
+
 /* Decayed ones first. */
 static void place(struct model *m)
 {

@@ -47,6 +47,7 @@ struct model_def {
     const char *what;        /* for people */
     const char *unit;        /* what batch_size x block_size of them are: "tokens" */
     const char *const *keys; /* of the group `model` that it reads; ends with NULL */
+    int layers;              /* blocks, of a model that does not read n_layer */
     bool trained;            /* on text; else it is only timed, on inputs that are drawn */
     enum status (*check)(const struct config_model *c); /* values that make no sense; may be NULL */
     void (*lay_out)(struct model *m, struct model_parameters *p);
@@ -63,6 +64,8 @@ enum status model_check(const struct config *c);
 enum status model_check_trained(const struct config_model *c);
 /* True if the model reads this key of the group `model`. */
 bool model_reads(const struct config_model *c, const char *key);
+/* How many blocks it has. */
+int64_t model_layers(const struct config_model *c);
 
 /* Fills the table of parameters. `vocab` is that of the text; models without one do not read it. */
 void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,

@@ -48,6 +48,7 @@ struct session {
     struct profile *p;
     struct collected *c;
     struct noise noise;
+    struct host_watch *host;
     int iteration;
     double done_ms, all_ms; /* progress */
     struct arena *a;
@@ -87,6 +88,14 @@ static void choose_steps(struct session *s, double ms)
     s->c->plain_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->watched_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->host_ms = ARENA_NEW(s->a, double, s->p->steps);
+    host_watch_room(s->host, s->p->steps);
+}
+
+/* Steps between these two are what a profiler that is attached shall look at, too. */
+static void attend(struct session *s, bool begin)
+{
+    const struct engine *e = s->engine;
+    if (e->backend->attend) e->backend->attend(e->context, begin);
 }
 
 static enum status plain_step(struct session *s, int i)
@@ -102,7 +111,9 @@ static enum status watched_step(struct session *s, struct watch *w, int i)
 {
     struct plan_hooks hooks = watch_hooks(w);
     watch_step_begin(w);
+    host_watch_begin(s->host, &s->noise, s->iteration, i);
     enum status st = step(s, &hooks, &s->c->watched_ms[i]);
+    host_watch_end(s->host, &s->noise);
     threads_watch(NULL);
     TRY(st);
     int64_t end = s->noise.done_ns;
@@ -110,6 +121,34 @@ static enum status watched_step(struct session *s, struct watch *w, int i)
 }
 
 /* Watched and unwatched steps take turns, each as often the first of a pair, so that drift of the clock is in both. */
+static enum status take_turns(struct session *s, struct watch *w)
+{
+    for (int i = 0; i < s->p->steps; i++) {
+        tell(s, "steps");
+        if (i % 2) TRY(watched_step(s, w, i));
+        TRY(plain_step(s, i));
+        if (i % 2 == 0) TRY(watched_step(s, w, i));
+    }
+    return ST_OK;
+}
+
+/* A profiler that is attached to the process looks once, from here to there: then watched steps follow the others. */
+static enum status one_after_the_other(struct session *s, struct watch *w)
+{
+    enum status st = ST_OK;
+    for (int i = 0; i < s->p->steps; i++) {
+        tell(s, "steps");
+        TRY(plain_step(s, i));
+    }
+    attend(s, true);
+    for (int i = 0; i < s->p->steps && st == ST_OK; i++) {
+        tell(s, "watched steps");
+        st = watched_step(s, w, i);
+    }
+    attend(s, false);
+    return st;
+}
+
 static enum status collect_by_hooks(struct session *s)
 {
     double ms;
@@ -117,13 +156,8 @@ static enum status collect_by_hooks(struct session *s)
     s->p->replay = false;
     TRY(warm_up(s, NULL, &ms));
     choose_steps(s, ms);
-    struct watch *w = watch_new(&s->c->marks, s->p->steps, s->a);
-    for (int i = 0; i < s->p->steps; i++) {
-        tell(s, "steps");
-        if (i % 2) TRY(watched_step(s, w, i));
-        TRY(plain_step(s, i));
-        if (i % 2 == 0) TRY(watched_step(s, w, i));
-    }
+    struct watch *w = watch_new(&s->c->marks, s->p->steps, s->host, s->a);
+    TRY(s->engine->backend->attend ? one_after_the_other(s, w) : take_turns(s, w));
     watch_take(w, s->c);
     return ST_OK;
 }
@@ -132,13 +166,17 @@ static enum status collect_by_hooks(struct session *s)
 
 static void mark_before(void *user, const struct plan *p, int node)
 {
-    const struct marks *m = user;
-    p->backend->trace_mark(p->context, mark_of(m, p, node));
+    const struct session *s = user;
+    int mark = mark_of(&s->c->marks, p, node);
+    p->backend->trace_mark(p->context, mark);
+    host_watch_before(s->host, mark);
 }
 
 static enum status mark_after(void *user, const struct plan *p, int node)
 {
-    (void)user, (void)node;
+    const struct session *s = user;
+    (void)node;
+    host_watch_after(s->host);
     p->backend->trace_mark(p->context, -1);
     return ST_OK;
 }
@@ -169,12 +207,14 @@ static enum status traced_steps(struct session *s, const struct plan_hooks *hook
     double ms;
     TRY(e->backend->trace_begin(e->context));
     enum status st = ST_OK;
+    host_watch_begin(s->host, &s->noise, s->iteration, 0);
     for (int i = 0; i <= s->p->steps && st == ST_OK; i++) {
         tell(s, "watched steps");
         s->noise.ahead = i < s->p->steps;
         st = step(s, hooks, &ms);
         if (i < s->p->steps) s->c->watched_ms[i] = ms;
     }
+    host_watch_end(s->host, &s->noise);
     enum status ended = e->backend->trace_end(e->context, &s->c->trace, s->a);
     TRY(st);
     TRY(ended);
@@ -202,7 +242,7 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
 /* Looking at a device is switched on once, so watched steps follow the others. */
 static enum status collect_by_trace(struct session *s)
 {
-    struct plan_hooks hooks = {.user = &s->c->marks, .recorded = true};
+    struct plan_hooks hooks = {.user = s, .recorded = true};
     hooks.before = mark_before;
     hooks.after = mark_after;
     double ms;
@@ -216,7 +256,10 @@ static enum status collect_by_trace(struct session *s)
         TRY(plain_step(s, i));
     }
     TRY(noise_land(&s->noise));
-    return traced_steps(s, &hooks);
+    attend(s, true);
+    enum status st = traced_steps(s, &hooks);
+    attend(s, false);
+    return st;
 }
 
 /* Whether that worked; if not, why. */
@@ -242,6 +285,7 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
     p->warmup = o->warmup;
     p->threads = e->backend->host_memory ? (int)threads_count() : 0;
     TRY(noise_init(&s.noise, e, a));
+    s.host = host_watch_new(&ret->marks, a);
     enum status st = ST_OK;
     if (!traced(&s)) {
         s.noise.ahead = false;
@@ -251,5 +295,6 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
         if (st == ST_OK) st = collect_by_hooks(&s);
     }
     noise_close(&s.noise);
+    host_watch_take(s.host, ret);
     return st;
 }

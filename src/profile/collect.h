@@ -25,25 +25,40 @@ struct mark_threads {
 
 struct collected {
     struct marks marks;
-    struct trace trace; /* every activity has a mark of `marks`, or -1 */
-    struct profile_span {
-        int64_t start_ns, end_ns;
-    } * step; /* in the clock of the activities */
+    struct trace trace;        /* every activity has a mark of `marks`, or -1 */
+    struct profile_span *step; /* in the clock of the activities */
     int steps;
     struct mark_threads *threads;            /* of each mark; NULL: not watched */
     double *plain_ms, *watched_ms, *host_ms; /* of as many steps */
     int plain_steps;
+    const struct profile_deed *deed;
+    int64_t deeds;
 };
 
 /* Fills in `p` all that is known of how it was taken, too. */
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a);
 
+/* --- host.c: what the host does meanwhile; a profiler that is attached hears it as ranges ------------ */
+
+struct host_watch;
+/* Nothing is noted, and nothing told, but between host_watch_begin and host_watch_end. */
+struct host_watch *host_watch_new(const struct marks *m, struct arena *a);
+/* Room for so many steps; what was noted is forgotten. */
+void host_watch_room(struct host_watch *w, int steps);
+/* The noise tells it the parts of steps. The step of iteration `iteration` is step number `step`. */
+void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step);
+void host_watch_end(struct host_watch *w, struct noise *n);
+/* Around the start of a kernel; where the host is the device, around the kernel. */
+void host_watch_before(struct host_watch *w, int mark);
+void host_watch_after(struct host_watch *w);
+void host_watch_take(const struct host_watch *w, struct collected *ret);
+
 /* --- watch.c: hooks that write down when kernels ran --------------------------------------------- */
 
 struct watch;
 /* By the host's clock, if the host is the device, else by its events. `a` holds room for so many steps. */
-struct watch *watch_new(const struct marks *m, int steps, struct arena *a);
+struct watch *watch_new(const struct marks *m, int steps, struct host_watch *host, struct arena *a);
 struct plan_hooks watch_hooks(struct watch *w);
 /* Before a step is started, and when it is done, by the host's clock. */
 void watch_step_begin(struct watch *w);

@@ -206,6 +206,8 @@ static void set_how(json_t *j, const struct profile *p)
     json_object_set_new(j, "step_ms", stats_json(&p->step_ms));
     json_object_set_new(j, "plain_step_ms", stats_json(&p->plain_ms));
     json_object_set_new(j, "overhead", json_real(rounded(p->overhead)));
+    json_object_set_new(j, "overhead_half",
+                        json_pack("[f, f]", rounded(p->overhead_low), rounded(p->overhead_high)));
     json_object_set_new(j, "host_ms_per_step", json_real(rounded(p->host_ms)));
     json_object_set_new(j, "others_busy", json_real(rounded(p->others)));
     json_object_set_new(j, "dropped", json_integer(p->dropped));

@@ -24,6 +24,9 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     /* Pairs of neighbours, so that drift of the clock is in neither. */
     double *ratio = ARENA_NEW(a, double, ret->steps);
     for (int i = 0; i < ret->steps; i++) ratio[i] = c.watched_ms[i] / c.plain_ms[i];
-    ret->overhead = stats_of(ratio, ret->steps).median - 1;
+    struct stats pairs = stats_of(ratio, ret->steps);
+    ret->overhead = pairs.median - 1;
+    ret->overhead_low = pairs.p25 - 1;
+    ret->overhead_high = pairs.p75 - 1;
     return ST_OK;
 }

@@ -9,6 +9,7 @@
 #include "backend/trace.h"
 #include "base/stats.h"
 #include "measure/machine.h"
+#include "measure/noise.h"
 #include "train/engine.h"
 
 /* Who took the times. */
@@ -95,6 +96,26 @@ struct profile_moment { /* of the timeline */
     int lane; /* 0: kernels; 1: copies beside them */
 };
 
+/* What passed in all watched steps, in the clock of base/clock.h; a trace shows some of them. */
+struct profile_span {
+    int64_t start_ns, end_ns;
+};
+/* What the host did: a part of a step, or, within it, starting a kernel. Parts stand before what they contain. */
+struct profile_deed {
+    int mark; /* of the kernel, as collect.h numbers them; -1: the part itself */
+    enum noise_part part;
+    int step; /* for which it was done: the device may still be at an earlier one */
+    struct profile_span span;
+};
+struct profile_record {
+    const struct activity *activity; /* in the order of start */
+    const int *row;                  /* of each */
+    const struct profile_span *step;
+    const int64_t *begin, *end; /* of each step its activities: begin ... end - 1 */
+    const struct profile_deed *deed;
+    int64_t deeds;
+};
+
 struct profile {
     const struct engine *engine;
     const struct machine *machine; /* whose ceilings the floors are of */
@@ -103,10 +124,11 @@ struct profile {
     bool replay;     /* the steps were played from a recording */
     int threads;     /* of the host, that were watched; 0: none */
     int warmup, steps;
-    struct stats step_ms;        /* as measured, with all that measuring adds */
-    struct stats plain_ms;       /* of steps that nobody watched */
-    double overhead;             /* of being watched: 0.01 is 1 % */
-    double host_ms;              /* that the host takes to start a step; the median */
+    struct stats step_ms;               /* as measured, with all that measuring adds */
+    struct stats plain_ms;              /* of steps that nobody watched */
+    double overhead;                    /* of being watched: 0.01 is 1 % */
+    double overhead_low, overhead_high; /* half of the pairs are in between */
+    double host_ms;                     /* that the host takes to start a step; the median */
     double mean_ms[PHASE_COUNT]; /* of the step's parts, idle time in it: they add up to its mean */
     double idle_ms[PHASE_COUNT]; /* of these, nothing ran */
     double *idle_step_ms;        /* of each step */
@@ -119,6 +141,7 @@ struct profile {
     int rows;
     struct profile_moment *moment; /* of the step nearest to the median */
     int moments, shown_step;
+    struct profile_record record;
 };
 
 struct profile_options {

@@ -19,6 +19,7 @@ struct watch {
     int steps;
     struct mark_threads *threads;
     struct threads_watch watched;
+    struct host_watch *host;
     /* by events */
     int64_t first;           /* activity of this step */
     int64_t marked, settled; /* events of this step; those whose time is known */
@@ -26,11 +27,11 @@ struct watch {
     enum status st;          /* of the event before the first kernel */
 };
 
-struct watch *watch_new(const struct marks *m, int steps, struct arena *a)
+struct watch *watch_new(const struct marks *m, int steps, struct host_watch *host, struct arena *a)
 {
     struct watch *w = ARENA_NEW(a, struct watch, 1);
     const struct engine *e = m->engine;
-    *w = (struct watch){.marks = *m, .backend = e->backend, .context = e->context};
+    *w = (struct watch){.marks = *m, .backend = e->backend, .context = e->context, .host = host};
     w->capacity = (int64_t)m->per_step * steps;
     w->activity = ARENA_NEW(a, struct activity, w->capacity);
     w->step = ARENA_NEW(a, struct profile_span, steps);
@@ -52,6 +53,7 @@ static void before_by_clock(void *user, const struct plan *p, int node)
 {
     struct watch *w = user;
     struct activity *at = next(w, p, node);
+    host_watch_before(w->host, at->mark);
     w->watched = (struct threads_watch){0};
     at->start_ns = clock_ns();
 }
@@ -72,6 +74,7 @@ static enum status after_by_clock(void *user, const struct plan *p, int node)
     struct activity *at = &w->activity[w->activities - 1];
     (void)p, (void)node;
     at->end_ns = clock_ns();
+    host_watch_after(w->host);
     note_threads(w, at->mark);
     return ST_OK;
 }
@@ -108,7 +111,7 @@ static enum status mark_event(struct watch *w)
 static void before_by_events(void *user, const struct plan *p, int node)
 {
     struct watch *w = user;
-    (void)next(w, p, node);
+    host_watch_before(w->host, next(w, p, node)->mark);
     if (w->marked == 0) w->st = mark_event(w);
 }
 
@@ -116,7 +119,9 @@ static enum status after_by_events(void *user, const struct plan *p, int node)
 {
     struct watch *w = user;
     (void)p, (void)node;
-    return w->st == ST_OK ? mark_event(w) : w->st;
+    enum status st = w->st == ST_OK ? mark_event(w) : w->st;
+    host_watch_after(w->host);
+    return st;
 }
 
 struct plan_hooks watch_hooks(struct watch *w)

@@ -54,10 +54,14 @@ static void say_time(struct saying *s)
         arena_printf(s->a, "forward %.4g ms, backward %.4g ms, update %.4g ms",
                      p->mean_ms[PHASE_FORWARD], p->mean_ms[PHASE_BACKWARD],
                      p->mean_ms[PHASE_UPDATE]));
+    const char *half = arena_printf(
+        s->a,
+        "%.2g %%, half of the pairs of a watched and an unwatched step between %.2g and %.2g %%",
+        100 * p->overhead, 100 * p->overhead_low, 100 * p->overhead_high);
+    bool lost = p->overhead_low < 0;
     say(s, "overhead",
-        p->overhead > 0 ? arena_printf(s->a, "watching adds %.2g %%", 100 * p->overhead)
-                        : arena_printf(s->a, "what watching adds is lost in the spread (%.2g %%)",
-                                       100 * p->overhead));
+        arena_printf(s->a, "%s%s",
+                     lost ? "what watching adds is lost in the spread: " : "watching adds ", half));
 }
 
 static void say_events(struct saying *s)
@@ -323,14 +327,15 @@ static void say_rung(struct saying *s)
         text = arena_printf(s->a, "%s: the same %d kernels on the same types, run another way",
                             text, r.stay);
     if (r.gone)
-        text = arena_printf(s->a, "%s: %d kernel%s of a step go, %.3g ms (%.3g %%): %s", text,
-                            r.gone, plural(r.gone), r.gone_ms, percent(r.gone_ms, p->step_ms.mean),
-                            ops_words(s, r.gone_op, r.gone_ops));
+        text =
+            arena_printf(s->a, "%s: %d kernel%s of a step %s, %.3g ms (%.3g %%): %s", text, r.gone,
+                         plural(r.gone), r.gone == 1 ? "goes" : "go", r.gone_ms,
+                         percent(r.gone_ms, p->step_ms.mean), ops_words(s, r.gone_op, r.gone_ops));
     if (r.come)
-        text = arena_printf(s->a, "%s%s%d come: %s", text, r.gone ? "; " : ": ", r.come,
-                            ops_words(s, r.come_op, r.come_ops));
+        text = arena_printf(s->a, "%s%s%d %s: %s", text, r.gone ? "; " : ": ", r.come,
+                            r.come == 1 ? "comes" : "come", ops_words(s, r.come_op, r.come_ops));
     if (r.retyped)
-        text = arena_printf(s->a, "%s%s%d stay, on other types, %.3g ms", text,
+        text = arena_printf(s->a, "%s%s%d on other types, %.3g ms", text,
                             r.gone || r.come ? "; " : ": ", r.retyped, r.retyped_ms);
     say(s, "next rung", text);
 }

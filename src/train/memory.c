@@ -194,17 +194,6 @@ void memory_tensors(const struct engine *e, const struct memory_moment *m,
     sort(ret);
 }
 
-int memory_blocks(const struct engine *e)
-{
-    int blocks = 0;
-    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        const struct graph *g = e->built[kind] ? e->plan[kind].graph : NULL;
-        for (int id = 0; g && id < g->nodes; id++)
-            if (g->node[id].layer >= blocks) blocks = g->node[id].layer + 1;
-    }
-    return blocks;
-}
-
 void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret, struct arena *a)
 {
     struct stays stays = {0};
@@ -248,19 +237,20 @@ static bool differs(const struct memory_variant *v, const struct memory_variant 
     return v->flops != none->flops || v->total != none->total || v->saved != none->saved;
 }
 
-enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds, int most_blocks,
+enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const char *backend, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
 {
+    int64_t layers = model_layers(&c->model);
     int n = 0, kept = 0;
     ret[n++].recompute = RECOMPUTE_NONE;
     ret[n++].recompute = RECOMPUTE_GELU;
-    for (int blocks = 1; blocks <= most_blocks; blocks *= 2) {
+    for (int blocks = 1; blocks <= layers; blocks *= 2) {
         int own = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
         if (own > blocks / 2 && own < blocks) ret[n++].recompute = c->plan.recompute;
         ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + blocks - 1);
-        if (own > blocks && 2 * blocks > most_blocks) ret[n++].recompute = c->plan.recompute;
+        if (own > blocks && 2 * blocks > layers) ret[n++].recompute = c->plan.recompute;
     }
     for (int i = 0; i < n; i++) {
         struct config other = *c;

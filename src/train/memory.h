@@ -49,8 +49,6 @@ struct memory_tensors {
 /* All that is there at a moment. */
 void memory_tensors(const struct engine *e, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a);
-/* Blocks that the model has; 0: it has no such parts. */
-int memory_blocks(const struct engine *e);
 /* What operators of a block save for the backward pass; layer -1: of what is outside. */
 void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret, struct arena *a);
 
@@ -61,10 +59,10 @@ struct memory_variant {
     int64_t batch;        /* the largest that fits, if there is a limit; 0: none */
     double flops;         /* of a step */
 };
-/* None, GELUs, and 1, 2, 4 ... up to `most_blocks` blocks at a time, and what the configuration has; one that has nothing to
- * compute again is left out. `limit` in bytes, 0: none. `each`, which may be NULL, is called after each of `all` (progress). */
+/* None, GELUs, and 1, 2, 4 ... blocks at a time, and what the configuration has; what computes nothing again is left out.
+ * `limit` in bytes, 0: none. `each`, which may be NULL, is called after each of `all` (progress). */
 enum { MEMORY_VARIANTS = 16 };
-enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds, int most_blocks,
+enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const char *backend, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n);

@@ -29,6 +29,25 @@ for replay in false true; do
     said $by.$replay '"dropped":0,"unmatched":0'
     if [ $by = cupti ]; then said $by.$replay "\"replay\":$replay"; fi
 done
+# --- the trace: every kernel that the profile has, whether started one by one, which the host tells of, or played
+trace="$STROBE_BUILD/tests/profile/test_trace_file"
+kernels=$(grep -o '"kernels_per_step":[0-9]*' $by.false/profile.json | cut -d: -f2)
+# has FOLDER STEPS STARTS: kernels of so many steps, and what the host did for them
+has() {
+    gzip -dc "$1/trace.json.gz" >trace
+    "$trace" trace >facts || fail "$1: $(cat facts)"
+    grep -q "host $((3 * $2 + $3))," facts || fail "$1: not $((3 * $2 + $3)) of the host: $(cat facts)"
+    seen=$(sed 's/kernels \([0-9]*\),.*/\1/' facts)
+    [ "$seen" -ge $(($2 * kernels)) ] || fail "$1: fewer than $2 x $kernels kernels: $(cat facts)"
+}
+has $by.false 3 $((3 * kernels))
+cp facts facts.started
+if [ $by = cupti ]; then
+    has $by.true 3 0
+    for what in kernels copies ranges; do
+        [ "$(grep -o "$what [0-9]*" facts)" = "$(grep -o "$what [0-9]*" facts.started)" ] || fail "$what differ: $(cat facts facts.started)"
+    done
+fi
 # What was played are the kernels that were started one by one, as often.
 runs() {
     grep -o '"node":[0-9]*,"op"\|"device_kernel":"[^"]*"\|"per_step":[0-9.]*' "$1/profile.json"
@@ -44,4 +63,23 @@ if [ $by = cupti ]; then
         $profile --out_dir=without --replay=true
     said without '"times_by":"events"'
     said without '"replay":false'
+    has without 3 $((3 * kernels))
+fi
+
+# --- a profiler of NVIDIA's that is attached has CUPTI for itself, looks at the watched steps alone, and hears the profile's ranges
+if [ -e "$emulator/listener.so" ]; then
+    env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 $profile --out_dir=heard --replay=true --trace-steps=1 >out 2>heard.log ||
+        fail "$(cat heard.log)"
+    said heard '"times_by":"events"'
+    has heard 1 $kernels
+    sed -n 's/.*\(cuProfilerStart\|cuProfilerStop\|listener: [0-9].*\)/\1/p' heard.log >ranges
+    [ "$(head -n 1 ranges)" = cuProfilerStart ] && [ "$(tail -n 1 ranges)" = cuProfilerStop ] && [ "$(grep -c cuProfiler ranges)" = 2 ] ||
+        fail "not between one start and one stop: $(cat ranges)"
+    [ "$(grep -c '^listener: 0 step$' ranges)" = 3 ] || fail "not 3 steps: $(cat ranges)"
+    for words in '0 draw tokens' '0 wait' '1 forward' '1 backward' '1 update' '2 block 0' '3 attention' '4 scores' '4 softmax' '4 weighted sum'; do
+        grep -qx "listener: $words" ranges || fail "'$words' is not heard: $(cat ranges)"
+    done
+    # The same names, as often as in the trace.
+    names() { grep "$1" trace | grep -o '"name":"scores"' | wc -l; }
+    [ "$(grep -cx 'listener: 4 scores' ranges)" = $((3 * $(names '"cat":"range"'))) ] || fail "other ranges than in the trace: $(cat ranges)"
 fi

@@ -25,6 +25,26 @@ expect 0 '| time % |' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --m
 expect 0 '"words": [' "$STROBE" profile tiny.conf --out_dir=runs/none --steps=2 --json
 [ ! -e runs/none ] || fail "--json wrote into the run directory"
 
+# --- the trace beside it: compressed where zlib was there when the program was built
+trace="${STROBE_BUILD:-$PWD/build/release}/tests/profile/test_trace_file"
+# plain: the trace as JSON, in the file `trace`
+plain() {
+    if [ -e "$1/trace.json.gz" ]; then gzip -dc "$1/trace.json.gz"; else cat "$1/trace.json"; fi >trace
+}
+expect 0 'trace.json' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=3 --trace-steps=2
+grep -q ': 2 steps, [0-9]* events' out || fail "the trace's steps are not said: $(cat out)"
+plain runs/traced
+expect 0 'host 6,' "$trace" trace
+kernels=$(grep -o '"kernels_per_step":[0-9]*' runs/traced/profile.json | cut -d: -f2)
+expect 0 "kernels $((2 * kernels)), copies 0" "$trace" trace
+expect 0 'more would be over its limit of 1.0 MiB' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=20 --trace-steps=20 --trace-limit=1
+plain runs/traced
+[ "$(wc -c <trace)" -le 1048576 ] || fail "the trace is larger than its limit: $(wc -c <trace)"
+expect 0 'kernels ' "$trace" trace
+expect 0 'profile.json' "$STROBE" profile tiny.conf --out_dir=runs/untraced --steps=2 --trace-steps=0
+[ ! -e runs/untraced/trace.json ] && [ ! -e runs/untraced/trace.json.gz ] || fail "--trace-steps=0 wrote a trace"
+expect 2 '--trace-steps is 0 to' "$STROBE" profile tiny.conf --trace-limit=0
+
 expect 2 '--by=layers: kernel, op, family, layer, phase or range' "$STROBE" profile tiny.conf --by=layers
 expect 2 '--phase=middle: forward, backward, update or step' "$STROBE" profile tiny.conf --phase=middle
 expect 2 '--steps is 1 to' "$STROBE" profile tiny.conf --steps=0

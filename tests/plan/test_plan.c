@@ -367,7 +367,7 @@ static void test_hooks_in_order(void **state)
     graph_output(g, "c", g_exp(g, b));                               /* 4 */
     hand_plan(&s, NULL);
     struct log l = {.fail_at = -1};
-    struct plan_hooks hooks = {&l, before, after};
+    struct plan_hooks hooks = {.user = &l, .before = before, .after = after};
     hand_ok(plan_run(&s.plan, &hooks));
     const int expected[] = {1, 1001, 3, 1003, 4, 1004};
     assert_int_equal(l.count, 6);

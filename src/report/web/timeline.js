@@ -61,7 +61,8 @@ function momentWords(m) {
     const us = m.end - m.start, row = m.row;
     const done = work(row.flops, row.bytes);
     return [row.name, row.range.join(" / "), `${strobe.time(us)}, from ${since(m.start)}`,
-        done && us > 0 ? `${done}: ${rates(row.flops, row.bytes, us)}` : done, floorWords(us, 1e3 * (row.floor_ms || 0), row.bound), row.types];
+        done && us > 0 ? `${done}: ${rates(row.flops, row.bytes, us)}` : done, floorWords(us, 1e3 * (row.floor_ms || 0), row.bound), row.types,
+        row.device_kernel && !row.name.endsWith(row.device_kernel) ? row.device_kernel : null];
 }
 function spanWords(s) {
     const us = s.end - s.start;

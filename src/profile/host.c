@@ -1,0 +1,132 @@
+/* The host's side of watched steps: what it did when, and the same as ranges (NVTX), nested and named as the profile's. */
+#include "profile/collect.h"
+
+#include "backend/backend.h"
+#include "backend/range.h"
+#include "base/clock.h"
+
+#include <string.h>
+
+struct host_watch {
+    struct marks marks;
+    bool host_memory, heard, on;
+    struct profile_deed *deed;
+    int64_t deeds, capacity, part; /* the part that goes on */
+    int first, step, steps;        /* step number `step` is iteration `first` */
+    const struct range *range;     /* of each mark; NULL: nobody hears */
+    struct range now;              /* what is pushed */
+    struct arena *a;
+};
+
+static const struct range *ranges_of(const struct marks *m, struct arena *a)
+{
+    struct range *range = ARENA_NEW(a, struct range, m->marks);
+    for (int mark = 0; mark < m->marks; mark++) {
+        int node;
+        enum graph_kind kind = mark_kind(m, mark, &node);
+        range[mark] = range_of(&m->engine->graph[kind].node[node], a);
+    }
+    return range;
+}
+
+struct host_watch *host_watch_new(const struct marks *m, struct arena *a)
+{
+    struct host_watch *w = ARENA_NEW(a, struct host_watch, 1);
+    *w = (struct host_watch){.marks = *m, .a = a};
+    w->host_memory = m->engine->backend->host_memory;
+    w->heard = range_heard();
+    if (w->heard) w->range = ranges_of(m, a);
+    return w;
+}
+
+void host_watch_room(struct host_watch *w, int steps)
+{
+    int64_t kernels = w->host_memory ? 0 : w->marks.per_step;
+    w->steps = steps;
+    w->deeds = 0;
+    w->capacity = (kernels + NOISE_PARTS) * steps;
+    w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
+}
+
+/* Its number; -1: there is no room, or it is of no step that counts. */
+static int64_t note(struct host_watch *w, int mark, enum noise_part part, int step)
+{
+    if (w->deeds == w->capacity || step < 0 || step >= w->steps) return -1;
+    w->deed[w->deeds] = (struct profile_deed){mark, part, step, {clock_ns(), 0}};
+    return w->deeds++;
+}
+
+static void noted(struct host_watch *w, int64_t deed)
+{
+    if (deed >= 0) w->deed[deed].span.end_ns = clock_ns();
+}
+
+/* --- ranges -------------------------------------------------------------------------------------- */
+
+/* Leaves what `to` is not in, and enters the rest of it. */
+static void move(struct host_watch *w, const struct range *to)
+{
+    int same = 0;
+    while (same < to->words && same < w->now.words && !strcmp(to->word[same], w->now.word[same]))
+        same++;
+    for (int i = w->now.words; i > same; i--) range_pop();
+    for (int i = same; i < to->words; i++) range_push(to->word[i]);
+    w->now = *to;
+}
+
+static void tell_part(struct host_watch *w, enum noise_part part, bool begins)
+{
+    static const char *const names[NOISE_PARTS] = {"draw tokens", "step", "wait"};
+    static const struct range nowhere;
+    if (!begins) move(w, &nowhere);
+    if (begins)
+        range_push(names[part]);
+    else
+        range_pop();
+}
+
+/* --- what is noted ------------------------------------------------------------------------------- */
+
+static void tell(void *user, enum noise_part part, int iteration, bool begins)
+{
+    struct host_watch *w = user;
+    if (w->heard) tell_part(w, part, begins);
+    if (begins)
+        w->part = note(w, -1, part, iteration - w->first + w->step);
+    else
+        noted(w, w->part);
+}
+
+void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step)
+{
+    w->on = true;
+    w->first = iteration;
+    w->step = step;
+    w->part = -1;
+    n->tell = tell;
+    n->user = w;
+}
+
+void host_watch_end(struct host_watch *w, struct noise *n)
+{
+    w->on = false;
+    n->tell = NULL;
+}
+
+void host_watch_before(struct host_watch *w, int mark)
+{
+    if (!w->on) return;
+    if (w->heard) move(w, &w->range[mark]);
+    if (!w->host_memory && w->part >= 0) (void)note(w, mark, NOISE_STARTS, w->deed[w->part].step);
+}
+
+void host_watch_after(struct host_watch *w)
+{
+    if (w->on && !w->host_memory && w->part >= 0 && w->deeds - 1 > w->part) noted(w, w->deeds - 1);
+}
+
+void host_watch_take(const struct host_watch *w, struct collected *ret)
+{
+    ret->deed = w->deed;
+    ret->deeds = w->deeds;
+}

@@ -1,0 +1,334 @@
+#include "profile/trace_draw.h"
+
+#include "backend/backend.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double MIB = 1 << 20;
+
+/* --- one event ----------------------------------------------------------------------------------- */
+
+static void begin(struct drawing *d, const char *ph, int process, int row, int64_t ns)
+{
+    struct writer *w = &d->w;
+    int64_t t = ns - d->origin;
+    w->begun = w->s.len;
+    str_printf(&w->s, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%lld.%03d", ph, process, row,
+               (long long)(t / 1000), (int)(t % 1000));
+}
+
+/* An event that does not fit is taken back. */
+static void end(struct drawing *d)
+{
+    struct writer *w = &d->w;
+    str_append(&w->s, "}");
+    if (w->s.len <= w->room) {
+        w->events++;
+        return;
+    }
+    w->s.len = w->begun;
+    w->s.data[w->begun] = '\0';
+    w->cut++;
+}
+
+static void set_length(struct drawing *d, int64_t ns)
+{
+    str_printf(&d->w.s, ",\"dur\":%lld.%03d", (long long)(ns / 1000), (int)(ns % 1000));
+}
+
+const char *drawing_quoted(const char *text, struct arena *a)
+{
+    json_t *j = json_string(text);
+    char *words = j ? json_dumps(j, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    const char *kept = arena_strdup(a, words ? words : "\"\"");
+    free(words);
+    json_decref(j);
+    return kept;
+}
+
+/* --- rows ---------------------------------------------------------------------------------------- */
+
+static const char *text_of(const struct profile_row *r, struct arena *a)
+{
+    const char *text = arena_printf(a, ",\"name\":%s,\"cat\":%s,\"args\":{\"phase\":%s",
+                                    drawing_quoted(profile_kernel_name(r, a), a),
+                                    drawing_quoted(family_name(r->family), a),
+                                    drawing_quoted(phase_name(r->phase), a));
+    if (r->device_kernel)
+        text =
+            arena_printf(a, "%s,\"device kernel\":%s", text, drawing_quoted(r->device_kernel, a));
+    if (r->node < 0) return text;
+    if (r->range.layer >= 0) text = arena_printf(a, "%s,\"layer\":%d", text, r->range.layer);
+    text = arena_printf(
+        a, "%s,\"op\":%s,\"scope\":%s,\"node\":\"%s %d\",\"kernel\":%s,\"shape\":%s,\"types\":%s",
+        text, drawing_quoted(op_def(r->op)->name, a), drawing_quoted(r->scope, a),
+        graph_kind_name(r->kind), r->node, drawing_quoted(r->variant, a),
+        drawing_quoted(r->shape, a), drawing_quoted(r->types, a));
+    return arena_printf(a, "%s,\"FLOPs\":%.0f,\"bytes\":%.0f,\"floor us\":%.4g,\"bound by\":\"%s\"",
+                        text, r->cost.flops, r->cost.bytes, 1e3 * r->floor_ms,
+                        r->bound ? bound_name(r->bound) : "unknown");
+}
+
+static void describe_rows(struct drawing *d)
+{
+    const struct profile *p = d->p;
+    d->row_of = ARENA_NEW(d->a, int, d->marks.marks);
+    d->moment = ARENA_NEW(d->a, int, p->rows);
+    d->text = ARENA_NEW(d->a, const char *, p->rows);
+    for (int i = 0; i < d->marks.marks; i++) d->row_of[i] = -1;
+    for (int i = p->rows - 1; i >= 0; i--) {
+        const struct profile_row *r = &p->row[i];
+        d->moment[i] = -1;
+        d->text[i] = text_of(r, d->a);
+        if (r->node >= 0) d->row_of[d->marks.first[r->kind] + r->node] = i;
+    }
+    for (int i = 0; i < d->course.moments; i++) {
+        const struct memory_moment *m = &d->course.moment[i];
+        int row = d->row_of[d->marks.first[m->kind] + m->step];
+        if (row >= 0) d->moment[row] = i;
+    }
+    for (int i = 0; i < p->rows; i++) { /* of a node of several kernels each has it */
+        const struct profile_row *r = &p->row[i];
+        if (r->node >= 0) d->moment[i] = d->moment[d->row_of[d->marks.first[r->kind] + r->node]];
+    }
+}
+
+/* Nothing overlaps in a row of a trace: an activity goes to the first one that is free. */
+static void choose_lanes(struct drawing *d, int64_t from, int64_t to)
+{
+    int64_t free_at[2][TRACE_LANES] = {0};
+    d->lane = ARENA_NEW(d->a, int, to - from);
+    for (int64_t i = from; i < to; i++) {
+        const struct activity *x = &d->p->record.activity[i];
+        int kind = x->kind != ACTIVITY_KERNEL, lane = 0;
+        while (lane < TRACE_LANES && free_at[kind][lane] > x->start_ns) lane++;
+        d->lane[i - from] = lane < TRACE_LANES ? lane + (kind ? TRACE_COPIES : TRACE_KERNELS) : -1;
+        if (lane == TRACE_LANES) continue;
+        free_at[kind][lane] = x->end_ns;
+        if (lane >= d->lanes[kind]) d->lanes[kind] = lane + 1;
+    }
+    d->lane -= from;
+}
+
+/* --- what stands in the rows --------------------------------------------------------------------- */
+
+struct stretch { /* a range that is open, or was */
+    const char *word;
+    int64_t start, end, kernels;
+    double flops, bytes;
+};
+struct stretches {
+    struct stretch *all;
+    int n, capacity;
+    int open[RANGE_DEPTH + 1], depth; /* those that are open: a step, and what is in it */
+    int64_t last;                     /* when the last kernel so far ended */
+};
+
+static int same_words(const struct range *x, const struct range *y)
+{
+    int same = 0;
+    while (same < x->words && same < y->words && !strcmp(x->word[same], y->word[same])) same++;
+    return same;
+}
+
+static void write_stretch(struct drawing *d, const struct stretch *s, int step)
+{
+    begin(d, "X", TRACE_DEVICE, TRACE_RANGES, s->start);
+    set_length(d, s->end - s->start);
+    str_printf(&d->w.s,
+               ",\"name\":%s,\"cat\":\"range\",\"args\":{\"step\":%d,\"kernels\":%lld,\"FLOPs\":%."
+               "0f,\"bytes\":%.0f}",
+               drawing_quoted(s->word, d->a), step, (long long)s->kernels, s->flops, s->bytes);
+    end(d);
+}
+
+static void open_stretch(struct drawing *d, struct stretches *s, const char *word, int64_t start)
+{
+    ARENA_GROW(d->a, s->all, s->n, s->capacity);
+    s->all[s->n] = (struct stretch){.word = word, .start = start};
+    s->open[s->depth++] = s->n++;
+}
+
+/* A range ends with the last of its kernels, or where what comes next begins. */
+static void close_stretches(struct stretches *s, int depth, int64_t next)
+{
+    while (s->depth > depth) s->all[s->open[--s->depth]].end = s->last < next ? s->last : next;
+}
+
+static void count_kernel(struct stretches *s, const struct profile_row *row)
+{
+    for (int k = 0; k < s->depth; k++) {
+        struct stretch *x = &s->all[s->open[k]];
+        x->kernels++;
+        x->flops += row->cost.flops;
+        x->bytes += row->cost.bytes;
+    }
+}
+
+static void write_ranges(struct drawing *d, int step)
+{
+    const struct profile_record *r = &d->p->record;
+    const struct profile_span *span = &r->step[step];
+    struct stretches s = {.last = span->start_ns, .capacity = 64};
+    const struct range nowhere = {0}, *now = &nowhere;
+    s.all = ARENA_NEW(d->a, struct stretch, s.capacity);
+    open_stretch(d, &s, "step", span->start_ns);
+    for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
+        const struct activity *x = &r->activity[i];
+        const struct profile_row *row = &d->p->row[r->row[i]];
+        if (row->node < 0) continue;
+        int same = same_words(now, &row->range);
+        close_stretches(&s, 1 + same, x->start_ns);
+        for (int k = same; k < row->range.words; k++)
+            open_stretch(d, &s, row->range.word[k], x->start_ns);
+        now = &row->range;
+        count_kernel(&s, row);
+        if (x->end_ns > s.last) s.last = x->end_ns;
+    }
+    close_stretches(&s, 1, span->end_ns);
+    s.all[0].end = span->end_ns;
+    for (int i = 0; i < s.n; i++) write_stretch(d, &s.all[i], step);
+}
+
+static void write_activities(struct drawing *d, int step)
+{
+    const struct profile_record *r = &d->p->record;
+    for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
+        const struct activity *x = &r->activity[i];
+        const struct profile_row *row = &d->p->row[r->row[i]];
+        double us = 1e-3 * (double)(x->end_ns - x->start_ns);
+        if (d->lane[i] < 0) {
+            d->w.cut++;
+            continue;
+        }
+        begin(d, "X", TRACE_DEVICE, d->lane[i], x->start_ns);
+        set_length(d, x->end_ns - x->start_ns);
+        str_append(&d->w.s, d->text[r->row[i]]);
+        if (row->node < 0) str_printf(&d->w.s, ",\"bytes\":%lld", (long long)x->bytes);
+        if (us > 0 && row->cost.flops > 0)
+            str_printf(&d->w.s, ",\"TFLOP/s\":%.4g", 1e-6 * row->cost.flops / us);
+        if (us > 0 && row->cost.bytes > 0)
+            str_printf(&d->w.s, ",\"GB/s\":%.4g", 1e-3 * row->cost.bytes / us);
+        str_append(&d->w.s, "}");
+        end(d);
+    }
+}
+
+static const char *part_name(const struct profile *p, enum noise_part part)
+{
+    if (part == NOISE_DRAWS) return "draw tokens";
+    if (part == NOISE_WAITS) return "wait";
+    return p->engine->backend->host_memory ? "run the step" : "start the step";
+}
+
+static void write_deeds(struct drawing *d, int step)
+{
+    const struct profile_record *r = &d->p->record;
+    for (int64_t i = 0; i < r->deeds; i++) {
+        const struct profile_deed *x = &r->deed[i];
+        int row = x->mark < 0 ? -1 : d->row_of[x->mark];
+        if (x->step != step || x->span.end_ns < x->span.start_ns) continue;
+        begin(d, "X", TRACE_HOST, TRACE_DEEDS, x->span.start_ns);
+        set_length(d, x->span.end_ns - x->span.start_ns);
+        if (x->mark < 0)
+            str_printf(&d->w.s, ",\"name\":\"%s\",\"cat\":\"host\",\"args\":{\"step\":%d}",
+                       part_name(d->p, x->part), step);
+        else
+            str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"start of a kernel\",\"args\":{\"step\":%d}",
+                       row < 0 ? "\"kernel\""
+                               : drawing_quoted(profile_kernel_name(&d->p->row[row], d->a), d->a),
+                       step);
+        end(d);
+    }
+}
+
+/* --- counters ------------------------------------------------------------------------------------ */
+
+static void count(struct drawing *d, struct counter *c, const char *unit, int64_t ns, double x)
+{
+    if (c->any && c->now == x) return;
+    c->any = true;
+    c->now = x;
+    begin(d, "C", TRACE_DEVICE, 0, ns);
+    str_printf(&d->w.s, ",\"name\":\"%s\",\"args\":{\"%s\":%.6g}", c->name, unit, x);
+    end(d);
+}
+
+static void count_memory(struct drawing *d, int row, int64_t ns)
+{
+    const struct memory_moment *m =
+        row < 0 || d->moment[row] < 0 ? NULL : &d->course.moment[d->moment[row]];
+    if (!m) return;
+    count(d, &d->memory[MEMORY_PARTS], "MiB", ns, (double)m->used / MIB);
+    for (int part = 0; part < MEMORY_PARTS; part++)
+        if (d->memory[part].any || m->bytes[part])
+            count(d, &d->memory[part], "MiB", ns, (double)m->bytes[part] / MIB);
+}
+
+static void count_rates(struct drawing *d, int64_t ns, double bytes, double flops)
+{
+    count(d, &d->rate[RATE_BYTES], "GB/s", ns, bytes);
+    count(d, &d->rate[RATE_FLOPS], "TFLOP/s", ns, flops);
+}
+
+static void start_counters(struct drawing *d)
+{
+    for (int part = 0; part < MEMORY_PARTS; part++)
+        d->memory[part] = (struct counter){
+            .name = arena_printf(d->a, "memory: %s", memory_part_name((enum memory_part)part))};
+    d->memory[MEMORY_PARTS] = (struct counter){.name = "memory in use"};
+    d->rate[RATE_BYTES] = (struct counter){.name = "achieved bandwidth"};
+    d->rate[RATE_FLOPS] = (struct counter){.name = "achieved arithmetic"};
+}
+
+/* Rates are those of the row of kernels; beside it none are counted. Between kernels they are 0. */
+static void write_counters(struct drawing *d, int step)
+{
+    const struct profile_record *r = &d->p->record;
+    int64_t busy = r->step[step].start_ns;
+    start_counters(d);
+    for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
+        const struct activity *x = &r->activity[i];
+        const struct cost *cost = &d->p->row[r->row[i]].cost;
+        double us = 1e-3 * (double)(x->end_ns - x->start_ns), of = us > 0 ? 1 / us : 0;
+        if (d->lane[i] != TRACE_KERNELS) continue;
+        if (x->start_ns > busy) count_rates(d, busy, 0, 0);
+        count_rates(d, x->start_ns, 1e-3 * cost->bytes * of, 1e-6 * cost->flops * of);
+        count_memory(d, r->row[i], x->start_ns);
+        busy = x->end_ns;
+    }
+    count_rates(d, busy, 0, 0);
+}
+
+/* --- a step --------------------------------------------------------------------------------------- */
+
+static void find_origin(struct drawing *d, int first, int asked)
+{
+    const struct profile_record *r = &d->p->record;
+    d->origin = r->step[first].start_ns;
+    for (int64_t i = 0; i < r->deeds; i++) {
+        const struct profile_deed *x = &r->deed[i];
+        if (x->step >= first && x->step < first + asked && x->span.start_ns < d->origin)
+            d->origin = x->span.start_ns;
+    }
+}
+
+void drawing_init(struct drawing *d, const struct profile *p, int first, int steps, struct arena *a)
+{
+    *d = (struct drawing){.p = p, .marks = marks_of(p->engine), .a = a};
+    memory_course(p->engine, &d->course, a);
+    describe_rows(d);
+    choose_lanes(d, p->record.begin[first], p->record.end[first + steps - 1]);
+    find_origin(d, first, steps);
+}
+
+void drawing_step(struct drawing *d, int step, int64_t room)
+{
+    d->w = (struct writer){.room = room};
+    write_ranges(d, step);
+    write_activities(d, step);
+    write_deeds(d, step);
+    write_counters(d, step);
+}
