@@ -12,7 +12,7 @@ struct memory_view {
     enum memory_extent extent;
     struct memory_course course;
     struct memory_tensors largest; /* at the peak */
-    int block;                     /* whose saved values are shown; -1: nothing is saved */
+    int block;                     /* whose saved values are shown; -1: none */
     struct memory_tensors saved;
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;

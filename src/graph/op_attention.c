@@ -189,6 +189,18 @@ void expand_score_softmax(struct graph *g, const struct node *n, const value *in
     if (n->n_out == 2) out[1] = g_dropout(g, out[0], in[1], n->attr.score.drop);
 }
 
+/* What lies behind the mask is not read and nothing is computed there; zeros are written. */
+struct cost cost_score_softmax(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    double T = (double)type_columns(&in[0]), open = n->attr.score.causal ? (T + 1) / (2 * T) : 1;
+    double each = n->attr.score.drop.threshold ? 7 : 6; /* softmax, scale, dropout */
+    c.flops = each * open * (double)type_elements(&in[0]);
+    for (int i = 0; i < n->n_in; i++)
+        if (type_same(&in[i], &in[0])) c.bytes -= (1 - open) * (double)type_bytes(&in[i]);
+    return c;
+}
+
 /* d dropped, p, step -> d scores */
 void expand_score_softmax_grad(struct graph *g, const struct node *n, const value *in, value *out)
 {

@@ -56,10 +56,10 @@ OP(EMBED_GRAD,       PRIMITIVE, 2, 2, shape_given,            NULL,             
 OP(PICK,             PRIMITIVE, 2, 2, shape_pick,             grad_pick,          NULL,                    cost_rows,     0)
 OP(PICK_GRAD,        PRIMITIVE, 2, 2, shape_given,            NULL,               NULL,                    cost_move,     0)
 /* state */
-OP(STORE,            PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_move,     WRITES)
+OP(STORE,            PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_store,    WRITES)
 OP(ACCUMULATE,       PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_pointwise, WRITES)
 /* one operation of a layer */
-OP(LINEAR,           LAYER,     3, 3, shape_linear,           grad_linear,        expand_linear,           cost_matmul,   0)
+OP(LINEAR,           LAYER,     3, 3, shape_linear,           grad_linear,        expand_linear,           cost_linear,   0)
 OP(GELU,             LAYER,     1, 1, shape_same,             grad_gelu,          expand_gelu,             cost_gelu,     INPLACE)
 OP(GELU_GRAD,        LAYER,     2, 2, shape_same,             NULL,               expand_gelu_grad,        cost_gelu,     INPLACE | INPLACE_1)
 OP(ELU,              LAYER,     1, 1, shape_same,             grad_elu,           expand_elu,              cost_elu,      INPLACE)
@@ -86,8 +86,8 @@ OP(MATMUL_SUM,       FUSED,     2, 2, shape_matmul_sum,       NULL,             
 OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,               expand_add_layernorm,    cost_norm,     INPLACE)
 OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
 OP(LAYERNORM_GRAD_DROP, FUSED,  7, 7, shape_layernorm_grad_drop, NULL,            expand_layernorm_grad_drop, cost_norm_grad, INPLACE)
-OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_softmax,  INPLACE)
-OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_softmax, INPLACE)
+OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_score_softmax, INPLACE)
+OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_score_softmax, INPLACE)
 OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
 OP(ADAMW_COPY,       FUSED,     9, 9, shape_adamw_copy,       NULL,               expand_adamw_copy,       cost_adamw,    WRITES_4)
 /* what is left of pointwise neighbours, by the pass `chain` */

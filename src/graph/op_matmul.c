@@ -131,6 +131,13 @@ void expand_linear(struct graph *g, const struct node *n, const value *in, value
     out[0] = g_add(g, y, in[2]);
 }
 
+struct cost cost_linear(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_matmul(n, in, out);
+    c.flops += (double)type_elements(&out[0]);
+    return c;
+}
+
 static struct node product_of(const struct node *linear)
 {
     struct node product = {.op = OP_MATMUL, .n_in = 2};
@@ -159,10 +166,11 @@ void expand_linear_gelu(struct graph *g, const struct node *n, const value *in, 
     if (n->n_out == 2) out[1] = y;
 }
 
-/* The product's, and ten operations for each element of the output. */
+/* The product's or the layer's, and ten operations for each element of the output. */
 struct cost cost_linear_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_matmul(n, in, out);
+    bool bias = n->op == OP_LINEAR_GELU && n->n_in == 3;
+    struct cost c = bias ? cost_linear(n, in, out) : cost_matmul(n, in, out);
     c.flops += 10.0 * (double)type_elements(&out[0]);
     return c;
 }

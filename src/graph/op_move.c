@@ -150,7 +150,8 @@ struct cost cost_embed(const struct node *n, const struct type *in, const struct
         double row = (double)(type_columns(&in[i]) * dtype_size(in[i].dtype));
         c.bytes += (double)type_elements(&in[i + 1]) * row + (double)type_bytes(&in[i + 1]);
     }
-    if (n->n_in > 2) c.flops = (double)type_elements(&out[0]); /* EMBED_SUM adds */
+    if (n->op == OP_EMBED_SUM)
+        c.flops = (n->attr.drop.threshold ? 2 : 1) * (double)type_elements(&out[0]);
     return c;
 }
 

@@ -126,17 +126,25 @@ void expand_add_layernorm(struct graph *g, const struct node *n, const value *in
     for (int i = 0; i < 3; i++) out[i + 1] = graph_out(y, i);
 }
 
+/* The sum beside a norm or its gradient, and dropout. */
+static double beside(const struct node *n)
+{
+    bool sum = n->op == OP_ADD_LAYERNORM || n->op == OP_LAYERNORM_GRAD_ADD ||
+               n->op == OP_LAYERNORM_GRAD_DROP;
+    return (sum ? 1 : 0) + (sum && n->attr.norm.drop.threshold ? 1 : 0);
+}
+
 struct cost cost_norm(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = 8.0 * (double)type_elements(&in[0]);
+    c.flops = (8 + beside(n)) * (double)type_elements(&in[0]);
     return c;
 }
 
 struct cost cost_norm_grad(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = 16.0 * (double)type_elements(&in[0]);
+    c.flops = (16 + beside(n)) * (double)type_elements(&in[0]);
     return c;
 }
 

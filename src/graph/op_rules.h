@@ -84,6 +84,7 @@ GRAD(matmul);
 GRAD(linear);
 EXPAND(linear);
 COST(matmul);
+COST(linear);
 SHAPE(linear_gelu);
 EXPAND(linear_gelu);
 COST(linear_gelu);
@@ -120,6 +121,7 @@ EXPAND(attention_grad);
 EXPAND(score_softmax);
 EXPAND(score_softmax_grad);
 COST(attention);
+COST(score_softmax);
 COST(attention_grad);
 COST(attention_cached);
 /* op_loss.c */
@@ -141,6 +143,7 @@ EXPAND(adamw);
 EXPAND(adamw_copy);
 GRAD(sum_squares);
 EXPAND(sum_squares);
+COST(store);
 COST(adamw);
 COST(sum_squares);
 

@@ -75,9 +75,19 @@ void expand_adamw_copy(struct graph *g, const struct node *n, const value *in, v
     out[3] = g_store(g, in[3], g_cast(g, out[0], DT_BF16));
 }
 
+/* The old state is not read. */
+struct cost cost_store(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.bytes -= (double)type_bytes(&in[0]);
+    return c;
+}
+
+/* A copy is only written. */
 struct cost cost_adamw(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
+    if (n->op == OP_ADAMW_COPY) c.bytes -= (double)type_bytes(&in[3]);
     c.flops = 14.0 * (double)type_elements(&in[0]);
     return c;
 }

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PENDING = 64 };
+/* Readings that wait to be taken; the last places are for those that end because work begins or ends. */
+enum { PENDING = 64, CHANGES = 16, ROOM = PENDING + CHANGES };
 
 /* Values weighted by the time for which they stand. */
 struct weighted {
@@ -26,6 +27,7 @@ struct sum {
     double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
     struct weighted value[GAUGE_VALUES];
     int reasons, samples;
+    bool idle; /* a part of it was not the work */
 };
 
 struct gauge {
@@ -48,7 +50,7 @@ struct gauge {
     struct sum all;  /* of the work */
     int stride;      /* samples of a reading */
     int readings;    /* since the stride changed */
-    struct gauge_reading pending[PENDING];
+    struct gauge_reading pending[ROOM];
     int first, pendings;
     double asked_ms;
     int asked;
@@ -106,20 +108,20 @@ static double share(double ms, double of)
 
 /* --- samples and readings ---------------------------------------------------------------------- */
 
-/* Where nobody takes readings, and there is no room left, the one that has begun goes on. */
-static void hand_out(struct gauge *g)
+/* Where nobody takes readings, and there are `room` already, the one that has begun goes on. */
+static void hand_out(struct gauge *g, int room)
 {
     struct sum *s = &g->open;
     struct gauge_reading r = {.iter = atomic_load(&g->iter),
                               .ms = s->ms,
-                              .working = g->working,
+                              .working = !s->idle,
                               .clock_max_mhz = g->last.clock_max_mhz,
                               .power_limit_w = g->last.power_limit_w,
                               .throttled = share(s->throttle_ms, s->throttle_known_ms),
                               .throttle = s->reasons};
-    if (s->samples == 0 || g->pendings == PENDING) return;
+    if (s->samples == 0 || g->pendings >= room) return;
     for (int i = 0; i < GAUGE_VALUES; i++) r.value[i] = mean(&s->value[i]);
-    g->pending[(g->first + g->pendings++) % PENDING] = r;
+    g->pending[(g->first + g->pendings++) % ROOM] = r;
     *s = (struct sum){0};
     if (++g->readings < GAUGE_READINGS) return;
     g->readings = 0;
@@ -137,6 +139,7 @@ static enum status sample(struct gauge *g)
         pthread_mutex_lock(&g->lock);
         double ms = clock_ms(g->last_ns, now_ns);
         if (g->last_ns) add(&g->open, &g->last, &x, ms);
+        g->open.idle |= !g->working;
         if (g->last_ns && g->working) add(&g->all, &g->last, &x, ms);
         if (g->last_ns) { /* the first one opens the library */
             g->asked_ms += clock_ms(from_ns, now_ns);
@@ -144,7 +147,7 @@ static enum status sample(struct gauge *g)
         }
         g->last = x;
         g->last_ns = now_ns;
-        if (g->open.samples >= g->stride) hand_out(g);
+        if (g->open.samples >= g->stride) hand_out(g, PENDING);
         pthread_mutex_unlock(&g->lock);
     }
     pthread_mutex_unlock(&g->asking);
@@ -281,7 +284,7 @@ void gauge_work(struct gauge *g, bool working)
 {
     (void)sample(g);
     pthread_mutex_lock(&g->lock);
-    if (working != g->working) hand_out(g);
+    if (working != g->working) hand_out(g, ROOM);
     g->working = working;
     pthread_mutex_unlock(&g->lock);
 }
@@ -294,11 +297,11 @@ void gauge_at(struct gauge *g, int64_t iter)
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
 {
     pthread_mutex_lock(&g->lock);
-    if (all && !g->pendings) hand_out(g);
+    if (all && !g->pendings) hand_out(g, PENDING);
     bool found = g->pendings > 0;
     if (found) {
         *ret = g->pending[g->first];
-        g->first = (g->first + 1) % PENDING;
+        g->first = (g->first + 1) % ROOM;
         g->pendings--;
     }
     pthread_mutex_unlock(&g->lock);

@@ -231,13 +231,19 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
     return st;
 }
 
+/* Does it compute something again? */
+static bool differs(const struct memory_variant *v, const struct memory_variant *none)
+{
+    return v->flops != none->flops || v->total != none->total || v->saved != none->saved;
+}
+
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const char *backend, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
 {
     int64_t layers = model_layers(&c->model);
-    int n = 0;
+    int n = 0, kept = 0;
     ret[n++].recompute = RECOMPUTE_NONE;
     ret[n++].recompute = RECOMPUTE_GELU;
     for (int blocks = 1; blocks <= layers; blocks *= 2) {
@@ -248,12 +254,15 @@ enum status memory_variants(const struct config *c, int64_t vocab, unsigned kind
     }
     for (int i = 0; i < n; i++) {
         struct config other = *c;
-        ret[i] = (struct memory_variant){.recompute = ret[i].recompute};
-        other.plan.recompute = ret[i].recompute;
-        TRY(plan_variant(&other, vocab, kinds, backend, &ret[i]));
-        if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &ret[i].batch));
+        struct memory_variant v = {.recompute = ret[i].recompute};
+        other.plan.recompute = v.recompute;
+        TRY(plan_variant(&other, vocab, kinds, backend, &v));
+        if (i == 0 || differs(&v, &ret[0]) || v.recompute == c->plan.recompute) {
+            if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &v.batch));
+            ret[kept++] = v;
+        }
         if (each) each(user, i + 1, n);
     }
-    *ret_n = n;
+    *ret_n = kept;
     return ST_OK;
 }

@@ -390,6 +390,50 @@ static void test_cost_of_a_lookup(void **state)
     assert_true(c.flops == 0);
 }
 
+static double bytes_of(value v)
+{
+    return graph_node_cost(&g, graph_producer(&g, v)).bytes;
+}
+
+/* What is only written does not count as read. */
+static void test_cost_of_state(void **state)
+{
+    (void)state;
+    enum { N = 1000, SCALARS = 4 * 4 };
+    const struct type t = type_1d(DT_F32, N);
+    value in[9];
+    for (int i = 0; i < 9; i++) in[i] = g_leaf(&g, STORAGE_WEIGHTS, "w", t, (int64_t)i * N);
+    in[3] = g_leaf(&g, STORAGE_COPY, "copy", type_1d(DT_BF16, N), 0);
+    for (int i = 5; i < 9; i++) in[i] = g_input(&g, "scalar", type_scalar(DT_F32));
+    value plain[] = {in[0], in[1], in[2], in[4], in[5], in[6], in[7], in[8]};
+    union attr attr = {0};
+    assert_true(bytes_of(graph_add(&g, OP_ADAMW, &attr, 8, plain, NULL)) == 28 * N + SCALARS);
+    assert_true(bytes_of(graph_add(&g, OP_ADAMW_COPY, &attr, 9, in, NULL)) == 30 * N + SCALARS);
+    assert_true(bytes_of(g_store(&g, in[0], in[4])) == 8 * N);
+    assert_true(bytes_of(g_accumulate(&g, in[0], in[4])) == 12 * N);
+}
+
+/* Of masked scores the half that is open is read; all of the result is written. */
+static void test_cost_of_masked_scores(void **state)
+{
+    (void)state;
+    enum { HEADS = 6, T = 8, ALL = HEADS * T * T, OPEN = HEADS * T * (T + 1) / 2, STEP = 4 };
+    const struct type t = type_4d(DT_F32, 2, 3, T, T);
+    value s = g_input(&g, "scores", t), p = g_input(&g, "p", t);
+    value step = g_input(&g, "step", type_scalar(DT_I32)), in[] = {s, p, step};
+    for (int drop = 0; drop < 2; drop++)
+        for (int causal = 0; causal < 2; causal++) {
+            union attr attr = {.score = {1, causal, {.threshold = drop ? 51 : 0}}};
+            double read = causal ? OPEN : ALL, each = 6 + drop;
+            value y = graph_add(&g, OP_SCORE_SOFTMAX, &attr, 2, (value[]){s, step}, NULL);
+            assert_true(bytes_of(y) == 4 * (read + (1 + drop) * ALL) + STEP);
+            assert_true(graph_node_cost(&g, graph_producer(&g, y)).flops == each * read);
+            y = graph_add(&g, OP_SCORE_SOFTMAX_GRAD, &attr, 3, in, NULL);
+            assert_true(bytes_of(y) == 4 * (2 * read + ALL) + STEP);
+            assert_true(graph_node_cost(&g, graph_producer(&g, y)).flops == each * read);
+        }
+}
+
 static void test_print(void **state)
 {
     (void)state;
@@ -428,6 +472,8 @@ int main(void)
         TEST(test_verify_state_read_through_another_leaf),
         TEST(test_verify_writes_only_state),
         TEST(test_cost_of_a_lookup),
+        TEST(test_cost_of_state),
+        TEST(test_cost_of_masked_scores),
         TEST(test_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,40 @@ static void test_costs_are_positive(void **state)
     }
 }
 
+/* Of one step of two parts: logits are normalised once, and GELU and its slope share an exponential. Behind a mask nothing is
+ * computed. */
+static bool saves_arithmetic(const struct op_case *c)
+{
+    return c->op == OP_CROSS_ENTROPY_BOTH || c->op == OP_GELU_BOTH ||
+           ((c->op == OP_SCORE_SOFTMAX || c->op == OP_SCORE_SOFTMAX_GRAD) && c->attr.score.causal);
+}
+
+/* Fusing takes no arithmetic away: an operator counts what its parts do. */
+static void test_fused_flops_are_those_of_the_parts(void **state)
+{
+    (void)state;
+    const struct op_case *c;
+    for (int i = 0; (c = case_at(i)); i++) {
+        struct arena arena = {0};
+        struct node node;
+        struct type in[MAX_IN], out[MAX_OUT];
+        const struct op_def *def = op_def(c->op);
+        if ((def->level != LEVEL_FUSED && c->op != OP_LINEAR) || saves_arithmetic(c)) continue;
+        assert_int_equal(case_node(c, DT_F32, &node, in, out), ST_OK);
+        struct graph g;
+        graph_init(&g, &arena);
+        value from[MAX_IN], to[MAX_OUT];
+        double parts = 0;
+        for (int k = 0; k < node.n_in; k++) from[k] = g_leaf(&g, STORAGE_WEIGHTS, "x", in[k], 0);
+        def->expand(&g, &node, from, to);
+        assert_int_equal(graph_status(&g), ST_OK);
+        for (int id = 0; id < g.nodes; id++) parts += graph_node_cost(&g, &g.node[id]).flops;
+        double is = def->cost(&node, in, out).flops;
+        if (is != parts) fail_msg("%s, %s: %.0f, its parts %.0f", def->name, c->what, is, parts);
+        arena_release(&arena);
+    }
+}
+
 static void test_distance(void **state)
 {
     (void)state;
@@ -162,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_every_operator_has_a_case),
         cmocka_unit_test(test_costs_are_positive),
+        cmocka_unit_test(test_fused_flops_are_those_of_the_parts),
         cmocka_unit_test(test_kernels_are_near_the_reference),
         cmocka_unit_test(test_expansions_mean_the_same),
         cmocka_unit_test(test_gradients_are_slopes),

@@ -120,6 +120,27 @@ static void test_a_step_is_the_formula(void **state)
     engine_close(&e);
 }
 
+/* What fusing saves: logits are normalised once for the loss and its gradient; GELU's slope is made beside it, and one
+ * multiplication is left of its gradient; no sums of squares of single tensors are added. */
+static double fused_away(const struct sizes *s)
+{
+    return 5 * s->N * s->V + s->L * (10 - 1) * 4 * s->N * s->C + s->L * 6 + 3 - 1;
+}
+
+static void test_a_fused_step_is_the_formula(void **state)
+{
+    (void)state;
+    struct engine e;
+    struct config c;
+    plan(&e, &c, (const char *[]){"fusion=full", "flash=true", "dtype=float32", NULL});
+    struct sizes s = sizes_of(&c);
+    double all = counted(&e, ~0u);
+    double formula = product_flops(&s) + flash_flops(&s) + other_flops(&s) - fused_away(&s);
+    if (all != formula)
+        fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
+    engine_close(&e);
+}
+
 static void test_slow_attention_has_its_products(void **state)
 {
     (void)state;
@@ -136,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_a_step_is_the_formula, release),
+        cmocka_unit_test_teardown(test_a_fused_step_is_the_formula, release),
         cmocka_unit_test_teardown(test_slow_attention_has_its_products, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

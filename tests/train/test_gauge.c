@@ -242,6 +242,31 @@ static void test_readings_wait(void **state)
     gauge_close(g);
 }
 
+/* A long time of something else, of which nobody takes readings, leaves nothing in those of the work; nor does work in those
+ * of something else, where even the room for such changes is full. */
+static void test_kinds_of_time_stay_apart(void **state)
+{
+    (void)state;
+    struct gauge *g = open_gauge(0);
+    struct gauge_reading r;
+    int working = 0;
+    says.clock_mhz = 300;
+    for (int i = 0; i < 200; i++) gauge_work(g, false);
+    gauge_work(g, true);
+    says.clock_mhz = 1500;
+    for (int i = 0; i < 5; i++) gauge_work(g, true);
+    for (; gauge_take(g, true, &r); working += r.working)
+        near(r.value[GAUGE_CLOCK], r.working ? 1500 : 300, 1e-6);
+    assert_true(working > 0);
+    for (int i = 0; i < 300; i++) {
+        gauge_work(g, i % 3 == 0);
+        says.clock_mhz = i % 3 ? 300 : 1500;
+    }
+    while (gauge_take(g, true, &r))
+        if (r.working) near(r.value[GAUGE_CLOCK], 1500, 1e-6);
+    gauge_close(g);
+}
+
 /* The thread samples at its interval, and ends at once when it is told to. */
 static void test_a_thread_samples(void **state)
 {
@@ -345,6 +370,7 @@ int main(void)
         TEST(test_readings),
         TEST(test_readings_become_fewer),
         TEST(test_readings_wait),
+        TEST(test_kinds_of_time_stay_apart),
         TEST(test_a_thread_samples),
         TEST(test_nobody_waits_for_a_sample),
         TEST(test_who_says_nothing_says_why),

@@ -233,6 +233,24 @@ static void test_variants(void **state)
     assert_true(v[2].batch > v[1].batch && v[1].batch > v[0].batch && v[0].batch > 0);
 }
 
+/* Of a model without GELUs, or without blocks, there is nothing of that to compute again. */
+static void test_variants_that_do_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        enum model_kind model;
+        int variants;
+    } models[] = {{MODEL_GPT, 5}, {MODEL_ATTENTION_BLOCK, 2}, {MODEL_ELU, 1}};
+    for (int i = 0; i < COUNT_OF(models); i++) {
+        struct memory_variant v[MEMORY_VARIANTS];
+        int n;
+        config.model.kind = models[i].model;
+        unsigned kinds = memory_kinds(&config, EXTENT_STEP);
+        hand_ok(memory_variants(&config, V, kinds, "cpu", 0, NULL, NULL, v, &n));
+        assert_int_equal(n, models[i].variants);
+    }
+}
+
 static int64_t bytes_with(int64_t batch_size)
 {
     config.data.batch_size = batch_size;
@@ -275,6 +293,7 @@ int main(void)
         TEST(test_saved_by_a_block),
         TEST(test_blocks_add_up),
         TEST(test_variants),
+        TEST(test_variants_that_do_nothing),
         TEST(test_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
