@@ -102,12 +102,10 @@ out:
 
 static enum status find_by(const char *word, enum profile_by *ret)
 {
-    const char *known = "";
     for (int by = 0; by < PROFILE_BYS; by++) {
         *ret = (enum profile_by)by;
         if (!strcmp(word, profile_by_name(*ret))) return ST_OK;
     }
-    (void)known;
     return fail(ST_USAGE, "--by=%s: kernel, op, family, layer, phase or range", word);
 }
 

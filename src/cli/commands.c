@@ -17,7 +17,7 @@ static const struct command commands[] = {
     {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "show the loss of a checkpoint on both parts of its data"},
     {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "let a checkpoint write texts"},
     {"compare", cmd_compare, "CONFIG --key=a,b [--key=value ...]", "train once for each value and hold the runs against each other"},
-    {"report",  cmd_report,  "RUN ...",                        "tables and curves of one run or several"},
+    {"report",  cmd_report,  "RUN|PROFILE ...",                "tables, curves and kernels of one run or several"},
     {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
     {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, whole or after one of the passes"},
     {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},

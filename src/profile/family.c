@@ -49,7 +49,6 @@ static const struct {
     {OP_CROSS_ENTROPY_BOTH, FAMILY_LOSS},
     {OP_PICK, FAMILY_LOSS},
     {OP_PICK_GRAD, FAMILY_LOSS},
-    {OP_SUM_SQUARES, FAMILY_OPTIMIZER},
     {OP_ADAMW, FAMILY_OPTIMIZER},
     {OP_ADAMW_COPY, FAMILY_OPTIMIZER},
     {OP_EMBED, FAMILY_EMBEDDINGS},
@@ -81,6 +80,8 @@ enum family family_of(const struct node *n, bool primitive)
     if (within(n->scope, "loss")) return FAMILY_LOSS;
     if (!primitive) return FAMILY_POINTWISE;
     if (within(n->scope, "softmax")) return FAMILY_SOFTMAX;
-    bool norm = within(n->scope, "ln_1") || within(n->scope, "ln_2") || within(n->scope, "ln_f");
-    return norm ? FAMILY_NORMS : FAMILY_POINTWISE;
+    static const char *const norms[] = {"ln_1", "ln_2", "ln_f", "ln"};
+    for (int i = 0; i < COUNT_OF(norms); i++)
+        if (within(n->scope, norms[i])) return FAMILY_NORMS;
+    return FAMILY_POINTWISE;
 }

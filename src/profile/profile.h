@@ -6,15 +6,11 @@
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 
+#include "backend/trace.h"
 #include "base/stats.h"
 #include "measure/machine.h"
 #include "measure/noise.h"
 #include "train/engine.h"
-
-#include "backend/trace.h"
-
-struct json_t;
-struct str;
 
 /* Who took the times. */
 enum profile_times {

@@ -134,7 +134,7 @@ void rung_find(const struct profile *p, struct rung *ret, struct arena *a)
             if (e->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
         ret->name = next.name;
         ret->differs = next.differs;
-        enum status st = config_check(&next.config);
+        enum status st = model_check(&next.config);
         if (st == ST_OK)
             st = engine_plan(&planned, &next.config, e->model.vocab, kinds_built, e->backend->name,
                              a);

@@ -143,8 +143,8 @@ static json_t *known(double x)
 static json_t *gauges_json(const struct run_summary *s)
 {
     const struct gauge_summary *g = &s->gauges;
-    json_t *by = json_object();
     if (g->samples == 0) return json_null();
+    json_t *by = json_object();
     for (int i = 0; i < THROTTLE_COUNT; i++)
         if (g->by[i] > 0) json_object_set_new(by, throttle_name(i), json_real(g->by[i]));
     json_t *o =

@@ -2,6 +2,7 @@
 
 #include "../support/capture.h"
 #include "../support/workdir.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -126,12 +127,43 @@ static void test_too_many_are_warned_of(void **state)
     assert_int_equal(threads_count(), available + 1);
 }
 
+/* Three parts for one thread and one for the other: the busiest works half as long again as the mean. */
+static void test_threads_are_watched(void **state)
+{
+    (void)state;
+    enum { PART_NS = 3000000 };
+    struct threads_watch w = {0};
+    threads_set(2);
+    for (int watched = 0; watched < 2; watched++) {
+        threads_watch(watched ? &w : NULL);
+#pragma omp parallel num_threads(2)
+        {
+            int64_t begun = threads_begin();
+            int64_t end = clock_ns() + PART_NS * (omp_get_thread_num() ? 1 : 3);
+            while (clock_ns() < end) {}
+            threads_end(begun);
+        }
+        threads_joined();
+        if (!watched) threads_unseen();
+    }
+    assert_int_equal(w.regions, 1);
+    assert_int_equal(w.threads, 2);
+    assert_true(w.busy_ns >= 4 * PART_NS && w.busiest_ns >= 3 * PART_NS);
+    assert_true(w.busiest_ns < w.busy_ns);
+    assert_false(w.unseen);
+    threads_unseen();
+    assert_true(w.unseen);
+    threads_watch(NULL);
+    assert_int_equal(threads_begin(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_group_limits),
         cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_threads_are_watched),
         cmocka_unit_test(test_too_many_are_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,12 @@ static void test_they_are_measured(void **state)
     assert_int_equal(run("bench kernels", 2, "--samples=1 --limit=1"), 0);
     says(said, "model=elu block_size=1000 batch_size=3 ");
     says_not(said, "products alone");
+    for (int i = 2; i < COUNT_OF(models); i++) {
+        assert_int_equal(run("profile", i, "--steps=2 --json=profile.json"), 0);
+        says(said, "of which the optimizer is");
+        assert_int_equal(run("memory", i, "--measure"), 0);
+        assert_int_equal(run("memory", i, "--measure --phase=forward"), 0);
+    }
     assert_int_equal(run("ladder", 0, "--steps=1 --limit=1"), 0);
     says(said, "the model has no vocabulary");
     says_not(said, "12 L C T = ");

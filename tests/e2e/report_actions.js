@@ -134,12 +134,12 @@ function tryNames(host, canvas, pointer, key, width) {
     const said = (x, y) => { pointer("pointermove", x, y); return tip.hidden ? "" : tip.innerText; };
     const depth = 4, kernels = 22 + depth * 19 + 15;
     const kernel = said(width * .3, kernels);
-    for (const part of [/MATMUL|ATTENTION|SOFTMAX|NORM|LOSS|CROSS/, / µs| ms/, /FLOP/, /B\/s|MB|GB/, /floor/, /bound by (compute|memory|latency)/])
+    for (const part of [/MATMUL|ATTENTION|SOFTMAX|NORM|LOSS|CROSS/, / µs| ms/, /[TG]FLOP, /, /[MG]B: /, /FLOP\/s, /, /[TG]B\/s/, /floor/, /bound by (compute|memory|latency)/])
         expect(part.test(kernel), `the kernel under the mouse: ${part} is not in "${kernel}"`);
     const range = said(width * .3, 22 + 19 + 9);
     expect(/(forward|backward) \/ /.test(range) && /kernels/.test(range), `the range under the mouse: "${range}"`);
     const memory = said(width * .3, canvas.clientHeight - 20);
-    if (document.body.dataset.memory !== "none") expect(/GiB|MiB/.test(memory) && /saved for backward/.test(memory), `memory under the mouse: "${memory}"`);
+    if (document.body.dataset.memory !== "none") expect(/^(peak, )?[\d.]+ GiB/.test(memory) && /saved for backward [\d.]+ [KMG]iB/.test(memory), `memory under the mouse: "${memory}"`);
     pointer("pointerleave", 0, 0);
     expect(tip.hidden, "the box stays when the mouse has left");
     key(".");

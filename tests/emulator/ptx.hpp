@@ -112,12 +112,14 @@ static inline void red_add(float *p, float a)
 static inline void store_16(void *p, unsigned a, unsigned b, unsigned c, unsigned d)
 {
     const unsigned all[] = {a, b, c, d};
-    if ((size_t)p % 16) emu_this.engine->broken("a store of 16 bytes at an address that is no multiple of 16");
+    if ((size_t)p % 16)
+        emu_this.engine->broken("a store of 16 bytes at an address that is no multiple of 16");
     memcpy(p, all, sizeof all);
 }
 static inline void load_shared_16(unsigned (&r)[4], unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("a load of 16 bytes at an address that is no multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("a load of 16 bytes at an address that is no multiple of 16");
     memcpy(r, emu_shared(address), sizeof r);
 }
 /* Caches do not exist here. */

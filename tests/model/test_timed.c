@@ -3,6 +3,7 @@
 #include "../support/tiny.h"
 #include "base/rng.h"
 #include "measure/noise.h"
+#include "train/memory.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -242,6 +243,27 @@ static void test_classes_are_drawn(void **state)
     tiny_close(&t);
 }
 
+/* Every byte is somebody's, what is drawn included. */
+static void test_memory_adds_up(void **state)
+{
+    (void)state;
+    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++) {
+        struct config c = small(kind);
+        struct tiny t;
+        struct memory_course course;
+        tiny_open_bare(&t, &c, 0, TRAINING);
+        const struct engine *e = &t.engine;
+        struct facts f = facts_of(e);
+        memory_course(e, &course, &t.arena);
+        assert_true(f.drawn > 0 && f.inputs >= f.drawn);
+        assert_int_equal(f.total, f.weights + f.gradients + f.optimizer + f.copies + f.inputs +
+                                      f.activations);
+        assert_int_equal(course.total, f.total);
+        assert_true(course.moment[0].bytes[MEMORY_INPUTS] >= f.inputs);
+        tiny_close(&t);
+    }
+}
+
 /* --- what they are not --------------------------------------------------------------------------- */
 
 static void test_they_are_not_trained(void **state)
@@ -270,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_every_rung_computes_the_same),
         cmocka_unit_test(test_what_is_drawn),
         cmocka_unit_test(test_classes_are_drawn),
+        cmocka_unit_test(test_memory_adds_up),
         cmocka_unit_test(test_they_are_not_trained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,29 @@ static void test_every_kernel_has_a_place(void **state)
         }
 }
 
+/* A sum of squares is the optimizer's in the update alone, and norms are norms whatever their model calls them. */
+static void test_other_models(void **state)
+{
+    (void)state;
+    const unsigned training = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
+    const unsigned both = 1 << PHASE_FORWARD | 1 << PHASE_BACKWARD;
+    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++) {
+        struct config c = tiny_config();
+        c.model.kind = (enum model_kind)kind;
+        tiny_open_bare(&tiny, &c, 0, training);
+        assert_int_equal(count(FAMILY_OPTIMIZER, both, ""), 0);
+        assert_true(count(FAMILY_LOSS, both, "") > 0);
+        if (kind == MODEL_ELU) assert_int_equal(count(FAMILY_POINTWISE, both, "forward / elu"), 1);
+        if (kind == MODEL_ATTENTION_BLOCK)
+            assert_int_equal(count(FAMILY_ATTENTION, both, "forward / block 0 / attention"), 1);
+        tiny_close(&tiny);
+        c.plan.fusion = FUSION_PRIMITIVE;
+        tiny_open_bare(&tiny, &c, 0, training);
+        if (kind != MODEL_ELU) assert_true(count(FAMILY_NORMS, 1 << PHASE_FORWARD, "") > 5);
+        tiny_close(&tiny);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_a_residual_gradient_is_pointwise),
         cmocka_unit_test(test_what_is_computed_again_says_so),
         cmocka_unit_test(test_every_kernel_has_a_place),
+        cmocka_unit_test(test_other_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

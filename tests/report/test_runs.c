@@ -108,7 +108,7 @@ static void test_log_alone_is_enough(void **state)
 
 #define SAMPLE(iter, ms, steady, rest)                                                            \
     "{\"v\":1,\"kind\":\"sample\",\"iter\":" #iter ",\"ms\":" #ms ",\"steady\":" #steady rest "}" \
-                                                                                              "\n"
+    "\n"
 
 /* Means are of time, of steady time; the summary knows better. */
 static void test_gauges(void **state)

@@ -121,7 +121,7 @@ static void test_tensors_are_the_parts(void **state)
         assert_int_equal(sum, list.bytes);
         for (int k = MEMORY_CACHE; k < MEMORY_UNUSED; k++)
             assert_int_equal(part[k], c.moment[i].bytes[k]);
-        int64_t weights = 4 * gpt_count(&engine.model, true);
+        int64_t weights = 4 * model_count(&engine.model, true);
         assert_int_equal(part[MEMORY_WEIGHTS], weights);
         assert_int_equal(part[MEMORY_GRADIENTS], weights);
         assert_int_equal(part[MEMORY_OPTIMIZER], 2 * weights);

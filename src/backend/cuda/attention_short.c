@@ -7,6 +7,7 @@
 enum { DY, QKV, Y, LSE, STEP }; /* inputs of the backward */
 /* As attention_short.cuh has them, and PIECE as attention_short.cu; KEYS and BLOCKS are theirs to be told. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
+enum { GRAD_WARPS = 8 }; /* with strips of 16: as many rows */
 enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
 static const double LOG2_E = 1.44269504088896341;
 
@@ -40,13 +41,13 @@ static bool is_short(const struct kernel_call *c, const struct sizes *s, int64_t
 
 static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches *l,
                                const char *text, const char *entry, const struct sizes *s,
-                               int blocks)
+                               int warps)
 {
-    struct cuda_launch *k = launch_add(l, text, entry, blocks * s->B * s->H, WARP * WARPS);
+    struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
     launch_define(k, "HEAD_SIZE", s->D);
-    launch_define(k, "WARPS", WARPS);
-    launch_define(k, "TILE_ROWS", TILE_ROWS);
-    launch_define(k, "KEYS", KEYS);
+    launch_define(k, "WARPS", warps);
+    /* Of a part each thread has an access at least. */
+    launch_define(k, "TILE_ROWS", warps == GRAD_WARPS && s->D == 16 ? 2 * TILE_ROWS : TILE_ROWS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
     for (int i = 0; i < c->n_in; i++) arg_in(k, i);
@@ -66,7 +67,8 @@ static bool fits_forward(const struct kernel_call *c)
 static void launches_forward(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct sizes s = sizes_of(c, &c->in_type[0]);
-    struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, 1);
+    struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, WARPS);
+    launch_define(k, "KEYS", KEYS);
     launch_define(k, "BLOCKS", BLOCKS);
     arg_f32(k, LOG2_E / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
@@ -85,9 +87,11 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct sizes s = sizes_of(c, &c->in_type[QKV]);
     int processors = cuda_device_of(c)->processors;
-    struct cuda_launch *k = add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, 2);
+    struct cuda_launch *k =
+        add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, GRAD_WARPS);
     launch_grid(k, 2, s.H, s.B);
     arg_i32(k, processors < 2 ? 1 : processors / 2);
+    k->spills = true; /* a number or two of dropout's draws, outside of the inner loops */
     arg_f32(k, 1 / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);

@@ -14,8 +14,13 @@ enum {
     CHUNKS = D / 8,            /* of 16 bytes in a row */
     ROW_BYTES = 2 * D,
     THREADS = WARP * WARPS,
+#ifdef STRIP_BLOCKS /* a text that wants thinner strips says so, and draws for two steps at once where it is 1 */
+    M = STRIP_BLOCKS,
+    N = 1,
+#else
     M = D <= 64 ? 2 : 1,
     N = 2 / M,
+#endif
     OWN = 16 * M,              /* rows of a warp */
     BLOCK = OWN * WARPS,       /* and of a block */
     STEP = 16 * N,

@@ -1,6 +1,6 @@
 /* attention_short.cuh - what attention over at most ROWS rows shares, forwards and backwards: two matrices of a head lie in
- * shared memory at once, in the order in which they come in, and each warp has two strips of OWN rows to itself. Of these one
- * sees as much more as the other less, so the warps of a block end together, and wait for each other only while the head comes in.
+ * shared memory at once, and each warp has two strips of OWN rows to itself. Of these one sees as much more as the other less, so
+ * the warps of a block end together, and wait for each other only while the head comes in.
  *
  * Constants: attention_grad.cuh's, of which TILE_ROWS is at least ROWS / 4. */
 #pragma once
@@ -14,7 +14,7 @@ enum {
     AT_SECOND = ROWS * ROW_BYTES, /* the other matrix, in shared memory */
     AT_OWN = 2 * AT_SECOND,       /* what follows both */
 };
-static_assert(M == 2 && TILE % STEP == 0 && PARTS <= 4, "");
+static_assert(N == 1 && TILE % STEP == 0 && PARTS <= 4, "");
 
 /* Dropout's key, and what compares four bytes at once with the threshold. */
 struct drop {
@@ -25,6 +25,7 @@ struct drop {
  * four rows are passed at a time, at either of two. */
 template <int N, int BY> struct walk {
     enum { PASS = BY / CHUNKS, TIMES = N / PASS };
+    static_assert(N % PASS == 0, "whole passes");
     int row, chunk;
     u32 at;
     __device__ __forceinline__ walk(int thread) : row(thread / CHUNKS), chunk(thread % CHUNKS), at(swizzle<CHUNKS>(row, chunk)) {}

@@ -5,20 +5,22 @@
  * shared memory and makes dK and dV, the other all keys and values and makes dQ:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q;
  *     S = Q K^T, dP = dO V^T, dQ += dS K.
- * A warp has strips of OWN rows of its own, keys or queries, whose operands it loads and whose sums it writes alone; of a
- * pair of strips one sees as much more as the other less, so the warps of a block end together, and wait for each other
- * only while the head comes in. S and dP are computed twice, 7 products instead of 5, but nothing is added up
+ * A warp has strips of OWN rows of its own, keys or queries, whose operands it loads and whose sums it writes alone. Strips are
+ * thin, 16 rows, so that sixteen warps of 128 registers share a multiprocessor: of eight warps with strips of 32 each waited
+ * for its own instructions most of the time. Of a pair of strips one sees as much more as the other less, so the warps of a block
+ * end together; once the head and its statistics are there, they do not wait for each other. S and dP are computed twice, 7 products instead of 5, but nothing is added up
  * between blocks: no sums in memory, the same bits in every run. delta = rowsum(dy y) is made by whoever needs it.
  *
- * Bound by tensor cores (at T 256 and head size 64 8064 products of 16x8x16 a head), with dropout as much by instructions; moves
+ * Bound by what the operands take of shared memory (at T 256 and head size 64 about 4600 accesses of 512 bytes a head; 7616
+ * products of 16x8x16) and by instructions; moves
  * 8 HEAD_SIZE elements a row: what the second block of a head reads comes from the second cache.
- * Constants: attention_short.cuh's, KEYS (of a step of dQ: 16, 32). */
+ * Constants: attention_short.cuh's. */
+#define STRIP_BLOCKS 1
 #include "attention_short.cuh"
 
 enum {
     BLOCKS = 2, /* on a multiprocessor */
-    K_KEPT = D == 64 ? (DROPOUT ? 2 + CAUSAL : 4) : D / 16, /* columns of K and V in registers, by 16 */
-    V_KEPT = D == 64 ? 2 : D / 16,
+    KEPT = 1,   /* columns of K and V in registers, by 16; of Q and dO all */
     /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
@@ -89,8 +91,8 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
 
 /* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some keys are not seen. */
 template <bool EDGE>
-DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left_rows<V_KEPT> &v, int query, int key,
-                      float factor, const drop &d)
+DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v, int query, int key,
+                      float factor, const u32 (&bytes)[2], const drop &d)
 {
     int thread = forgotten(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
@@ -98,18 +100,15 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left
     const float *lse = (const float *)(shared_memory + AT_LSE) + query + lane % 4 * 2;
     scores s, dp;
     kept_scores a, b;
-#if DROPOUT
-    drop_bytes bytes = draw<true>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, lane);
-#endif
     rows_by_rows(s, k, own, q_rows + lane_across(lane));
     rows_by_rows(dp, v, own + OWN_BYTES, dy_rows + lane_across(lane));
 #pragma unroll
-    for (int n = 0; n < 2; n++) {
+    for (int n = 0; n < 2 * N; n++) {
         float2 l = *(const float2 *)(lse + 8 * n), delta = *(const float2 *)(lse + ROWS + 8 * n);
 #pragma unroll
         for (int m = 0; m < M; m++) {
 #if DROPOUT
-            u32 kept = dropout_kept(bytes.w[m][n], d.less, d.carry);
+            u32 kept = dropout_kept(bytes[n], d.less, d.carry);
 #endif
             float p[4], ds[4];
 #pragma unroll
@@ -125,8 +124,8 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left
             }
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                a[m][0][2 * n + i] = pack_bf16(p[2 * i], p[2 * i + 1]);
-                b[m][0][2 * n + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
+                a[m][n / 2][2 * (n % 2) + i] = pack_bf16(p[2 * i], p[2 * i + 1]);
+                b[m][n / 2][2 * (n % 2) + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
             }
         }
     }
@@ -134,50 +133,60 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<K_KEPT> &k, const left
     add_by_columns(dk, b, q_rows + lane_down(lane));
 }
 
-/* One step of dQ: KEYS keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
+/* One step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
 template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
-                         const float (&delta)[M][2], int query, int key, int T, float factor, const drop &d)
+                         const float (&delta)[M][2], int query, int key, int T, float factor,
+                         const u32 (&bytes)[2], const drop &d)
 {
-    int lane = threadIdx.x % WARP;
+    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES;
-    scores s[KEYS / STEP], dp[KEYS / STEP];
+    scores s, dp;
+    kept_scores a;
+    rows_by_rows(s, q, own, k_rows + lane_across(lane));
+    rows_by_rows(dp, dout, own + OWN_BYTES, k_rows + AT_SECOND + lane_across(lane));
 #pragma unroll
-    for (int j = 0; j < KEYS / STEP; j++) rows_by_rows(s[j], q, 0, k_rows + j * STEP * ROW_BYTES + lane_across(lane));
+    for (int m = 0; m < M; m++)
 #pragma unroll
-    for (int j = 0; j < KEYS / STEP; j++)
-        rows_by_rows(dp[j], dout, 0, k_rows + AT_SECOND + j * STEP * ROW_BYTES + lane_across(lane));
+        for (int r = 0; r < 2; r++) {
 #pragma unroll
-    for (int j = 0; j < KEYS / STEP; j++) {
-        kept_scores a;
+            for (int n = 0; n < 2 * N; n++) {
 #if DROPOUT
-        drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
+                u32 kept = dropout_kept(bytes[r], d.less, d.carry);
 #endif
+                float ds[2];
 #pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
+                for (int i = 0; i < 2; i++) {
+                    int at = key + 8 * n + lane % 4 * 2 + i, row = query + 16 * m + 8 * r + lane / 4;
+                    float p = ex2_approx(s[m][n][2 * r + i] * factor - lse[m][r]), g = dp[m][n][2 * r + i];
+                    if (EDGE && ((CAUSAL && at > row) || at >= T)) p = 0;
 #if DROPOUT
-                u32 kept = dropout_kept(bytes.w[m][r], d.less, d.carry);
+                    g = keep(g, kept, n % 2 * 2 + i);
 #endif
-#pragma unroll
-                for (int n = 0; n < 2; n++) {
-                    float ds[2];
-#pragma unroll
-                    for (int i = 0; i < 2; i++) {
-                        int at = key + STEP * j + 8 * n + lane % 4 * 2 + i, row = query + 16 * m + 8 * r + lane / 4;
-                        float p = ex2_approx(s[j][m][n][2 * r + i] * factor - lse[m][r]), g = dp[j][m][n][2 * r + i];
-                        if (EDGE && ((CAUSAL && at > row) || at >= T)) p = 0;
-#if DROPOUT
-                        g = keep(g, kept, 2 * n + i);
-#endif
-                        ds[i] = p * (g - delta[m][r]);
-                    }
-                    a[m][0][2 * n + r] = pack_bf16(ds[0], ds[1]);
+                    ds[i] = p * (g - delta[m][r]);
                 }
+                a[m][n / 2][n % 2 * 2 + r] = pack_bf16(ds[0], ds[1]);
             }
-        add_by_columns(dq, a, k_rows + j * STEP * ROW_BYTES + lane_down(lane));
-    }
+        }
+    add_by_columns(dq, a, k_rows + lane_down(lane));
+}
+
+/* Bytes of dropout come for two steps at once. */
+enum { SPAN = 2 * STEP };
+template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int query, int key)
+{
+    drop_bytes r;
+#if DROPOUT
+    r = draw<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, forgotten(threadIdx.x) % WARP);
+#endif
+    return r;
+}
+/* Those of one step. */
+DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];
 }
 
 /* dK and dV of a head. */
@@ -185,6 +194,13 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scal
 {
     u32 base = shared_address(shared_memory);
     int key = threadIdx.x / WARP * OWN; /* of the first strip; of the other, as many before the end */
+    {
+        int thread = forgotten(threadIdx.x), pitch = 3 * h.H * D;
+        expect<ROWS, THREADS>(h, 0, thread);
+#pragma unroll 1
+        for (int i = 0; i < PARTS; i++)
+            if (i * TILE < h.T) load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
+    }
 #pragma unroll 1
     for (;; key = ROWS - OWN - key) {
         int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
@@ -192,34 +208,43 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scal
         __syncwarp();
         load_own(base + at_own, h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, key, h.T, lane);
         if (key < BLOCK) {
-#pragma unroll 1
-            for (int i = 0; i < PARTS; i++) {
-                expect<TILE, THREADS>(h, i * TILE, thread);
-                load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
-            }
-            cp_async_wait<PARTS>();
-        } else
+            cp_async_wait<1>();
+            __syncthreads();
+            statistics<ROWS, THREADS>(h, AT_SECOND, 0, forgotten(threadIdx.x));
             cp_async_wait<0>();
-        __syncwarp();
-        left_rows<K_KEPT> k;
-        left_rows<V_KEPT> v;
+            __syncthreads();
+        } else {
+            cp_async_wait<0>();
+            __syncwarp();
+        }
+        left_rows<KEPT> k;
+        left_rows<KEPT> v;
         sums dk, dv;
         keep_rows(k, base + at_own + lane_down(lane));
         keep_rows(v, base + at_own + OWN_BYTES + lane_down(lane));
         clear(dk);
         clear(dv);
+        int query = CAUSAL ? key / SPAN * SPAN : 0, end = key < h.T ? h.T : 0;
+        u32 bytes[2];
+        if (CAUSAL)
 #pragma unroll 1
-        for (int query = CAUSAL && key >= BLOCK ? key : 0; query < h.T; query += STEP) {
-            if (key < BLOCK && query % TILE == 0) {
-                wait_for(query / TILE);
-                statistics<TILE, THREADS>(h, AT_SECOND + query * ROW_BYTES, query, forgotten(threadIdx.x));
-                __syncthreads();
+            for (; query < min(key + OWN, end); query += SPAN) {
+                drop_bytes all = draw_span<true>(d, query, key);
+#pragma unroll 1
+                for (int j = 0; j < 2; j++) {
+                    if (query + j * STEP < key) continue;
+                    of_step(bytes, all, j);
+                    step_keys<true>(dk, dv, k, v, query + j * STEP, key, h.factor, bytes, d);
+                }
             }
-            if (key >= h.T || (CAUSAL && query < key)) continue;
-            if (CAUSAL && query < key + OWN)
-                step_keys<true>(dk, dv, k, v, query, key, h.factor, d);
-            else
-                step_keys<false>(dk, dv, k, v, query, key, h.factor, d);
+#pragma unroll 1
+        for (; query < end; query += SPAN) {
+            drop_bytes all = draw_span<true>(d, query, key);
+#pragma unroll 1
+            for (int j = 0; j < 2; j++) {
+                of_step(bytes, all, j);
+                step_keys<false>(dk, dv, k, v, query + j * STEP, key, h.factor, bytes, d);
+            }
         }
         thread = forgotten(threadIdx.x);
         lane = thread % WARP;
@@ -251,6 +276,10 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             cp_async_wait<0>();
         __syncwarp();
         statistics<OWN, WARP>(h, at_own + OWN_BYTES, query, lane);
+        if (query >= BLOCK) {
+            cp_async_wait<0>();
+            __syncthreads();
+        }
         __syncwarp();
         left_rows<D / 16> q, dout;
         sums dq;
@@ -266,15 +295,27 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
                 lse[m][r] = at[0];
                 delta[m][r] = at[ROWS];
             }
-        int end = query >= h.T ? 0 : CAUSAL ? min(query + OWN, h.T) : h.T;
+        int end = query >= h.T ? 0 : CAUSAL ? min(query + OWN, h.T) : h.T, key = 0;
+        int whole = (CAUSAL ? min(query + 1, end) : end) / SPAN * SPAN;
+        u32 bytes[2];
 #pragma unroll 1
-        for (int key = 0; key < (query < BLOCK ? end : h.T); key += KEYS) {
-            if (query >= BLOCK && key % TILE == 0) wait_for(key / TILE);
-            if (key >= end) continue;
-            if ((CAUSAL && key + KEYS > query) || key + KEYS > h.T)
-                step_queries<true>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
-            else
-                step_queries<false>(dq, q, dout, lse, delta, query, key, h.T, h.factor, d);
+        for (; key < whole; key += SPAN) {
+            drop_bytes all = draw_span<false>(d, query, key);
+#pragma unroll 1
+            for (int j = 0; j < 2; j++) {
+                of_step(bytes, all, j);
+                step_queries<false>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
+            }
+        }
+#pragma unroll 1
+        for (; key < end; key += SPAN) {
+            drop_bytes all = draw_span<false>(d, query, key);
+#pragma unroll 1
+            for (int j = 0; j < 2; j++) {
+                if (key + j * STEP >= end) break;
+                of_step(bytes, all, j);
+                step_queries<true>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
+            }
         }
         thread = forgotten(threadIdx.x);
         store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
@@ -282,8 +323,8 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     }
 }
 
-/* Grid (2, H, B): two blocks for a head. `half` is half of the multiprocessors: which of the two kinds comes first changes after so
- * many heads, so that a multiprocessor has one of either kind. */
+/* Grid (2, H, B): two blocks for a head, side by side, for they read the same. `half` is half of the multiprocessors: which of the
+ * two kinds comes first changes after so many heads, so that a multiprocessor has one of each. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
                      int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
