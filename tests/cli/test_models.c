@@ -71,14 +71,13 @@ static void test_they_are_measured(void **state)
     says(said, "model=elu block_size=1000 batch_size=3 ");
     says_not(said, "products alone");
     for (int i = 2; i < COUNT_OF(models); i++) {
-        assert_int_equal(run("profile", i, "--steps=2 --json=profile.json"), 0);
+        assert_int_equal(run("profile", i, "--steps=2"), 0);
+        says(said, models[i].name);
         if (strcmp(models[i].name, "elu") == 0)
             says_not(said, "optimizer");
         else
             says(said, "of which the optimizer is");
     }
-    assert_int_equal(run("profile", 2, "--steps=2"), 0);
-    says(said, "model=elu ");
     for (int i = 1; i < COUNT_OF(models); i++) {
         assert_int_equal(run("memory", i, "--measure"), 0);
         assert_int_equal(run("memory", i, "--measure --phase=forward"), 0);
