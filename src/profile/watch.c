@@ -142,13 +142,25 @@ void watch_step_begin(struct watch *w)
     if (w->threads) threads_watch(&w->watched);
 }
 
+/* A step is by the host's clock, what is in it by the device's. If that runs faster it is brought to the host's, so that nothing
+ * of a step ends behind it. */
+static double clock_ratio(const struct watch *w, int64_t step_ns)
+{
+    int64_t last = 0;
+    for (int64_t i = w->first; i < w->activities; i++)
+        if (w->activity[i].end_ns > last) last = w->activity[i].end_ns;
+    return last > step_ns ? (double)step_ns / (double)last : 1;
+}
+
 enum status watch_step_end(struct watch *w, int64_t start_ns, int64_t end_ns)
 {
     if (!w->backend->host_memory) {
         TRY(settle(w, w->marked));
+        double ratio = clock_ratio(w, end_ns - start_ns);
         for (int64_t i = w->first; i < w->activities; i++) {
-            w->activity[i].start_ns += start_ns;
-            w->activity[i].end_ns += start_ns;
+            struct activity *x = &w->activity[i];
+            x->start_ns = start_ns + (int64_t)(ratio * (double)x->start_ns);
+            x->end_ns = start_ns + (int64_t)(ratio * (double)x->end_ns);
         }
     }
     w->step[w->steps++] = (struct profile_span){start_ns, end_ns};
