@@ -166,6 +166,7 @@ void emu_barrier_arrive(unsigned offset, int bytes)
     b.bytes += bytes;
     b.missing--;
     complete(b);
+    emu_let_go(&b.phase);
 }
 
 void emu_barrier_complete(unsigned offset, int bytes)

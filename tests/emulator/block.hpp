@@ -12,6 +12,9 @@ unsigned emu_thread();        /* that runs */
 bool emu_early();
 /* Until the number is another one; others run meanwhile. */
 void emu_wait_for(const uint64_t *number);
+/* One that waited for the number, which is another one now, goes on before this thread does: who gives something away too
+ * early loses it. In the other order (EMU_REVERSE) it keeps its turn. */
+void emu_let_go(const uint64_t *number);
 [[noreturn]] void emu_broken(const char *what);
 /* As printf. */
 [[noreturn]] void emu_broken_by(const char *form, ...) __attribute__((format(printf, 1, 2)));
