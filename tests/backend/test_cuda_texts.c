@@ -218,6 +218,31 @@ static void test_a_text_that_is_wrong(void **state)
         ST_DEVICE);
     assert_non_null(strstr(fail_message(), "pointwise.cu"));
 }
+/* A register of a product is touched before the product was waited for. */
+static void test_remarks_are_seen(void **state)
+{
+    (void)state;
+    static char source[] = "#include \"hopper.cuh\"\n"
+                           "KERNEL(128) touched(float *p, u64 a)\n"
+                           "{\n"
+                           "    float d[32];\n"
+                           "    for (int i = 0; i < 32; i++) d[i] = p[i];\n"
+                           "    wgmma_fence();\n"
+                           "    wgmma_ss<64, false, false>(d, a, a, true);\n"
+                           "    d[0] += 1;\n"
+                           "    wgmma_ss<64, false, false>(d, a, a, true);\n"
+                           "    wgmma_commit();\n"
+                           "    wgmma_wait<0>();\n"
+                           "    for (int i = 0; i < 32; i++) p[128 * i + threadIdx.x] = d[i];\n"
+                           "}\n";
+    struct module m = {.text = "touched.cu", .source = source, .arch = 90};
+    if (!cuda_nvrtc(NULL)) skip();
+    const char *problem = compile(&m, "sm_90a");
+    assert_non_null(problem);
+    assert_non_null(strstr(problem, "C75"));
+    free((char *)problem);
+    assert_null(compile(&m, "sm_80")); /* it is for the other alone */
+}
 #else
 static void test_all_compile(void **state)
 {
@@ -227,14 +252,16 @@ static void test_all_compile(void **state)
 }
 #define test_a_text_that_is_wrong test_all_compile
 #define test_every_row_has_a_case test_all_compile
+#define test_remarks_are_seen     test_all_compile
 #endif
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_row_has_a_case),
-        cmocka_unit_test(test_all_compile),
         cmocka_unit_test(test_a_text_that_is_wrong),
+        cmocka_unit_test(test_remarks_are_seen),
+        cmocka_unit_test(test_all_compile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
