@@ -56,6 +56,7 @@ struct emu_hopper {
 };
 
 #ifdef EMU_TEXT
+/* Constants of texts are macros and may have any name in capitals. */
 #define EMU_HOPPER (*emu_this.engine->hopper)
 static inline unsigned emu_offset(unsigned shared)
 {
@@ -70,22 +71,22 @@ static inline void wgmma_commit()
 {
     EMU_HOPPER.product_commit();
 }
-template <int N> static inline void wgmma_wait()
+template <int emu_n> static inline void wgmma_wait()
 {
-    EMU_HOPPER.product_wait(N);
+    EMU_HOPPER.product_wait(emu_n);
 }
-template <int N> static inline void wgmma_hold(float (&)[N]) {}
-template <int N, bool TA, bool TB>
-static inline void wgmma_ss(float (&d)[N / 2], unsigned long long a, unsigned long long b,
+template <int emu_n> static inline void wgmma_hold(float (&)[emu_n]) {}
+template <int emu_n, bool emu_ta, bool emu_tb>
+static inline void wgmma_ss(float (&d)[emu_n / 2], unsigned long long a, unsigned long long b,
                             bool accumulate)
 {
-    EMU_HOPPER.product({d, N, a, b, nullptr, TA, TB, accumulate});
+    EMU_HOPPER.product({d, emu_n, a, b, nullptr, emu_ta, emu_tb, accumulate});
 }
-template <int N, bool TB>
-static inline void wgmma_rs(float (&d)[N / 2], const unsigned (&a)[4], unsigned long long b,
+template <int emu_n, bool emu_tb>
+static inline void wgmma_rs(float (&d)[emu_n / 2], const unsigned (&a)[4], unsigned long long b,
                             bool accumulate)
 {
-    EMU_HOPPER.product({d, N, 0, b, a, false, TB, accumulate});
+    EMU_HOPPER.product({d, emu_n, 0, b, a, false, emu_tb, accumulate});
 }
 
 static inline void mbarrier_init(unsigned barrier, int threads)
@@ -128,13 +129,13 @@ static inline void tma_store_commit()
 {
     EMU_HOPPER.store_commit();
 }
-template <int N> static inline void tma_store_wait_read()
+template <int emu_n> static inline void tma_store_wait_read()
 {
-    EMU_HOPPER.store_wait(N);
+    EMU_HOPPER.store_wait(emu_n);
 }
-template <int N> static inline void tma_store_wait()
+template <int emu_n> static inline void tma_store_wait()
 {
-    EMU_HOPPER.store_wait(N);
+    EMU_HOPPER.store_wait(emu_n);
 }
 static inline void tma_prefetch_map(const void *) {}
 static inline void bulk_load(unsigned to, const void *from, int bytes, unsigned barrier)
@@ -154,14 +155,14 @@ static inline void named_barrier_arrive(int id, int threads)
 {
     EMU_HOPPER.named_barrier(id, threads, false);
 }
-template <int N> static inline void registers_inc()
+template <int emu_n> static inline void registers_inc()
 {
-    static_assert(N >= 24 && N <= 256 && N % 8 == 0, "registers");
-    EMU_HOPPER.registers(N);
+    static_assert(emu_n >= 24 && emu_n <= 256 && emu_n % 8 == 0, "registers");
+    EMU_HOPPER.registers(emu_n);
 }
-template <int N> static inline void registers_dec()
+template <int emu_n> static inline void registers_dec()
 {
-    registers_inc<N>();
+    registers_inc<emu_n>();
 }
 static inline void dependents_start() {}
 static inline void dependents_wait()

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */, HOPPER_ARCH = 90 };
+enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */ };
 
 struct cuda_context {
     bool plans_only;
@@ -57,12 +57,6 @@ const struct cuda_device *cuda_context_device(const void *context)
 const struct cuda_device *cuda_device_of(const struct kernel_call *c)
 {
     return cuda_context_device(c->context);
-}
-
-bool cuda_hopper(const struct kernel_call *c)
-{
-    const struct cuda_device *d = cuda_device_of(c);
-    return d->arch == HOPPER_ARCH && d->tensor_maps;
 }
 
 CUstream cuda_stream(const void *context)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, HOPPER_ARCH = 90 };
 
 /* What prepare made of a row: its launches, and a function for each. */
 struct prepared {
@@ -20,6 +20,12 @@ struct prepared {
     struct tensor_map *map; /* LAUNCH_MAPS of each launch; NULL: there are none */
     bool ready;
 };
+
+bool cuda_hopper(const struct kernel_call *c)
+{
+    const struct cuda_device *d = cuda_device_of(c);
+    return d->arch == HOPPER_ARCH && d->tensor_maps;
+}
 
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block)
@@ -261,8 +267,9 @@ static enum status parameters_of(const struct kernel_call *c, const struct cuda_
 static bool begins_early(const struct cuda_launches *l, int i)
 {
     enum { RECORDED_FROM = 12030 };
-    return l->launch[i].dependent && i > 0 && l->launch[i - 1].text && l->device->arch >= 90 &&
-           cuda_driver(NULL)->cuLaunchKernelEx && cuda_served() >= RECORDED_FROM;
+    return l->launch[i].dependent && i > 0 && l->launch[i - 1].text &&
+           l->device->arch >= HOPPER_ARCH && cuda_driver(NULL)->cuLaunchKernelEx &&
+           cuda_served() >= RECORDED_FROM;
 }
 
 static CUresult start_kernel(const struct cuda_launch *k, bool early, CUfunction f, CUstream stream,
