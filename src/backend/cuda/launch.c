@@ -307,7 +307,8 @@ static enum status start(const struct kernel_call *c, struct prepared *p, int i)
     CUdeviceptr at[LAUNCH_ARGS];
     void *parameter[LAUNCH_ARGS];
     struct tensor_map *map = p->map ? &p->map[i * LAUNCH_MAPS] : NULL;
-    TRY(parameters_of(c, k, map, at, parameter));
+    enum status st = parameters_of(c, k, map, at, parameter);
+    if (st != ST_OK) return fail_in(st, "kernel %s of %s", k->entry, k->text);
     CUresult r = start_kernel(k, begins_early(&p->l, i), p->function[i], stream, parameter);
     if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "start a kernel");
     return fail_in(cuda_check(r, "start it"), "kernel %s of %s", k->entry, k->text);
