@@ -75,10 +75,10 @@ static void print_duration(struct str *s, double seconds)
 static void print_rest(const struct progress *p, struct str *s, int64_t now_ns)
 {
     int64_t worked = p->done - p->done_first;
-    if (p->total <= 0 || p->done >= p->total || worked <= 0) return;
+    if (p->total <= 0 || p->done >= p->total || (worked <= 0 && !(p->left_s > 0))) return;
     double per_unit = (double)(now_ns - p->start_ns) * 1e-9 / (double)worked;
     str_append(s, "  ");
-    print_duration(s, per_unit * (double)(p->total - p->done));
+    print_duration(s, p->left_s > 0 ? p->left_s : per_unit * (double)(p->total - p->done));
     str_append(s, " left");
 }
 
@@ -134,7 +134,7 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
     bool terminal = isatty(STDERR_FILENO);
     int64_t now_ns = clock_ns();
     bool shown = p->shown_ns != p->start_ns, last = p->total > 0 && done >= p->total;
-    bool due = now_ns - p->shown_ns >= (terminal ? redraw_ns : plain_ns);
+    bool due = now_ns - p->shown_ns >= (terminal ? redraw_ns : plain_ns) || (terminal && !shown);
     /* The last one is drawn in any case, except as the only plain line of something short. */
     if (!due && !(last && (terminal || shown))) return;
     p->shown_ns = now_ns;

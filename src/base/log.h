@@ -19,6 +19,8 @@ struct progress {
     const char *what; /* "train" */
     int64_t total;
     int64_t done, done_first, start_ns, shown_ns;
+    double
+        left_s; /* that are left, where somebody knows better than the pace so far; 0: nobody does */
 };
 void progress_start(struct progress *p, const char *what, int64_t done, int64_t total);
 /* bar, done/total, `detail`, time left. */

@@ -1,4 +1,5 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -12,12 +13,15 @@
 #include "profile/file.h"
 #include "profile/trace_file.h"
 #include "train/device.h"
+#include "train/interrupt.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
-enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, ROWS_MOST = 1000000, PERMILLE = 1000 };
+enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, ROWS_MOST = 1000000, STEPS = 20 };
+static const int64_t UNSET = INT64_MIN;
+static const double LEAST_MS = 500; /* of watched steps on a host, where nobody says how many */
 /* A GPU compiles in its first step, records, where it replays, in its second, and then takes a while to its clocks. */
 enum { WARMUP_HOST = 3, WARMUP_DEVICE = 10 };
 
@@ -27,25 +31,45 @@ struct options {
     struct table_form form;
     struct trace_options trace; /* 0 steps: none is written */
     int64_t vocab;
+    bool steps_given;
 };
 
-static void show(void *user, double share, const char *what)
+static void show(void *user, int done, int total, double left_s, const char *what)
 {
-    progress_show(user, (int64_t)(share * PERMILLE), what);
+    struct progress *p = user;
+    p->total = total;
+    p->left_s = left_s;
+    progress_show(p, done, what);
 }
 
 static enum status measure(const struct config *c, int64_t vocab, struct options *o,
                            struct engine *e, struct profile *ret, struct arena *a)
 {
     struct progress progress;
-    TRY(noise_open(e, c, vocab, a));
     o->run.each = show;
     o->run.user = &progress;
-    progress_start(&progress, "profile", 0, PERMILLE);
-    enum status st = profile_run(e, &o->run, ret, a);
+    progress_start(&progress, "profile", 0, o->run.warmup + 2 * o->run.steps);
+    progress_show(&progress, 0, "planning");
+    interrupt_catch();
+    enum status st = noise_open(e, c, vocab, a);
+    bool opened = st == ST_OK;
+    if (opened) st = profile_run(e, &o->run, ret, a);
+    interrupt_release();
     progress_end(&progress);
-    if (st != ST_OK) engine_close(e);
+    if (st != ST_OK && opened) engine_close(e);
     return st;
+}
+
+/* Whether the profile could be written when it is there: before minutes are spent on it. */
+static enum status check_folder(const char *folder, struct arena *a)
+{
+    enum status st = file_make_dirs(folder);
+    if (st == ST_OK) st = file_check_writable(arena_printf(a, "%s/profile.json", folder));
+    if (st == ST_OK) return ST_OK;
+    return fail(st,
+                "the profile is written into out_dir, and that cannot be: %s (--out_dir=FOLDER "
+                "is another, --json writes to stdout)",
+                arena_strdup(a, fail_message()));
 }
 
 static void print(const struct profile *p, const struct options *o, const char *words,
@@ -86,13 +110,18 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY_OUT(st, isa_limit(c->plan.isa));
     TRY_OUT(st, device_of(c, &device));
     TRY_OUT(st, noise_check(c, planned.vocab));
+    if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
     TRY_OUT(st, ceilings_get(&m, &device, a));
     o->run.machine = &m;
+    if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
     TRY_OUT(st, measure(c, planned.vocab, o, &e, &p, a));
     print(&p, o, planned_words(&planned), a, &s);
     if (!o->form.json) st = keep(&p, o, &s, a);
     fputs(str_text(&s), stdout);
+    if (st == ST_OK && p.interrupted)
+        st = fail(ST_INTERRUPTED, "stopped: the profile is of %d watched step%s, not of %d",
+                  p.steps, p.steps == 1 ? "" : "s", p.wanted);
     engine_close(&e);
 out:
     str_release(&s);
@@ -120,17 +149,25 @@ static enum status find_phase(const char *word, unsigned *ret)
     return fail(ST_USAGE, "--phase=%s: forward, backward, update or step", word);
 }
 
+static enum status within(const char *option, int64_t given, int64_t least, int64_t most)
+{
+    if (given >= least && given <= most) return ST_OK;
+    return fail(ST_USAGE, "--%s is %lld to %lld; %lld is not", option, (long long)least,
+                (long long)most, (long long)given);
+}
+
 enum status cmd_profile(int argc, char **argv)
 {
     struct options o = {0};
     const char *phase = "step", *by = "kernel";
-    int64_t steps = 20, limit = 60, rows = 20, traced = 3, trace_limit = 64;
+    int64_t steps = UNSET, limit = 60, rows = 20, traced = 3, trace_limit = 64;
     const struct opt options[] = {
         {"phase", OPT_TEXT, &phase, "NAME",
          "only this part of a step: forward, backward, update (step)"},
         {"by", OPT_TEXT, &by, "NAME",
          "a line for each kernel, op, family, layer, phase or range (kernel)"},
-        {"steps", OPT_INT, &steps, "N", "that are watched (20)"},
+        {"steps", OPT_INT, &steps, "N",
+         "that are watched (20; on a CPU so many that they take half a second)"},
         {"limit", OPT_INT, &limit, "SECONDS", "for all: slow steps are fewer, three at least (60)"},
         {"rows", OPT_INT, &rows, "N", "the N longest lines; 0: all (20)"},
         {"trace-steps", OPT_INT, &traced, "N", "that the trace shows; 0: no trace is written (3)"},
@@ -144,12 +181,13 @@ enum status cmd_profile(int argc, char **argv)
     TRY(table_form_check(&o.form));
     TRY(find_by(by, &o.table.by));
     TRY(find_phase(phase, &o.table.phases));
-    if (steps < 1 || steps > STEPS_MOST || limit < 0 || limit > SECONDS_MOST)
-        return fail(ST_USAGE, "--steps is 1 to %d, --limit 0 to %d", STEPS_MOST, SECONDS_MOST);
-    if (rows < 0 || rows > ROWS_MOST) return fail(ST_USAGE, "--rows is 0 to %d", ROWS_MOST);
-    if (traced < 0 || traced > STEPS_MOST || trace_limit < 1 || trace_limit > TRACE_MOST_MIB)
-        return fail(ST_USAGE, "--trace-steps is 0 to %d, --trace-limit 1 to %d", STEPS_MOST,
-                    TRACE_MOST_MIB);
+    o.steps_given = steps != UNSET;
+    if (!o.steps_given) steps = STEPS;
+    TRY(within("steps", steps, 1, STEPS_MOST));
+    TRY(within("limit", limit, 0, SECONDS_MOST));
+    TRY(within("rows", rows, 0, ROWS_MOST));
+    TRY(within("trace-steps", traced, 0, STEPS_MOST));
+    TRY(within("trace-limit", trace_limit, 1, TRACE_MOST_MIB));
     o.trace = (struct trace_options){(int)traced, trace_limit * TRACE_MIB};
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;

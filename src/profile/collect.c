@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "measure/noise.h"
+#include "train/interrupt.h"
 
 #include <string.h>
 
 /* What is compiled in a step and recorded in the next is timed in the third. */
-enum { STEPS_LEAST = 3, WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5 };
-static const double WARM_SHARE = 0.25;
+enum { WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5 };
 
 static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
 
@@ -53,8 +53,11 @@ struct session {
     struct collected *c;
     struct noise noise;
     struct host_watch *host;
+    struct pace pace;
+    int plain_steps; /* that are to be made */
+    const struct plan_hooks *
+        looked; /* hooks of the step that goes on, behind those that look at the pace; NULL: none */
     int iteration;
-    double done_ms, all_ms; /* progress */
     /* by the device's own record */
     void (*told)(void *user, enum noise_part part, int iteration, bool begins); /* of `host` */
     int *
@@ -62,42 +65,48 @@ struct session {
     struct arena *a;
 };
 
-static void tell(struct session *s, const char *what)
+static void look_before(void *user, const struct plan *p, int node)
 {
-    double share = s->all_ms > 0 ? s->done_ms / s->all_ms : 0;
-    if (s->o->each) s->o->each(s->o->user, share < 1 ? share : 1, what);
+    struct session *s = user;
+    pace_look(&s->pace, p, node);
+    if (s->looked && s->looked->before) s->looked->before(s->looked->user, p, node);
 }
 
-static enum status step(struct session *s, const struct plan_hooks *hooks, double *ret_ms)
+/* Before all others there is nothing to lose. */
+static enum status look_after(void *user, const struct plan *p, int node)
 {
+    const struct session *s = user;
+    if (!s->pace.chosen && interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+    return s->looked && s->looked->after ? s->looked->after(s->looked->user, p, node) : ST_OK;
+}
+
+static enum status step(struct session *s, const char *what, const struct plan_hooks *hooks,
+                        double *ret_ms)
+{
+    struct plan_hooks look = {.user = s, .before = look_before, .after = look_after};
+    s->looked = hooks;
+    if (s->engine->backend->host_memory && pace_is_slow(&s->pace)) hooks = &look;
+    pace_begin(&s->pace, what);
     TRY(noise_step(&s->noise, s->iteration++, hooks, ret_ms));
-    s->done_ms += *ret_ms;
+    pace_end(&s->pace, *ret_ms);
     return ST_OK;
 }
 
-/* `least` steps, and then as many as are wanted while there is time. The first one may compile: it does not count. */
-static enum status warm_up(struct session *s, int least, const struct plan_hooks *hooks,
-                           double *ret_ms)
+static enum status warm_up(struct session *s, int least, const struct plan_hooks *hooks)
 {
-    double ms = 0;
-    for (int i = 0; i < least || (i < s->o->warmup && ms < WARM_SHARE * s->o->limit_ms); i++) {
-        tell(s, "warming up");
-        TRY(step(s, hooks, ret_ms));
-        if (i) ms += *ret_ms;
+    double ms;
+    pace_init(&s->pace, s->o, s->engine, least);
+    while (pace_warms(&s->pace)) {
+        TRY(step(s, "warming up", hooks, &ms));
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
     }
     return ST_OK;
 }
 
-/* How many steps of each kind there is time for. */
-static void choose_steps(struct session *s, double ms)
+static void choose_steps(struct session *s)
 {
-    double fit = ms > 0 ? s->o->limit_ms / (2 * ms) : s->o->steps;
-    int least = s->o->steps < STEPS_LEAST ? s->o->steps : STEPS_LEAST;
-    int n = fit < s->o->steps ? (int)fit : s->o->steps;
-    s->p->steps = n < least ? least : n;
+    s->p->steps = s->p->wanted = pace_choose(&s->pace, &s->plain_steps);
     s->p->warmup = s->iteration;
-    s->done_ms = 0;
-    s->all_ms = 2 * ms * s->p->steps;
     s->c->plain_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->watched_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->host_ms = ARENA_NEW(s->a, double, s->p->steps);
@@ -117,7 +126,7 @@ static enum status plain_step(struct session *s)
 {
     struct collected *c = s->c;
     int64_t ns = s->noise.starting_ns, starts = s->noise.starts;
-    TRY(step(s, NULL, &c->plain_ms[c->plain_steps]));
+    TRY(step(s, "steps", NULL, &c->plain_ms[c->plain_steps]));
     c->host_ms[c->plain_steps] =
         1e-6 * (double)(s->noise.starting_ns - ns) / (double)(s->noise.starts - starts);
     c->plain_steps++;
@@ -130,7 +139,7 @@ static enum status watched_step(struct session *s, struct watch *w)
     int i = s->c->watched_steps;
     watch_step_begin(w);
     host_watch_begin(s->host, &s->noise, s->iteration, i, i + 1);
-    enum status st = step(s, &hooks, &s->c->watched_ms[i]);
+    enum status st = step(s, "steps, watched", &hooks, &s->c->watched_ms[i]);
     host_watch_end(s->host, &s->noise);
     threads_watch(NULL);
     TRY(st);
@@ -147,15 +156,16 @@ static void compare(struct session *s, int n)
     c->ratio[c->ratios++] = watched / stats_of(c->plain_ms + c->plain_steps - n, n).median;
 }
 
-/* Watched and unwatched steps take turns, each as often the first of a pair, so that drift of the clock is in both. */
+/* Watched and unwatched steps take turns, each as often the first of a pair, so that drift of the clock is in both. Where there
+ * is no time for pairs the first one stands for all. */
 static enum status take_turns(struct session *s, struct watch *w)
 {
-    for (int i = 0; i < s->p->steps; i++) {
-        tell(s, "steps");
+    for (int i = 0; i < s->p->steps && !interrupt_noted(); i++) {
+        bool plain = i < s->plain_steps;
         if (i % 2) TRY(watched_step(s, w));
-        TRY(plain_step(s));
-        if (i % 2 == 0) TRY(watched_step(s, w));
-        compare(s, 1);
+        if (plain && !interrupt_noted()) TRY(plain_step(s));
+        if (i % 2 == 0 && !interrupt_noted()) TRY(watched_step(s, w));
+        if (s->c->plain_steps > i && s->c->watched_steps > i) compare(s, 1);
     }
     return ST_OK;
 }
@@ -164,30 +174,26 @@ static enum status take_turns(struct session *s, struct watch *w)
 static enum status one_after_the_other(struct session *s, struct watch *w)
 {
     enum status st = ST_OK;
-    for (int i = 0; i < s->p->steps; i++) {
-        tell(s, "steps");
-        TRY(plain_step(s));
-    }
+    for (int i = 0; i < s->plain_steps && !interrupt_noted(); i++) TRY(plain_step(s));
     attend(s, true);
-    for (int i = 0; i < s->p->steps && st == ST_OK; i++) {
-        tell(s, "watched steps");
+    for (int i = 0; i < s->p->steps && st == ST_OK && !interrupt_noted(); i++)
         st = watched_step(s, w);
-    }
     attend(s, false);
-    if (st == ST_OK) compare(s, s->p->steps);
+    int pairs = s->c->watched_steps < s->plain_steps ? s->c->watched_steps : s->plain_steps;
+    if (st == ST_OK && pairs) compare(s, pairs);
     return st;
 }
 
 static enum status collect_by_hooks(struct session *s)
 {
-    double ms;
     s->p->by = s->engine->backend->host_memory ? PROFILE_CLOCK : PROFILE_EVENTS;
     s->p->replay = false;
-    TRY(warm_up(s, WARM_LEAST, NULL, &ms));
-    choose_steps(s, ms);
+    TRY(warm_up(s, WARM_LEAST, NULL));
+    choose_steps(s);
     struct watch *w = watch_new(&s->c->marks, s->p->steps, s->host, s->a);
     TRY(s->engine->backend->attend ? one_after_the_other(s, w) : take_turns(s, w));
     watch_take(w, s->c);
+    s->p->steps = s->c->watched_steps;
     return ST_OK;
 }
 
@@ -257,6 +263,13 @@ static void keep_steps(struct session *s, struct trace *t, int iteration, int nu
     append(s, t);
 }
 
+/* Waits for a step that was started ahead. */
+static enum status land(struct session *s)
+{
+    s->iteration += (int)stepper_flying(&s->noise.stepper);
+    return noise_land(&s->noise);
+}
+
 /* One step more before and behind those that count: so none of these starts from rest, and all are seen whole. */
 static enum status traced_block(struct session *s, const struct plan_hooks *hooks, int n)
 {
@@ -268,12 +281,12 @@ static enum status traced_block(struct session *s, const struct plan_hooks *hook
     enum status st = ST_OK;
     host_watch_begin(s->host, &s->noise, first, number, number + n);
     hear_starts(s);
-    for (int i = -1; i <= n && st == ST_OK; i++) {
-        tell(s, "watched steps");
+    for (int i = -1; i <= n && st == ST_OK && !interrupt_noted(); i++) {
         s->noise.ahead = i < n;
-        st = step(s, hooks, &ms);
+        st = step(s, "watched steps", hooks, &ms);
         if (i >= 0 && i < n && st == ST_OK) s->c->watched_ms[s->c->watched_steps++] = ms;
     }
+    if (st == ST_OK) st = land(s); /* after Ctrl-C there may be one */
     host_watch_end(s->host, &s->noise);
     enum status ended = e->backend->trace_end(e->context, &trace, s->a);
     TRY(st);
@@ -286,25 +299,20 @@ static enum status plain_block(struct session *s, int n)
 {
     double ms;
     s->noise.ahead = true;
-    TRY(step(s, NULL, &ms));
-    for (int i = 0; i < n; i++) {
-        tell(s, "steps");
-        TRY(plain_step(s));
-    }
-    int64_t started = stepper_flying(&s->noise.stepper);
-    s->iteration += (int)started;
-    return noise_land(&s->noise);
+    TRY(step(s, "steps", NULL, &ms));
+    for (int i = 0; i < n && !interrupt_noted(); i++) TRY(plain_step(s));
+    return land(s);
 }
 
 /* A recording that is to be seen later must be made while the device is looked at. */
-static enum status traced_warm_up(struct session *s, const struct plan_hooks *hooks, double *ret_ms)
+static enum status traced_warm_up(struct session *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
     struct trace unused;
     struct arena scratch = {0};
     TRY(e->backend->trace_begin(e->context));
     hear_starts(s);
-    enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks, ret_ms);
+    enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks);
     s->noise.tell = NULL;
     enum status ended = e->backend->trace_end(e->context, &unused, &scratch);
     arena_release(&scratch);
@@ -314,13 +322,17 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
 /* To switch on looking at a device takes a while, so not single steps but blocks of them take turns. */
 static enum status blocks_take_turns(struct session *s, const struct plan_hooks *hooks)
 {
+    struct collected *c = s->c;
     int steps = s->p->steps, blocks = steps < BLOCKS ? steps : BLOCKS;
-    for (int i = 0; i < blocks; i++) {
+    for (int i = 0; i < blocks && !interrupt_noted(); i++) {
         int n = steps * (i + 1) / blocks - steps * i / blocks;
         if (i % 2) TRY(traced_block(s, hooks, n));
-        TRY(plain_block(s, n));
-        if (i % 2 == 0) TRY(traced_block(s, hooks, n));
-        compare(s, n);
+        if (!interrupt_noted()) TRY(plain_block(s, n));
+        if (i % 2 == 0 && !interrupt_noted()) TRY(traced_block(s, hooks, n));
+        if (interrupt_noted() && c->ratios) break;
+        if (c->plain_steps < n) n = c->plain_steps;
+        if (c->watched_steps < n) n = c->watched_steps;
+        if (n) compare(s, n);
     }
     return ST_OK;
 }
@@ -330,11 +342,10 @@ static enum status collect_by_trace(struct session *s)
     struct plan_hooks hooks = {.user = s, .recorded = true};
     hooks.before = mark_before;
     hooks.after = mark_after;
-    double ms;
-    TRY(traced_warm_up(s, &hooks, &ms));
+    TRY(traced_warm_up(s, &hooks));
     s->p->by = PROFILE_TRACE;
     s->p->replay = engine_replays(s->engine, &hooks);
-    choose_steps(s, ms);
+    choose_steps(s);
     s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
     s->kept = ARENA_NEW(s->a, int, s->p->steps);
     for (int i = 0; i < s->p->steps; i++) s->kept[i] = -1;
@@ -343,7 +354,7 @@ static enum status collect_by_trace(struct session *s)
     attend(s, false);
     TRY(st);
     s->p->steps = s->c->steps;
-    if (s->p->steps) return ST_OK;
+    if (s->p->steps || interrupt_noted()) return ST_OK;
     return fail(ST_DEVICE, "the device's record has no whole step%s%s", s->c->trace.why ? ": " : "",
                 s->c->trace.why ? s->c->trace.why : "");
 }
@@ -358,7 +369,7 @@ static bool traced(struct session *s)
         p->why = "events were asked for";
     else if (!b->trace_begin)
         p->why = arena_printf(s->a, "%s does not tell what its device does", b->name);
-    else if (collect_by_trace(s) != ST_OK)
+    else if (collect_by_trace(s) != ST_OK && !interrupt_noted())
         p->why = arena_strdup(s->a, fail_message());
     return !p->why;
 }
@@ -381,6 +392,11 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
         if (st == ST_OK) st = collect_by_hooks(&s);
     }
     noise_close(&s.noise);
+    if (interrupt_noted() && (!ret->ratios || !p->steps))
+        return fail(ST_INTERRUPTED,
+                    "stopped: there is no profile yet, for not one pair of a watched and an "
+                    "unwatched step was done");
+    TRY(st);
     host_watch_take(s.host, s.kept, ret);
-    return st;
+    return ST_OK;
 }

@@ -70,6 +70,34 @@ void host_watch_after(struct host_watch *w);
 /* `kept`: of each step the number it has now, -1: it is none. */
 void host_watch_take(struct host_watch *w, const int *kept, struct collected *ret);
 
+/* --- pace.c: how many steps there is time for, and what is said meanwhile ----------------------------- */
+
+struct pace {
+    const struct profile_options *o;
+    const struct config *config;
+    int64_t start_ns, step_begun_ns, looked_ns; /* step_begun_ns 0: none goes on */
+    int warm;                                   /* steps that must be made before all others */
+    int done, total;                            /* steps */
+    double step_ms, first_ms,
+        warm_ms; /* of the last step, 0: unknown; of the first; of the rest before the choice */
+    double step_flops, flops, share; /* of a step; of the one that goes on; its part of it */
+    const char *what;
+    bool chosen, warned;
+};
+void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm);
+/* Before and after a step, and, where pace_is_slow and kernels are seen, before each kernel. */
+void pace_begin(struct pace *p, const char *what);
+void pace_look(struct pace *p, const struct plan *plan, int node);
+void pace_end(struct pace *p, double ms);
+bool pace_is_slow(const struct pace *p);
+void pace_show(struct pace *p, const char *what);
+/* Whether one more step is made before all others. */
+bool pace_warms(const struct pace *p);
+/* How many steps are watched; *ret_plain: how many are not. */
+int pace_choose(struct pace *p, int *ret_plain);
+/* Fewer watched steps are no profile, but if fewer were asked for. */
+int pace_least(const struct pace *p);
+
 /* --- watch.c: hooks that write down when kernels ran --------------------------------------------- */
 
 struct watch;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "train/interrupt.h"
 
 #include <math.h>
 
@@ -14,6 +15,7 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     int64_t start = clock_ns();
     TRY(collect(e, o, ret, &c, a));
     double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
+    ret->interrupted = interrupt_noted() != 0;
     if (!isnan(others)) ret->others = others;
     ret->plain_ms = stats_of(c.plain_ms, c.plain_steps);
     ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;

@@ -126,6 +126,8 @@ struct profile {
     bool replay;     /* the steps were played from a recording */
     int threads;     /* of the host, that were watched; 0: none */
     int warmup, steps;
+    int wanted;                         /* steps that were to be watched */
+    bool interrupted;                   /* by Ctrl-C, so they are fewer */
     struct stats step_ms;               /* as measured, with all that measuring adds */
     struct stats plain_ms;              /* of steps that nobody watched */
     double overhead;                    /* of being watched: 0.01 is 1 % */
@@ -149,14 +151,18 @@ struct profile {
 struct profile_options {
     int warmup, steps; /* at least 1 */
     double limit_ms;   /* that all should take: slow steps are fewer, three at least */
-    bool no_trace;     /* do not ask the device for its record */
+    double
+        least_ms; /* that watched steps shall take together: short ones are more; 0: they need not */
+    bool no_trace; /* do not ask the device for its record */
     const struct machine *machine;
-    void (*each)(void *user, double share, const char *what); /* 0 ... 1; NULL: none */
+    /* Steps that were made and that will be, as far as is known; seconds that are left, below 0: unknown. NULL: none. */
+    void (*each)(void *user, int done, int total, double left_s, const char *what);
     void *user;
 };
 
 /* Runs steps of training on random tokens, some unwatched and some watched. The engine holds the plans of training; its weights
- * are drawn and must not be used afterwards. */
+ * are drawn and must not be used afterwards. A Ctrl-C that was noted (train/interrupt.h) ends it after the step: what was
+ * watched by then is a profile, of fewer steps than `wanted`; where no pair was, it is ST_INTERRUPTED. */
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a);
 

@@ -7,10 +7,12 @@
 #include "profile/file.h"
 #include "profile/rung.h"
 #include "profile/words.h"
+#include "train/interrupt.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -93,6 +95,55 @@ static void test_watching_costs_little(void **state)
         least = fmin(least, p.overhead);
     }
     if (!(least < 0.05)) fail_msg("watched steps take %.3f as long", 1 + least);
+}
+
+/* Ctrl-C while step `user` is about to begin. */
+static void press(void *user, int done, int total, double left_s, const char *what)
+{
+    const int *when = user;
+    (void)total, (void)left_s, (void)what;
+    if (done == *when && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum status measure_until(int when, int steps, double limit_ms)
+{
+    struct profile_options o = {.warmup = 1, .steps = steps, .limit_ms = limit_ms};
+    o.machine = &machine;
+    o.each = press;
+    o.user = &when;
+    interrupt_catch();
+    enum status st = profile_run(&engine, &o, &p, &arena);
+    interrupt_release();
+    return st;
+}
+
+static void test_ctrl_c_keeps_what_was_watched(void **state)
+{
+    (void)state;
+    const char *const words[] = {"n_layer=1", NULL};
+    open_laptop(words, 1);
+    assert_int_equal(measure_until(0, 20, 60000), ST_INTERRUPTED);
+    assert_non_null(strstr(fail_message(), "there is no profile yet"));
+    /* One before all others, a pair and a half. */
+    assert_int_equal(measure_until(3, 20, 60000), ST_OK);
+    assert_true(p.interrupted && p.wanted == 20);
+    assert_int_equal(p.steps, 2);
+    assert_int_equal(p.plain_ms.n, 1);
+    assert_true(p.step_ms.median > 0);
+}
+
+static void test_the_limit_is_kept(void **state)
+{
+    (void)state;
+    const char *const words[] = {NULL};
+    open_laptop(words, 1);
+    assert_int_equal(measure_until(-1, 20, 1), ST_OK);
+    assert_true(p.steps == 3 && p.warmup == 1 && p.plain_ms.n == 1 && !p.interrupted);
+    /* Short steps are more, where they shall take so long. */
+    struct profile_options o = {
+        .warmup = 1, .steps = 1, .limit_ms = 60000, .least_ms = 300, .machine = &machine};
+    hand_ok(profile_run(&engine, &o, &p, &arena));
+    assert_true(p.steps > 1 && p.steps * p.step_ms.mean > 100);
 }
 
 static double share(unsigned phases, enum family family)
@@ -250,6 +301,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_rows_are_the_step),
         TEST(test_watching_costs_little),
+        TEST(test_ctrl_c_keeps_what_was_watched),
+        TEST(test_the_limit_is_kept),
         TEST(test_a_step_has_what_forward_has_not),
         TEST(test_the_next_rung_is_planned),
         TEST(test_threads_are_seen),

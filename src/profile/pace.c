@@ -1,0 +1,149 @@
+/* How many steps there is time for, and what people hear of it while they wait. */
+#include "profile/collect.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdio.h>
+
+enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
+/* Of the limit, what steps before all others may take. Of what is watched, what they shall at least. */
+static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
+/* A step that is longer than this is looked into, so often; so much of its FLOPs tells how long it takes. */
+static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
+
+void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
+{
+    const struct config *c = e->config;
+    *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm};
+    int64_t runs[GRAPH_COUNT] = {[GRAPH_MICRO] = 1, [GRAPH_UPDATE] = 1};
+    runs[GRAPH_MICRO_MORE] = c->train.gradient_accumulation_steps - 1;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        for (int id = 0; e->built[kind] && id < e->plan[kind].steps; id++)
+            p->step_flops += (double)runs[kind] * e->plan[kind].step[id].cost.flops;
+    p->total = (o->warmup > warm ? o->warmup : warm) + 2 * o->steps;
+}
+
+static double since(int64_t ns)
+{
+    return clock_ms(ns, clock_ns());
+}
+
+int pace_least(const struct pace *p)
+{
+    return p->o->steps < STEPS_LEAST ? p->o->steps : STEPS_LEAST;
+}
+
+static int left(const struct pace *p)
+{
+    return p->total > p->done ? p->total - p->done : 0;
+}
+
+/* Before the number of steps is chosen, as many as there is time for. */
+static double left_ms(const struct pace *p)
+{
+    double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
+    double ms = left(p) * p->step_ms - now, room = p->o->limit_ms - since(p->start_ns);
+    int least = p->warm + pace_least(p) + 1 - p->done;
+    if (p->chosen || ms < room) return ms > 0 ? ms : 0;
+    return room > least * p->step_ms ? room : least * p->step_ms - now;
+}
+
+void pace_show(struct pace *p, const char *what)
+{
+    double ms = p->step_ms > 0 ? left_ms(p) : -1;
+    char text[64];
+    if (!p->o->each) return;
+    if (p->share > 0) {
+        snprintf(text, sizeof text, "%s, %.0f %% of a step", what, 100 * p->share);
+        what = text;
+    }
+    p->o->each(p->o->user, p->done, p->total, 1e-3 * ms, what);
+}
+
+/* Once, before the time is gone. */
+static void warn_of_limit(struct pace *p)
+{
+    int least = p->warm + pace_least(p) + 1;
+    double all = since(p->start_ns) + p->step_ms * (least - p->done - p->share);
+    int64_t micro_steps = p->config->train.gradient_accumulation_steps;
+    char hint[96] = "";
+    if (micro_steps > 1)
+        snprintf(hint, sizeof hint,
+                 "; --gradient_accumulation_steps=1 shows the same kernels in 1/%lld of it",
+                 (long long)micro_steps);
+    else if (p->config->data.batch_size > 1)
+        snprintf(hint, sizeof hint, "; --batch_size=1 takes less");
+    if (p->warned || !(p->o->limit_ms > 0) || all < OVER * p->o->limit_ms) return;
+    p->warned = true;
+    p->total = least;
+    log_info("a step takes about %.3g s, so the least that makes a profile, %d of them, takes "
+             "about %.3g s and not --limit=%g%s (Ctrl-C stops)",
+             1e-3 * p->step_ms, least, 1e-3 * all, 1e-3 * p->o->limit_ms, hint);
+}
+
+void pace_begin(struct pace *p, const char *what)
+{
+    p->step_begun_ns = p->looked_ns = clock_ns();
+    p->flops = p->share = 0;
+    p->what = what;
+    pace_show(p, what);
+}
+
+void pace_look(struct pace *p, const struct plan *plan, int node)
+{
+    p->flops += plan->step[node].cost.flops;
+    if (since(p->looked_ns) < LOOK_MS) return;
+    double ms = since(p->step_begun_ns);
+    p->looked_ns = clock_ns();
+    if (ms < LONG_MS || !(p->step_flops > 0)) return;
+    p->share = p->flops / p->step_flops;
+    double tells = 1.0 / (double)p->config->train.gradient_accumulation_steps;
+    if (p->done == 0 && p->share >= (tells < TELLS ? tells : TELLS)) {
+        p->step_ms = ms / p->share;
+        warn_of_limit(p);
+    }
+    pace_show(p, p->what);
+}
+
+void pace_end(struct pace *p, double ms)
+{
+    p->done++;
+    p->step_ms = ms;
+    p->share = 0;
+    p->step_begun_ns = 0;
+    if (p->done == 1) p->first_ms = ms;
+    if (p->done > 1 && !p->chosen) p->warm_ms += ms;
+    if (!p->chosen) warn_of_limit(p);
+}
+
+bool pace_is_slow(const struct pace *p)
+{
+    return p->done == 0 || p->step_ms > LONG_MS;
+}
+
+/* The first step may compile, and is not like the others: it does not count, but where there is no time for more. */
+bool pace_warms(const struct pace *p)
+{
+    const struct profile_options *o = p->o;
+    if (p->done < p->warm) return true;
+    bool wanted = p->done < o->warmup || p->warm_ms < WARM_OF_LEAST * o->least_ms;
+    double next = p->step_ms * (2 + 2 * pace_least(p));
+    return wanted && p->warm_ms < WARM_SHARE * o->limit_ms &&
+           since(p->start_ns) + next < o->limit_ms;
+}
+
+int pace_choose(struct pace *p, int *ret_plain)
+{
+    const struct profile_options *o = p->o;
+    double ms = p->step_ms, room = o->limit_ms - since(p->start_ns);
+    double wanted = ms > 0 ? o->least_ms / ms : 0, fit = ms > 0 ? room / (2 * ms) : STEPS_MOST;
+    if (wanted > STEPS_MOST) wanted = STEPS_MOST;
+    if (wanted < o->steps) wanted = o->steps;
+    int least = pace_least(p), n = (int)(fit < wanted ? fit : wanted);
+    *ret_plain = n < least ? 1 : n; /* one pair, where even the least is too much */
+    n = n < least ? least : n;
+    p->chosen = true;
+    p->total = p->done + n + *ret_plain;
+    return n;
+}
