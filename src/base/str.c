@@ -78,6 +78,23 @@ const char *str_thousands(char *buffer, int64_t value)
     return buffer;
 }
 
+const char *str_number(char *buffer, double x, int digits)
+{
+    double size = fabs(x);
+    int before = size > 0 ? 1 + (int)floor(log10(size)) : 1, decimals = digits - before;
+    if (!isfinite(x) || before > 18 || decimals > 20)
+        snprintf(buffer, 32, "%g", x);
+    else if (decimals <= 0)
+        str_thousands(buffer, llround(x / pow(10, -decimals)) * llround(pow(10, -decimals)));
+    else {
+        snprintf(buffer, 32, "%.*f", decimals, x);
+        char *end = buffer + strlen(buffer);
+        while (end[-1] == '0') *--end = '\0';
+        if (end[-1] == '.') end[-1] = '\0';
+    }
+    return buffer;
+}
+
 const char *str_bytes(char *buffer, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

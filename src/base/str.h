@@ -20,6 +20,8 @@ void str_release(struct str *s);
 
 /* 1234567 -> "1,234,567"; the buffer belongs to the caller (32 bytes suffice). */
 const char *str_thousands(char *buffer, int64_t value);
+/* So many significant digits, never an exponent: 0.01234 -> "0.0123", 2197.4 -> "2,200"; the same buffer. */
+const char *str_number(char *buffer, double x, int digits);
 /* 1536 -> "1.5 KiB"; the buffer belongs to the caller (32 bytes suffice). */
 const char *str_bytes(char *buffer, double bytes);
 /* "80GiB", "1.5 gb", "512 MiB", "640B" -> bytes; false if it is no size with a unit, or more than fits. */

@@ -84,10 +84,17 @@ const char *ceilings_words(const struct machine *m, struct arena *a)
     for (int i = 0; i < m->peaks; i++)
         peaks = arena_printf(a, "%s%s %s, ", peaks, machine_precision_name(m->peak[i].precision),
                              ceilings_flops(m->peak[i].flops, a));
+    const struct machine_copy *in_cache = machine_copy_in_cache(m);
+    const struct machine_copy *fastest = machine_copy_fastest(m);
+    /* Floors on a host are of copies of as many bytes, so small ones are held against more than that of L2. */
+    const char *less =
+        !m->gpu && fastest->moved > in_cache->moved
+            ? arena_printf(a, ", up to %s of less", ceilings_bytes(fastest->moved, a))
+            : "";
     return arena_printf(a,
-                        "peaks: %scopy %s in L2, %s past the caches; measured%s %.10s, %s%s; "
+                        "peaks: %scopy %s past the caches, %s in L2%s; measured%s %.10s, %s%s; "
                         "`strobe machine` measures anew",
-                        peaks, ceilings_bytes(machine_copy_in_cache(m)->moved, a),
-                        ceilings_bytes(machine_copy_large(m)->moved, a), quickly, m->date,
+                        peaks, ceilings_bytes(machine_copy_large(m)->moved, a),
+                        ceilings_bytes(in_cache->moved, a), less, quickly, m->date,
                         ceilings_who(m, a), beside);
 }

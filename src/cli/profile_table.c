@@ -6,12 +6,16 @@
 #include "cli/ceilings.h"
 #include "profile/words.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
 
-enum { NAME_MOST = 48, TEXT_WIDTH = 110, ABOUT_WIDTH = 12 };
+enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
 
 enum {
     COLUMN_SHARE,
@@ -94,12 +98,46 @@ static void set_times(struct table *t, int at, const struct profile_group *g, st
     if (g->run_ms.n > 1) table_set(t, at, COLUMN_STD, 3, 1e3 * g->run_ms.std, a);
 }
 
-static void set_work(struct table *t, int at, const struct profile_group *g, struct arena *a)
+/* For people work has the unit that suits the largest line. */
+struct scale {
+    double flops, bytes; /* units of MFLOP and of MB */
+};
+
+static double scale_of_most(double most)
+{
+    double scale = 1;
+    while (most / scale > MOST_SHOWN && scale < 1e6) scale *= 1e3;
+    return scale;
+}
+
+static struct scale scale_of(const struct profile_groups *g)
+{
+    double flops = 0, bytes = 0;
+    for (int i = 0; i < g->groups; i++) {
+        flops = fmax(flops, 1e-6 * g->group[i].flops);
+        bytes = fmax(bytes, 1e-6 * g->group[i].bytes);
+    }
+    return (struct scale){scale_of_most(flops), scale_of_most(bytes)};
+}
+
+static void set_units(struct table *t, const struct scale *scale, struct arena *a)
+{
+    struct table_column *column = ARENA_NEW(a, struct table_column, t->columns);
+    memcpy(column, t->column, (size_t)t->columns * sizeof *column);
+    column[COLUMN_FLOPS].title = scale->flops > 1e3 ? "TFLOP"
+                                 : scale->flops > 1 ? "GFLOP"
+                                                    : "MFLOP";
+    column[COLUMN_BYTES].title = scale->bytes > 1e3 ? "TB" : scale->bytes > 1 ? "GB" : "MB";
+    t->column = column;
+}
+
+static void set_work(struct table *t, int at, const struct profile_group *g,
+                     const struct scale *scale, struct arena *a)
 {
     double seconds = 1e-3 * g->work_ms;
     if (!g->run_ms.n || !(g->bytes > 0)) return;
-    set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops, a);
-    set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes, a);
+    set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops / scale->flops, a);
+    set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes / scale->bytes, a);
     table_set(t, at, COLUMN_INTENSITY, 3, g->flops / g->bytes, a);
     if (seconds > 0) {
         table_form_set_flops(t, at, COLUMN_GFLOPS, g->flops / seconds, a);
@@ -109,13 +147,6 @@ static void set_work(struct table *t, int at, const struct profile_group *g, str
     set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
     if (g->floor_ms > 0) set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
     if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
-}
-
-static const char *shown_name(const struct profile_group *g, bool cut, struct arena *a)
-{
-    int room = NAME_MOST - 2 * g->depth, length = (int)strlen(g->name);
-    if (!cut || length <= room) return arena_printf(a, "%*s%s", 2 * g->depth, "", g->name);
-    return arena_printf(a, "%*s%.*s...", 2 * g->depth, "", room - 3, g->name);
 }
 
 /* What is left of the lines that are not shown, as one; idle time is always shown. */
@@ -145,15 +176,19 @@ static struct profile_groups shown_groups(const struct profile_groups *g, int ro
     return shown;
 }
 
-static struct table make_table(const struct profile_groups *g, bool cut, bool gpu, struct arena *a)
+static struct table make_table(const struct profile_groups *g, bool people, bool gpu,
+                               struct arena *a)
 {
     struct table t = {.column = columns, .columns = COLUMNS, .rows = g->groups};
     if (gpu) table_form_tera(&t, a);
+    struct scale scale = people ? scale_of(g) : (struct scale){1, 1};
+    if (people) set_units(&t, &scale, a);
     t.cell = ARENA_NEW(a, struct table_cell, t.rows * t.columns);
     for (int i = 0; i < t.rows; i++) {
         set_times(&t, i, &g->group[i], a);
-        set_work(&t, i, &g->group[i], a);
-        table_set_text(&t, i, COLUMN_NAME, shown_name(&g->group[i], cut, a));
+        set_work(&t, i, &g->group[i], &scale, a);
+        table_set_text(&t, i, COLUMN_NAME,
+                       arena_printf(a, "%*s%s", 2 * g->group[i].depth, "", g->group[i].name));
     }
     return t;
 }
@@ -172,26 +207,29 @@ static struct table some_columns(const struct table *t, const int *column, int n
     return some;
 }
 
-static void print_two(const struct table *t, const struct table_form *f, struct str *s,
-                      struct arena *a)
+/* Columns of a line: of the terminal, else as COLUMNS says; 0: nobody says. */
+static int width_of_terminal(void)
 {
-    struct table times = some_columns(t, time_columns, COUNT_OF(time_columns), a);
-    struct table work = some_columns(t, work_columns, COUNT_OF(work_columns), a);
-    table_form_print(f, &times, s);
-    str_append(s, "\n");
-    table_form_print(f, &work, s);
+    enum { LEAST = 60, MOST = 400 };
+    struct winsize size;
+    const char *given = getenv("COLUMNS");
+    int width = given ? atoi(given) : 0;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        width = size.ws_col;
+    if (width <= 0) return 0;
+    return width < LEAST ? LEAST : width > MOST ? MOST : width;
 }
 
-/* Breaks a text at blanks, so that a line has at most TEXT_WIDTH columns; `indent` before all but the first. */
+/* Breaks a text at blanks, so that a line has at most as many columns as the terminal; `indent` before all but the first. */
 static void print_wrapped(const char *text, int indent, struct str *s)
 {
-    int at = indent;
+    int at = indent, most = width_of_terminal() ? width_of_terminal() : USUAL;
     for (const char *word = text; *word;) {
         int bytes = (int)strcspn(word, " \n");
         char one[128];
         snprintf(one, sizeof one, "%.*s", bytes, word);
         int width = table_width(one);
-        if (at > indent && at + 1 + width > TEXT_WIDTH) {
+        if (at > indent && at + 1 + width > most) {
             str_printf(s, "\n%*s", indent, "");
             at = indent;
         }
@@ -200,6 +238,45 @@ static void print_wrapped(const char *text, int indent, struct str *s)
         word += bytes + (word[bytes] != '\0');
     }
     str_append(s, "\n");
+}
+
+/* Cuts names to what is left of the terminal's line beside the other columns. */
+static void cut_names(struct table *t, const struct table_form *f, struct arena *a)
+{
+    int last = t->columns - 1, room = width_of_terminal();
+    for (int k = 0; k < last; k++) {
+        int width = table_width(t->column[k].title);
+        for (int row = 0; row < t->rows; row++) {
+            const char *text = table_at(t, row, k)->text;
+            if (text && table_width(text) > width) width = table_width(text);
+        }
+        room -= width + 2;
+    }
+    if (!width_of_terminal() || room > NAME_MOST) room = NAME_MOST;
+    if (room < NAME_LEAST) room = NAME_LEAST;
+    for (int row = 0; row < t->rows && !f->markdown; row++) {
+        struct table_cell *cell = table_at(t, row, last);
+        if ((int)strlen(cell->text) > room)
+            cell->text = arena_printf(a, "%.*s...", room - 3, cell->text);
+    }
+}
+
+static void print_two(const struct table *t, const struct table_form *f, struct str *s,
+                      struct arena *a)
+{
+    struct table times = some_columns(t, time_columns, COUNT_OF(time_columns), a);
+    struct table work = some_columns(t, work_columns, COUNT_OF(work_columns), a);
+    cut_names(&times, f, a);
+    cut_names(&work, f, a);
+    print_wrapped("time % to runs: of a step, the mean of all; avg µs to std µs: of one execution "
+                  "of one kernel",
+                  0, s);
+    str_append(s, "\n");
+    table_form_print(f, &times, s);
+    str_append(s, "\n");
+    print_wrapped("work, floor ms and x floor: of a step", 0, s);
+    str_append(s, "\n");
+    table_form_print(f, &work, s);
 }
 
 static void print_words(const struct profile *p, const struct table_form *f, const char *words,

@@ -139,6 +139,14 @@ const struct machine_copy *machine_copy_in_cache(const struct machine *m)
     return best ? best : m->copies ? &m->copy[0] : NULL;
 }
 
+const struct machine_copy *machine_copy_fastest(const struct machine *m)
+{
+    const struct machine_copy *best = m->copies ? &m->copy[0] : NULL;
+    for (int i = 1; i < m->copies; i++)
+        if (m->copy[i].moved > best->moved) best = &m->copy[i];
+    return best;
+}
+
 const struct machine_copy *machine_copy_large(const struct machine *m)
 {
     return m->copies ? &m->copy[m->copies - 1] : NULL;

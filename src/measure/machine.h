@@ -73,6 +73,8 @@ double machine_copy_rate(const struct machine *m, double bytes);
 /* The largest copy that stays in L2, and the one that no cache holds. */
 const struct machine_copy *machine_copy_in_cache(const struct machine *m);
 const struct machine_copy *machine_copy_large(const struct machine *m);
+/* The fastest of all, of whatever size. */
+const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
 /* The file of records (docs/FORMATS.md): fills in the rest of the machine that `m` was identified as.
  * False, and nothing is changed, where there is no file, no such record, or none that makes sense. */

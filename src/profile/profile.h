@@ -55,7 +55,7 @@ enum bound {
     BOUND_NONE,    /* unknown: it has neither FLOPs nor bytes */
     BOUND_COMPUTE, /* its FLOPs at the peak of its type take longer than its bytes */
     BOUND_MEMORY,  /* its bytes at the rate of a copy do */
-    BOUND_LATENCY, /* it is short, and neither explains a quarter of its time */
+    BOUND_LATENCY, /* it is short, and neither explains a quarter of its time; or next to no work, and they explain nothing */
 };
 /* "", "compute", "memory", "latency" */
 const char *bound_name(enum bound bound);

@@ -65,6 +65,13 @@ static void add_as_it_is(struct range *r, const char *scope, struct arena *a)
         add(r, word);
 }
 
+/* An operator and its gradient stand in one place, whatever part of attention asked for them; NULL: its scope says it. */
+static const char *own_scope(enum op op)
+{
+    if (op == OP_SCORE_SOFTMAX || op == OP_SCORE_SOFTMAX_GRAD) return "attn.softmax";
+    return op == OP_SPLIT_HEADS || op == OP_MERGE_HEADS ? "attn" : NULL;
+}
+
 static void add_words(struct range *r, const struct node *n, const char *rest, struct arena *a)
 {
     const bool block = r->layer >= 0;
@@ -103,6 +110,7 @@ struct range range_of(const struct node *n, struct arena *a)
     if (r.layer < 0) r.layer = n->layer;
     if (r.layer >= 0) add(&r, arena_printf(a, "block %d", r.layer));
     if (again) add(&r, "computed again");
+    if (r.layer >= 0 && !strncmp(rest, "attn", 4) && own_scope(n->op)) rest = own_scope(n->op);
     add_words(&r, n, rest, a);
     return r;
 }

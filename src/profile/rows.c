@@ -10,6 +10,8 @@
 #include <string.h>
 
 static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;
+/* What is next to no work is not made slow by it, however long it took. */
+static const double LITTLE_MS = 0.005, NOT_EXPLAINED = 0.01;
 
 static const char *const bounds[] = {"", "compute", "memory", "latency"};
 
@@ -198,7 +200,8 @@ static void find_floor(struct profile_row *r, const struct machine *m)
     /* Of a node of several kernels all of them: the work is the node's. */
     double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
     if (r->node < 0 || !(r->floor_ms > 0)) return;
-    if (ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms)
+    bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;
+    if (is_short || (r->floor_ms < LITTLE_MS && r->floor_ms < NOT_EXPLAINED * ms))
         r->bound = BOUND_LATENCY;
     else
         r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;

@@ -1,6 +1,7 @@
 #include "profile/rung.h"
 
 #include "backend/backend.h"
+#include "measure/call.h"
 #include "measure/ladder.h"
 
 #include <stdlib.h>
@@ -14,7 +15,9 @@ struct place {
     struct type type; /* of its result */
     int runs;
     double ms;
-    bool met; /* by one of the other plan */
+    bool product;
+    enum machine_precision peak; /* that it is held against */
+    int met; /* one more than the number of the place in the other plan; 0: none */
 };
 
 struct places {
@@ -50,7 +53,9 @@ static struct places places_of(const struct engine *e, const struct profile *p, 
                                .scope = n->scope,
                                .type = *graph_type(plan->graph, n->out[0]),
                                .runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1,
-                               .ms = time_of(p, kinds[k], id)};
+                               .ms = time_of(p, kinds[k], id),
+                               .product = family_of(n, false) == FAMILY_PRODUCTS,
+                               .peak = call_precision(n->op, &plan->step[id].call)};
         }
     }
     return all;
@@ -65,7 +70,8 @@ static void match(struct places *x, struct places *y, bool typed)
             if (b->met || a->op != b->op || a->phase != b->phase || a->runs != b->runs) continue;
             if (strcmp(a->scope, b->scope) != 0) continue;
             if (typed && !type_same(&a->type, &b->type)) continue;
-            a->met = b->met = true;
+            a->met = k + 1;
+            b->met = i + 1;
         }
 }
 
@@ -91,6 +97,16 @@ static int choose(struct rung_op of[OP_COUNT], struct rung_op ret[RUNG_OPS])
     return n;
 }
 
+static void count_product(struct rung *r, const struct machine *m, const struct place *x,
+                          const struct place *then)
+{
+    const struct machine_peak *from = m ? machine_peak(m, x->peak) : NULL;
+    const struct machine_peak *to = m ? machine_peak(m, then->peak) : NULL;
+    if (!x->product || !from || !to || !(to->flops > from->flops)) return;
+    r->products_ms += x->ms;
+    r->gain_ms += x->ms * (1 - from->flops / to->flops);
+}
+
 static void compare(const struct profile *p, const struct engine *next, struct rung *r,
                     struct arena *a)
 {
@@ -99,7 +115,7 @@ static void compare(const struct profile *p, const struct engine *next, struct r
     match(&here, &there, true);
     for (int i = 0; i < here.n; i++) r->stay += here.place[i].met ? here.place[i].runs : 0;
     bool *same = ARENA_NEW(a, bool, here.n);
-    for (int i = 0; i < here.n; i++) same[i] = here.place[i].met;
+    for (int i = 0; i < here.n; i++) same[i] = here.place[i].met != 0;
     match(&here, &there, false);
     for (int i = 0; i < here.n; i++) {
         const struct place *x = &here.place[i];
@@ -110,6 +126,7 @@ static void compare(const struct profile *p, const struct engine *next, struct r
         } else if (!same[i]) {
             r->retyped += x->runs;
             r->retyped_ms += x->ms;
+            count_product(r, p->machine, x, &there.place[x->met - 1]);
         }
     }
     for (int i = 0; i < there.n; i++) {

@@ -20,6 +20,8 @@ struct rung {
      * those that stay, but on other types. */
     int gone, come, stay, retyped;
     double gone_ms, retyped_ms;
+    /* Of those on other types: products with another peak, and how much shorter these are at most, by the ratio of the peaks. */
+    double products_ms, gain_ms;
     struct rung_op gone_op[RUNG_OPS], come_op[RUNG_OPS]; /* by time, by runs; the first of them */
     int gone_ops, come_ops;
 };

@@ -1,6 +1,7 @@
 #include "profile/words.h"
 
 #include "backend/backend.h"
+#include "base/str.h"
 #include "profile/rung.h"
 
 #include <math.h>
@@ -34,6 +35,13 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
+/* So many digits, never an exponent. */
+static const char *number(struct saying *s, double x, int digits)
+{
+    char text[32];
+    return arena_strdup(s->a, str_number(text, x, digits));
+}
+
 /* "1 comes", "2 come" */
 static const char *verb_end(int n)
 {
@@ -47,28 +55,34 @@ static void say_phases(struct saying *s)
     const char *text = "";
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         if (s->p->mean_ms[phase] > 0)
-            text = arena_printf(s->a, "%s%s%s %.4g ms", text, *text ? ", " : "",
-                                phase_name((enum phase)phase), s->p->mean_ms[phase]);
-    say(s, "phases", text);
+            text = arena_printf(s->a, "%s%s%s %s ms", text, *text ? ", " : "",
+                                phase_name((enum phase)phase), number(s, s->p->mean_ms[phase], 4));
+    say(s, "phases", *text ? arena_printf(s->a, "of the mean step: %s", text) : text);
 }
 
 static void say_time(struct saying *s)
 {
     const struct profile *p = s->p;
-    const char *spread = p->steps > 1 ? arena_printf(s->a, ", std %.3g", p->step_ms.std) : "";
+    const char *spread =
+        p->steps > 1 ? arena_printf(s->a, "; mean %s ms, std %s", number(s, p->step_ms.mean, 4),
+                                    number(s, p->step_ms.std, 3))
+                     : "";
     const char *by = p->by == PROFILE_CLOCK    ? "the host's clock around each kernel"
                      : p->by == PROFILE_EVENTS ? "the device's events, one behind each kernel"
                                                : p->traced_by;
     const char *replay = p->replay ? ", played from a recording" : "";
     say(s, "step",
         arena_printf(
-            s->a,
-            "%.4g ms, the median of %d watched step%s%s (%.4g ms of unwatched ones%s); times by %s",
-            p->step_ms.median, p->steps, plural(p->steps), spread, p->plain_ms.median, replay,
+            s->a, "%s ms, the median of %d watched step%s (%s ms of %d unwatched%s)%s; times by %s",
+            number(s, p->step_ms.median, 4), p->steps, plural(p->steps),
+            number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread,
             by ? by : "the device's own record"));
     say_phases(s);
     const char *half = arena_printf(
-        s->a, "%.2g %%, half of the pairs of watched and unwatched steps between %.2g and %.2g %%",
+        s->a,
+        p->overhead_low < p->overhead_high
+            ? "%.2g %%, half of the pairs of watched and unwatched steps between %.2g and %.2g %%"
+            : "%.2g %%, by one pair of a watched and an unwatched step",
         100 * p->overhead, 100 * p->overhead_low, 100 * p->overhead_high);
     bool lost = p->overhead_low < 0;
     say(s, "overhead",
@@ -97,9 +111,9 @@ static void say_others(struct saying *s)
     const char *longer = s->p->engine->backend->host_memory ? "times are" : "the host's time is";
     if (s->p->others > 0.1)
         say(s, "others",
-            arena_printf(s->a,
-                         "other programs kept %.2g processors busy meanwhile: %s longer than alone",
-                         s->p->others, longer));
+            arena_printf(
+                s->a, "other programs kept %.2g processor%s busy meanwhile: %s longer than alone",
+                s->p->others, s->p->others > 0.95 && s->p->others < 1.05 ? "" : "s", longer));
 }
 
 static void say_dropped(struct saying *s)
@@ -227,10 +241,11 @@ static const char *softmax_words(struct saying *s, enum phase phase, int product
     struct work product = work_inside(s->p, phase, FAMILY_PRODUCTS);
     if (!(softmax.ms > 0) || !(product.ms > 0)) return NULL;
     return arena_printf(s->a,
-                        "%s: softmax %.3g ms beside %.3g ms of the %d products, %.3g times the "
-                        "time for %.3g times the FLOPs",
-                        phase_name(phase), softmax.ms, product.ms, products,
-                        softmax.ms / product.ms, softmax.flops / product.flops);
+                        "%s: softmax %s ms beside %s ms of the %d products, %s times the "
+                        "time for %s times the FLOPs",
+                        phase_name(phase), number(s, softmax.ms, 3), number(s, product.ms, 3),
+                        products, number(s, softmax.ms / product.ms, 3),
+                        number(s, softmax.flops / product.flops, 3));
 }
 
 /* Kernels of a step; of an operator there may be several. */
@@ -271,17 +286,18 @@ static void say_host(struct saying *s)
 {
     const struct profile *p = s->p;
     double idle = profile_family_ms(p, PHASES_ALL, FAMILY_IDLE), step = p->step_ms.mean;
-    const char *gaps = arena_printf(
-        s->a, "%.3g %% of the step in %lld gap%s, %.3g µs each on average", percent(idle, step),
-        (long long)p->gaps, plural((int)p->gaps), p->gaps ? 1e3 * idle / (double)p->gaps : 0);
+    const char *gaps =
+        arena_printf(s->a, "%.3g %% of the mean step in %lld gap%s, %s µs each on average",
+                     percent(idle, step), (long long)p->gaps, plural((int)p->gaps),
+                     number(s, p->gaps ? 1e3 * idle / (double)p->gaps : 0, 3));
     if (p->engine->backend->host_memory) {
         say(s, "idle", arena_printf(s->a, "between kernels: %s", gaps));
         return;
     }
     double device = p->plain_ms.median;
     say(s, "host",
-        arena_printf(s->a, "the host takes %.3g ms to start a step of %.4g ms%s", p->host_ms,
-                     device,
+        arena_printf(s->a, "the host takes %s ms to start a step of %s ms (medians)%s",
+                     number(s, p->host_ms, 3), number(s, device, 4),
                      p->host_ms > 0.9 * device ? ": the device waits for it"
                                                : ": it is ahead of the device"));
     if (p->by == PROFILE_TRACE)
@@ -315,10 +331,10 @@ static void say_threads(struct saying *s)
     else if (seen > 0)
         say(s, "threads",
             arena_printf(s->a,
-                         "each of %d works %.3g %% of the time of Strobe's own kernels (%.3g ms); "
-                         "the busiest %.3g %% longer than the mean%s",
-                         p->threads, percent(busy, seen), seen, percent(busiest - busy, busy),
-                         library));
+                         "each of %d works %.3g %% of the time of Strobe's own kernels (%s ms); "
+                         "the busiest %.3g %% longer than the mean of them%s",
+                         p->threads, percent(busy, seen), number(s, seen, 3),
+                         percent(busiest - busy, busy), library));
 }
 
 /* "1.123 TFLOP", "64.2 MFLOP" */
@@ -338,10 +354,10 @@ static void say_floor(struct saying *s)
     if (!(g.floor_ms > 0)) return;
     say(s, "floor",
         arena_printf(s->a,
-                     "%s and %s of a step at this machine's ceilings take %.4g ms: the step is "
-                     "%.3g times that",
-                     amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), g.floor_ms,
-                     p->step_ms.mean / g.floor_ms));
+                     "%s and %s of a step at this machine's ceilings take %s ms: the mean step "
+                     "is %s times that",
+                     amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), number(s, g.floor_ms, 4),
+                     number(s, p->step_ms.mean / g.floor_ms, 3)));
 }
 
 /* --- the ladder ---------------------------------------------------------------------------------- */
@@ -350,11 +366,37 @@ static const char *ops_words(struct saying *s, const struct rung_op *op, int n)
 {
     const char *words = "";
     for (int i = 0; i < n; i++) {
-        const char *ms = op[i].ms > 0 ? arena_printf(s->a, " (%.2g ms)", op[i].ms) : "";
+        const char *ms = op[i].ms > 0 ? arena_printf(s->a, " (%s ms)", number(s, op[i].ms, 2)) : "";
         words = arena_printf(s->a, "%s%s%d %s%s", words, i ? ", " : "", op[i].runs,
                              op_def(op[i].op)->name, ms);
     }
     return n == RUNG_OPS ? arena_printf(s->a, "%s ...", words) : words;
+}
+
+/* What goes is a saving only where nothing takes its place. */
+static const char *replaced_words(struct saying *s, const char *text, const struct rung *r)
+{
+    const char *ms = number(s, r->gone_ms, 3), *gone = ops_words(s, r->gone_op, r->gone_ops);
+    double share = percent(r->gone_ms, s->p->step_ms.mean);
+    if (!r->come)
+        return arena_printf(s->a, "%s: %d kernel%s of a step go%s, %s ms (%.3g %%): %s", text,
+                            r->gone, plural(r->gone), r->gone == 1 ? "es" : "", ms, share, gone);
+    return arena_printf(s->a,
+                        "%s: %s instead of %d kernel%s that take%s %s ms of a step (%.3g %%): %s; "
+                        "what the new one%s take%s is not known before %s",
+                        text, ops_words(s, r->come_op, r->come_ops), r->gone, plural(r->gone),
+                        verb_end(r->gone), ms, share, gone, plural(r->come), verb_end(r->come),
+                        r->come == 1 ? "it runs" : "they run");
+}
+
+/* Of products by their peaks; of all else nobody knows. */
+static const char *gain_words(struct saying *s, const struct rung *r)
+{
+    if (!(r->gain_ms > 0)) return "; how much faster these are then is not estimated";
+    return arena_printf(s->a,
+                        "; %s ms of them are products, at most %s ms shorter by the ratio of the "
+                        "measured peaks; how much faster the others are is not estimated",
+                        number(s, r->products_ms, 3), number(s, r->gain_ms, 3));
 }
 
 static void say_rung(struct saying *s)
@@ -376,18 +418,14 @@ static void say_rung(struct saying *s)
     if (!r.gone && !r.come && !r.retyped)
         text = arena_printf(s->a, "%s: the same %d kernel%s on the same types, run another way",
                             text, r.stay, plural(r.stay));
-    if (r.gone)
-        text =
-            arena_printf(s->a, "%s: %d kernel%s of a step go%s, %.3g ms (%.3g %%): %s", text,
-                         r.gone, plural(r.gone), r.gone == 1 ? "es" : "", r.gone_ms,
-                         percent(r.gone_ms, p->step_ms.mean), ops_words(s, r.gone_op, r.gone_ops));
-    if (r.come)
-        text = arena_printf(s->a, "%s%s%d come%s: %s", text, r.gone ? "; " : ": ", r.come,
-                            verb_end(r.come), ops_words(s, r.come_op, r.come_ops));
+    if (r.gone) text = replaced_words(s, text, &r);
+    if (r.come && !r.gone)
+        text = arena_printf(s->a, "%s: %d come%s: %s", text, r.come, verb_end(r.come),
+                            ops_words(s, r.come_op, r.come_ops));
     if (r.retyped)
-        text = arena_printf(s->a, "%s%s%d stay%s, on other types, %.3g ms", text,
+        text = arena_printf(s->a, "%s%s%d stay%s, on other types, %s ms%s", text,
                             r.gone || r.come ? "; " : ": ", r.retyped, verb_end(r.retyped),
-                            r.retyped_ms);
+                            number(s, r.retyped_ms, 3), gain_words(s, &r));
     say(s, "next rung", text);
 }
 

@@ -292,11 +292,12 @@ static void read_products(struct profile_file *p, const json_t *products, struct
     }
 }
 
-/* The largest copy that stays in the second cache, and the one that no cache holds. */
+/* The largest copy that stays in the second cache, the one that no cache holds, and, on a host, whose floors are of copies of
+ * as many bytes, the fastest. */
 static void read_copies(struct profile_file *p, const json_t *machine)
 {
     const json_t *copies = json_object_get(machine, "copies"), *one;
-    double cache = lenient_number(machine, "l2_bytes"), in_cache = NAN, large = NAN;
+    double cache = lenient_number(machine, "l2_bytes"), in_cache = NAN, large = NAN, fastest = 0;
     size_t i;
     json_array_foreach(copies, i, one)
     {
@@ -305,9 +306,13 @@ static void read_copies(struct profile_file *p, const json_t *machine)
         if (!(bytes > 0 && rate > 0)) continue;
         if (bytes <= cache / 2) in_cache = rate;
         large = rate;
+        if (rate > fastest) fastest = rate;
     }
     if (large > 0) p->copy[p->copies++] = (struct profile_file_peak){"memory", large};
     if (in_cache > large) p->copy[p->copies++] = (struct profile_file_peak){"L2", in_cache};
+    bool host = !json_object_get(machine, "gpu");
+    if (host && in_cache > large && fastest > in_cache)
+        p->copy[p->copies++] = (struct profile_file_peak){"fastest copy", fastest};
 }
 
 static void read_machine(struct profile_file *p, const json_t *machine, struct arena *a)

@@ -92,7 +92,7 @@ struct profile_file {
     struct profile_file_phase phase[PROFILE_FILE_PHASES];
     int phases;
     const char *machine, *machine_date; /* whose ceilings these are, and since when; NULL: none */
-    struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[2];
+    struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[3];
     int products, copies;
     struct profile_file_answer { /* what it says in words: "top kernel", a sentence or two */
         const char *about, *text;

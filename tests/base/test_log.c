@@ -126,7 +126,8 @@ static void test_terminal(void **state)
 
     struct progress p;
     progress_start(&p, "train", 0, 48);
-    progress_show(&p, 1, "unseen"); /* within a tenth of a second */
+    progress_show(&p, 1, "at once");
+    progress_show(&p, 2, "unseen"); /* within a tenth of a second */
     age(&p, 1);
     progress_show(&p, 12, "loss 2.0");
     log_info("a message");
@@ -144,7 +145,8 @@ static void test_terminal(void **state)
     close(slave);
     close(master);
     assert_string_equal(
-        text, "\rtrain [======>                 ] 12/48  25 %  loss 2.0  3 s left\033[K"
+        text, "\rtrain [>                       ] 1/48   2 %  at once  0 s left\033[K"
+              "\rtrain [======>                 ] 12/48  25 %  loss 2.0  3 s left\033[K"
               "\r\033[Ka message\r\n"
               "\rtrain [============>           ] 24/48  50 %  a detail that is much t\033[K"
               "\rtrain [========================] 48/48 100 %  done\033[K\r\n"

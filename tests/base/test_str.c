@@ -38,6 +38,21 @@ static void test_grows(void **state)
     str_release(&s);
 }
 
+static void test_numbers_have_no_exponent(void **state)
+{
+    (void)state;
+    char b[32];
+    assert_string_equal(str_number(b, 0, 3), "0");
+    assert_string_equal(str_number(b, 0.01234, 3), "0.0123");
+    assert_string_equal(str_number(b, 0.5, 3), "0.5");
+    assert_string_equal(str_number(b, 17, 3), "17");
+    assert_string_equal(str_number(b, 2.718, 3), "2.72");
+    assert_string_equal(str_number(b, 2197.4, 3), "2,200");
+    assert_string_equal(str_number(b, 16034, 4), "16,030");
+    assert_string_equal(str_number(b, 9999.7, 4), "10,000");
+    assert_string_equal(str_number(b, -1.5e6, 2), "-1,500,000");
+}
+
 static void test_thousands(void **state)
 {
     (void)state;
@@ -107,9 +122,13 @@ static void test_distance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),         cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_thousands),      cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_are_read), cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_numbers_have_no_exponent),
+        cmocka_unit_test(test_thousands),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_are_read),
+        cmocka_unit_test(test_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,10 @@ static void test_slow_attention_has_names(void **state)
     assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 1 / attention / weighted sum"),
                      2);
     assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 0 / attention / q, k, v"), 1);
+    /* An operator and its gradient stand in one place. */
+    assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "backward / block 1 / attention / softmax"), 1);
+    assert_int_equal(count(FAMILY_COPIES, ~0u, "forward / block 1 / attention / heads"), 2);
+    assert_int_equal(count(FAMILY_COPIES, ~0u, "backward / block 1 / attention / heads"), 2);
     assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 0 / MLP / down"), 2);
     assert_int_equal(count(FAMILY_ATTENTION, ~0u, ""), 0);
     tiny_close(&tiny);

@@ -133,6 +133,23 @@ static void test_without_cost_there_is_no_bound(void **state)
     assert_int_equal(row_of(forward, "product")->bound, BOUND_LATENCY);
 }
 
+/* A kernel of next to no work that took long beside busy programs did not compute meanwhile. */
+static void test_next_to_no_work_is_no_bound(void **state)
+{
+    (void)state;
+    static const struct machine quick = {.copies = 1, .copy = {{1 << 20, 1e15, 1e15}}},
+                                slow = {.copies = 1, .copy = {{1 << 20, 1e6, 1e6}}};
+    int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 2);
+    did(forward, "product", 0, 900000);
+    p.machine = &quick;
+    rows_make(&c, &p, &arena);
+    assert_int_equal(row_of(forward, "product")->bound, BOUND_LATENCY);
+    p.machine = &slow;
+    p.rows = 0;
+    rows_make(&c, &p, &arena);
+    assert_int_equal(row_of(forward, "product")->bound, BOUND_MEMORY);
+}
+
 /* Clocks round: it begins before the end of the kernel that it waited for. */
 static void test_a_copy_behind_a_kernel_is_not_beside_it(void **state)
 {
@@ -203,7 +220,7 @@ static void test_a_kernel_without_work_has_no_bound(void **state)
     rows_make(&c, &p, &arena);
     assert_int_equal(row_of(one, "memset")->bound, BOUND_NONE);
     assert_int_equal(row_of(one, "product")->bound, BOUND_LATENCY);
-    assert_int_equal(row_of(other, "long")->bound, BOUND_MEMORY);
+    assert_int_equal(row_of(other, "long")->bound, BOUND_LATENCY);
     assert_int_equal(row_of(other, "short")->bound, BOUND_NONE);
 }
 
@@ -357,6 +374,7 @@ int main(void)
         TEST(test_rows_and_idle_time_are_the_step),
         TEST(test_what_goes_on_behind_the_end_is_cut),
         TEST(test_without_cost_there_is_no_bound),
+        TEST(test_next_to_no_work_is_no_bound),
         TEST(test_a_copy_behind_a_kernel_is_not_beside_it),
         TEST(test_what_runs_beside_another_counts_once),
         TEST(test_a_node_of_several_kernels_counts_its_work_once),

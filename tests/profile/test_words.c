@@ -105,7 +105,7 @@ static void test_what_a_step_has_not_is_not_said(void **state)
     took(PHASE_FORWARD, FAMILY_POINTWISE, 1);
     assert_null(text_of("products"));
     assert_null(text_of("attention"));
-    assert_string_equal(text_of("phases"), "forward 1 ms");
+    assert_string_equal(text_of("phases"), "of the mean step: forward 1 ms");
     took(PHASE_FORWARD, FAMILY_PRODUCTS, 1);
     assert_string_equal(text_of("products"), "matrix products are 50 % of forward");
     took(PHASE_BACKWARD, FAMILY_NORMS, 2);
