@@ -34,7 +34,6 @@ static enum status check(const struct options *o, struct memory_view *v)
     if (o->measure && o->backend)
         return fail(ST_USAGE, "--measure runs on the configuration's device; leave --backend out, "
                               "or set --device");
-    v->limit_word = o->limit;
     v->rows = o->rows;
     return table_form_check(&o->form);
 }

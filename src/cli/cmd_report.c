@@ -11,6 +11,7 @@
 #include "report/subjects.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -106,14 +107,40 @@ static json_t *changes_json(const struct shown *x, struct arena *a)
     return all;
 }
 
+static json_t *json_number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *profiles_json(const struct profile_set *set)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < set->n; i++) {
+        const struct profile_file *p = &set->profile[i];
+        json_t *families = json_object();
+        double ms[PROFILE_FILE_FAMILIES] = {0};
+        for (int k = 0; k < p->rows; k++) ms[p->row[k].family] += p->row[k].ms;
+        for (int k = 0; k < PROFILE_FILE_FAMILIES; k++)
+            if (ms[k] > 0)
+                json_object_set_new(families, profile_file_family_name(k), json_real(ms[k]));
+        json_array_append_new(
+            all, json_pack("{s:s, s:s, s:o, s:o, s:f, s:f, s:o}", "name", p->name, "path", p->path,
+                           "step_ms_mean", json_number(p->step_ms.mean), "step_ms_median",
+                           json_number(p->step_ms.median), "floor_ms", profile_file_floor(p),
+                           "idle_ms", p->idle_ms, "families_ms", families));
+    }
+    return all;
+}
+
 static void print_json(const struct shown *x, struct arena *a, struct str *s)
 {
     const struct comparison *c = &x->runs;
     struct table differs = compare_settings_table(c, a);
     json_t *object =
-        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
                   "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
-                  "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a));
+                  "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
+                  profiles_json(x->profiles));
     char *printed = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     BUG_IF(!printed, "the report is not JSON");
     str_printf(s, "%s\n", printed);

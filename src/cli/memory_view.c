@@ -1,9 +1,11 @@
 #include "cli/memory_view.h"
 
+#include "backend/backend.h"
 #include "base/str.h"
 #include "train/facts.h"
 
 #include <jansson.h>
+#include <string.h>
 
 static const struct node *node_of(const struct memory_view *v, const struct memory_moment *m)
 {
@@ -58,9 +60,23 @@ static const struct table_column part_columns[PART_COLUMNS] = {
 
 static const char *const part_notes[MEMORY_PARTS] = {
     [MEMORY_OPTIMIZER] = "two moments of AdamW",
-    [MEMORY_COPIES] = "what products read: bf16, packed",
     [MEMORY_UNUSED] = "of the block in which values come and go; the peak needs it not",
 };
+
+/* What copies this plan has. */
+static const char *copies_note(const struct memory_view *v)
+{
+    bool half = false, packed = false;
+    for (int i = 0; i < v->largest.n; i++) {
+        const struct memory_tensor *x = &v->largest.tensor[i];
+        if (x->part != MEMORY_COPIES) continue;
+        *(x->type.rank ? &half : &packed) = true;
+    }
+    bool bf16 = v->planned->config.plan.dtype == PRECISION_BFLOAT16;
+    if (half && packed) return "what products read: bf16, and packed";
+    if (half) return "what products read: bf16";
+    return bf16 ? "what products read: bf16, packed" : "what products read: f32, packed";
+}
 
 static struct table parts_table(const struct memory_view *v, struct arena *a)
 {
@@ -72,7 +88,10 @@ static struct table parts_table(const struct memory_view *v, struct arena *a)
     for (int i = 0; i < MEMORY_PARTS; i++) {
         if (!m->bytes[i]) continue;
         table_set_text(&t, row, PART_NAME, memory_part_name((enum memory_part)i));
-        table_set_text(&t, row, PART_NOTE, part_notes[i] ? part_notes[i] : "");
+        table_set_text(&t, row, PART_NOTE,
+                       i == MEMORY_COPIES ? copies_note(v)
+                       : part_notes[i]    ? part_notes[i]
+                                          : "");
         set_bytes(&t, row, PART_BYTES, m->bytes[i], a);
         set_share(&t, row++, PART_SHARE, m->bytes[i], v->course.total, a);
     }
@@ -232,12 +251,42 @@ static void print_saved(const struct memory_view *v, const struct table_form *fo
     if (t.rows) table_form_print(form, &t, s);
 }
 
+/* Of a language model what is largest outside of the blocks; whether it is saved depends on how the loss is fused. */
+static void print_logits(const struct memory_view *v, struct str *s, struct arena *a)
+{
+    struct memory_tensors outside;
+    bool saved = false;
+    if (!v->planned->vocab) return;
+    memory_saved(&v->planned->engine, -1, &outside, a);
+    for (int i = 0; i < outside.n; i++) {
+        const struct type *t = &outside.tensor[i].type;
+        saved |= t->rank > 1 && t->dim[t->rank - 1] >= v->planned->vocab;
+    }
+    str_printf(s, "\nLogits are %s. Computing again does not change them.\n",
+               saved
+                   ? "saved for backward, and in that column"
+                   : "not saved for backward, for the loss makes their gradient at once: they are "
+                     "in memory, and not in that column");
+}
+
+static const char *device_words(const struct memory_view *v)
+{
+    const struct backend *b = v->planned->engine.backend;
+    if (!strcmp(b->name, "cuda"))
+        return "cuda; CUDA's own context, some hundreds of MiB, is not counted";
+    return b->host_memory ? "cpu; what the process takes for itself is not counted" : b->name;
+}
+
 static void print_limit(const struct memory_view *v, struct str *s)
 {
-    char total[32];
-    str_printf(s, "\n%s of %s: %s", str_bytes(total, (double)v->course.total), v->limit_word,
+    char total[32], limit[32];
+    str_printf(s, "\n%s of %s: %s", str_bytes(total, (double)v->course.total),
+               str_bytes(limit, (double)v->limit),
                v->course.total <= v->limit ? "it fits; " : "it does not fit; ");
-    if (v->batch)
+    if (v->batch >= BATCH_SIZE_MOST)
+        str_printf(s, "so does batch_size = %lld, the largest that the key takes\n",
+                   (long long)v->batch);
+    else if (v->batch)
         str_printf(s, "batch_size = %lld is the largest that does\n", (long long)v->batch);
     else
         str_append(s, "not even batch_size = 1 does\n");
@@ -265,6 +314,7 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
     char bytes[32];
     struct table parts = parts_table(v, a);
     str_printf(s, "plan         %s\n", planned_words(v->planned));
+    str_printf(s, "device       %s\n", device_words(v));
     str_printf(s, "phase        %s\n", memory_extent_name(v->extent));
     str_printf(s, "peak         %s, while %s runs: %s, graph %s, step %d of %d\n\n",
                str_bytes(bytes, (double)peak->used), memory_moment_words(v, peak, a),
@@ -284,6 +334,7 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
         struct table t = variants_table(v, a);
         str_append(s, "\nwhat computing again would make of it\n\n");
         table_form_print(form, &t, s);
+        print_logits(v, s, a);
     }
     if (v->limit) print_limit(v, s);
     if (v->was_run) print_run(v, s);
@@ -332,8 +383,9 @@ struct json_t *memory_view_json(const struct memory_view *v, struct arena *a)
 {
     struct facts f = facts_of(&v->planned->engine);
     struct table timeline = memory_view_timeline(v, a), variants = variants_table(v, a);
-    return json_pack("{s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1, "vocabulary",
-                     (json_int_t)v->planned->vocab, "phase", memory_extent_name(v->extent),
+    return json_pack("{s:i, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1,
+                     "vocabulary", (json_int_t)v->planned->vocab, "device",
+                     v->planned->engine.backend->name, "phase", memory_extent_name(v->extent),
                      "memory", facts_memory(&f), "peak", peak_json(v, a), "block", saved_json(v, a),
                      "recompute", table_json(&variants), "limit", limit_json(v), "measured",
                      run_json(v), "timeline", table_json(&timeline));

@@ -16,8 +16,7 @@ struct memory_view {
     struct memory_tensors saved;
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;
-    const char *limit_word; /* "80GiB" */
-    int64_t limit, batch;   /* bytes, 0: none; the largest batch that fits, 0: none does */
+    int64_t limit, batch; /* bytes, 0: none; the largest batch that fits, 0: none does */
     struct memory_run run;
     bool was_run;
     int64_t rows; /* of the largest tensors */

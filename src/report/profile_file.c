@@ -1,6 +1,7 @@
 #include "report/profile_file.h"
 
 #include "base/file.h"
+#include "base/str.h"
 #include "report/lenient.h"
 
 #include <jansson.h>
@@ -26,17 +27,34 @@ const char *profile_file_family_name(int family)
     return families[family];
 }
 
+double profile_file_ms(const struct profile_file *p)
+{
+    double ms = p->idle_ms;
+    for (int i = 0; i < p->kernels; i++) ms += p->kernel[i].ms;
+    return ms;
+}
+
+double profile_file_floor(const struct profile_file *p)
+{
+    double ms = 0;
+    for (int i = 0; i < p->kernels; i++) ms += p->kernel[i].floor_ms;
+    return ms;
+}
+
+static const char *digits(double x, int n, struct arena *a)
+{
+    char text[32];
+    return arena_strdup(a, str_number(text, x, n));
+}
+
 const char *profile_file_words(const struct profile_file *p, struct arena *a)
 {
-    double ms = p->idle_ms, floor = 0;
-    for (int i = 0; i < p->kernels; i++) {
-        ms += p->kernel[i].ms;
-        floor += p->kernel[i].floor_ms;
-    }
-    const char *text = arena_printf(a, "%s: a step takes %.3f ms", p->name, ms);
+    double ms = p->step_ms.mean > 0 ? p->step_ms.mean : profile_file_ms(p);
+    double floor = profile_file_floor(p);
+    const char *text = arena_printf(a, "%s: the mean step takes %.3f ms", p->name, ms);
     if (floor > 0)
-        text = arena_printf(a, "%s, its floor is %.3f ms (%.2f times as long)", text, floor,
-                            ms / floor);
+        text = arena_printf(a, "%s, its floor is %s ms (%s times as long)", text,
+                            digits(floor, 4, a), digits(ms / floor, 3, a));
     text = arena_printf(a, "%s; nothing ran for %.3f ms", text, p->idle_ms);
     return p->dropped > 0
                ? arena_printf(a, "%s; %.0f things the device did were dropped.", text, p->dropped)
@@ -351,9 +369,16 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->gaps = lenient_number(idle, "gaps_per_step");
 }
 
-static enum status check(const char *path, const json_t *j)
+static enum status check(const char *path, const json_t *j, const char *data, int64_t size)
 {
     const json_t *version = json_object_get(j, "v");
+    int64_t at = 0;
+    while (at < size && strchr(" \t\r\n", data[at])) at++;
+    if (!j && at < size && data[at] == '{') {
+        json_error_t why;
+        json_decref(json_loadb(data, (size_t)size, 0, &why));
+        return fail(ST_FORMAT, "%s is not valid JSON (line %d): is it cut off?", path, why.line);
+    }
     if (!j || !json_is_array(json_object_get(j, "rows")))
         return fail(ST_FORMAT,
                     "%s is a file and no profile: name a run directory, or what `strobe profile "
@@ -374,7 +399,7 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
     int64_t size;
     TRY(file_read(path, a, &data, &size));
     json_t *j = lenient_object(data, size);
-    enum status st = check(path, j);
+    enum status st = check(path, j, data, size);
     if (st == ST_OK) {
         struct profile_file p = {.run = -1};
         p.name = lenient_utf8(name, (int64_t)strlen(name), a);

@@ -112,6 +112,9 @@ struct profile_file {
 /* `name`: what a person calls it. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);
+/* Of a step, the mean: its rows and idle time; what its floors add up to. */
+double profile_file_ms(const struct profile_file *p);
+double profile_file_floor(const struct profile_file *p);
 /* In a sentence: how long a step takes, its floor, who took the times. */
 const char *profile_file_words(const struct profile_file *p, struct arena *a);
 

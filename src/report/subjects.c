@@ -73,13 +73,13 @@ static bool add_dir(struct finding *f, char *dir)
 }
 
 /* A folder of runs, as compare makes it, stands for the runs in it, by name. */
-static void add_word(struct finding *f, char *word)
+static enum status add_word(struct finding *f, char *word)
 {
     if (file_exists(word) && !file_is_dir(word)) {
         add(f, file_found(word, f->a));
-        return;
+        return ST_OK;
     }
-    if (add_dir(f, word)) return;
+    if (add_dir(f, word)) return ST_OK;
     struct dirent **entry;
     int before = f->n, n = scandir(word, &entry, NULL, alphasort);
     for (int i = 0; i < n; i++) {
@@ -88,7 +88,12 @@ static void add_word(struct finding *f, char *word)
         free(entry[i]);
     }
     if (n >= 0) free(entry);
-    if (f->n == before) add(f, (struct found){.dir = word, .has_run = true}); /* will be refused */
+    if (f->n > before) return ST_OK;
+    if (n >= 0)
+        return fail(ST_IO, "%s has neither a run (log.jsonl) nor a profile (profile.json) in it",
+                    word);
+    add(f, (struct found){.dir = word, .has_run = true}); /* will be refused */
+    return ST_OK;
 }
 
 static enum status read_runs(const struct finding *f, struct subjects *s, struct arena *a)
@@ -123,11 +128,22 @@ static enum status read_profiles(const struct finding *f, struct subjects *s, st
     return ST_OK;
 }
 
+/* Who names a thing twice does not want it twice. */
+static bool named_before(char *const *words, int i)
+{
+    char one[PATH_MAX], other[PATH_MAX];
+    if (!realpath(words[i], one)) return false;
+    for (int k = 0; k < i; k++)
+        if (realpath(words[k], other) && !strcmp(one, other)) return true;
+    return false;
+}
+
 enum status subjects_read(char *const *words, int n, struct arena *a, struct subjects *ret)
 {
     struct finding f = {.a = a};
     struct subjects s = {0};
-    for (int i = 0; i < n; i++) add_word(&f, words[i]);
+    for (int i = 0; i < n; i++)
+        if (!named_before(words, i)) TRY(add_word(&f, words[i]));
     s.dir = ARENA_NEW(a, char *, f.n + 1);
     for (int i = 0; i < f.n; i++) s.dir[s.dirs++] = f.found[i].dir;
     TRY(read_runs(&f, &s, a));

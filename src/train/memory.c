@@ -250,7 +250,10 @@ enum status memory_variants(const struct config *c, int64_t vocab, unsigned kind
         int own = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
         if (own > blocks / 2 && own < blocks) ret[n++].recompute = c->plan.recompute;
         ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + blocks - 1);
-        if (own > blocks && 2 * blocks > layers) ret[n++].recompute = c->plan.recompute;
+        bool last = 2 * blocks > layers;
+        if (own > blocks && last) ret[n++].recompute = c->plan.recompute;
+        if (blocks < layers && last && own != layers)
+            ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + layers - 1);
     }
     for (int i = 0; i < n; i++) {
         struct config other = *c;

@@ -59,7 +59,7 @@ struct memory_variant {
     int64_t batch;        /* the largest that fits, if there is a limit; 0: none */
     double flops;         /* of a step */
 };
-/* None, GELUs, and 1, 2, 4 ... blocks at a time, and what the configuration has; what computes nothing again is left out.
+/* None, GELUs, 1, 2, 4 ... blocks at a time, and all of them, and what the configuration has; what computes nothing again is left out.
  * `limit` in bytes, 0: none. `each`, which may be NULL, is called after each of `all` (progress). */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,

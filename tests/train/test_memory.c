@@ -225,11 +225,12 @@ static void test_variants(void **state)
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 7); /* behind the last power */
     config.model.n_layer = 11;
     hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
-    assert_int_equal(n, 6); /* none, gelu, 1, 2, 4, 8 */
+    assert_int_equal(n, 7); /* none, gelu, 1, 2, 4, 8, all 11 */
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 9);
     hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
-    assert_int_equal(n, 7);
+    assert_int_equal(n, 8);
     assert_int_equal(v[6].recompute, RECOMPUTE_BLOCK + 9);
+    assert_int_equal(v[7].recompute, RECOMPUTE_BLOCK + 10);
     assert_true(v[2].batch > v[1].batch && v[1].batch > v[0].batch && v[0].batch > 0);
 }
 
