@@ -32,6 +32,7 @@ struct options {
     struct trace_options trace; /* 0 steps: none is written */
     int64_t vocab;
     bool steps_given;
+    const char *command; /* as it was given */
 };
 
 static void show(void *user, int done, int total, double left_s, const char *what)
@@ -116,6 +117,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
     TRY_OUT(st, measure(c, planned.vocab, o, &e, &p, a));
+    p.command = o->command;
     print(&p, o, planned_words(&planned), a, &s);
     if (!o->form.json) st = keep(&p, o, &s, a);
     fputs(str_text(&s), stdout);
@@ -156,9 +158,20 @@ static enum status within(const char *option, int64_t given, int64_t least, int6
                 (long long)most, (long long)given);
 }
 
-enum status cmd_profile(int argc, char **argv)
+/* The words as a shell takes them. */
+static const char *command_of(int argc, char **argv, struct arena *a)
 {
-    struct options o = {0};
+    const char *text = "strobe profile";
+    for (int i = 0; i < argc; i++) {
+        bool plain = argv[i][0] && !strpbrk(argv[i], " \t\n\"'\\$`*?[]{}()<>|&;#~!");
+        text = arena_printf(a, plain ? "%s %s" : "%s '%s'", text, argv[i]);
+    }
+    return text;
+}
+
+static enum status profile(int argc, char **argv, struct arena *a)
+{
+    struct options o = {.command = command_of(argc, argv, a)};
     const char *phase = "step", *by = "kernel";
     int64_t steps = UNSET, limit = 60, rows = 20, traced = 3, trace_limit = 64;
     const struct opt options[] = {
@@ -192,8 +205,13 @@ enum status cmd_profile(int argc, char **argv)
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;
     o.table.rows = (int)rows;
+    return run(argc, argv, &o, a);
+}
+
+enum status cmd_profile(int argc, char **argv)
+{
     struct arena a = {0};
-    enum status st = run(argc, argv, &o, &a);
+    enum status st = profile(argc, argv, &a);
     arena_release(&a);
     return st;
 }

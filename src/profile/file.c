@@ -120,6 +120,9 @@ static json_t *row_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "bound", json_string(bound_name(r->bound)));
     json_object_set_new(j, "per_step", json_real(rounded((double)r->runs / p->steps)));
     json_object_set_new(j, "ms_per_step", json_real(rounded(r->ms)));
+    json_object_set_new(j, "std_per_step",
+                        p->steps > 1 ? json_real(rounded(stats_of(r->step_ms, p->steps).std))
+                                     : json_null());
     json_object_set_new(j, "work_ms_per_step", json_real(rounded(r->work_ms)));
     json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
     json_object_set_new(j, "run_ms", stats_json(&ms));
@@ -227,6 +230,7 @@ json_t *profile_json(const struct profile *p, const char *version)
                   config_json(p->engine->config), "plan", facts_json(p->engine), "machine",
                   p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
     BUG_IF(!j, "a profile is no JSON");
+    json_object_set_new(j, "command", text_or_null(p->command));
     set_how(j, p);
     json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
     json_object_set_new(j, "idle", idle_json(p));

@@ -120,6 +120,7 @@ struct profile_record {
 
 struct profile {
     const struct engine *engine;
+    const char *command; /* that makes such a profile, as it was given; NULL: nobody says */
     const struct machine *machine; /* whose ceilings the floors are of */
     enum profile_times by;
     const char *why; /* not by the device's own record; NULL: it is, or the host is the device */

@@ -1,5 +1,7 @@
 #include "report/changes.h"
 
+#include "base/str.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ struct unit {
     const char *place;
     const struct profile_file_row *like;
     const struct profile_file_kernel *kernel;
-    double ms, per_step;
+    double ms, per_step, std;
     bool taken;
 };
 
@@ -74,6 +76,7 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
                !(same_place(&all.unit[at], new) && all.unit[at].kernel == new->kernel))
             at++;
         all.unit[at].ms += r->ms;
+        all.unit[at].std += r->std; /* as if they varied together: no sum varies by more */
         if (r->per_step > 0) all.unit[at].per_step += r->per_step;
         if (at == all.n) all.n++;
     }
@@ -96,7 +99,7 @@ static void add(struct finding *f, struct change c)
 
 static struct change_side side_of(const struct unit *u)
 {
-    return (struct change_side){u->kernel->name, u->ms, u->per_step};
+    return (struct change_side){u->kernel->name, u->ms, u->per_step, u->std};
 }
 
 static void find_kept(struct finding *f, struct units *before, struct units *after)
@@ -121,6 +124,7 @@ static struct change_side take_rest(struct units *all, const struct unit *like, 
         if (u->taken || !same_place(u, like) || u->like->family != like->like->family) continue;
         u->taken = true;
         side.ms += u->ms;
+        side.std += u->std;
         side.per_step += u->per_step;
         if (!longest || u->ms > longest->ms) longest = u;
         n++;
@@ -173,13 +177,19 @@ static double rest_of(const struct profile_file *p, double *ret_step)
 }
 
 static void add_times(struct finding *f, const char *place, const char *family, double before,
-                      double after)
+                      double after, double std_before, double std_after)
 {
     add(f, (struct change){CHANGE_KEPT,
                            place,
                            profile_file_family(family),
-                           {.kernel = place, .ms = before},
-                           {.kernel = place, .ms = after}});
+                           {.kernel = place, .ms = before, .std = std_before},
+                           {.kernel = place, .ms = after, .std = std_after}});
+}
+
+bool change_is_noise(const struct change *c)
+{
+    if (!c->before.kernel || !c->after.kernel) return false;
+    return fabs(c->after.ms - c->before.ms) <= fmax(c->before.std, c->after.std);
 }
 
 static int largest_first(const void *a, const void *b)
@@ -199,22 +209,44 @@ void changes_find(const struct profile_file *before, const struct profile_file *
     find_replaced(&f, &x, &y);
     find_alone(&f, &x, CHANGE_VANISHED);
     find_alone(&f, &y, CHANGE_CAME);
-    add_times(&f, "idle", "idle", before->idle_ms, after->idle_ms);
+    add_times(&f, "idle", "idle", before->idle_ms, after->idle_ms, before->idle_std,
+              after->idle_std);
     double rest_before = rest_of(before, &ret_changes->before_ms);
     double rest_after = rest_of(after, &ret_changes->after_ms);
     /* Files have seven digits: less than that is rounding. */
     if (fabs(rest_before) > 1e-5 * ret_changes->before_ms ||
         fabs(rest_after) > 1e-5 * ret_changes->after_ms)
-        add_times(&f, "in no row", NULL, rest_before, rest_after);
+        add_times(&f, "in no row", NULL, rest_before, rest_after, NAN, NAN);
     for (int i = 0; i < ret_changes->n; i++) {
         const struct change *c = &ret_changes->change[i];
         ret_changes->kind_ms[c->kind] += c->after.ms - c->before.ms;
         ret_changes->kind_n[c->kind]++;
+        if (change_is_noise(c)) ret_changes->noise_ms += c->after.ms - c->before.ms;
     }
     qsort(ret_changes->change, (size_t)ret_changes->n, sizeof *ret_changes->change, largest_first);
 }
 
 /* --- in words ---------------------------------------------------------------------------------- */
+
+static const char *noise_words(const struct changes *c, struct arena *a)
+{
+    int n = 0;
+    for (int i = 0; i < c->n; i++) n += change_is_noise(&c->change[i]);
+    if (!n) return "";
+    return arena_printf(a,
+                        " %d of %d lines (%+.3f ms together) are within the noise: they differ by "
+                        "no more than they vary from step to step.",
+                        n, c->n, c->noise_ms);
+}
+
+static const char *memory_words(const struct changes *c, struct arena *a)
+{
+    char before[32], after[32];
+    double x = c->before->memory.total, y = c->after->memory.total;
+    if (!(x > 0 && y > 0)) return "";
+    return arena_printf(a, " Memory as planned: %s, before %s (%+.1f %%).", str_bytes(after, y),
+                        str_bytes(before, x), 100 * (y / x - 1));
+}
 
 const char *changes_words(const struct changes *c, struct arena *a)
 {
@@ -231,7 +263,7 @@ const char *changes_words(const struct changes *c, struct arena *a)
         text = arena_printf(a, "%s%s%s %+.3f ms", text, before, words[kind], c->kind_ms[kind]);
         before = ", ";
     }
-    return arena_printf(a, "%s.", text);
+    return arena_printf(a, "%s.%s%s", text, noise_words(c, a), memory_words(c, a));
 }
 
 static const struct table_column columns[] = {
@@ -240,31 +272,41 @@ static const struct table_column columns[] = {
     {"ms_before", "ms before", "milliseconds of a step before", true},
     {"ms_after", "ms after", "milliseconds of a step after", true},
     {"ms_difference", "difference", "after minus before", true},
+    {"noise", "noise",
+     "within: no more than the larger of the line's standard deviations from step to step", false},
     {"kernel", "kernel", "that does it now, or did it if it vanished", false},
 };
 
-static struct table_cell number_cell(const char *format, double x, struct arena *a)
+static struct table_cell number_cell(const char *format, int decimals, double x, struct arena *a)
 {
     char text[48];
-    snprintf(text, sizeof text, format, x);
+    snprintf(text, sizeof text, format, decimals, x);
     return (struct table_cell){arena_strdup(a, text), x};
+}
+
+/* As fine as the step: of a long one thousandths of a millisecond say nothing. */
+static int decimals_of(const struct changes *c)
+{
+    double most = fmax(c->before_ms, c->after_ms);
+    return most < 100 ? 3 : most < 1000 ? 2 : most < 10000 ? 1 : 0;
 }
 
 static void set_row(struct table *t, int row, const char *kind, const char *place,
                     const struct change_side *before, const struct change_side *after,
-                    const char *kernel, struct arena *a)
+                    const char *kernel, int decimals, struct arena *a)
 {
     *table_at(t, row, 0) = (struct table_cell){.text = kind};
     *table_at(t, row, 1) = (struct table_cell){.text = place};
-    if (before->kernel) *table_at(t, row, 2) = number_cell("%.3f", before->ms, a);
-    if (after->kernel) *table_at(t, row, 3) = number_cell("%.3f", after->ms, a);
-    *table_at(t, row, 4) = number_cell("%+.3f", after->ms - before->ms, a);
-    *table_at(t, row, 5) = (struct table_cell){.text = kernel};
+    if (before->kernel) *table_at(t, row, 2) = number_cell("%.*f", decimals, before->ms, a);
+    if (after->kernel) *table_at(t, row, 3) = number_cell("%.*f", decimals, after->ms, a);
+    *table_at(t, row, 4) = number_cell("%+.*f", decimals, after->ms - before->ms, a);
+    *table_at(t, row, 6) = (struct table_cell){.text = kernel};
 }
 
 struct table changes_table(const struct changes *c, int most, struct arena *a)
 {
-    int shown = most && most < c->n ? most : c->n, rows = shown + (shown < c->n) + 1;
+    int decimals = decimals_of(c), shown = most && most < c->n ? most : c->n,
+        rows = shown + (shown < c->n) + 1;
     struct table t = {.column = columns, .columns = COUNT_OF(columns), .rows = rows};
     t.cell = ARENA_NEW(a, struct table_cell, (int64_t)rows * t.columns);
     struct change_side before = {.kernel = "rest"}, after = {.kernel = "rest"};
@@ -272,7 +314,8 @@ struct table changes_table(const struct changes *c, int most, struct arena *a)
         const struct change *x = &c->change[i];
         if (i < shown) {
             set_row(&t, i, kinds[x->kind], x->place, &x->before, &x->after,
-                    x->after.kernel ? x->after.kernel : x->before.kernel, a);
+                    x->after.kernel ? x->after.kernel : x->before.kernel, decimals, a);
+            if (change_is_noise(x)) table_at(&t, i, 5)->text = "within";
             continue;
         }
         before.ms += x->before.ms;
@@ -280,8 +323,9 @@ struct table changes_table(const struct changes *c, int most, struct arena *a)
     }
     if (shown < c->n)
         set_row(&t, shown, "", arena_printf(a, "%d others", c->n - shown), &before, &after, NULL,
-                a);
-    struct change_side all[2] = {{"step", c->before_ms, 0}, {"step", c->after_ms, 0}};
-    set_row(&t, rows - 1, "", "step", &all[0], &all[1], NULL, a);
+                decimals, a);
+    struct change_side all[2] = {{.kernel = "step", .ms = c->before_ms},
+                                 {.kernel = "step", .ms = c->after_ms}};
+    set_row(&t, rows - 1, "", "step", &all[0], &all[1], NULL, decimals, a);
     return t;
 }

@@ -24,6 +24,7 @@ struct change_side {
     const char *kernel; /* "SOFTMAX 12 x 1024 and 2 more"; NULL: nothing is there */
     double ms;          /* of a step */
     double per_step;    /* executions */
+    double std;         /* of `ms`, over the steps, at most; NAN: unknown */
 };
 
 struct change {
@@ -32,6 +33,8 @@ struct change {
     int family;
     struct change_side before, after;
 };
+/* Whether the difference is no more than what the line varies by from step to step. */
+bool change_is_noise(const struct change *c);
 
 struct changes {
     const struct profile_file *before, *after;
@@ -39,6 +42,7 @@ struct changes {
     int n;
     double before_ms, after_ms; /* of the steps, the means */
     double kind_ms[CHANGE_KINDS];
+    double noise_ms; /* the part of it that is within the noise */
     int kind_n[CHANGE_KINDS];
 };
 

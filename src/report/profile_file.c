@@ -41,6 +41,8 @@ double profile_file_floor(const struct profile_file *p)
     return ms;
 }
 
+static const double OTHERS = 0.1; /* of a processor: what a system does by itself */
+
 static const char *digits(double x, int n, struct arena *a)
 {
     char text[32];
@@ -56,6 +58,9 @@ const char *profile_file_words(const struct profile_file *p, struct arena *a)
         text = arena_printf(a, "%s, its floor is %s ms (%s times as long)", text,
                             digits(floor, 4, a), digits(ms / floor, 3, a));
     text = arena_printf(a, "%s; nothing ran for %.3f ms", text, p->idle_ms);
+    if (p->others > OTHERS)
+        text = arena_printf(a, "%s; other programs kept %s processors busy meanwhile", text,
+                            digits(p->others, 2, a));
     return p->dropped > 0
                ? arena_printf(a, "%s; %.0f things the device did were dropped.", text, p->dropped)
                : arena_printf(a, "%s.", text);
@@ -142,6 +147,7 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .ms = or_zero(lenient_number(j, "ms_per_step")),
         .run_ms = times_of(j, "run_ms"),
     };
+    r->std = lenient_number(j, "std_per_step");
     r->work_ms = lenient_number(j, "work_ms_per_step");
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;
@@ -268,6 +274,7 @@ static void read_memory(struct profile_file *p, const json_t *memory, struct are
         for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 1 + k));
     }
     m->peak = index_of(memory, "peak", m->columns);
+    m->total = lenient_number(memory, "total_bytes");
 }
 
 static void read_answers(struct profile_file *p, const json_t *words, struct arena *a)
@@ -345,8 +352,29 @@ static void read_machine(struct profile_file *p, const json_t *machine, struct a
 
 /* --- the file ---------------------------------------------------------------------------------- */
 
+/* What makes a step's work: two profiles that differ in it are of different models. */
+static const char *model_of(const json_t *j, struct arena *a)
+{
+    static const char *const keys[][2] = {{"n_layer", "layers"},
+                                          {"n_head", "heads"},
+                                          {"n_embd", "channels"},
+                                          {"block_size", "tokens of context"}};
+    const json_t *config = json_object_get(j, "config"), *plan = json_object_get(j, "plan");
+    double parameters = lenient_number(plan, "parameters");
+    const char *text = "";
+    for (int i = 0; i < COUNT_OF(keys); i++) {
+        double x = lenient_number(config, keys[i][0]);
+        if (x > 0) text = arena_printf(a, "%s%s%.0f %s", text, *text ? ", " : "", x, keys[i][1]);
+    }
+    if (parameters > 0)
+        text = arena_printf(a, "%s%s%.0f parameters", text, *text ? ", " : "", parameters);
+    return *text ? text : NULL;
+}
+
 static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
 {
+    p->command = text_of(j, "command", a);
+    p->model = model_of(j, a);
     p->device = text_of(j, "device", a);
     p->version = text_of(j, "version", a);
     p->date = text_of(j, "date", a);
@@ -367,6 +395,8 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     const json_t *idle = json_object_get(j, "idle");
     p->idle_ms = or_zero(lenient_number(idle, "ms_per_step"));
     p->gaps = lenient_number(idle, "gaps_per_step");
+    p->idle_std = times_of(idle, "step_ms").std;
+    p->others = lenient_number(j, "others_busy");
 }
 
 static enum status check(const char *path, const json_t *j, const char *data, int64_t size)

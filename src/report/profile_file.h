@@ -34,6 +34,7 @@ struct profile_file_row {
     double flops, bytes, floor_ms; /* of one execution */
     double per_step;               /* executions */
     double ms;                     /* of a step; rows and idle time add up to its mean */
+    double std;                    /* of that, over the steps; NAN: the file does not say */
     double work_ms; /* that its FLOPs and bytes took: of all kernels of its node, or 0 */
     struct profile_file_times run_ms;
     int kernel; /* of which kernel it is an instance */
@@ -64,7 +65,8 @@ struct profile_file_memory {
         double bytes[PROFILE_FILE_PARTS];
     } * column;
     int columns;
-    int peak; /* a column; -1: the file does not say */
+    int peak;     /* a column; -1: the file does not say */
+    double total; /* bytes that are allocated; NAN: it does not */
 };
 
 /* A ceiling of the machine: of products FLOP/s, of copies bytes/s. */
@@ -82,13 +84,17 @@ struct profile_file_phase {
 
 struct profile_file {
     const char *name, *path;
-    int run; /* of the runs of a report; -1: the file stands alone */
+    int run;             /* of the runs of a report; -1: the file stands alone */
+    const char *command; /* that made it; NULL: the file does not say */
+    const char *model;   /* "12 layers, 768 channels, ..." */
     const char *device, *version, *date, *times_by, *times_why, *traced_by, *dropped_why;
     bool replay;
     double threads, warmup, steps, overhead, host_ms, dropped, unmatched;
     struct profile_file_times step_ms; /* of watched steps */
     double plain_ms;                   /* the median of steps that nobody watched */
     double idle_ms, gaps;              /* of a step, the mean */
+    double idle_std;                   /* of idle_ms, over the steps */
+    double others;                     /* processors that other programs kept busy meanwhile */
     struct profile_file_phase phase[PROFILE_FILE_PHASES];
     int phases;
     const char *machine, *machine_date; /* whose ceilings these are, and since when; NULL: none */

@@ -163,14 +163,16 @@ static json_t *head_json(const struct profile_file *p)
 {
     return json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "name", p->name, "path", p->path, "run", p->run, "device", text_or_null(p->device),
         "version", text_or_null(p->version), "date", text_or_null(p->date), "times_by",
         text_or_null(p->times_by), "times_why", text_or_null(p->times_why), "replay",
         (int)p->replay, "threads", number(p->threads), "warmup", number(p->warmup), "steps",
         number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
         number(p->dropped), "plain_ms", number(p->plain_ms), "unmatched", number(p->unmatched),
-        "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by));
+        "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by),
+        "others", number(p->others), "command", text_or_null(p->command), "model",
+        text_or_null(p->model));
 }
 
 static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)
@@ -216,9 +218,9 @@ static json_t *changes_json(const struct profile_set *all, int after, struct are
     json_t *rows = json_array();
     for (int i = 0; i < c.n; i++) {
         const struct change *x = &c.change[i];
-        json_array_append_new(rows,
-                              json_pack("[s, s, i, o, o]", change_kind_name(x->kind), x->place,
-                                        x->family, side_json(&x->before), side_json(&x->after)));
+        json_array_append_new(rows, json_pack("[s, s, i, o, o, b]", change_kind_name(x->kind),
+                                              x->place, x->family, side_json(&x->before),
+                                              side_json(&x->after), (int)change_is_noise(x)));
     }
     return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o}", "before", 0, "after", after, "words",
                      changes_words(&c, a), "before_ms", number(c.before_ms), "after_ms",
@@ -235,6 +237,8 @@ struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
         json_array_append_new(profiles, profile_json_of(&all->profile[i], &frame));
         if (i > 0) json_array_append_new(changes, changes_json(all, i, a));
     }
-    return json_pack("{s:o, s:o, s:o}", "families", families, "profiles", profiles, "changes",
-                     changes);
+    json_t *words = json_array();
+    for (int i = 0; i < all->words; i++) json_array_append_new(words, json_string(all->word[i]));
+    return json_pack("{s:o, s:o, s:o, s:o}", "words", words, "families", families, "profiles",
+                     profiles, "changes", changes);
 }

@@ -12,6 +12,8 @@ struct json_t;
 struct profile_set {
     const struct profile_file *profile;
     int n;
+    char *const *word; /* what the report was asked for, in this order */
+    int words;
 };
 
 /* {"families", "profiles", "changes"}: the caller releases it with json_decref. */

@@ -148,6 +148,8 @@ enum status subjects_read(char *const *words, int n, struct arena *a, struct sub
     for (int i = 0; i < f.n; i++) s.dir[s.dirs++] = f.found[i].dir;
     TRY(read_runs(&f, &s, a));
     TRY(read_profiles(&f, &s, a));
+    s.profiles.word = words;
+    s.profiles.words = n;
     *ret = s;
     return ST_OK;
 }

@@ -86,6 +86,10 @@ function heading() {
         title.append(name);
     });
     document.body.append(title);
+    const models = new Set(profiles.map(p => p.model).filter(Boolean));
+    if (models.size > 1)
+        document.body.append(element("ul", {class: "notes"}, element("li", {}, "These profiles are of different models, so their steps do different work: "
+            + profiles.filter(p => p.model).map(p => `${p.name}: ${p.model}`).join("; ") + ".")));
     if (!runs.length) return;
     document.body.append(element("p", {class: "facts"}, ...facts().flatMap(fact => [" ", element("span", {}, fact)])));
     if (data.verdict.length)
@@ -371,8 +375,9 @@ function command(lines) {
 function detailsSection() {
     const fold = (title, remark, content) => element("details", {}, element("summary", {}, title, element("small", {}, remark)), content);
     const again = runs.filter(run => run.settings.length).map(run => `strobe train ${quoted(run.dir + "/config.conf")} --out_dir=${quoted(run.dir.replace(/\/+$/, "") + "-again")}`);
-    const words = [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path)];
-    const node = section("To make it again", null, command([...again, "strobe report " + words.map(quoted).join(" ")]));
+    const made = profiles.filter(p => p.command).map(p => p.command);
+    const words = data.words.length ? data.words : [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path)];
+    const node = section("To make it again", null, command([...again, ...made, "strobe report " + words.map(quoted).join(" ")]));
     if (runs.some(run => run.settings.length))
         node.append(fold("Settings", "all keys" + (several && data.settings.length ? ", those that differ marked" : ""), pairsTable("settings", data.settings)));
     if (runs.some(run => run.environment.length))

@@ -72,9 +72,9 @@ const TAKEN_BY = {clock: "the host's clock, around each kernel", events: "events
 /* What a profile says of itself in words, and beside it what is known of how it was taken:
  * [word, help, profile => text]. A word of the profile's own comes first. */
 const FACTS = [
-    ["step", "median of the steps that were watched", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
+    ["step", "median of the steps that were watched", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms, the median; mean ${strobe.short(p.step.mean)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
     ["overhead", "of being watched", p => isNumber(p.plain_ms) && isNumber(p.overhead) ? `${strobe.short(100 * p.overhead)} %: unwatched steps take ${strobe.short(p.plain_ms)} ms` : null],
-    ["floor", "sum of the kernels' floors: FLOPs and bytes at the measured ceilings", p => { const floor = p.rows.reduce((sum, row) => sum + row.floor, 0); return floor > 0 ? `${strobe.short(floor)} ms: a step takes ${strobe.short(p.whole / floor)} × as long` : null; }],
+    ["floor", "sum of the kernels' floors: FLOPs and bytes at the measured ceilings", p => { const floor = p.rows.reduce((sum, row) => sum + row.floor, 0); return floor > 0 ? `${strobe.short(floor)} ms: the mean step takes ${strobe.short(p.whole / floor)} × as long` : null; }],
     ["idle", "nothing ran", p => `${strobe.short(p.idle_ms)} ms` + (isNumber(p.gaps) ? ` in ${strobe.thousands(p.gaps)} gaps` : "")],
     ["arithmetic", "of a step, as the plan counts it", p => { const flops = p.rows.reduce((sum, row) => sum + (row.flops || 0) * (row.per_step || 0), 0); return flops > 0 ? `${strobe.withUnit(flops, "FLOP")}, ${strobe.withUnit(flops / p.whole * 1e3, "FLOP/s")}` : null; }],
     ["kernels", "executions in a step", p => strobe.thousands(p.rows.reduce((sum, row) => sum + (row.per_step || 0), 0)) + " in a step"],
@@ -99,6 +99,7 @@ function warningsOf(p) {
     const why = p.dropped_why ? ` (${p.dropped_why})` : "";
     return [
         p.dropped > 0 ? `${p.name}: ${strobe.thousands(p.dropped)} things that the device did were dropped, so their time is in no row${why}.` : null,
+        p.others > .1 ? `${p.name}: other programs kept ${strobe.short(p.others)} processors busy meanwhile: times are longer than alone, or vary.` : null,
         p.unmatched > 0 ? `${p.name}: of ${strobe.thousands(p.unmatched)} things that the device did it is not known for which node${why}.` : null,
     ].filter(Boolean);
 }
@@ -106,7 +107,7 @@ function warningsOf(p) {
 function stepSection(page) {
     const {profiles, families, section} = page;
     const warnings = profiles.flatMap(warningsOf);
-    section("Where a step goes", "Time of a step by family of kernels; idle time is what no kernel fills, so the parts are the whole.",
+    section("Where a step goes", "Time of the mean step by family of kernels; idle time is what no kernel fills, so the parts are the whole.",
         familyBars(profiles, families), familyKey(profiles, families),
         warnings.length ? element("ul", {class: "notes"}, ...warnings.map(text => element("li", {}, text))) : null,
         element("h3", {}, "In words"), factsTable(profiles));
@@ -119,8 +120,8 @@ const count = x => x > 0 ? (Number.isInteger(x) ? strobe.thousands(x) : strobe.s
 const fixed = x => isNumber(x) ? x.toFixed(x < 100 ? 3 : 2) : null;
 
 function changeRows(change) {
-    return change.rows.map(([kind, place, family, before, after]) => ({
-        kind, place, family,
+    return change.rows.map(([kind, place, family, before, after, noise]) => ({
+        kind, place, family, noise,
         before: before && before[0], after: after && after[0],
         msBefore: before ? before[1] : null, msAfter: after ? after[1] : null,
         nBefore: before ? before[2] : null, nAfter: after ? after[2] : null,
@@ -145,6 +146,7 @@ function changesSection(page) {
         {id: "change", title: "change", help: "what became of the kernel", value: row => row.kind, cell: row => element("span", {class: "kind " + row.kind.replace(" ", "-")}, row.kind)},
         {id: "place", title: "where", help: "the part of the model, all its blocks together", kind: "first", value: row => row.place, cell: row => element("span", {title: families[row.family]}, familySwatch(row.family), row.place)},
         {id: "difference", title: "difference, ms", help: "of a step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
+        ...(rows.some(row => row.noise) ? [{id: "noise", title: "noise", help: "within: no more than the line varies from step to step", value: row => row.noise ? "within" : null}] : []),
         {id: "ms_before", title: before.name + ", ms", help: "of a step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
         {id: "ms_after", title: after.name + ", ms", help: "of a step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
         {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore || null, cell: row => count(row.nBefore)},
@@ -291,8 +293,8 @@ function columnsFor(by, groups) {
         {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
     if (["layer", "phase", "range"].includes(by)) return columns;
-    return [...columns, us("mean", "avg µs", "of an execution"), us("median", "med µs", "of an execution; of several nodes the one in the middle"),
-        us("min", "min µs", "the shortest execution"), us("max", "max µs", "the longest execution"), us("std", "σ µs", "standard deviation of an execution")];
+    return [...columns, us("mean", "avg µs", "of one execution of one kernel"), us("median", "med µs", "of an execution; of several nodes the one in the middle"),
+        us("min", "min µs", "the shortest execution of one kernel"), us("max", "max µs", "the longest execution of one kernel"), us("std", "σ µs", "standard deviation of an execution")];
 }
 
 function tablesSection(page) {
@@ -311,20 +313,20 @@ function tablesSection(page) {
             if (g.path && sort !== null) tr.querySelector(".tree, .what").textContent = g.path;
         },
     });
-    const draw = () => {
+    const draw = keep => {
         const groups = groupsOf(state.profile, state.by, state.phase, families);
         const ordered = ["layer", "phase", "range"].includes(state.by);
-        table.show(groups, {columns: columnsFor(state.by, groups), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", most: state.by === "range" ? 80 : 30});
+        table.show(groups, {columns: columnsFor(state.by, groups), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
     };
     const phases = ["step", ...profiles[0].phases.map(x => x.name)];
-    const set = key => value => { state[key] = value; draw(); };
-    section("Kernels, families, layers", "Click a heading to sort. The floor is what FLOPs and bytes take at this machine's measured ceilings.",
+    const set = key => value => { state[key] = value; draw(key !== "by"); };
+    section("Kernels, families, layers", "Click a heading to sort. Times in ms, FLOPs and bytes are of a step, those in µs of one execution of one kernel. The floor is what FLOPs and bytes take at this machine's measured ceilings.",
         element("div", {class: "controls"},
             profiles.length > 1 ? strobe.segments(profiles.map(p => [p, p.name]), profiles[0], set("profile")) : null,
             strobe.segments(BY.map(([id, title]) => [id, title]), "kernel", set("by")),
             strobe.segments(phases.map(x => [x, x]), "step", set("phase")), table.filter, table.count),
         element("div", {class: "wide", id: "rows"}, table.node));
-    draw();
+    draw(false);
 }
 
 /* --- rooflines ---------------------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ strobe.sortTable = function (columns, options) {
     const cellsOf = row => columns.map(c => {
         const content = c.cell ? c.cell(row) : c.value(row);
         const empty = content === null || content === undefined || content === "";
-        return strobe.element("td", {class: (c.number ? "number" : "") + (empty ? " none" : "") + (c.kind ? " " + c.kind : "")}, empty ? "–" : content);
+        return strobe.element("td", {class: `c-${c.id}` + (c.number ? " number" : "") + (empty ? " none" : "") + (c.kind ? " " + c.kind : "")}, empty ? "–" : content);
     });
     const matching = () => {
         const words = state.words.toLowerCase().split(/\s+/).filter(Boolean);
@@ -110,7 +110,7 @@ strobe.sortTable = function (columns, options) {
             return tr;
         }));
         const sums = options.foot ? options.foot(all) : null;
-        foot.replaceChildren(...(sums && all.length ? [strobe.element("tr", {}, ...columns.map(c => strobe.element("td", {class: (c.number ? "number" : "") + (c.kind ? " " + c.kind : "")}, sums[c.id] || "")))] : []));
+        foot.replaceChildren(...(sums && all.length ? [strobe.element("tr", {}, ...columns.map(c => strobe.element("td", {class: `c-${c.id}` + (c.number ? " number" : "") + (c.kind ? " " + c.kind : "")}, sums[c.id] || "")))] : []));
         count.textContent = all.length === state.rows.length ? `${all.length} ${options.noun}` : `${all.length} of ${state.rows.length} ${options.noun}`;
         more.hidden = shown.length === all.length;
         more.textContent = `Show all ${all.length}`;
@@ -118,12 +118,15 @@ strobe.sortTable = function (columns, options) {
     function sortBy(column) {
         if (state.sort === column.id) state.down = !state.down;
         else { state.sort = column.id; state.down = !!column.number; }
+        state.clicked = true;
         drawHead();
         draw();
         head.querySelector(`[data-column="${column.id}"] button`).focus({preventScroll: true});
     }
-    const node = strobe.element("div", {class: "sorted"},
-        strobe.element("div", {class: "scroll"}, strobe.element("table", {class: "dense"}, strobe.element("thead", {}, head), body, foot)), more);
+    const scroll = strobe.element("div", {class: "scroll", tabindex: "0"}, strobe.element("table", {class: "dense"}, strobe.element("thead", {}, head), body, foot));
+    const hint = strobe.element("p", {class: "hint", hidden: ""}, "The table is wider than the window: it scrolls to the right.");
+    new ResizeObserver(() => { hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 1; }).observe(scroll);
+    const node = strobe.element("div", {class: "sorted"}, hint, scroll, more);
     drawHead();
     return {
         node, filter, count,
@@ -132,10 +135,13 @@ strobe.sortTable = function (columns, options) {
             state.rows = rows;
             if (change && change.columns) columns = change.columns;
             if (change && change.noun) options.noun = change.noun;
-            if (change && "sort" in change) { state.sort = change.sort; state.down = change.down !== false; }
+            /* A heading that somebody clicked stays chosen, where the lines are of the same kind. */
+            const kept = change && change.keep && state.clicked;
+            if (change && "sort" in change && !kept) { state.sort = change.sort; state.down = change.down !== false; state.clicked = false; }
             if (change && change.most) state.most = change.most;
             drawHead();
             draw();
+            hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
         },
     };
 };
