@@ -366,8 +366,10 @@ static const char *model_of(const json_t *j, struct arena *a)
         double x = lenient_number(config, keys[i][0]);
         if (x > 0) text = arena_printf(a, "%s%s%.0f %s", text, *text ? ", " : "", x, keys[i][1]);
     }
+    char count[32];
     if (parameters > 0)
-        text = arena_printf(a, "%s%s%.0f parameters", text, *text ? ", " : "", parameters);
+        text = arena_printf(a, "%s%s%s parameters", text, *text ? ", " : "",
+                            str_thousands(count, (int64_t)parameters));
     return *text ? text : NULL;
 }
 
