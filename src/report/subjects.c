@@ -90,8 +90,10 @@ static enum status add_word(struct finding *f, char *word)
     if (n >= 0) free(entry);
     if (f->n > before) return ST_OK;
     if (n >= 0)
-        return fail(ST_IO, "%s has neither a run (log.jsonl) nor a profile (profile.json) in it",
-                    word);
+        return fail(
+            ST_IO,
+            "%s has no log.jsonl and no profile.json: there is neither a run nor a profile in it",
+            word);
     add(f, (struct found){.dir = word, .has_run = true}); /* will be refused */
     return ST_OK;
 }

@@ -209,6 +209,7 @@ static void test_the_next_rung_is_planned(void **state)
     measure(1);
     said("next rung", "flash (--flash=true): ");
     said("next rung", "4 SCORE_SOFTMAX");
+    said("next rung", " instead of "); /* what takes their place takes time, too */
     said("next rung", "4 ATTENTION,");
     said("attention", "inside slow attention, forward: softmax");
     the_core_of_attention_goes();
@@ -224,6 +225,16 @@ static void test_the_next_rung_is_planned(void **state)
     open_laptop(last, 1);
     measure(1);
     said("next rung", "none: every change of the ladder is made");
+    engine_close(&engine);
+    /* Of products that get another peak that is said, of nothing else. */
+    const char *const floats[] = {"flash=true", "dtype=float32", "fusion=full", NULL};
+    open_laptop(floats, 1);
+    machine.peak[machine.peaks++] = (struct machine_peak){.precision = MACHINE_BF16, .flops = 9e11};
+    struct rung r;
+    measure(1);
+    rung_find(&p, &r, &arena);
+    assert_true(r.products_ms > 0 && fabs(r.gain_ms - r.products_ms * 2 / 3) < 1e-9);
+    said("next rung", "at most ");
     engine_close(&engine);
     /* Without products and heads those of types and flash change nothing. */
     const char *const elu[] = {"model=elu", "fusion=full", "dtype=float32", "flash=false", NULL};

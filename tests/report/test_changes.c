@@ -123,6 +123,28 @@ static void test_what_is_in_no_row(void **state)
     assert_float_equal(find(&c, "in no row")->after.ms, 2, 1e-9);
 }
 
+/* A line that varies by more than it differs says nothing; one that came has nothing to differ from. */
+static void test_what_is_noise(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file slow = read_rows(f, "slow", profile_slow),
+                        flash = read_rows(f, "flash", profile_flash);
+    struct changes c;
+    const char *place = "forward / block / MLP / up";
+    changes_find(&slow, &flash, &f->arena, &c);
+    const struct change *x = find(&c, place);
+    double differs = fabs(x->after.ms - x->before.ms);
+    assert_true(differs > 0 && !change_is_noise(x)); /* nobody knows how much it varies */
+    for (int i = 0; i < slow.rows; i++) slow.row[i].std = 2 * differs;
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_true(change_is_noise(find(&c, place)));
+    assert_false(change_is_noise(find(&c, "forward / block / attention / flash attention")));
+    assert_non_null(strstr(changes_words(&c, &f->arena), "are within the noise"));
+    for (int i = 0; i < slow.rows; i++) slow.row[i].std = differs / 1e3;
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_false(change_is_noise(find(&c, place)));
+}
+
 static void test_table(void **state)
 {
     struct fixture *f = *state;
@@ -149,11 +171,9 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_slow_against_flash),
-        WITH_FIXTURE(test_against_itself),
-        WITH_FIXTURE(test_many_for_one),
-        WITH_FIXTURE(test_what_is_in_no_row),
-        WITH_FIXTURE(test_table),
+        WITH_FIXTURE(test_slow_against_flash), WITH_FIXTURE(test_against_itself),
+        WITH_FIXTURE(test_many_for_one),       WITH_FIXTURE(test_what_is_in_no_row),
+        WITH_FIXTURE(test_what_is_noise),      WITH_FIXTURE(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
