@@ -25,7 +25,7 @@ static const struct command commands[] = {
     {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and what the floor would be"},
     {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},
     {"machine", cmd_machine, "[--quick]",                      "measure what this machine can do at most: products and copies"},
-    {"bench",   cmd_bench,   "CONFIG|kernels|attention [--key=value ...]", "time training steps beside their own products; or kernels, or attention, alone"},
+    {"bench",   cmd_bench,   "CONFIG...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step beside its own products; a grid of steps and their parts; a suite of an assignment; or kernels, or attention, alone"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
     {"version", cmd_version, "",                               "show the version"},
