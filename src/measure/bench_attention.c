@@ -10,7 +10,7 @@
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"
 #include "pass/pass.h"
-#include "plan/plan.h"
+#include "plan/timeline.h"
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
@@ -120,12 +120,27 @@ static void find_steps(struct length *l, struct trial *t)
             .backend = l->backend, .context = l->context, .start = run_again, .user = &t->step[i]};
 }
 
+/* Bytes of all values that live across the turn. */
+static int64_t kept_bytes(const struct plan *p)
+{
+    struct arena scratch = {0};
+    struct stays s;
+    int turn = plan_turn(p);
+    int64_t bytes = 0;
+    plan_stays(p, &s, &scratch);
+    for (int i = 0; i < s.n; i++)
+        if (s.stay[i].first < turn && s.stay[i].last >= turn) bytes += s.stay[i].bytes;
+    arena_release(&scratch);
+    return bytes;
+}
+
 static enum status make_plan(struct length *l, struct trial *t)
 {
     TRY(build(t, l->o, &l->arena));
     TRY(plan_build(&t->plan, &t->graph, l->backend, l->context, NULL, &l->arena));
     t->planned = true;
     t->cell->bytes = t->plan.arena_bytes;
+    t->cell->kept = kept_bytes(&t->plan);
     t->cell->kernels = plan_kernels(&t->plan);
     if (t->cell->way == FLASH && t->cell->kernels == 2) find_steps(l, t);
     return ST_OK;
@@ -286,8 +301,8 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
                          double budget_ms, struct arena *a)
 {
     struct attention_cell *c = t->cell;
-    if (l->o->flash_only && c->way != FLASH) {
-        c->reason = "--flash_only";
+    if (l->o->ways && !(l->o->ways >> c->way & 1)) {
+        c->reason = "not asked for";
         return ST_OK;
     }
     enum status st = make_plan(l, t);

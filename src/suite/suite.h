@@ -31,7 +31,6 @@ struct suite {
     const char *title; /* a sentence */
     const char *text;  /* which text it reproduces */
     bool machine;      /* it holds times against the machine's ceilings */
-    bool plans;        /* it reads plans and runs nothing */
     enum status (*run)(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                        struct arena *a);
     const struct suite_grid *grid; /* of those that are grids alone: grid.h */
