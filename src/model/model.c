@@ -79,6 +79,20 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
     place(m);
 }
 
+int model_matrix(const struct model *m, int i, struct type *ret_type)
+{
+    const struct parameter *p = &m->parameter[i];
+    *ret_type = p->type;
+    for (int k = 1; k < p->joined; k++) {
+        if (p[k].offset != p[k - 1].offset + type_elements(&p[k - 1].type)) {
+            *ret_type = p->type;
+            return 1;
+        }
+        ret_type->dim[0] += p[k].type.dim[0];
+    }
+    return p->joined ? p->joined : 1;
+}
+
 static int64_t drawn(const struct parameter *p)
 {
     return type_elements(&p->type) / p->type.dim[0] * p->rows;

@@ -74,6 +74,9 @@ int64_t model_layers(const struct config_model *c);
 /* Fills the table of parameters. `vocab` is that of the text; models without one do not read it. */
 void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,
                 struct arena *a);
+/* The matrix that parameter i begins where products are joined, and of how many parameters it is: those that lie one behind the other
+ * without a gap; 1: of itself alone. */
+int model_matrix(const struct model *m, int i, struct type *ret_type);
 /* What people count: every parameter, without padding; without positions as nanoGPT's report if asked. */
 int64_t model_count(const struct model *m, bool with_positions);
 /* FLOPs of a training step for each token as papers count them; 0: there is no such formula. */
