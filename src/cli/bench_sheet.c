@@ -142,21 +142,16 @@ static enum status make_grid(const struct bench_words *w, struct bench_grid *g, 
 
 /* --- the sheet --------------------------------------------------------------------------------- */
 
-static enum status print_sheet(const struct sheet *s, const struct table_form *f)
+static void print_sheet(const struct sheet *s, const struct table_form *f)
 {
     struct str out = {0};
     if (f->json)
         json_print(sheet_json(s), &out);
     else
-        sheet_print(s,
-                    f->csv        ? table_print_csv
-                    : f->markdown ? table_print_markdown
-                                  : table_print_text,
-                    !f->csv, &out);
+        table_form_sheet(f, s, &out);
     fputs(str_text(&out), stdout);
     fflush(stdout);
     str_release(&out);
-    return ST_OK;
 }
 
 static enum status keep(const struct sheet *s, const struct bench_words *w, const char *folder,
@@ -254,7 +249,7 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     TRY(prepare(&c, &d));
     TRY(suite ? run_suite(suite, &r, &d, &s, a) : run_grid(&g, &r, &s, a));
     TRY(name_machine(&s, &d, a));
-    TRY(print_sheet(&s, &w->form));
+    print_sheet(&s, &w->form);
     return keep(&s, w, folder, a);
 }
 
@@ -274,5 +269,6 @@ enum status bench_sheet_list(const struct table_form *f, struct arena *a)
         table_set_text(t, i, 1, suites[i].title);
         table_set_text(t, i, 2, suites[i].text);
     }
-    return print_sheet(&s, f);
+    print_sheet(&s, f);
+    return ST_OK;
 }

@@ -26,6 +26,7 @@ static const struct command commands[] = {
     {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},
     {"machine", cmd_machine, "[--quick]",                      "measure what this machine can do at most: products and copies"},
     {"bench",   cmd_bench,   "CONFIG...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step beside its own products; a grid of steps and their parts; a suite of an assignment; or kernels, or attention, alone"},
+    {"lab",     cmd_lab,     "accumulate",                     "small experiments on numbers: sums of a thousand addends in fp32, fp16, bf16, bit by bit"},
     {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
     {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
     {"version", cmd_version, "",                               "show the version"},

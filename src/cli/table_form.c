@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "report/sheet.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -23,6 +24,14 @@ void table_form_print(const struct table_form *f, const struct table *t, struct 
         table_print_markdown(t, s);
     else
         table_print_text(t, s);
+}
+
+void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s)
+{
+    void (*print)(const struct table *t, struct str *out) = f->csv        ? table_print_csv
+                                                            : f->markdown ? table_print_markdown
+                                                                          : table_print_text;
+    sheet_print(x, print, !f->csv, s);
 }
 
 void table_form_note(const struct table_form *f, const char *text, struct str *s)

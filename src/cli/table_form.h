@@ -31,6 +31,10 @@ void table_form_note(const struct table_form *f, const char *text, struct str *s
  * makes TFLOP/s of all such columns. */
 void table_form_set_flops(struct table *t, int row, int column, double per_second, struct arena *a);
 void table_form_tera(struct table *t, struct arena *a);
+struct sheet;
+/* All of its tables; with titles and notes but as CSV. JSON is the caller's. */
+void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s);
+
 /* Prints the object and releases it. */
 void json_print(struct json_t *j, struct str *s);
 

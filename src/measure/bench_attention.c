@@ -212,12 +212,12 @@ static enum status sample_kernels(void *user, int calls, double *ret_ms)
     return stopwatch_time(&t->watch[1], calls, &ret_ms[1]);
 }
 
-static const char *reason_of_room(int64_t bytes, int64_t room, struct arena *a)
+static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
 {
     char needed[32], free[32];
     if (room < 0 || bytes <= room) return NULL;
-    return arena_printf(a, "needs %s, %s are free", str_bytes(needed, (double)bytes),
-                        str_bytes(free, (double)room));
+    return arena_printf(a, limited ? "needs %s, the limit is %s" : "needs %s, %s are free",
+                        str_bytes(needed, (double)bytes), str_bytes(free, (double)room));
 }
 
 /* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
@@ -310,7 +310,7 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
     if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
     if (before) /* the work grows with the length */
         c->expected_ms = before->expected_ms * (double)c->T / (double)before->T;
-    if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, a);
+    if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, l->o->limited, a);
     if (!c->reason) c->reason = reason_of_time(c->expected_ms, budget_ms, l->o->limit_ms, a);
     return ST_OK;
 }

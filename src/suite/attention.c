@@ -189,6 +189,7 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
                                   .samples = r->steps ? (int)r->steps : SAMPLES,
                                   .limit_ms = left * work / (x->all - x->done),
                                   .room = room,
+                                  .limited = r->limit || x->suite->limit,
                                   .each = show,
                                   .user = x};
     struct attention_cell *cell;

@@ -76,6 +76,7 @@ enum {
     AT,
     RESIDUAL,
     FITS,
+    NOTE,
     PEAK_COLUMNS
 };
 
@@ -92,10 +93,11 @@ static const struct table_column peak_columns[PEAK_COLUMNS] = {
     [AT] = {"at", "where", "the kernel that runs where most is in use", false},
     [RESIDUAL] = {"residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", true},
     [FITS] = {"fits", "fits", "within --mem-limit", false},
+    [NOTE] = {"note", "note", "why there is no plan", false},
 };
 
 static void set_peak(struct table *t, int row, const struct looking *x, const struct point *p,
-                     enum memory_extent extent, const struct engine *e)
+                     const struct engine *e)
 {
     struct memory_course course;
     struct arena *a = x->a;
@@ -104,8 +106,6 @@ static void set_peak(struct table *t, int row, const struct looking *x, const st
     const struct memory_moment *m = &course.moment[course.peak];
     const struct node *n = &e->graph[m->kind].node[m->step];
     const int64_t *part = m->bytes;
-    name_point(t, row, x, p);
-    table_set_text(t, row, PHASE, memory_extent_name(extent));
     table_set_bytes(t, row, PEAK, m->used, a);
     table_set_bytes(t, row, TOTAL, course.total, a);
     table_set_bytes(t, row, WEIGHTS, part[MEMORY_WEIGHTS] + part[MEMORY_COPIES], a);
@@ -120,6 +120,27 @@ static void set_peak(struct table *t, int row, const struct looking *x, const st
         table_set_text(t, row, FITS, course.total <= x->request->limit ? "yes" : "no");
 }
 
+static enum status add_peak(struct looking *x, struct table *t, int row, const struct point *p,
+                            enum memory_extent extent)
+{
+    struct arena plans = {0};
+    struct engine e;
+    unsigned kinds = memory_kinds(&p->config, extent);
+    show(x, p);
+    name_point(t, row, x, p);
+    table_set_text(t, row, PHASE, memory_extent_name(extent));
+    enum status st = engine_plan(&e, &p->config, CS336_VOCABULARY, kinds, x->backend, &plans);
+    if (st == ST_OK) {
+        set_peak(t, row, x, p, &e);
+        engine_close(&e);
+    } else if (st == ST_UNSUPPORTED) {
+        table_set_text(t, row, NOTE, arena_strdup(x->a, fail_message()));
+        st = ST_OK;
+    }
+    arena_release(&plans);
+    return st;
+}
+
 static enum status add_peaks(struct looking *x)
 {
     int rows = x->sizes * x->type.values * x->lengths * COUNT_OF(extents), row = 0;
@@ -129,18 +150,8 @@ static enum status add_peaks(struct looking *x)
         for (p.type = 0; p.type < x->type.values; p.type++)
             for (p.length = 0; p.length < x->lengths; p.length++) {
                 TRY(configure(x, &p));
-                for (int i = 0; i < COUNT_OF(extents); i++) {
-                    struct arena plans = {0};
-                    struct engine e;
-                    show(x, &p);
-                    enum status st =
-                        engine_plan(&e, &p.config, CS336_VOCABULARY,
-                                    memory_kinds(&p.config, extents[i]), x->backend, &plans);
-                    if (st == ST_OK) set_peak(&t->table, row++, x, &p, extents[i], &e);
-                    if (st == ST_OK) engine_close(&e);
-                    arena_release(&plans);
-                    TRY(st);
-                }
+                for (int i = 0; i < COUNT_OF(extents); i++)
+                    TRY(add_peak(x, &t->table, row++, &p, extents[i]));
             }
     t->chart = (struct sheet_chart){.kind = SHEET_BARS,
                                     .title = "peak of memory",
@@ -218,7 +229,10 @@ static enum status add_saved(struct looking *x)
             struct memory_tensors saved;
             TRY(configure(x, &p));
             show(x, &p);
-            TRY(engine_plan(&e, &p.config, CS336_VOCABULARY, 1u << GRAPH_MICRO, x->backend, x->a));
+            enum status st =
+                engine_plan(&e, &p.config, CS336_VOCABULARY, 1u << GRAPH_MICRO, x->backend, x->a);
+            if (st == ST_UNSUPPORTED) continue; /* the first table says why */
+            TRY(st);
             int block = (int)model_layers(&p.config.model) / 2;
             memory_saved(&e, block, &saved, x->a);
             set_saved(t, &row, x, &p, &saved, gradients_of(&e.model, block));
@@ -252,8 +266,11 @@ static enum status add_again(struct looking *x)
             int n;
             TRY(configure(x, &p));
             show(x, &p);
-            TRY(memory_variants(&p.config, CS336_VOCABULARY, memory_kinds(&p.config, EXTENT_STEP),
-                                x->backend, 0, NULL, NULL, v, &n));
+            enum status st =
+                memory_variants(&p.config, CS336_VOCABULARY, memory_kinds(&p.config, EXTENT_STEP),
+                                x->backend, 0, NULL, NULL, v, &n);
+            if (st == ST_UNSUPPORTED) continue;
+            TRY(st);
             for (int i = 0; i < n; i++, row++) {
                 struct config c = p.config;
                 c.plan.recompute = v[i].recompute;

@@ -24,10 +24,10 @@ const struct suite_size cs336_small_sizes[] = {
     {0},
 };
 /* clang-format on */
-const char cs336_words[] =
-    "model=gpt batch_size=4 block_size=256 dtype=float32 fusion=op flash=false grad_clip=0";
-const char cs336_small_words[] =
-    "model=gpt batch_size=4 block_size=64 dtype=float32 fusion=op flash=false grad_clip=0";
+const char cs336_words[] = "model=cs336 vocab_size=10000 batch_size=4 block_size=256 dtype=float32 "
+                           "fusion=op flash=false grad_clip=0";
+const char cs336_small_words[] = "model=cs336 vocab_size=10000 batch_size=4 block_size=64 "
+                                 "dtype=float32 fusion=op flash=false grad_clip=0";
 
 /* --- words ------------------------------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ function barsOf(table) {
     const kinds = [...new Set(rows.map(row => textOf(table, row, chart.labels[chart.labels.length - 1])))];
     const spread = row => chart.spread && isNumber(row.number[chart.spread]) ? row.number[chart.spread] : 0;
     const most = rows.reduce((a, row) => Math.max(a, row.number[chart.y] + spread(row)), 0) || 1;
-    const share = x => (100 * x / most).toFixed(2) + "%";
+    const share = x => (100 * Math.max(x, 0) / most).toFixed(2) + "%"; /* a difference may be below zero */
     const bars = rows.map(row => {
         const x = row.number[chart.y], s = spread(row), low = Math.max(x - s, 0);
         const label = chart.labels.map(id => textOf(table, row, id)).filter(Boolean).join(" · ");
