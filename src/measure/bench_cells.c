@@ -50,6 +50,14 @@ unsigned bench_lines_of(const char *word, int64_t length)
     return 0;
 }
 
+enum bench_line bench_line_of_loss(unsigned of)
+{
+    static const enum bench_line makers[] = {BENCH_STEP, BENCH_BOTH, BENCH_INFERENCE};
+    for (int i = 0; i < COUNT_OF(makers); i++)
+        if (of >> makers[i] & 1) return makers[i];
+    return BENCH_LINES;
+}
+
 /* --- whether it fits --------------------------------------------------------------------------- */
 
 static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)

@@ -25,6 +25,9 @@ const char *bench_line_name(enum bench_line line);
 /* Lines, a mask, of a word of --phase: inference, forward, backward, update or step; 0: it is none. */
 unsigned bench_lines_of(const char *word, int64_t length);
 
+/* The one whose loss a cell has: step, else forward and backward, else inference; BENCH_LINES: none makes one. */
+enum bench_line bench_line_of_loss(unsigned lines);
+
 /* In which order cells give their samples. */
 enum bench_order {
     BENCH_AUTO,   /* by the rules below */
@@ -45,7 +48,7 @@ struct bench_cell {
     const char *reason; /* why it was not run, which may be known before; NULL: it was */
     int64_t bytes;      /* of memory that its plans take; 0: there are none */
     int64_t tokens;     /* of a step */
-    double loss;        /* of the first step, or what of it there is; 0: the lines make none */
+    double loss;        /* of the first run of that line; 0: there is none */
     struct {
         double first_ms; /* the very first, whether it counts or not */
         struct stats ms; /* of those behind the warm-up */

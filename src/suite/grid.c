@@ -22,6 +22,7 @@ enum {
     RATE,
     TIMES,
     MEMORY,
+    LOSS,
     NOTE,
     FIXED
 };
@@ -40,6 +41,7 @@ static const struct table_column fixed[FIXED] = {
     [TIMES] = {"times_first", "x first",
                "how many times as fast as the first value of the last key, by means", true},
     [MEMORY] = {"memory_bytes", "memory", "that the plans of the cell's lines take", true},
+    [LOSS] = {"first_loss", "loss", "of the very first", true},
     [NOTE] = {"note", "note", "why it was not run", false},
 };
 
@@ -101,6 +103,7 @@ static void set_line(struct table *t, int row, int first, const struct bench_cel
     table_set(t, row, first + SAMPLES, 0, ms->n, a);
     if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
         table_set_count(t, row, first + RATE, (double)c->tokens * 1e3 / ms->mean, a);
+    if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
     if (base != c && !base->reason && ms->mean > 0)
         table_set(t, row, first + TIMES, 3, base->line[l].ms.mean / ms->mean, a);
 }

@@ -1,4 +1,5 @@
 /* Grids and cells: what lists come to, what is timed and what refused, and that parts of a step are that. */
+#include "measure/bench_engine.h"
 #include "measure/bench_grid.h"
 
 #include "../support/hand.h"
@@ -284,6 +285,31 @@ static void test_parts_make_the_whole(void **state)
     }
 }
 
+/* The loss after so many rounds of lines, the update among them. */
+static double loss_after(int rounds, unsigned lines)
+{
+    struct config c = config();
+    struct bench_engine *b;
+    double ms[BENCH_LINES];
+    hand_ok(bench_engine_open(&b, &c, TINY_VOCAB, lines));
+    for (int i = 0; i < rounds; i++) hand_ok(bench_engine_step(b, ms));
+    double loss = bench_engine_loss(b);
+    bench_engine_close(b);
+    return loss;
+}
+
+/* Whatever part is timed is that part: gradients in two halves move weights as those in one, and as a whole step does. */
+static void test_lines_do_what_they_are_called(void **state)
+{
+    (void)state;
+    const unsigned inference = 1u << BENCH_INFERENCE, update = 1u << BENCH_UPDATE;
+    double halves = loss_after(6, inference | 1u << BENCH_BACKWARD | update);
+    double whole = loss_after(6, 1u << BENCH_BOTH | update), still = loss_after(6, inference);
+    double step = loss_after(6, 1u << BENCH_STEP);
+    assert_true(fabs(halves - whole) < 1e-6 && fabs(step - whole) < 1e-6);
+    assert_true(fabs(still - whole) > 1e-5); /* the update matters */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +320,7 @@ int main(void)
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_what_does_not_fit_is_not_tried, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
+        cmocka_unit_test_teardown(test_lines_do_what_they_are_called, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
