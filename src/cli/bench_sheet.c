@@ -41,7 +41,7 @@ static void show(void *user, double share, const char *what)
     progress_show(user, (int64_t)(share * PERMILLE), what);
 }
 
-static enum status run_command(void *user, char *const *word, int words)
+static enum status run_command(void *user, char *const *word, int words, bool quiet)
 {
     struct arena a = {0};
     char **all = ARENA_NEW(&a, char *, words + 2);
@@ -49,7 +49,7 @@ static enum status run_command(void *user, char *const *word, int words)
     all[0] = "strobe";
     for (int i = 0; i < words; i++) all[1 + i] = word[i];
     interrupt_catch();
-    enum status st = child_run(all, word[0]);
+    enum status st = child_run(all, word[0], quiet);
     interrupt_release();
     arena_release(&a);
     return st;
@@ -250,7 +250,9 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     TRY(suite ? run_suite(suite, &r, &d, &s, a) : run_grid(&g, &r, &s, a));
     TRY(name_machine(&s, &d, a));
     print_sheet(&s, &w->form);
-    return keep(&s, w, folder, a);
+    TRY(keep(&s, w, folder, a));
+    char *report[] = {"report", arena_strdup(a, folder)};
+    return suite && suite->runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;
 }
 
 enum status bench_sheet_list(const struct table_form *f, struct arena *a)

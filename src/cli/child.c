@@ -2,6 +2,7 @@
 
 #include "train/interrupt.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -27,13 +28,16 @@ static int wait_for(pid_t child)
     return status;
 }
 
-enum status child_run(char *const *words, const char *what)
+enum status child_run(char *const *words, const char *what, bool quiet)
 {
     posix_spawn_file_actions_t actions;
     pid_t child;
     signal(SIGCHLD, SIG_DFL); /* a parent may have it ignored: then how a child ended is not told */
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (quiet)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, words, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error) return fail(ST_IO, "%s could not be started: %s", what, strerror(error));

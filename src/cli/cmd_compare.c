@@ -166,7 +166,7 @@ static enum status fail_stopped(const struct variant *v)
 
 static enum status run_variant(const struct comparing *c, const struct variant *v, struct arena *a)
 {
-    enum status st = child_run(words_of(c, v, a), v->name);
+    enum status st = child_run(words_of(c, v, a), v->name, false);
     return st == ST_INTERRUPTED ? fail_stopped(v) : st;
 }
 

@@ -59,7 +59,7 @@ static enum status train(const struct suite_request *r, bool small, struct arena
     if (small) add(&w, "--eval_iters=5");
     add_number(&w, "warmup_iters", iters < 1000 ? iters / 10 : 100);
     add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
-    return r->command(r->user, w.word, w.n);
+    return r->command(r->user, w.word, w.n, false);
 }
 
 static enum status profile(const struct suite_request *r, bool small, const char *way,
@@ -72,7 +72,7 @@ static enum status profile(const struct suite_request *r, bool small, const char
     add(&w, "--trace-steps=0");
     add_number(&w, "limit", small ? 5 : 60);
     add(&w, arena_printf(a, "--out_dir=%s/%s", r->out_dir, way));
-    return r->command(r->user, w.word, w.n);
+    return r->command(r->user, w.word, w.n, true);
 }
 
 /* --- what came of it --------------------------------------------------------------------------- */
@@ -216,8 +216,8 @@ enum status suite_run_nanogpt(const struct suite *s, const struct suite_request 
     TRY(read_profiles(r, ret, a));
     sheet_note(ret, arena_printf(a,
                                  "The curves overlaid, their difference, and the device meanwhile: "
-                                 "strobe report %s writes the page.",
-                                 r->out_dir));
+                                 "%s/report.html; strobe report %s writes it anew.",
+                                 r->out_dir, r->out_dir));
     if (small)
         suite_say_small(ret,
                         "the model of configs/shakespeare_char_cpu.conf, 250 iterations unless "

@@ -13,6 +13,9 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
 /* The kernels of one block of attention, slow and flash. */
 enum status suite_run_block(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                             struct arena *a);
+/* The grid of cs336-e2e after 0, 1, 2 and 5 steps of warm-up, each in a process of its own. */
+enum status suite_run_warmup(const struct suite *s, const struct suite_request *r,
+                             struct sheet *ret, struct arena *a);
 enum status suite_run_ladder(const struct suite *s, const struct suite_request *r,
                              struct sheet *ret, struct arena *a);
 /* Two trainings, slow and flash attention, held against each other; they stay in out_dir. */

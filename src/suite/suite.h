@@ -21,8 +21,8 @@ struct suite_request {
     bool full;                                                /* the published size on a CPU, too */
     const struct machine *machine;                            /* of a suite that asks for it */
     void (*each)(void *user, double share, const char *what); /* progress, 0 ... 1 */
-    /* Runs a command of this program in a process of its own; what it prints goes to stderr. */
-    enum status (*command)(void *user, char *const *word, int words);
+    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or, `quiet`, nowhere. */
+    enum status (*command)(void *user, char *const *word, int words, bool quiet);
     void *user;
 };
 
@@ -31,6 +31,7 @@ struct suite {
     const char *title; /* a sentence */
     const char *text;  /* which text it reproduces */
     bool machine;      /* it holds times against the machine's ceilings */
+    bool runs;         /* it leaves run directories in out_dir */
     enum status (*run)(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                        struct arena *a);
     const struct suite_grid *grid; /* of those that are grids alone: grid.h */

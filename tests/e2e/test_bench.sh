@@ -46,7 +46,9 @@ expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
 expect 0 'The variant for CPUs' "$STROBE" bench --suite=cs336-e2e $tiny --size=d128,d256 --block_size=8 --warmup=1 --steps=2 --out_dir=e2e
 [ "$(grep -c '^d128 \|^d256 ' out)" -eq 10 ] || fail "not two models of five lines: $(cat out)"
 # shellcheck disable=SC2086
-expect 0 'Each row has an engine of its own' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
+expect 0 'Each model and warm-up has a process of its own' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
+[ "$(grep -c '^d128  *[0125]  *step ' out)" -eq 4 ] || fail "not four warm-ups: $(cat out)"
+[ "$(ls warmup)" = bench.json ] || fail "more is left than the result: $(ls warmup)"
 expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 --block_size=16,32 --n_embd=16,32 --steps=2 --out_dir=attention
 expect 0 'computed again, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
 grep -q ' yes$' out && grep -q ' no$' out || fail "no verdicts in: $(cat out)"
