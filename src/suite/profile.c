@@ -1,12 +1,12 @@
 /* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the share of products, and softmax
  * against the products around it. */
 #include "report/table_cells.h"
+#include "suite/kernels.h"
 #include "suite/others.h"
-#include "suite/profiled.h"
 
 #include <string.h>
 
-enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5 };
+enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5, TOP = 5 };
 static const double limit_ms = 30e3, small_limit_ms = 2e3;
 static const char lengths[] = "128,256,512,1024", small_lengths[] = "32,64,128";
 
@@ -18,6 +18,7 @@ struct profiling {
     int lengths;
     bool small;
     struct sheet_table *phases, *inside;
+    struct kernel_lines kernels;
     int rows, inside_rows;
     struct arena *a;
 };
@@ -198,7 +199,11 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
         else
             set_part(x, row, i, &clock, &p.profile);
     }
-    if (!reason) add_inside(x, name, T, &p.profile);
+    if (!reason) {
+        add_inside(x, name, T, &p.profile);
+        kernel_lines_add(&x->kernels, name, T, "forward", 1u << PHASE_FORWARD, &p.profile);
+        kernel_lines_add(&x->kernels, name, T, "step", PHASES_ALL, &p.profile);
+    }
     if (!clock.reason) profiled_close(&p);
     return ST_OK;
 }
@@ -237,7 +242,10 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
     int most = x.sizes * x.lengths;
     x.phases = sheet_add(ret, NULL, columns, COLUMNS, most * COUNT_OF(parts), a);
     x.inside = sheet_add(ret, "Inside attention, forward", inside_columns, INSIDE_COLUMNS, most, a);
+    kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
+    x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
     TRY(add_all(&x));
+    kernel_lines_close(&x.kernels);
     x.phases->table.rows = x.rows;
     x.inside->table.rows = x.inside_rows;
     x.phases->chart = (struct sheet_chart){.kind = SHEET_BARS,
