@@ -258,7 +258,9 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
         add_running(all, &cell[i], flops);
         sum += cell[i].bytes;
     }
-    bool together = room < 0 || sum <= room / 10 * 9; /* the rest is for what else wants some */
+    /* The rest is for what else wants some: of a GPU kernels and recordings of every cell that is open. */
+    int64_t share = device.backend->host_memory ? room / 10 * 9 : room / 4 * 3;
+    bool together = room < 0 || sum <= share;
     enum bench_order order = order_of(all, device.backend->host_memory, together);
     if (order == BENCH_ROUNDS && !together) order = BENCH_TWICE;
     if (ret_order) *ret_order = order;
