@@ -164,31 +164,32 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
     return ST_OK;
 }
 
-/* Ctrl-C ends a suite as it ends any command; only its children are told first. */
-static enum status run_suite(const struct suite *suite, struct suite_request *r,
+static enum status run_suite(const struct suite *suite, const struct suite_request *asked,
                              const struct device *d, struct sheet *s, struct arena *a)
 {
     struct machine m;
     struct progress progress = {0};
+    struct suite_request r = *asked;
     if (suite->machine) {
         TRY(ceilings_get(&m, d, a));
-        r->machine = &m;
+        r.machine = &m;
     }
-    r->user = &progress;
+    r.user = &progress;
     progress_start(&progress, suite->name, 0, PERMILLE);
-    enum status st = suite_run(suite, r, s, a);
+    enum status st = suite_run(suite, &r, s, a);
     progress_end(&progress);
     return st;
 }
 
-static enum status run_grid(const struct bench_grid *g, struct suite_request *r, struct sheet *s,
-                            struct arena *a)
+static enum status run_grid(const struct bench_grid *g, const struct suite_request *asked,
+                            struct sheet *s, struct arena *a)
 {
     struct progress progress = {0};
+    struct suite_request r = *asked;
     *s = (struct sheet){.name = "bench"};
-    r->user = &progress;
+    r.user = &progress;
     progress_start(&progress, "bench", 0, PERMILLE);
-    enum status st = grid_run(g, r, s, a);
+    enum status st = grid_run(g, &r, s, a);
     progress_end(&progress);
     return st;
 }
