@@ -42,13 +42,34 @@ enum {
     K_EMPTY = K_FULL + 8 * STAGES,
     V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * STAGES,
+    ITEM_FULL = V_EMPTY + 8 * STAGES, /* of two */
+    ITEM_EMPTY = ITEM_FULL + 16,
+    AT_ITEMS = ITEM_EMPTY + 16,
     /* Named barriers: whose turn it is; the threads of each consumer. */
     TURN = 1,
     OWN = TURN + CONSUMERS,
 };
 static_assert(HEAD % 16 == 0 && KEYS % 16 == 0, "");
 /* What `top` begins with: where a row may see nothing of its first tile, a number, so that no infinities are subtracted. */
+#ifndef LAG /* by how much, in powers of 2, a maximum may outgrow what exponents are taken less */
+#define LAG 8.0f
+#endif
+#ifndef PIN
+#define PIN 1
+#endif
+#ifndef TURN_LATE
+#define TURN_LATE 0
+#endif
+#ifndef VALUES_FIRST
+#define VALUES_FIRST 0
+#endif
+#ifndef CONSUMER_REGISTERS
+#define CONSUMER_REGISTERS (CONSUMERS == 3 ? 160 : 240)
+#define PRODUCER_REGISTERS (CONSUMERS == 3 ? 32 : 24)
+#endif
 #define LOWEST (KEYS % 64 ? -3.402823466e38f : -INFINITY_F)
+
+extern __shared__ __align__(1024) u8 shared_memory[];
 
 /* Which stage is next, and in which phase its barriers are. */
 struct ring {
@@ -64,7 +85,8 @@ DEVICE u32 barrier_of(u32 barriers, const ring &r)
 }
 
 /* Items are counted through `group` heads at a time, whose keys and values fit into the second cache, those with the most
- * keys first. Blocks take them to and fro, so that who has the longest of one round has the shortest of the next. */
+ * keys first. Rows are cut from the end of the sequence, in 64s, so that consumers without rows are those of the item with the
+ * fewest keys: their rows are negative. */
 struct item {
     int bh, row, tiles; /* head b*H+h, first row, tiles of keys */
 };
@@ -72,16 +94,56 @@ DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
 {
     return ((CAUSAL ? min(rows, T) : T) + KEYS - 1) / KEYS;
 }
-DEVICE bool item_at(item &i, int round, int T, int BH, int group)
+DEVICE int items_of(int T, int BH)
 {
-    int row_tiles = (T + ROWS - 1) / ROWS;
-    int n = round * gridDim.x + (SNAKE && round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-    if (n >= row_tiles * BH) return false;
-    int section = n / (group * row_tiles), rest = n % (group * row_tiles), heads = min(group, BH - section * group);
+    return (T + ROWS - 1) / ROWS * BH;
+}
+DEVICE item item_at(int n, int T, int BH, int group)
+{
+    int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
+    int heads = min(group, BH - section * group);
+    item i;
     i.bh = section * group + rest % heads;
-    i.row = (row_tiles - 1 - rest / heads) * ROWS;
+    i.row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
     i.tiles = tiles_of(i.row + ROWS, T);
-    return true;
+    return i;
+}
+/* A block's first item has its own number; from then on they are taken as blocks get to them. The last block to find none left
+ * sets both to zero, for the next launch, which begins when this one has ended. */
+__device__ u32 items_taken, blocks_done;
+DEVICE int next_item()
+{
+    return (int)(gridDim.x + atomicAdd(&items_taken, 1));
+}
+DEVICE void no_more_items()
+{
+    if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
+}
+/* Numbers of items, from who loads keys to all others. */
+struct post {
+    u32 base;
+    int slot, parity;
+};
+DEVICE int read_item(const post &p)
+{
+    mbarrier_wait(p.base + ITEM_FULL + 8 * p.slot, p.parity);
+    return *(volatile int *)(shared_memory + AT_ITEMS + 4 * p.slot);
+}
+/* By one thread, when all that it speaks for have read it. */
+DEVICE void item_read(const post &p)
+{
+    mbarrier_arrive(p.base + ITEM_EMPTY + 8 * p.slot);
+}
+DEVICE void write_item(const post &p, int n)
+{
+    mbarrier_wait(p.base + ITEM_EMPTY + 8 * p.slot, p.parity ^ 1);
+    *(volatile int *)(shared_memory + AT_ITEMS + 4 * p.slot) = n;
+    mbarrier_arrive(p.base + ITEM_FULL + 8 * p.slot);
+}
+DEVICE void next_slot(post &p)
+{
+    p.slot ^= 1;
+    if (!p.slot) p.parity ^= 1;
 }
 
 /* Rows of a tile, all panels. */
@@ -92,34 +154,53 @@ template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrie
     for (int p = 0; p < PANELS; p++) tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* By one thread: queries and keys of all items, or values. */
-DEVICE void produce(u32 base, bool values, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
+/* By one thread: a head's tiles of keys, or of values. */
+DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles)
 {
-    ring r = {0, 0};
-    int q_parity[CONSUMERS];
-#pragma unroll
-    for (int w = 0; w < CONSUMERS; w++) q_parity[w] = 0;
     u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
     u32 at = base + (values ? AT_V : AT_K);
-    int kv = H / GROUP;
-    item i;
 #pragma unroll 1
-    for (int round = 0; item_at(i, round, T, BH, group); round++) {
-        int b = i.bh / H, h = i.bh % H;
-        if (!values)
+    for (int tile = tiles - 1; tile >= 0; tile--, advance(r)) {
+        mbarrier_wait(barrier_of(empty, r), r.parity ^ 1);
+        load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
+    }
+}
+/* By one thread: takes items, and loads their queries and keys. */
+DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
+{
+    ring r = {0, 0};
+    post p = {base, 0, 0};
+    int q_parity[CONSUMERS], n = blockIdx.x;
 #pragma unroll
-            for (int w = 0; w < CONSUMERS; w++)
-                if (i.row + 64 * w < T) {
-                    mbarrier_wait(base + Q_EMPTY + 8 * w, q_parity[w] ^ 1);
-                    load_rows<64>(base + w * OWN_BYTES, q_map, base + Q_FULL + 8 * w, h, i.row + 64 * w, b);
-                    q_parity[w] ^= 1;
-                }
+    for (int w = 0; w < CONSUMERS; w++) q_parity[w] = 1;
 #pragma unroll 1
-        for (int tile = i.tiles - 1; tile >= 0; tile--, advance(r)) {
-            mbarrier_wait(barrier_of(empty, r), r.parity ^ 1);
-            load_rows<KEYS>(at + r.stage * TILE_BYTES, k_map, barrier_of(full, r), H + (values ? kv : 0) + h / GROUP,
-                            tile * KEYS, b);
-        }
+    for (;; next_slot(p)) {
+        write_item(p, n);
+        if (n >= items_of(T, BH)) break;
+        item i = item_at(n, T, BH, group);
+        n = next_item();
+        int b = i.bh / H, h = i.bh % H;
+#pragma unroll
+        for (int w = 0; w < CONSUMERS; w++)
+            if (i.row + 64 * w >= 0) {
+                mbarrier_wait(base + Q_EMPTY + 8 * w, q_parity[w]);
+                load_rows<64>(base + w * OWN_BYTES, q_map, base + Q_FULL + 8 * w, h, i.row + 64 * w, b);
+                q_parity[w] ^= 1;
+            }
+        load_tiles(base, r, false, k_map, H + h / GROUP, b, i.tiles);
+    }
+    no_more_items();
+}
+DEVICE void produce_values(u32 base, const tensor_map *v_map, int T, int H, int BH, int group)
+{
+    ring r = {0, 0};
+    post p = {base, 0, 0};
+    int n;
+#pragma unroll 1
+    for (; (n = read_item(p)) < items_of(T, BH); next_slot(p)) {
+        item_read(p);
+        item i = item_at(n, T, BH, group);
+        load_tiles(base, r, true, v_map, H + H / GROUP + i.bh % H / GROUP, i.bh / H, i.tiles);
     }
 }
 
@@ -430,15 +511,20 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
                     float factor)
 {
     place c = {{0, 0}, {0, 0}, base, w, 0};
+    post p = {base, 0, 0};
     rows r;
-    item i;
+    int n;
     if (TURNS && w == CONSUMERS - 1) give_turn(c);
 #pragma unroll 1
-    for (int round = 0; item_at(i, round, T, BH, group); round++) {
+    for (; (n = read_item(p)) < items_of(T, BH); next_slot(p)) {
+        item i = item_at(n, T, BH, group);
         int row = i.row + 64 * w;
-        int tiles = row < T ? tiles_of(row + 64, T) : 0;
+        int tiles = row < 0 ? 0 : tiles_of(row + 64, T);
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
-        if (!tiles) continue;
+        if (!tiles) {
+            if (leader()) item_read(p);
+            continue;
+        }
         d.bh = i.bh;
         r.first = row + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
 #pragma unroll
@@ -460,6 +546,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         if (leader()) mbarrier_arrive(base + Q_EMPTY + 8 * w);
         last_tile(r, c);
         finish(r, c, y_map, lse + (i64)i.bh * T, i.bh / H, i.bh % H, row, T, scale, factor);
+        if (leader()) item_read(p);
     }
     if (TURNS && w == 0) take_turn(c);
     if (leader()) tma_store_wait_read<0>();
@@ -472,7 +559,6 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
                   const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T, int H, int BH, int group,
                   float scale, u32 seed, u32 site, u32 less, u32 carry, float keep)
 {
-    extern __shared__ __align__(1024) u8 shared_memory[];
     u32 base = shared_address(shared_memory);
     if (threadIdx.x == 0) {
 #pragma unroll
@@ -487,13 +573,19 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
             mbarrier_init(base + K_EMPTY + 8 * s, CONSUMERS);
             mbarrier_init(base + V_EMPTY + 8 * s, CONSUMERS);
         }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            mbarrier_init(base + ITEM_FULL + 8 * i, 1);
+            mbarrier_init(base + ITEM_EMPTY + 8 * i, CONSUMERS + 1);
+        }
         fence_barrier_init();
     }
     __syncthreads();
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (warp < 2 && threadIdx.x % WARP == 0) produce(base, warp == 1, &q_map, &k_map, T, H, BH, group);
+        if (warp == 0 && threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, group);
+        if (warp == 1 && threadIdx.x == WARP) produce_values(base, &k_map, T, H, BH, group);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         drop d = {seed, site, DROPOUT ? (u32)*step : 0, 0, less, carry};
