@@ -113,37 +113,36 @@ DEVICE item item_at(int n, int T, int BH, int group)
 __device__ u32 items_taken, blocks_done;
 DEVICE int next_item()
 {
-    return (int)(gridDim.x + atomicAdd(&items_taken, 1));
+    return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
 }
 DEVICE void no_more_items()
 {
     if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
 }
-/* Numbers of items, from who loads keys to all others. */
-struct post {
-    u32 base;
-    int slot, parity;
-};
-DEVICE int read_item(const post &p)
+/* Numbers of items go from who loads keys to all others through two slots; `count` of them went before. */
+DEVICE u32 slot_of(u32 base, int count)
 {
-    mbarrier_wait(p.base + ITEM_FULL + 8 * p.slot, p.parity);
-    return *(volatile int *)(shared_memory + AT_ITEMS + 4 * p.slot);
+    return base + count % 2 * 8;
+}
+DEVICE volatile int *item_in_slot(int count)
+{
+    return (volatile int *)(shared_memory + AT_ITEMS) + count % 2;
+}
+DEVICE int read_item(u32 base, int count)
+{
+    mbarrier_wait(slot_of(base + ITEM_FULL, count), count / 2 % 2);
+    return *item_in_slot(count);
 }
 /* By one thread, when all that it speaks for have read it. */
-DEVICE void item_read(const post &p)
+DEVICE void item_read(u32 base, int count)
 {
-    mbarrier_arrive(p.base + ITEM_EMPTY + 8 * p.slot);
+    mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
 }
-DEVICE void write_item(const post &p, int n)
+DEVICE void write_item(u32 base, int count, int n)
 {
-    mbarrier_wait(p.base + ITEM_EMPTY + 8 * p.slot, p.parity ^ 1);
-    *(volatile int *)(shared_memory + AT_ITEMS + 4 * p.slot) = n;
-    mbarrier_arrive(p.base + ITEM_FULL + 8 * p.slot);
-}
-DEVICE void next_slot(post &p)
-{
-    p.slot ^= 1;
-    if (!p.slot) p.parity ^= 1;
+    mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
+    *item_in_slot(count) = n;
+    mbarrier_arrive(slot_of(base + ITEM_FULL, count));
 }
 
 /* Rows of a tile, all panels. */
@@ -169,13 +168,12 @@ DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, in
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     ring r = {0, 0};
-    post p = {base, 0, 0};
     int q_parity[CONSUMERS], n = blockIdx.x;
 #pragma unroll
     for (int w = 0; w < CONSUMERS; w++) q_parity[w] = 1;
 #pragma unroll 1
-    for (;; next_slot(p)) {
-        write_item(p, n);
+    for (int count = 0;; count++) {
+        write_item(base, count, n);
         if (n >= items_of(T, BH)) break;
         item i = item_at(n, T, BH, group);
         n = next_item();
@@ -194,11 +192,10 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
 DEVICE void produce_values(u32 base, const tensor_map *v_map, int T, int H, int BH, int group)
 {
     ring r = {0, 0};
-    post p = {base, 0, 0};
     int n;
 #pragma unroll 1
-    for (; (n = read_item(p)) < items_of(T, BH); next_slot(p)) {
-        item_read(p);
+    for (int count = 0; (n = read_item(base, count)) < items_of(T, BH); count++) {
+        item_read(base, count);
         item i = item_at(n, T, BH, group);
         load_tiles(base, r, true, v_map, H + H / GROUP + i.bh % H / GROUP, i.bh / H, i.tiles);
     }
@@ -511,18 +508,17 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
                     float factor)
 {
     place c = {{0, 0}, {0, 0}, base, w, 0};
-    post p = {base, 0, 0};
     rows r;
     int n;
     if (TURNS && w == CONSUMERS - 1) give_turn(c);
 #pragma unroll 1
-    for (; (n = read_item(p)) < items_of(T, BH); next_slot(p)) {
+    for (int count = 0; (n = read_item(base, count)) < items_of(T, BH); count++) {
         item i = item_at(n, T, BH, group);
         int row = i.row + 64 * w;
         int tiles = row < 0 ? 0 : tiles_of(row + 64, T);
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
         if (!tiles) {
-            if (leader()) item_read(p);
+            if (leader()) item_read(base, count);
             continue;
         }
         d.bh = i.bh;
@@ -546,7 +542,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         if (leader()) mbarrier_arrive(base + Q_EMPTY + 8 * w);
         last_tile(r, c);
         finish(r, c, y_map, lse + (i64)i.bh * T, i.bh / H, i.bh % H, row, T, scale, factor);
-        if (leader()) item_read(p);
+        if (leader()) item_read(base, count);
     }
     if (TURNS && w == 0) take_turn(c);
     if (leader()) tma_store_wait_read<0>();
