@@ -9,17 +9,21 @@
  * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64, as much by the exponentials
  * (KEYS / 16 clocks); moves at most 4 HEAD elements a row, as rows and heads that run together share their keys in the second cache.
  *
- *     HEAD a multiple of 16, KEYS of 16, GROUP, CAUSAL, DROPOUT
- *     OVERLAP 1: the exponentials of a tile run beside this warpgroup's product of the tile before with its values
- *             0: this warpgroup's exponentials run alone, beside products of the others
+ *     HEAD a multiple of 16, CONSUMERS 2, 3 or 4, KEYS a multiple of 64, STAGES, GROUP, CAUSAL, DROPOUT
  *     TURNS   warpgroups start their products one after the other, so that they do not drift into step
  *
- * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
- * which the whole warp decides, so the output is seldom rescaled.
+ * The exponentials of a tile run beside this warpgroup's product of the tile before with its values. `top` is what exponents
+ * are taken less; it follows the row's maximum only when that has grown by more than 2^8, which the whole warp decides, so
+ * the output is seldom rescaled.
  *
  * A tensor map ends at row T of each sequence: rows behind it are zeros where they are read and dropped where they are
  * written. With CAUSAL no row that is kept sees a key behind it, so only the diagonal is masked. */
 #include "hopper.cuh"
+
+#if !defined HEAD || !defined CONSUMERS || !defined KEYS || !defined STAGES || !defined GROUP || !defined CAUSAL || \
+    !defined DROPOUT || !defined TURNS
+#error "the host says all of these"
+#endif
 
 enum {
     WARPGROUP = 128,
@@ -48,27 +52,13 @@ enum {
     /* Named barriers: whose turn it is; the threads of each consumer. */
     TURN = 1,
     OWN = TURN + CONSUMERS,
+    /* Of a thread, from the 65536 of a multiprocessor. */
+    CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112,
+    PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,
 };
-static_assert(HEAD % 16 == 0 && KEYS % 16 == 0, "");
-/* What `top` begins with: where a row may see nothing of its first tile, a number, so that no infinities are subtracted. */
-#ifndef LAG /* by how much, in powers of 2, a maximum may outgrow what exponents are taken less */
+static_assert(HEAD % 16 == 0 && KEYS % 64 == 0 && 2 <= CONSUMERS && CONSUMERS <= 4, "");
+/* By how much, in powers of 2, a maximum may outgrow what exponents are taken less. */
 #define LAG 8.0f
-#endif
-#ifndef PIN
-#define PIN 1
-#endif
-#ifndef TURN_LATE
-#define TURN_LATE 0
-#endif
-#ifndef VALUES_FIRST
-#define VALUES_FIRST 0
-#endif
-#ifndef CONSUMER_REGISTERS
-#define CONSUMER_REGISTERS (CONSUMERS == 3 ? 160 : 240)
-#define PRODUCER_REGISTERS (CONSUMERS == 3 ? 32 : 24)
-#endif
-#define LOWEST (KEYS % 64 ? -3.402823466e38f : -INFINITY_F)
-
 extern __shared__ __align__(1024) u8 shared_memory[];
 
 /* Which stage is next, and in which phase its barriers are. */
@@ -375,13 +365,7 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* Until the values of the tile are there whose weights were just computed. A sum of exponentials is never negative, which the
- * compiler does not know: so it must compute them first, and draws no wait behind this one to before them. */
-DEVICE void wait_values(const place &c, const rows &r)
-{
-    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity ^ (PIN && r.sum[0] + r.sum[1] < 0));
-}
-/* The first tile of these rows. */
+/* The first tile of these rows, which has their last keys: rows start at a multiple of 64, so no other is masked. */
 DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
 {
     kept a;
@@ -395,51 +379,32 @@ DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float s
     mask_scores(r, key, T);
     lift_top<true>(r, scale);
     exponentials(r, scale);
-    wait_values(c, r);
+    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     pack_weights(r, a);
 }
 /* The scores of one more tile, and the output of the one before. */
-template <bool EDGE> DEVICE void next_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
+DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
     advance(c.v);
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
     take_turn(c);
-#if VALUES_FIRST
-    start_values(r, c, before);
-    start_scores(r, c);
-#else
     start_scores(r, c);
     start_values(r, c, before);
-#endif
-#if TURN_LATE == 0
     give_turn(c);
-#endif
     draw_tile(a, r, d, key);
-    wgmma_wait<OVERLAP && !VALUES_FIRST>();
+    wgmma_wait<1>();
     wgmma_hold(r.s);
-#if TURN_LATE == 1
-    give_turn(c);
-#endif
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    if (EDGE) mask_scores(r, key, T);
     lift_top<false>(r, scale);
-#if OVERLAP
     exponentials(r, scale);
-    wait_values(c, r);
+    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     wgmma_wait<0>();
     wgmma_hold(r.o);
     release(c.base + V_EMPTY, before);
     lift_output(r);
-#else
-    wgmma_hold(r.o);
-    release(c.base + V_EMPTY, before);
-    lift_output(r);
-    exponentials(r, scale);
-    wait_values(c, r);
-#endif
     pack_weights(r, a);
 }
 /* The output of the last. */
@@ -525,20 +490,13 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         r.first = row + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
 #pragma unroll
         for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
-        r.top[0] = r.top[1] = LOWEST;
+        r.top[0] = r.top[1] = -INFINITY_F;
         r.sum[0] = r.sum[1] = 0;
-        int whole = (CAUSAL ? min(row + 1, T) : T) / KEYS; /* tiles that all rows see to the end */
         mbarrier_wait(base + Q_FULL + 8 * w, c.q_parity);
         c.q_parity ^= 1;
-        int tile = tiles - 1;
-        first_tile(r, c, d, tile * KEYS, T, scale);
-        tile--;
-#if KEYS % 64
+        first_tile(r, c, d, (tiles - 1) * KEYS, T, scale);
 #pragma unroll 1
-        for (; tile >= whole; tile--) next_tile<true>(r, c, d, tile * KEYS, T, scale);
-#endif
-#pragma unroll 1
-        for (; tile >= 0; tile--) next_tile<false>(r, c, d, tile * KEYS, T, scale);
+        for (int tile = tiles - 2; tile >= 0; tile--) next_tile(r, c, d, tile * KEYS, scale);
         if (leader()) mbarrier_arrive(base + Q_EMPTY + 8 * w);
         last_tile(r, c);
         finish(r, c, y_map, lse + (i64)i.bh * T, i.bh / H, i.bh % H, row, T, scale, factor);
