@@ -3,6 +3,7 @@
 /* THE table of the GPU's kernels, best first: the library's products, then families of our own. */
 static const struct cuda_row *const families[] = {
     attention_short_rows,
+    attention_hopper_rows,
     attention_rows,
     attention_grad_rows,
     norm_rows,
