@@ -144,7 +144,8 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
     rows_by_rows(s, own.q, base + AT_TILES + at.stage * 2 * TILE_BYTES);
 }
 
-/* A tile of keys, at the stage `at`. AHEAD: its S is under way or there, and where there is `more`, that of the next is begun.
+/* A tile of keys, at the stage `at`. AHEAD: its S is there, and that of the next, if there is MORE, is begun and there
+ * at the end.
  * LATE: dQ of the tile before, at the stage `before` where `pending`, may be under way, and so is that of this one after it. */
 template <bool MORE>
 DEVICE void step(scores &s, scores &next, sums &dq, kept_scores &a, const queries &own, u32 base, ring<STAGES> &at,
@@ -166,15 +167,17 @@ DEVICE void step(scores &s, scores &next, sums &dq, kept_scores &a, const querie
         begin(next, own, base, at);
         wgmma_commit();
     }
-    if (!AHEAD || LATE) wgmma_wait<1 + (AHEAD && MORE)>();
-    wgmma_hold(s);
-    if (LATE && pending) release(base + FREE + 8 * before, lane);
-    before = here;
+    if (!AHEAD) {
+        wgmma_wait<1>();
+        wgmma_hold(s);
+    }
     if (CAUSAL ? tile * TILE + TILE - 1 > own.first : tile * TILE + TILE > own.T) mask(s, own, tile);
 #pragma unroll
     for (int i = 0; i < TILE / 2; i++) s[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
     wgmma_wait<AHEAD && MORE>();
     wgmma_hold(dp);
+    if (LATE && pending) release(base + FREE + 8 * before, lane);
+    before = here;
 #if DROPOUT
     drop_gradients(dp, own, tile);
 #endif
@@ -184,10 +187,10 @@ DEVICE void step(scores &s, scores &next, sums &dq, kept_scores &a, const querie
     wgmma_fence();
     add_by_columns(dq, a, keys);
     wgmma_commit();
-    if (LATE) return;
-    wgmma_wait<0>();
-    wgmma_hold(dq);
+    if (AHEAD || !LATE) wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(next);
+    if (LATE) return;
+    wgmma_hold(dq);
     release(base + FREE + 8 * here, lane);
 }
 
@@ -201,10 +204,8 @@ DEVICE void walk(sums &dq, const queries &own, u32 base, ring<STAGES> &at, int t
     if (AHEAD) {
         begin(s, own, base, at);
         wgmma_commit();
-        if (!LATE) {
-            wgmma_wait<0>();
-            wgmma_hold(s);
-        }
+        wgmma_wait<0>();
+        wgmma_hold(s);
     }
 #pragma unroll 1
     for (;;) {
