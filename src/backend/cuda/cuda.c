@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */ };
+enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */, HOPPER_ARCH = 90 };
 
 struct cuda_context {
     bool plans_only;
@@ -41,6 +41,7 @@ static const struct cuda_device imagined = {.arch = 90,
                                             .shared_bytes = 227 << 10,
                                             .l2_bytes = 60 << 20,
                                             .bytes = (int64_t)141 << 30,
+                                            .tensor_maps = true,
                                             .name = "no GPU; planned for an H200"};
 
 bool cuda_plans_only(const void *context)
@@ -56,6 +57,12 @@ const struct cuda_device *cuda_context_device(const void *context)
 const struct cuda_device *cuda_device_of(const struct kernel_call *c)
 {
     return cuda_context_device(c->context);
+}
+
+bool cuda_hopper(const struct kernel_call *c)
+{
+    const struct cuda_device *d = cuda_device_of(c);
+    return d->arch == HOPPER_ARCH && d->tensor_maps;
 }
 
 CUstream cuda_stream(const void *context)
