@@ -192,7 +192,7 @@ DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, p
 {
     scores dp;
     kept_scores a, e;
-    int here = p.at.stage, tile = p.tile, member = p.member, lane = own.thread % WARP;
+    int here = p.at.stage, tile = p.tile, lane = own.thread % WARP;
     u32 queries = own.base + AT_TILES + here * STAGE_BYTES;
     const float *stats =
         (const float *)(shared_memory + (own.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
@@ -200,6 +200,9 @@ DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, p
         begin(s, own, p.at);
         wgmma_commit();
     }
+#if DROPOUT
+    int member = p.member;
+#endif
     mbarrier_wait(own.base + DO_FULL + 8 * here, p.at.phase);
     wgmma_fence();
     rows_by_rows(dp, own.v, queries + TILE_BYTES);
