@@ -64,12 +64,12 @@ static unsigned shared_bytes(const struct layout *y, int64_t D, bool keys)
 static struct cuda_tensor rows_of(const struct sizes *s, int64_t heads, int rows)
 {
     int panel = s->D % 64 == 0 ? 64 : s->D % 32 == 0 ? 32 : 16;
-    return (struct cuda_tensor){
-        .dtype = DT_BF16,
-        .dim = {s->D, heads, 1, s->T, s->B},
-        .step = {2, 2 * s->D, 2 * s->D * heads, 2 * s->D * heads, 2 * s->D * heads * s->T},
-        .box = {panel, 1, 1, rows, 1},
-        .swizzle = 2 * panel};
+    int64_t row = 2 * s->D * heads;
+    return (struct cuda_tensor){.dtype = DT_BF16,
+                                .dim = {s->D, heads, s->T, s->B, 1},
+                                .step = {2, 2 * s->D, row, row * s->T, row * s->T * s->B},
+                                .box = {panel, 1, rows, 1, 1},
+                                .swizzle = 2 * panel};
 }
 
 /* Heads whose items run side by side: those whose rows that are walked over fit into half of the second cache, whole parts of

@@ -30,7 +30,7 @@ enum {
     STATS_BYTES = 2 * STATS * 4,
     ARRIVALS = CONSUMERS * WARPGROUP / WARP, /* a warp at a time says that a stage is read */
     PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : 24,
-    CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : 240,
+    CONSUMER_REGISTERS = CONSUMERS == 4 ? 120 : CONSUMERS == 3 ? 160 : 240,
 };
 #define LOG2_E 1.44269504088896341f
 
@@ -80,7 +80,7 @@ DEVICE void clear(sums &sum)
 template <int ROWS> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int first, int b)
 {
 #pragma unroll
-    for (int p = 0; p < PANELS; p++) tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, 0, first, b);
+    for (int p = 0; p < PANELS; p++) tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, first, b, 0);
 }
 /* A warpgroup's sums, scaled, to its 64 rows in shared memory, and from there to memory; rows outside of the sequence
  * are not written. Threads that read these rows are past them; they are read when thread 0 is back. */
@@ -99,7 +99,7 @@ DEVICE void store_rows(u32 to, const sums &sum, float scale, const tensor_map *m
     named_barrier_sync(1 + forgotten(threadIdx.x) / WARPGROUP, WARPGROUP);
     if (thread == 0) {
 #pragma unroll
-        for (int p = 0; p < PANELS; p++) tma_store(map, to + p * OWN * PITCH, p * PANEL, head, 0, first, b);
+        for (int p = 0; p < PANELS; p++) tma_store(map, to + p * OWN * PITCH, p * PANEL, head, first, b, 0);
         tma_store_commit();
     }
 }
