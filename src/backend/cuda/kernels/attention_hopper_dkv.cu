@@ -11,6 +11,8 @@
  * and V, at whose places dK and dV are then. */
 #include "attention_hopper_grad.cuh"
 static_assert(TILE == STATS, "statistics come by tiles");
+/* Between heads a warpgroup passes over tiles while it still has one, and wants the one behind. */
+static_assert(STAGES > (AHEAD || LATE) + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -159,7 +161,7 @@ DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float 
 /* Where the warpgroup is: a tile of queries of a head, and its stage. */
 struct place {
     ring<STAGES> at;
-    int tile, member;
+    int tile, member, before; /* LATE: the stage of the tile before, -1: there is none */
 };
 /* S of the tile at a stage is begun. */
 DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
@@ -227,15 +229,18 @@ DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, p
     wgmma_commit();
     wgmma_wait<1 + (AHEAD && MORE)>();
     wgmma_hold(dp);
+    if (LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
+    p.before = here;
     gradients(s, dp, own, stats);
     pack(e, s);
     wgmma_fence();
     add_by_columns(dk, e, queries);
     wgmma_commit();
-    wgmma_wait<0>();
-    wgmma_hold(dk);
-    wgmma_hold(dv);
+    wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(next);
+    wgmma_hold(dv);
+    if (LATE) return;
+    wgmma_hold(dk);
     release(own.base + FREE + 8 * here, lane);
 }
 
@@ -267,12 +272,18 @@ DEVICE void walk(sums &dk, sums &dv, const keys &own, place &p, int left)
         left--;
         step<true>(next, s, dk, dv, own, p);
     }
+    if (LATE) {
+        wgmma_wait<0>();
+        wgmma_hold(dk);
+        release(own.base + FREE + 8 * p.before, own.thread % WARP);
+        p.before = -1;
+    }
 }
 
 DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
 {
     ring<ITEM_STAGES> of = {0, 0};
-    place p = {{0, 0}, 0, 0};
+    place p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++, of.next()) {
