@@ -34,18 +34,25 @@ struct layout {
     int consumers, tile, stages, item_stages, ahead, late;
 };
 
-/* By head size, those with which it measured fastest; NULL: there is none. */
+/* By head size, those with which an H200 was fastest; NULL: there is none. Clocks of 128 x 128 pairs, at T = 1024 (12 heads, batch 16)
+ * and at 16384:
+ *   dq, 64:     3x64 ahead 2882, 2032; late 3062, 2219; plain 3214, 2469; 3x96 plain 3123, 2415; 2x96 ahead 3330, 2264
+ *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697; ahead 4502, 3768
+ *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 5995, 4509; 3x64 plain 6897, 7573
+ *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and K, V once late 7795, 6813, plain 7759, 6701
+ * As many blocks as multiprocessors, each with items of all heads: 7206 for both at 64, 5998; a block to each item 8035, 5987.
+ * Other head sizes follow their neighbours. */
 static const struct layout *layout_of(int64_t D, bool keys)
 {
     static const struct {
         int head;
         struct layout dq, dkv;
     } all[] = {
-        {16, {3, 96, 3, 2, 0, 0}, {2, 64, 3, 2, 1, 0}},
-        {32, {3, 96, 3, 2, 0, 0}, {2, 64, 3, 2, 1, 0}},
-        {64, {3, 96, 3, 2, 0, 0}, {2, 64, 3, 2, 1, 0}},
-        {96, {2, 64, 3, 1, 1, 0}, {2, 64, 3, 2, 0, 0}},
-        {128, {2, 64, 3, 1, 1, 0}, {2, 64, 2, 2, 0, 0}},
+        {16, {3, 96, 3, 2, 0, 0}, {2, 64, 4, 2, 0, 1}},
+        {32, {3, 64, 4, 2, 1, 0}, {2, 64, 4, 2, 0, 1}},
+        {64, {3, 64, 4, 2, 1, 0}, {2, 64, 4, 2, 0, 1}},
+        {96, {2, 64, 3, 1, 0, 1}, {2, 64, 3, 2, 0, 0}},
+        {128, {2, 64, 3, 1, 0, 1}, {2, 64, 2, 2, 0, 0}},
     };
     for (int i = 0; i < COUNT_OF(all); i++)
         if (all[i].head == D) return keys ? &all[i].dkv : &all[i].dq;
@@ -70,18 +77,6 @@ static struct cuda_tensor rows_of(const struct sizes *s, int64_t heads, int rows
                                 .step = {2, 2 * s->D, row, row * s->T, row * s->T * s->B},
                                 .box = {panel, 1, rows, 1, 1},
                                 .swizzle = 2 * panel};
-}
-
-/* Heads whose items run side by side: those whose rows that are walked over fit into half of the second cache, whole parts of
- * all where there is such a number. */
-static int64_t heads_together(const struct kernel_call *c, int64_t heads, int64_t bytes)
-{
-    int64_t n = cuda_device_of(c)->l2_bytes / 2 / bytes;
-    if (n >= heads) return heads;
-    if (n < 1) return 1;
-    for (int64_t i = n; 2 * i > n; i--)
-        if (heads % i == 0) return i;
-    return n;
 }
 
 static bool fits(const struct kernel_call *c)
@@ -124,13 +119,12 @@ static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool k
 {
     struct sizes s = sizes_of(c);
     const struct dropout *drop = &c->attr->attention.drop;
-    int64_t heads = s.B * (keys ? s.KV : s.H), walked = 4 * s.T * s.D * (keys ? s.H / s.KV : 1);
+    int64_t heads = s.B * (keys ? s.KV : s.H);
     arg_in(k, STEP);
     arg_f32(k, 1 / sqrt((double)s.D));
     arg_i32(k, s.T);
     arg_i32(k, s.H);
     arg_i32(k, heads);
-    arg_i32(k, heads_together(c, heads, walked));
     arg_u32(k, drop->seed);
     arg_u32(k, drop->site);
     arg_i32(k, drop->threshold);

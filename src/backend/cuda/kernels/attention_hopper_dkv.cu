@@ -29,12 +29,12 @@ enum {
 };
 
 struct sizes {
-    int T, H, heads, together, ranks, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+    int T, H, heads, items, tiles; /* heads of keys, of all sequences; tiles of queries */
 };
-DEVICE sizes sizes_of(int T, int H, int heads, int together)
+DEVICE sizes sizes_of(int T, int H, int heads)
 {
     int ranks = (T + BLOCK - 1) / BLOCK;
-    sizes s = {T, H, heads, together, ranks, ranks * heads, (T + TILE - 1) / TILE};
+    sizes s = {T, H, heads, ranks * heads, (T + TILE - 1) / TILE};
     return s;
 }
 /* The first tile of queries that sees key `first`. */
@@ -50,7 +50,7 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
     ring<STAGES> at = {0, 1};
     int KV = s.H / GROUP;
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
-        item it = item_of(i, s.heads, s.together, s.ranks);
+        item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
         mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
@@ -61,9 +61,11 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
         }
         own.next();
         if (round == 0) dependents_wait();
+#pragma unroll 1 /* registers are few here */
         for (int member = 0; member < GROUP; member++) {
             int h = kv * GROUP + member;
             const float *rows_of = stats + (i64)(b * s.H + h) * s.tiles * 2 * STATS;
+#pragma unroll 1
             for (int tile = first_tile(first); tile < s.tiles; tile++, at.next()) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
                 mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
@@ -287,7 +289,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++, of.next()) {
-        item it = item_of(i, s.heads, s.together, s.ranks);
+        item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         own.first = first + OWN * group;
         own.item_tile = first_tile(first);
@@ -326,10 +328,10 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
                      const __grid_constant__ tensor_map dqkv, const float *stats, const int *step_number, float scale,
-                     int T, int H, int heads, int together, u32 seed, u32 site, int threshold)
+                     int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();
-    sizes s = sizes_of(T, H, heads, together);
+    sizes s = sizes_of(T, H, heads);
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {

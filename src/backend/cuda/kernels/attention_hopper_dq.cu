@@ -29,12 +29,12 @@ DEVICE int seen_by(int first, int rows, int T)
 }
 
 struct sizes {
-    int T, H, heads, together, ranks, items;
+    int T, H, heads, items;
 };
-DEVICE sizes sizes_of(int T, int H, int heads, int together)
+DEVICE sizes sizes_of(int T, int H, int heads)
 {
     int ranks = (T + BLOCK - 1) / BLOCK;
-    sizes s = {T, H, heads, together, ranks, ranks * heads};
+    sizes s = {T, H, heads, ranks * heads};
     return s;
 }
 /* Its first query, which may be before the sequence. */
@@ -50,7 +50,7 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
     ring<ITEM_STAGES> own = {0, 1};
     ring<STAGES> at = {0, 1};
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
-        item it = item_of(i, s.heads, s.together, s.ranks);
+        item it = item_of(i, s.heads);
         int b = it.head / s.H, h = it.head - b * s.H, kv = h / GROUP, KV = s.H / GROUP, first = first_query(s, it.rank);
         u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
         mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
@@ -238,7 +238,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
     ring<STAGES> at = {0, 0};
     int lane = own.thread % WARP, row = own.thread / WARP * 16 + lane / 4, strips = (s.T + STATS - 1) / STATS;
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++, of.next()) {
-        item it = item_of(i, s.heads, s.together, s.ranks);
+        item it = item_of(i, s.heads);
         int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE;
         own.head = it.head;
         own.first = first + OWN * group;
@@ -282,10 +282,10 @@ KERNEL_MIN(THREADS, 1)
 attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map tiles,
                     const __grid_constant__ tensor_map dy, const __grid_constant__ tensor_map y,
                     const __grid_constant__ tensor_map dqkv, const float *lse, float *stats, const int *step_number,
-                    float scale, int T, int H, int heads, int together, u32 seed, u32 site, int threshold)
+                    float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();
-    sizes s = sizes_of(T, H, heads, together);
+    sizes s = sizes_of(T, H, heads);
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {

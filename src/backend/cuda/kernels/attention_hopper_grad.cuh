@@ -104,16 +104,15 @@ DEVICE void store_rows(u32 to, const sums &sum, float scale, const tensor_map *m
     }
 }
 
-/* Items: blocks of rows of all heads. As many heads as fit into the second cache run together, and of these the longest items
- * first. A block has an item in each round, at the front of one and at the end of the next. */
+/* Items: blocks of rows of all heads, the longest first, and of equal ones all heads beside one another. A block has an item
+ * in each round, at the front of one and at the end of the next. (Only so many heads at a time as fit into the second cache: of
+ * no use on an H200, where blocks of the same rank read the same rows at about the same time; its sections end unevenly.) */
 struct item {
     int head, rank; /* rank 0 is longest */
 };
-DEVICE item item_of(int i, int heads, int together, int ranks)
+DEVICE item item_of(int i, int heads)
 {
-    int section = i / (together * ranks), first = section * together, rest = i - first * ranks;
-    int here = heads - first < together ? heads - first : together;
-    item r = {first + rest % here, rest / here};
+    item r = {i % heads, i / heads};
     return r;
 }
 DEVICE int item_in_round(int round)
