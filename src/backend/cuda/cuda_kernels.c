@@ -5,6 +5,7 @@ static const struct cuda_row *const families[] = {
     attention_short_rows,
     attention_hopper_rows,
     attention_rows,
+    attention_hopper_grad_rows,
     attention_grad_rows,
     norm_rows,
     gelu_rows,
