@@ -10,10 +10,18 @@ static int64_t parts(int64_t n, int64_t of)
     return (n + of - 1) / of;
 }
 
-/* Up to 1024 columns a warp has a row; beyond that a block, 16 elements for each thread. */
-static int lanes_of(int64_t columns)
+/* Rows are whole accesses of 16 bytes. */
+static bool is_whole(const struct type *x)
 {
-    return columns <= 1024 ? 32 : row_lanes(columns, 16);
+    return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
+}
+
+/* Up to 1024 columns a warp has a row; beyond that a block, 16 elements for each thread. Shorter accesses take more registers for where
+ * they go. */
+static int lanes_of(const struct type *x)
+{
+    int64_t columns = type_columns(x);
+    return columns <= 1024 && is_whole(x) ? 32 : row_lanes(columns, 16);
 }
 
 static void define_rows(const struct kernel_call *c, struct cuda_launch *k)
@@ -33,8 +41,7 @@ static void arg_all(const struct kernel_call *c, struct cuda_launch *k)
 static void norm(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
 {
     const struct type *x = &c->in_type[0];
-    struct cuda_launch *k =
-        row_launch(l, "rmsnorm.cu", entry, type_rows(x), lanes_of(type_columns(x)));
+    struct cuda_launch *k = row_launch(l, "rmsnorm.cu", entry, type_rows(x), lanes_of(x));
     define_rows(c, k);
     arg_all(c, k);
     arg_f32(k, c->attr->norm.eps);
@@ -60,7 +67,7 @@ static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
     int64_t columns = type_columns(x), rows = type_rows(x);
     int64_t sums = parts(columns, (int64_t)COLUMN_LANES * row_access(x->dtype, columns));
     struct cuda_launch *k =
-        row_launch(l, "rmsnorm_beside.cu", "rmsnorm_grad_beside", rows, lanes_of(type_columns(x)));
+        row_launch(l, "rmsnorm_beside.cu", "rmsnorm_grad_beside", rows, lanes_of(x));
     launch_grid(k, sums + k->grid[0], 1, 1);
     define_rows(c, k);
     arg_all(c, k);
@@ -73,7 +80,7 @@ static void grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x);
-    int lanes = lanes_of(columns), groups = lanes == 32 ? GROUPS : 1;
+    int lanes = lanes_of(x), groups = lanes == 32 ? GROUPS : 1;
     int64_t most = l->device->processors * parts(BLOCK_THREADS, lanes * groups) / 2;
     if (most < l->device->processors) most = l->device->processors;
     int64_t blocks = parts(rows, groups) < most ? parts(rows, groups) : most;
@@ -196,8 +203,7 @@ static bool fits_grad(const struct kernel_call *c)
 static bool fits_beside(const struct kernel_call *c)
 {
     const struct type *x = &c->in_type[0];
-    return fits_grad(c) && row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16 &&
-           2 * type_bytes(x) <= cuda_device_of(c)->l2_bytes / 3;
+    return fits_grad(c) && is_whole(x) && 2 * type_bytes(x) <= cuda_device_of(c)->l2_bytes / 3;
 }
 
 const struct cuda_row rmsnorm_rows[] = {
