@@ -158,14 +158,6 @@ static enum status check(const struct config_model *c)
     return ST_OK;
 }
 
-/* 6 N + 12 L C T (PaLM, appendix B), without the token table, which no product reads. */
-static double flops_per_token(const struct model *m, int64_t T)
-{
-    const struct config_model *c = &m->config;
-    double N = (double)(model_count(m, false) - m->vocab * c->n_embd);
-    return 6 * N + 12.0 * (double)(c->n_layer * c->n_embd * T);
-}
-
 static const char *const keys[] = {"n_layer",    "n_head",     "n_kv_head", "n_embd",     "d_ff",
                                    "block_size", "rope_theta", "pad_vocab", "vocab_size", NULL};
 
@@ -178,5 +170,5 @@ const struct model_def model_cs336 = {
     .lay_out = lay_out,
     .loss = loss,
     .logits = logits,
-    .flops_per_token = flops_per_token,
+    .flops_per_token = model_flops_by_size,
 };

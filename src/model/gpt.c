@@ -121,13 +121,6 @@ static void lay_out(struct model *m, struct model_parameters *l)
     model_layer(l, "ln_f", type_1d(DT_F32, C), 0, c->bias);
 }
 
-/* nanoGPT's: 6 N + 12 L C T (PaLM, appendix B). */
-static double flops_per_token(const struct model *m, int64_t T)
-{
-    double N = (double)model_count(m, false);
-    return 6 * N + 12.0 * (double)(m->config.n_layer * m->config.n_embd * T);
-}
-
 static const char *const keys[] = {"n_layer",    "n_head",     "n_kv_head", "n_embd",
                                    "block_size", "dropout",    "bias",      "gelu",
                                    "pad_vocab",  "vocab_size", NULL};
@@ -141,5 +134,5 @@ const struct model_def model_gpt = {
     .lay_out = lay_out,
     .loss = loss,
     .logits = logits,
-    .flops_per_token = flops_per_token,
+    .flops_per_token = model_flops_by_size,
 };

@@ -111,3 +111,9 @@ enum status model_check_groups(const struct config_model *c)
     return fail(ST_USAGE, "n_head = %lld is not divisible by n_kv_head = %lld; change one of them",
                 (long long)c->n_head, (long long)c->n_kv_head);
 }
+
+double model_flops_by_size(const struct model *m, int64_t T)
+{
+    double N = (double)model_count(m, false);
+    return 6 * N + 12.0 * (double)(m->config.n_layer * m->config.n_embd * T);
+}

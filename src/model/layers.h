@@ -50,4 +50,8 @@ value model_attention(const struct model *m, struct graph *g, const struct model
 enum status model_check_heads(const struct config_model *c);
 enum status model_check_groups(const struct config_model *c);
 
+/* nanoGPT's count of a training step: 6 N + 12 L C T for each token (PaLM, appendix B). N has the token table, also where the head is another
+ * matrix and no product reads it. */
+double model_flops_by_size(const struct model *m, int64_t T);
+
 #endif
