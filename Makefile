@@ -169,7 +169,8 @@ $(BUILD)/emulator/%: $(EMULATOR_HEADERS) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  c++ $@")
 	$(Q)$(SHARED) $(EMULATOR_FLAGS)
-$(BUILD)/emulator/libcuda.so.1: $(addprefix $(EMULATED)/,cuda.cpp streams.cpp engine.cpp)
+$(BUILD)/emulator/libcuda.so.1: $(addprefix $(EMULATED)/,cuda.cpp streams.cpp engine.cpp \
+                                       products.cpp barriers.cpp tensors.cpp)
 $(BUILD)/emulator/libcuda.so.1: EMULATOR_FLAGS := -Wl,-soname,libcuda.so.1
 $(BUILD)/emulator/libnvrtc.so.13: $(EMULATED)/nvrtc.cpp
 # What it compiles with is a version of its own, so modules that are kept from an older one are not taken.

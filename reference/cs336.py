@@ -10,6 +10,7 @@ The same is then computed in float32, to show how far honest rounding goes. Work
 import argparse
 import json
 import math
+import os
 
 import numpy
 import torch
@@ -156,6 +157,7 @@ def write(folder, shape):
     s = SHAPES[shape]
     exact, single = measure(s, torch.float64), measure(s, torch.float32)
     path = f"{folder}/{shape}.json"
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w") as f:
         json.dump({"script": "reference/cs336.py", "torch": torch.__version__, "rope_theta": THETA, "eps": EPS, **s,
                    "loss": exact[0], "logits": exact[1], "gradients": exact[2]}, f, indent=1)

@@ -1,6 +1,7 @@
 #include "base/host.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,13 @@ struct host_work host_work_now(void)
                &wait, &irq, &soft, &steal) == 8)
         w.all = (double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK);
     return w;
+}
+
+double host_others(struct host_work start, struct host_work end, double seconds)
+{
+    double others = (end.all - start.all) - (end.own - start.own);
+    if (start.all < 0 || end.all < 0 || seconds < 0.5) return NAN;
+    return fmin(fmax(0, others) / seconds, (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 enum { PROCESSORS_MOST = 64, CPUINFO_MOST = 256 << 10, LINE_BYTES = 8192 };

@@ -14,6 +14,9 @@ struct host_work {
     double all, own;
 };
 struct host_work host_work_now(void);
+/* How many processors others kept busy from `start` to `end`, `seconds` apart; NAN where the system does not say, or
+ * where half a second was not over: it counts in hundredths, and late. */
+double host_others(struct host_work start, struct host_work end, double seconds);
 double host_own_seconds(void);
 /* Megahertz of the processors: the mean of the `n` fastest, as the others idle, and the highest that the machine allows; -1
  * where the system does not say. `root` is /sys/devices/system/cpu; where there is no cpufreq in it, `cpuinfo`,

@@ -72,6 +72,7 @@ struct config_plan {
     enum precision dtype;
     enum fusion fusion;
     bool flash, replay, deterministic;
+    bool hopper;               /* kernels for compute capability 9.0 alone may be taken */
     enum packing pack_weights; /* products read weights in the library's own layout */
     enum recompute recompute;  /* GELUs alone, or all of some blocks but what goes in */
     bool reuse;                /* values share bytes when their lives do not overlap */

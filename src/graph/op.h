@@ -137,6 +137,7 @@ union attr {
         struct dropout drop;
         bool tf32;          /* as matmul's */
         bool deterministic; /* the same bits in every run */
+        bool portable;      /* no kernel that is for one compute capability of GPUs alone */
         int kv_heads;       /* of keys and values, a divisor of heads; 0: as many as of queries */
     } attention;
     struct {

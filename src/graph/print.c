@@ -86,8 +86,9 @@ static void print_attr(const struct node *n, struct str *s)
         if (a->attention.drop.threshold)
             str_printf(s, " drop %d/256 site %u", a->attention.drop.threshold,
                        a->attention.drop.site);
-        str_printf(s, "%s%s]", a->attention.tf32 ? " tf32" : "",
-                   a->attention.deterministic ? " deterministic" : "");
+        str_printf(s, "%s%s%s]", a->attention.tf32 ? " tf32" : "",
+                   a->attention.deterministic ? " deterministic" : "",
+                   a->attention.portable ? " portable" : "");
         break;
     case OP_ADAMW:
         str_printf(s, " [decay %.6g on %lld]", a->adamw.weight_decay,

@@ -91,10 +91,8 @@ enum status machine_measure(struct machine *m, bool quick,
     enum status st = machine_measure_products(&w);
     if (st == ST_OK) st = m->gpu ? machine_measure_device_copies(&w) : machine_measure_copies(&w);
     threads_set(threads);
-    struct host_work after = host_work_now();
-    double others = (after.all - before.all) - (after.own - before.own);
-    if (!m->gpu && before.all >= 0 && others > 0)
-        m->others = others / (clock_ms(start, clock_ns()) * 1e-3);
+    double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
+    if (!m->gpu && !isnan(others)) m->others = others;
     return st;
 }
 

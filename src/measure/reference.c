@@ -13,7 +13,10 @@ enum status reference_run(enum op op, struct kernel_call *call, struct arena *sc
     for (int i = 0; (k = cpu->kernel((int)op, call, i)); i++)
         if (strcmp(k->variant, "ref") == 0) break;
     BUG_IF(!k, "%s has no reference kernel for these types", op_def(op)->name);
-    if (k->scratch_bytes) call->scratch = arena_alloc(scratch, k->scratch_bytes(k, call));
+    if (k->scratch_bytes) {
+        BUG_IF(!scratch, "%s wants scratch", op_def(op)->name);
+        call->scratch = arena_alloc(scratch, k->scratch_bytes(k, call));
+    }
     return k->run(call);
 }
 

@@ -1,6 +1,6 @@
 /* What the types leave open: whether a product of f32 operands may round them to TF32 (10 bits of
- * mantissa, the tensor cores' own f32), and whether products and attention must give the same bits in every run.
- * Both are attributes, so a printed graph shows them and a kernel's `fits` may ask. Runs after
+ * mantissa, the tensor cores' own f32), whether products and attention must give the same bits in every run, and
+ * whether attention leaves out kernels of one compute capability. All are attributes, so a printed graph shows them and a kernel's `fits` may ask. Runs after
  * `precision`, which decides what is f32. */
 #include "pass/pass.h"
 
@@ -20,6 +20,7 @@ static void mark(const struct graph *in, struct node *n, const struct pass_optio
     case OP_ATTENTION_GRAD:
         n->attr.attention.tf32 = tf32;
         n->attr.attention.deterministic = o->deterministic;
+        n->attr.attention.portable = o->portable;
         break;
     default:
         break;

@@ -20,7 +20,8 @@ struct pass_options {
     enum dtype
         compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
     bool tf32;   /* products of f32 operands may round them to TF32 */
-    bool deterministic;                 /* kernels give the same bits in every run */
+    bool deterministic; /* kernels give the same bits in every run */
+    bool portable;      /* attention by kernels that are not for one compute capability alone */
     const struct pass_packing *packing; /* NULL: weights are read as they lie */
     const struct pass_kernels
         *kernels; /* NULL: no operator is made that only some kernels gain by */

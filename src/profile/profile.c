@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/host.h"
 
+#include <math.h>
+
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a)
 {
@@ -11,9 +13,8 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     struct host_work before = host_work_now();
     int64_t start = clock_ns();
     TRY(collect(e, o, ret, &c, a));
-    struct host_work after = host_work_now();
-    double others = (after.all - before.all) - (after.own - before.own);
-    if (before.all >= 0 && others > 0) ret->others = others / (1e-3 * clock_ms(start, clock_ns()));
+    double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
+    if (!isnan(others)) ret->others = others;
     ret->plain_ms = stats_of(c.plain_ms, c.plain_steps);
     ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
     rows_make(&c, ret, a);

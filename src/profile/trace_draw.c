@@ -192,13 +192,19 @@ static void write_ranges(struct drawing *d, int step)
     for (int i = 0; i < s.n; i++) write_stretch(d, &s.all[i], step);
 }
 
+/* The time that the FLOPs and bytes of a row took: of a node of several kernels it is the time of them all. */
+static double work_us(const struct activity *x, const struct profile_row *row)
+{
+    return 1e-3 * (double)(x->end_ns - x->start_ns) * (row->ms > 0 ? row->work_ms / row->ms : 1);
+}
+
 static void write_activities(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
     for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
         const struct activity *x = &r->activity[i];
         const struct profile_row *row = &d->p->row[r->row[i]];
-        double us = 1e-3 * (double)(x->end_ns - x->start_ns);
+        double us = work_us(x, row);
         if (d->lane[i] < 0) {
             d->w.cut++;
             continue;
@@ -291,8 +297,9 @@ static void write_counters(struct drawing *d, int step)
     start_counters(d);
     for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
         const struct activity *x = &r->activity[i];
-        const struct cost *cost = &d->p->row[r->row[i]].cost;
-        double us = 1e-3 * (double)(x->end_ns - x->start_ns), of = us > 0 ? 1 / us : 0;
+        const struct profile_row *row = &d->p->row[r->row[i]];
+        const struct cost *cost = &row->cost;
+        double us = work_us(x, row), of = us > 0 ? 1 / us : 0;
         if (d->lane[i] != TRACE_KERNELS) continue;
         if (x->start_ns > busy) count_rates(d, busy, 0, 0);
         count_rates(d, x->start_ns, 1e-3 * cost->bytes * of, 1e-6 * cost->flops * of);

@@ -52,6 +52,7 @@ static struct pass_options options_of(const struct config *c, const struct pass_
                                  .compute = compute,
                                  .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
                                  .deterministic = c->plan.deterministic,
+                                 .portable = !c->plan.hopper,
                                  .packing = packing,
                                  .kernels = kernels};
 }

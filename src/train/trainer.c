@@ -179,11 +179,9 @@ static enum status loop(struct trainer *t)
 
 static double others_busy(const struct trainer *t)
 {
-    struct host_work now = host_work_now();
-    double seconds = clock_ms(t->start_ns, clock_ns()) * 1e-3;
-    if (now.all < 0 || t->start_work.all < 0 || seconds <= 0) return NAN;
-    double others = now.all - t->start_work.all - (now.own - t->start_work.own);
-    return fmax(0, others) / seconds / (double)sysconf(_SC_NPROCESSORS_ONLN);
+    double seconds = 1e-3 * clock_ms(t->start_ns, clock_ns());
+    return host_others(t->start_work, host_work_now(), seconds) /
+           (double)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static void summarize(struct trainer *t)

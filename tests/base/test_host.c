@@ -3,6 +3,7 @@
 #include "../support/workdir.h"
 #include "base/file.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -106,10 +108,23 @@ static void test_clock_of_cpuinfo(void **state)
     free(text);
 }
 
+static void test_others(void **state)
+{
+    (void)state;
+    struct host_work start = {100, 10}, end = {103, 11}, unknown = {-1, 11};
+    assert_true(host_others(start, end, 4) == 0.5);                       /* 2 of 4 seconds */
+    assert_true(host_others(start, (struct host_work){101, 12}, 1) == 0); /* all was its own */
+    assert_true(host_others(start, (struct host_work){1e6, 11}, 1) ==
+                (double)sysconf(_SC_NPROCESSORS_ONLN));
+    assert_true(isnan(host_others(start, end, 0.4))); /* too short to tell */
+    assert_true(isnan(host_others(start, unknown, 4)) && isnan(host_others(unknown, end, 4)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_anonymous_grows), cmocka_unit_test(test_work_is_counted),
-        cmocka_unit_test(test_clock_of_the_fastest), cmocka_unit_test(test_clock_of_cpuinfo)};
+        cmocka_unit_test(test_clock_of_the_fastest), cmocka_unit_test(test_clock_of_cpuinfo),
+        cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -384,19 +384,40 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction)
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared_bytes, CUstream stream, void **parameters,
-                        void **)
+static CUresult launch(const CUlaunchConfig &c, CUfunction f, bool dependent, void **parameters)
 {
     auto *fn = (const function *)f;
-    bool fits = x && y && z && x <= INT32_MAX && y <= 65535 && z <= 65535 && bx && bx <= 1024 &&
-                by == 1 && bz == 1;
-    if (!fits || shared_bytes > (unsigned)shared_most()) return CUDA_ERROR_INVALID_VALUE;
+    const emu_index grid = {c.gridDimX, c.gridDimY, c.gridDimZ};
+    bool fits = grid.x && grid.y && grid.z && grid.x <= INT32_MAX && grid.y <= 65535 &&
+                grid.z <= 65535 && c.blockDimX && c.blockDimX <= 1024 && c.blockDimY == 1 &&
+                c.blockDimZ == 1;
+    if (!fits || c.sharedMemBytes > (unsigned)shared_most()) return CUDA_ERROR_INVALID_VALUE;
     if (is("EMU_FAIL", fn->name)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     std::vector<std::vector<char>> copies;
     for (int i = 0; i < fn->entry->parameters; i++)
         copies.emplace_back((char *)parameters[i], (char *)parameters[i] + fn->entry->size[i]);
-    emu_start s = {fn->module, fn->entry, fn->name.c_str(), {x, y, z}, bx, shared_bytes};
+    emu_start s = {fn->module,  fn->entry,        fn->name.c_str(), grid,
+                   c.blockDimX, c.sharedMemBytes, dependent};
     emu_what what = {EMU_KERNEL, fn->name.c_str(), 0, 0};
-    return emu_enqueue(stream, START_MS, what, [=]() mutable { return run(fn, s, copies); });
+    return emu_enqueue(c.hStream, START_MS, what, [=]() mutable { return run(fn, s, copies); });
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared_bytes, CUstream stream, void **parameters,
+                        void **)
+{
+    return launch({x, y, z, bx, by, bz, shared_bytes, stream, NULL, 0}, f, false, parameters);
+}
+
+/* Of attributes it knows that which lets a kernel begin while the one before ends; here it has ended, and the kernel must
+ * still wait for it. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **parameters, void **)
+{
+    bool dependent = false;
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || arch() < 90)
+            return CUDA_ERROR_INVALID_VALUE;
+        dependent = c->attrs[i].value.programmaticStreamSerializationAllowed;
+    }
+    return launch(*c, f, dependent, parameters);
 }

@@ -1,5 +1,5 @@
 /* Blocks, one after the other; the threads of each as fibers that take turns. */
-#include "engine.hpp"
+#include "block.hpp"
 #include "switch.hpp"
 
 #include <deque>
@@ -94,9 +94,12 @@ void give_way()
         at = reverse ? (at ? at - 1 : n - 1) : (at + 1 == n ? 0 : at + 1);
         if (can_run(fibers[at])) return enter(&self->at, &fibers[at]);
     }
-    if (alive)
+    if (alive && emu_tensors_proceed()) return give_way();
+    if (alive) {
+        emu_barriers_tell();
         broken("the threads wait for each other for ever: a barrier or a meeting that not all come "
                "to");
+    }
     emu_switch(&self->at, &host);
 }
 
@@ -198,6 +201,8 @@ void live()
     for (;;) {
         fiber *f = now;
         current.entry->run(arguments);
+        emu_products_thread_ends();
+        emu_tensors_thread_ends();
         f->done = true;
         if (--alive && at_barrier == alive) release_barrier();
         give_way();
@@ -266,7 +271,12 @@ void run_block(emu_index block)
     }
     alive = current.threads;
     at_barrier = 0;
+    emu_products_begin();
+    emu_barriers_begin();
+    emu_tensors_begin();
     enter(&host, &fibers[reverse ? current.threads - 1 : 0]);
+    emu_barriers_end();
+    emu_tensors_end();
     for (int i = 0; i < EMU_GUARD; i++)
         if (m->dynamic[current.shared_bytes + i] != POISON)
             broken("the block wrote behind its shared memory");
@@ -276,13 +286,43 @@ void run_block(emu_index block)
 
 } // namespace
 
+const emu_start &emu_block()
+{
+    return current;
+}
+unsigned emu_thread()
+{
+    return now->thread;
+}
+bool emu_early()
+{
+    return early;
+}
+void emu_wait_for(const uint64_t *number)
+{
+    wait_for(number);
+}
+void emu_let_go(const uint64_t *number)
+{
+    fiber *self = now;
+    if (reverse) return;
+    for (unsigned i = 0; i < current.threads; i++)
+        if (!fibers[i].done && fibers[i].watched == number && *number != fibers[i].seen)
+            return enter(&self->at, &fibers[i]);
+}
+void emu_broken(const char *what)
+{
+    broken(what);
+}
+
 long long emu_number(const char *name, long long otherwise)
 {
     const char *text = getenv(name);
     return text && *text ? atoll(text) : otherwise;
 }
 
-const emu_engine emu_functions = {barrier, meet, copy_later, copies_commit, copies_wait, broken};
+const emu_engine emu_functions = {barrier,     meet,   copy_later,           copies_commit,
+                                  copies_wait, broken, &emu_hopper_functions};
 
 bool emu_run(const emu_start &s, void **parameters)
 {

@@ -3,8 +3,9 @@
  * The program opens the driver, NVRTC, cuBLASLt, NVML and CUPTI when it runs; with LD_LIBRARY_PATH=build/release/emulator it finds
  * these in their place, and nothing of it knows. C++, unlike the program: kernel texts are.
  *
- *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, recordings; blocks, threads
- *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a text, with kernel.hpp and ptx.hpp before it, to a shared object
+ *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, recordings; blocks, threads;
+ *                         products.cpp, barriers.cpp, tensors.cpp: compute capability 9.0 (hopper.hpp)
+ *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a text, with kernel.hpp, ptx.hpp and hopper.hpp before it, to a shared object
  *     libcublasLt.so.13   cublaslt.cpp: products and what is done with their sums
  *     libnvidia-ml.so.1   nvml.cpp: clock, power, what slows them
  *     libcupti.so.13      cupti.cpp: records of what was done, in the order and with the times of the emulated device
@@ -14,7 +15,7 @@
  * What is emulated. A thread of a kernel is a fiber; a block's fibers take turns, and give way at __syncthreads, at what a
  * warp does together (shuffles, votes, ldmatrix, mma) and at nothing else. Shared memory is poisoned before each
  * block and has a guard behind; memory of the device is poisoned, and ends at a page that must not be touched, whose touch is
- * CUDA's illegal access. Asynchronous copies to shared memory happen as late as they may. So do kernels and copies on a
+ * CUDA's illegal access. Asynchronous copies to shared memory happen as late as they may, as do products of warpgroups. So do kernels and copies on a
  * stream: when somebody waits for them. A recorded stream refuses what CUDA refuses.
  *
  * What is not. Blocks do not run side by side, so a race between them is not seen; nor is one inside a warp between
@@ -64,6 +65,7 @@ struct emu_engine {
     void (*copies_commit)();
     void (*copies_wait)(int groups);
     [[noreturn]] void (*broken)(const char *what);
+    const struct emu_hopper *hopper; /* what compute capability 9.0 has (hopper.hpp) */
 };
 
 /* A module, as kernel.hpp defines it: where the engine says which thread runs, and where shared memory lies. */
@@ -90,6 +92,7 @@ struct emu_start {
     const char *name;
     emu_index grid;
     unsigned threads, shared_bytes;
+    bool dependent; /* it may begin while the one before ends, and must wait for that */
 };
 
 #ifndef EMU_TEXT

@@ -10,6 +10,7 @@
 #define __forceinline__ inline
 #define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 /* All of it lies together, to be poisoned. What is `extern` nvrtc.cpp makes a name of the dynamic one. */
 #define __shared__   static __attribute__((section("emu_shared")))
@@ -64,6 +65,9 @@ float fminf(float, float) noexcept;
 float fmaf(float, float, float) noexcept;
 double sqrt(double) noexcept;
 double exp(double) noexcept;
+double pow(double, double) noexcept;
+double cos(double) noexcept;
+double sin(double) noexcept;
 void *memcpy(void *, const void *, size_t) noexcept;
 }
 static inline int min(int a, int b)

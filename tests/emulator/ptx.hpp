@@ -98,6 +98,8 @@ static inline unsigned pack_bf16(float low, float high)
 #endif
 
 #if __CUDA_ARCH__ >= 900
+#include "hopper.hpp"
+
 static inline void red_add_x4(float *p, const float (&a)[4])
 {
     if ((size_t)p % 16) emu_this.engine->broken("red.v4 of an address that is no multiple of 16");

@@ -220,6 +220,7 @@ static void test_numerics_are_marked(void **state)
     for (int wide = 0; wide < 2; wide++)
         for (int flash = 0; flash < 2; flash++) {
             config.plan.flash = flash;
+            config.plan.hopper = wide;
             config.plan.dtype = wide ? PRECISION_TFLOAT32 : PRECISION_BFLOAT16;
             struct graph g = after(GRAPH_MICRO, NULL);
             for (int id = 0; id < g.nodes; id++) {
@@ -229,6 +230,7 @@ static void test_numerics_are_marked(void **state)
                 if (!is_flash(n->op)) continue;
                 assert_int_equal(n->attr.attention.tf32, wide);
                 assert_true(n->attr.attention.deterministic);
+                assert_int_equal(n->attr.attention.portable, !wide);
             }
             assert_true(hand_count(&g, OP_MATMUL) > 0 && hand_count(&g, OP_LINEAR) > 0);
             assert_int_equal(hand_count(&g, OP_ATTENTION) > 0, flash);

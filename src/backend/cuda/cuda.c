@@ -41,6 +41,7 @@ static const struct cuda_device imagined = {.arch = 90,
                                             .shared_bytes = 227 << 10,
                                             .l2_bytes = 60 << 20,
                                             .bytes = (int64_t)141 << 30,
+                                            .tensor_maps = true,
                                             .name = "no GPU; planned for an H200"};
 
 bool cuda_plans_only(const void *context)

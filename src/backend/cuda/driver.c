@@ -16,8 +16,9 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
         return false;
     }
     for (int i = 0; i < n; i++) {
-        ret_function[i] = dlsym(library, symbols[i]);
-        if (ret_function[i]) continue;
+        bool optional = symbols[i][0] == '?';
+        ret_function[i] = dlsym(library, symbols[i] + optional);
+        if (ret_function[i] || optional) continue;
         snprintf(ret_why, LIBRARY_WHY, "%s is too old, it has no %s: install a newer one", names[0],
                  symbols[i]);
         dlclose(library);
@@ -26,13 +27,15 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
     return true;
 }
 
-#define TEXT_OF(name)     #name
-#define SYMBOL_TEXT(name) TEXT_OF(name),
+#define TEXT_OF(name)       #name
+#define SYMBOL_TEXT(name)   TEXT_OF(name),
+#define OPTIONAL_TEXT(name) "?" TEXT_OF(name),
 
 const struct cuda_driver *cuda_driver(const char **ret_why)
 {
     static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
-    static const char *const symbols[] = {DRIVER_LIST(SYMBOL_TEXT)};
+    static const char *const symbols[] = {DRIVER_LIST(SYMBOL_TEXT)
+                                              DRIVER_NEWER_LIST(OPTIONAL_TEXT)};
     static struct cuda_driver driver;
     static char why[LIBRARY_WHY];
     static bool tried, found;

@@ -25,6 +25,8 @@
     F(cuStreamEndCapture) F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphDestroy)         \
     F(cuGraphExecDestroy) F(cuGraphGetNodes) F(cuGraphNodeGetType) F(cuProfilerStart)               \
     F(cuProfilerStop)
+/* Those that drivers before CUDA 12 lack, without which they still serve: NULL there. */
+#define DRIVER_NEWER_LIST(F) F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx)
 #define NVRTC_LIST(F)                                                                               \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)             \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)           \
@@ -34,6 +36,7 @@
 #define DRIVER_MEMBER(name) __typeof__(name) *name;
 struct cuda_driver {
     DRIVER_LIST(DRIVER_MEMBER)
+    DRIVER_NEWER_LIST(DRIVER_MEMBER)
 };
 struct cuda_nvrtc {
     NVRTC_LIST(DRIVER_MEMBER)
@@ -56,7 +59,7 @@ int cuda_served(void);
  * newer NVRTC compiles, nor runs a newer cuBLASLt. */
 const char *const *library_names(const char *const *names);
 /* Opens the first library of `names` (NULL after the last) that is there and fills n function pointers in the order of
- * `symbols`; false with the reason otherwise. */
+ * `symbols`; false with the reason otherwise. A symbol "?name" may be missing, its pointer is then NULL. */
 enum { LIBRARY_WHY = 256 };
 bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
                   char ret_why[LIBRARY_WHY]);

@@ -31,6 +31,7 @@ enum status cuda_read_device(CUdevice handle, struct cuda_device *ret)
     ret->arch = major * 10 + minor;
     ret->l2_bytes = l2;
     ret->bytes = (int64_t)bytes;
+    ret->tensor_maps = d->cuTensorMapEncodeTiled != NULL;
     return ST_OK;
 }
 

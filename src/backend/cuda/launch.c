@@ -3,21 +3,29 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
+#include "backend/cuda/tensor_map.h"
 #include "base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, HOPPER_ARCH = 90 };
 
 /* What prepare made of a row: its launches, and a function for each. */
 struct prepared {
     struct cuda_launches l;
     int module[LAUNCHES];
     CUfunction function[LAUNCHES];
+    struct tensor_map *map; /* LAUNCH_MAPS of each launch; NULL: there are none */
     bool ready;
 };
+
+bool cuda_hopper(const struct kernel_call *c)
+{
+    const struct cuda_device *d = cuda_device_of(c);
+    return d->arch == HOPPER_ARCH && d->tensor_maps;
+}
 
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block)
@@ -72,6 +80,18 @@ void arg_i64(struct cuda_launch *k, int64_t v)
 void arg_f32(struct cuda_launch *k, double v)
 {
     arg_add(k, ARG_F32)->number.f32 = (float)v;
+}
+void arg_tensor_map(struct cuda_launch *k, enum cuda_arg_kind of, int64_t at,
+                    const struct cuda_tensor *t)
+{
+    BUG_IF(k->maps == LAUNCH_MAPS || of > ARG_SCRATCH, "%s: too many tensor maps", k->entry);
+    struct cuda_arg where = {.kind = of};
+    if (of == ARG_SCRATCH)
+        where.offset = at;
+    else
+        where.index = (int)at;
+    arg_add(k, ARG_TENSOR_MAP)->index = k->maps;
+    k->map[k->maps++] = (struct cuda_map){.of = where, .tensor = *t};
 }
 
 void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes)
@@ -141,6 +161,8 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
     BUG_IF(!p, "no host memory");
     ask(k, c, &p->l);
     c->state = p;
+    for (int i = 0; i < p->l.n; i++)
+        if (p->l.launch[i].maps && !p->map) p->map = tensor_maps_new(LAUNCHES * LAUNCH_MAPS);
     if (cuda_plans_only(c->context)) return ST_OK;
     for (int i = 0; i < p->l.n; i++) {
         const struct cuda_launch *l = &p->l.launch[i];
@@ -173,7 +195,9 @@ bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct st
 
 void cuda_release(struct kernel_call *c)
 {
-    free(c->state);
+    struct prepared *p = c->state;
+    if (p) free(p->map);
+    free(p);
     c->state = NULL;
 }
 
@@ -218,25 +242,74 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
     }
 }
 
-static enum status start(const struct kernel_call *c, const struct cuda_launch *k, CUfunction f)
+/* Where the parameters lie: numbers and tensor maps where they are kept, addresses in `at`. */
+static enum status parameters_of(const struct kernel_call *c, const struct cuda_launch *k,
+                                 struct tensor_map *map, CUdeviceptr at[LAUNCH_ARGS],
+                                 void *ret[LAUNCH_ARGS])
+{
+    for (int i = 0; i < k->args; i++) {
+        const struct cuda_arg *a = &k->arg[i];
+        if (a->kind == ARG_TENSOR_MAP) {
+            const struct cuda_map *m = &k->map[a->index];
+            TRY(tensor_map_make(&m->tensor, address(c, &m->of), &map[a->index]));
+            ret[i] = &map[a->index].map;
+        } else if (a->kind <= ARG_SCRATCH) {
+            at[i] = address(c, a);
+            ret[i] = &at[i];
+        } else {
+            ret[i] = (void *)&a->number;
+        }
+    }
+    return ST_OK;
+}
+
+/* A stream that is recorded keeps what may begin early from CUDA 12.3 on; before, nothing does. */
+static bool begins_early(const struct cuda_launches *l, int i)
+{
+    enum { RECORDED_FROM = 12030 };
+    return l->launch[i].dependent && i > 0 && l->launch[i - 1].text &&
+           l->device->arch >= HOPPER_ARCH && cuda_driver(NULL)->cuLaunchKernelEx &&
+           cuda_served() >= RECORDED_FROM;
+}
+
+static CUresult start_kernel(const struct cuda_launch *k, bool early, CUfunction f, CUstream stream,
+                             void **parameter)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
+    if (!early)
+        return d->cuLaunchKernel(f, k->grid[0], k->grid[1], k->grid[2], k->block, 1, 1,
+                                 k->shared_bytes, stream, parameter, NULL);
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config = {.gridDimX = k->grid[0],
+                             .gridDimY = k->grid[1],
+                             .gridDimZ = k->grid[2],
+                             .blockDimX = k->block,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = k->shared_bytes,
+                             .hStream = stream,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    return d->cuLaunchKernelEx(&config, f, parameter, NULL);
+}
+
+static enum status start(const struct kernel_call *c, struct prepared *p, int i)
+{
+    const struct cuda_launch *k = &p->l.launch[i];
     CUstream stream = cuda_stream(c->context);
     if (!k->text)
-        return cuda_check(
-            d->cuMemsetD8Async(address(c, &k->arg[0]), 0, (size_t)k->arg[1].number.i64, stream),
-            "set memory to zero");
+        return cuda_check(cuda_driver(NULL)->cuMemsetD8Async(address(c, &k->arg[0]), 0,
+                                                             (size_t)k->arg[1].number.i64, stream),
+                          "set memory to zero");
     if (!k->grid[0] || !k->grid[1] || !k->grid[2]) return ST_OK;
     cuda_count_start(c->context, k->entry);
     CUdeviceptr at[LAUNCH_ARGS];
     void *parameter[LAUNCH_ARGS];
-    for (int i = 0; i < k->args; i++) {
-        bool number = k->arg[i].kind > ARG_SCRATCH;
-        if (!number) at[i] = address(c, &k->arg[i]);
-        parameter[i] = number ? (void *)&k->arg[i].number : (void *)&at[i];
-    }
-    CUresult r = d->cuLaunchKernel(f, k->grid[0], k->grid[1], k->grid[2], k->block, 1, 1,
-                                   k->shared_bytes, stream, parameter, NULL);
+    struct tensor_map *map = p->map ? &p->map[i * LAUNCH_MAPS] : NULL;
+    enum status st = parameters_of(c, k, map, at, parameter);
+    if (st != ST_OK) return fail_in(st, "kernel %s of %s", k->entry, k->text);
+    CUresult r = start_kernel(k, begins_early(&p->l, i), p->function[i], stream, parameter);
     if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "start a kernel");
     return fail_in(cuda_check(r, "start it"), "kernel %s of %s", k->entry, k->text);
 }
@@ -245,6 +318,6 @@ enum status cuda_run(const struct kernel_call *c)
 {
     struct prepared *p = c->state;
     if (!p->ready) TRY(make_ready(p, c->context));
-    for (int i = 0; i < p->l.n; i++) TRY(start(c, &p->l.launch[i], p->function[i]));
+    for (int i = 0; i < p->l.n; i++) TRY(start(c, p, i));
     return ST_OK;
 }

@@ -17,14 +17,24 @@ struct cuda_device {
     int processors;          /* multiprocessors (SMs) */
     int shared_bytes;        /* of one block at most, after opting in */
     int64_t l2_bytes, bytes; /* caches; memory in all */
+    bool tensor_maps;        /* its driver makes them (arg_tensor_map): CUDA 12 */
     char name[64];
 };
 
 /* A value that a kernel takes, in the order of its parameters. Addresses are known when the call runs. */
-enum cuda_arg_kind { ARG_IN, ARG_OUT, ARG_SCRATCH, ARG_I32, ARG_U32, ARG_I64, ARG_F32 };
+enum cuda_arg_kind {
+    ARG_IN,
+    ARG_OUT,
+    ARG_SCRATCH,
+    ARG_I32,
+    ARG_U32,
+    ARG_I64,
+    ARG_F32,
+    ARG_TENSOR_MAP
+};
 struct cuda_arg {
     enum cuda_arg_kind kind;
-    int index;      /* ARG_IN, ARG_OUT */
+    int index;      /* ARG_IN, ARG_OUT; ARG_TENSOR_MAP: which of the launch */
     int64_t offset; /* ARG_SCRATCH: bytes */
     union {
         int32_t i32;
@@ -34,7 +44,23 @@ struct cuda_arg {
     } number;
 };
 
-enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6 };
+/* A tensor of which a kernel for compute capability 9.0 copies boxes (hopper.cuh), dimensions innermost first; those that are
+ * not needed are 1. Steps and the address are multiples of 16 bytes, a box has at most 256 in a dimension, and a
+ * row of it (dimension 0) has as many bytes as the swizzle spans, or, without one, a multiple of 16. */
+enum { MAP_RANK = 5 };
+struct cuda_tensor {
+    enum dtype dtype;       /* f32 or bf16 */
+    int64_t dim[MAP_RANK];  /* elements */
+    int64_t step[MAP_RANK]; /* bytes from one to the next; that of dimension 0 is not read */
+    int box[MAP_RANK];      /* elements */
+    int swizzle;            /* bytes: 128, 64, 32; 0: none */
+};
+struct cuda_map {
+    struct cuda_arg of; /* where it begins: ARG_IN, ARG_OUT or ARG_SCRATCH */
+    struct cuda_tensor tensor;
+};
+
+enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6, LAUNCH_MAPS = 8 };
 
 struct cuda_launch {
     const char
@@ -45,8 +71,13 @@ struct cuda_launch {
     char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic ones */
     bool spills; /* said by rows that are known to spill registers; all others must not */
-    int args;
+    int arch;    /* 90: its text is for that compute capability alone; 0: for each */
+    /* It may begin while the launch before it, of the same row, ends (programmatic dependent launch, 9.0 and newer): its
+     * text calls dependents_wait before it touches memory that others wrote or read. */
+    bool dependent;
+    int args, maps;
     struct cuda_arg arg[LAUNCH_ARGS];
+    struct cuda_map map[LAUNCH_MAPS];
 };
 
 struct cuda_launches {
@@ -80,6 +111,8 @@ enum status cuda_run(const struct kernel_call *c);
 bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s);
 /* The device that a call is planned for; where there is none, one of arch 90. */
 const struct cuda_device *cuda_device_of(const struct kernel_call *c);
+/* Whether kernels that use hopper.cuh run there: compute capability 9.0, and a driver that makes tensor maps. */
+bool cuda_hopper(const struct kernel_call *c);
 
 /* Writing launches. Each is one more kernel of the row; blocks of 1 ... 1024 threads. Grids of 0 blocks are not
  * started. */
@@ -102,5 +135,9 @@ void arg_i32(struct cuda_launch *k, int64_t v);
 void arg_u32(struct cuda_launch *k, uint32_t v);
 void arg_i64(struct cuda_launch *k, int64_t v);
 void arg_f32(struct cuda_launch *k, double v);
+/* A `const __grid_constant__ tensor_map` of what begins at input or output `at`, or at byte `at` of scratch. It is made when
+ * the call first runs, and again when the address is another one. */
+void arg_tensor_map(struct cuda_launch *k, enum cuda_arg_kind of, int64_t at,
+                    const struct cuda_tensor *t);
 
 #endif

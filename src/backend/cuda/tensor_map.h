@@ -1,0 +1,19 @@
+/* tensor_map.h - tensor maps of a call, made by the driver for the addresses that it has. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_TENSOR_MAP_H
+#define BACKEND_CUDA_TENSOR_MAP_H
+
+#include "backend/cuda/driver.h"
+#include "backend/cuda/launch.h"
+
+/* One that is made; `at` is the address that it was made for, 0: none yet. */
+struct tensor_map {
+    CUtensorMap map;
+    CUdeviceptr at;
+};
+
+/* Makes it for that address, where it is not yet. */
+enum status tensor_map_make(const struct cuda_tensor *t, CUdeviceptr at, struct tensor_map *ret);
+/* Room for n, for free(). */
+struct tensor_map *tensor_maps_new(int n);
+
+#endif

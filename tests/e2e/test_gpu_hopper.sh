@@ -1,0 +1,33 @@
+#!/bin/sh
+# The functions of kernels/hopper.cuh on an emulated GPU, with what may come late coming late, at once, and in another order; then a
+# kernel that leaves out what it must not: the emulator must tell.
+set -u
+. "$(dirname "$0")/gpu.sh"
+test=$STROBE_BUILD/tests/backend/test_hopper
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+for how in NOTHING=1 EMU_EARLY=1 EMU_REVERSE=1; do
+    env "$how" "$test" >"$log" 2>&1 && grep -q "swizzle of 32" "$log" || {
+        echo "FAIL: with $how"
+        cat "$log"
+        exit 1
+    }
+done
+
+# fails NUMBER WORDS: of FAULT in tests/backend/hopper.cu
+fails() {
+    if sh -c '"$@"; exit' sh "$test" "$1" >"$log" 2>&1 || ! grep -q "$2" "$log"; then
+        echo "FAIL: fault $1 did not say: $2"
+        cat "$log"
+        exit 1
+    fi
+}
+fails 1 '16 bytes are missing'
+fails 2 'without wgmma_fence'
+fails 3 'ends while its product is under way'
+fails 4 'nan'
+fails 5 'threads 0 to 0: the barrier at [0-9]*, parity 0; .* 2 of 2 threads'
+fails 6 'has not called fence_async'
+fails 7 '[0-9a-f] != 0x'
+fails 8 'does not call dependents_wait'
