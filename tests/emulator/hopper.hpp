@@ -75,6 +75,7 @@ template <int N> static inline void wgmma_wait()
     EMU_HOPPER.product_wait(N);
 }
 template <int N> static inline void wgmma_hold(float (&)[N]) {}
+template <int N> static inline void computed(unsigned (&)[N]) {}
 template <int N, bool TA, bool TB>
 static inline void wgmma_ss(float (&d)[N / 2], unsigned long long a, unsigned long long b,
                             bool accumulate)
