@@ -24,17 +24,16 @@ struct tile {
     int consumers, keys, stages, turns;
 };
 
-/* As measured on an H200. Short sequences: tiles that waste less at the diagonal; long ones: as many keys as registers hold
- * scores, weights and output for. Random numbers take registers, and matter more than turns at heads of 128. */
+/* As measured on an H200: as many keys as registers hold scores, weights and output for; random numbers take registers, too. Turns
+ * gain where sequences are short and heads small. */
 static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 {
-    enum { SHORT = 2048, LONG = 8192 };
+    enum { LONG = 8192 };
     bool drop = c->attr->attention.drop.threshold > 0;
-    if (h->D > 96) return (struct tile){2, 128, 2, !drop && h->T <= SHORT};
-    if (h->D > 64 && h->T >= LONG && !drop) return (struct tile){2, 192, 2, 0};
+    if (h->D > 96) return (struct tile){2, 128, 2, 0};
+    if (h->D > 64 && !drop) return (struct tile){2, 192, 2, 0};
     if (h->D > 64) return (struct tile){2, 128, 2, 1};
     if (drop) return (struct tile){3, 64, 3, 1};
-    if (h->D == 64 && h->T <= SHORT) return (struct tile){4, 64, 4, 1};
     return (struct tile){3, 128, 3, h->T < LONG};
 }
 

@@ -33,16 +33,16 @@ enum {
     PITCH = 2 * WIDTH,                                      /* bytes of its rows */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: queries of each consumer, tiles of keys and of values, the output of each, barriers. */
+    /* Shared memory: rows of each consumer, for two items, where first their queries are, then their output; tiles of keys and
+     * of values, barriers. */
     OWN_BYTES = 64 * HEAD * 2,
     TILE_BYTES = KEYS * HEAD * 2,
-    AT_K = CONSUMERS * OWN_BYTES,
+    AT_K = 2 * CONSUMERS * OWN_BYTES,
     AT_V = AT_K + STAGES * TILE_BYTES,
-    AT_Y = AT_V + STAGES * TILE_BYTES,
-    AT_BARRIERS = AT_Y + CONSUMERS * OWN_BYTES,
-    Q_FULL = AT_BARRIERS, /* of each consumer */
-    Q_EMPTY = Q_FULL + 8 * CONSUMERS,
-    K_FULL = Q_EMPTY + 8 * CONSUMERS, /* of each stage */
+    AT_BARRIERS = AT_V + STAGES * TILE_BYTES,
+    Q_FULL = AT_BARRIERS, /* of each consumer, two */
+    Q_EMPTY = Q_FULL + 16 * CONSUMERS,
+    K_FULL = Q_EMPTY + 16 * CONSUMERS, /* of each stage */
     K_EMPTY = K_FULL + 8 * STAGES,
     V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * STAGES,
@@ -59,6 +59,7 @@ enum {
 static_assert(HEAD % 16 == 0 && KEYS % 64 == 0 && 2 <= CONSUMERS && CONSUMERS <= 4, "");
 /* By how much, in powers of 2, a maximum may outgrow what exponents are taken less. */
 #define LAG 8.0f
+
 extern __shared__ __align__(1024) u8 shared_memory[];
 
 /* Which stage is next, and in which phase its barriers are. */
@@ -77,8 +78,8 @@ DEVICE u32 barrier_of(u32 barriers, const ring &r)
 /* Items are counted through `group` heads at a time, whose keys and values fit into the second cache, those with the most
  * keys first. Rows are cut from the end of the sequence, in 64s, so that consumers without rows are those of the item with the
  * fewest keys: their rows are negative. */
-struct item {
-    int bh, row, tiles; /* head b*H+h, first row, tiles of keys */
+struct __align__(16) item {
+    int b, h, row, tiles; /* of which head, first row, tiles of keys; of none: no more items */
 };
 DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
 {
@@ -88,15 +89,13 @@ DEVICE int items_of(int T, int BH)
 {
     return (T + ROWS - 1) / ROWS * BH;
 }
-DEVICE item item_at(int n, int T, int BH, int group)
+DEVICE item item_at(int n, int T, int H, int BH, int group)
 {
+    if (n >= items_of(T, BH)) return {};
     int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
-    int heads = min(group, BH - section * group);
-    item i;
-    i.bh = section * group + rest % heads;
-    i.row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
-    i.tiles = tiles_of(i.row + ROWS, T);
-    return i;
+    int heads = min(group, BH - section * group), bh = section * group + rest % heads;
+    int row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
+    return {bh / H, bh % H, row, tiles_of(row + ROWS, T)};
 }
 /* A block's first item has its own number; from then on they are taken as blocks get to them. The last block to find none left
  * sets both to zero, for the next launch, which begins when this one has ended. */
@@ -109,16 +108,16 @@ DEVICE void no_more_items()
 {
     if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
 }
-/* Numbers of items go from who loads keys to all others through two slots; `count` of them went before. */
+/* Items go from who loads keys to all others through two slots; `count` of them went before. */
 DEVICE u32 slot_of(u32 base, int count)
 {
     return base + count % 2 * 8;
 }
-DEVICE volatile int *item_in_slot(int count)
+DEVICE item *item_in_slot(int count)
 {
-    return (volatile int *)(shared_memory + AT_ITEMS) + count % 2;
+    return (item *)(shared_memory + AT_ITEMS) + count % 2;
 }
-DEVICE int read_item(u32 base, int count)
+DEVICE item read_item(u32 base, int count)
 {
     mbarrier_wait(slot_of(base + ITEM_FULL, count), count / 2 % 2);
     return *item_in_slot(count);
@@ -128,13 +127,22 @@ DEVICE void item_read(u32 base, int count)
 {
     mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
 }
-DEVICE void write_item(u32 base, int count, int n)
+DEVICE void write_item(u32 base, int count, const item &i)
 {
     mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
-    *item_in_slot(count) = n;
+    *item_in_slot(count) = i;
     mbarrier_arrive(slot_of(base + ITEM_FULL, count));
 }
 
+/* Consumer w's rows for its n-th item, and their barriers. */
+DEVICE u32 own_rows(u32 base, int w, int n)
+{
+    return base + (2 * w + n % 2) * OWN_BYTES;
+}
+DEVICE u32 own_barrier(u32 barriers, int w, int n)
+{
+    return barriers + 8 * (2 * w + n % 2);
+}
 /* Rows of a tile, all panels. */
 template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
 {
@@ -158,42 +166,38 @@ DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, in
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     ring r = {0, 0};
-    int q_parity[CONSUMERS], n = blockIdx.x;
-#pragma unroll
-    for (int w = 0; w < CONSUMERS; w++) q_parity[w] = 1;
+    int items[CONSUMERS] = {}, n = blockIdx.x;
 #pragma unroll 1
     for (int count = 0;; count++) {
-        write_item(base, count, n);
-        if (n >= items_of(T, BH)) break;
-        item i = item_at(n, T, BH, group);
+        item i = item_at(n, T, H, BH, group);
+        write_item(base, count, i);
+        if (!i.tiles) break;
         n = next_item();
-        int b = i.bh / H, h = i.bh % H;
 #pragma unroll
         for (int w = 0; w < CONSUMERS; w++)
             if (i.row + 64 * w >= 0) {
-                mbarrier_wait(base + Q_EMPTY + 8 * w, q_parity[w]);
-                load_rows<64>(base + w * OWN_BYTES, q_map, base + Q_FULL + 8 * w, h, i.row + 64 * w, b);
-                q_parity[w] ^= 1;
+                mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
+                load_rows<64>(own_rows(base, w, items[w]), q_map, own_barrier(base + Q_FULL, w, items[w]), i.h, i.row + 64 * w, i.b);
+                items[w]++;
             }
-        load_tiles(base, r, false, k_map, H + h / GROUP, b, i.tiles);
+        load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles);
     }
     no_more_items();
 }
-DEVICE void produce_values(u32 base, const tensor_map *v_map, int T, int H, int BH, int group)
+DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 {
     ring r = {0, 0};
-    int n;
+    item i;
 #pragma unroll 1
-    for (int count = 0; (n = read_item(base, count)) < items_of(T, BH); count++) {
+    for (int count = 0; (i = read_item(base, count)).tiles; count++) {
         item_read(base, count);
-        item i = item_at(n, T, BH, group);
-        load_tiles(base, r, true, v_map, H + H / GROUP + i.bh % H / GROUP, i.bh / H, i.tiles);
+        load_tiles(base, r, true, v_map, H + (H + i.h) / GROUP, i.b, i.tiles);
     }
 }
 
 /* What a thread knows of its warpgroup's rows, as fragments of the products: [h]: row g + 8h of its warp's 16. */
 struct rows {
-    float o[HEAD / 2], s[KEYS / 2];
+    float o[HEAD / 2];
     u32 p[KEYS / 16][4];
     float top[2], sum[2], factor[2];
     bool lifted;
@@ -203,7 +207,7 @@ struct rows {
 struct place {
     ring k, v;
     u32 base;
-    int w, q_parity;
+    int w, items; /* its number, items that it has had */
 };
 struct drop {
     u32 seed, site, step, bh, less, carry;
@@ -214,17 +218,17 @@ DEVICE u64 further(u64 descriptor, int bytes)
 {
     return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
 }
-/* s = q k^T */
-DEVICE void start_scores(rows &r, const place &c)
+/* s = q k^T, of the first 2 E keys of a tile. */
+template <int E> DEVICE void start_scores(float (&s)[E], const place &c)
 {
-    u64 q = wgmma_descriptor<SWIZZLE>(c.base + c.w * OWN_BYTES, 16, 8 * PITCH);
+    u64 q = wgmma_descriptor<SWIZZLE>(own_rows(c.base, c.w, c.items), 16, 8 * PITCH);
     u64 k = wgmma_descriptor<SWIZZLE>(c.base + AT_K + c.k.stage * TILE_BYTES, 16, 8 * PITCH);
     wgmma_fence();
 #pragma unroll
     for (int j = 0; j < HEAD / 16; j++) {
         constexpr int STEPS = WIDTH / 16;
-        wgmma_ss<KEYS, 0, 0>(r.s, further(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
-                             further(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
+        wgmma_ss<2 * E, 0, 0>(s, further(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
+                          further(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
     }
     wgmma_commit();
 }
@@ -239,31 +243,31 @@ DEVICE void start_values(rows &r, const place &c, const ring &at)
 }
 
 /* What a row may not see becomes -inf; `first` is the tile's first key. */
-DEVICE void mask_scores(rows &r, int first, int T)
+template <int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
 {
     int column = first + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int seen = (CAUSAL ? r.first + 8 * h + 1 : T) - column;
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
+        for (int n = 0; n < E / 4; n++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                if (8 * n + i >= seen) r.s[4 * n + 2 * h + i] = -INFINITY_F;
+                if (8 * n + i >= seen) s[4 * n + 2 * h + i] = -INFINITY_F;
     }
 }
 
 /* Lifts `top` to the maxima if that of any row has grown too far; the sums are rescaled here, the output by lift_output, once
  * no product writes it. */
-template <bool FIRST> DEVICE void lift_top(rows &r, float scale)
+template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];
     bool far = false;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float a = fmaxf(r.s[2 * h], r.s[2 * h + 1]);
+        float a = fmaxf(s[2 * h], s[2 * h + 1]);
 #pragma unroll
-        for (int n = 1; n < KEYS / 8; n++) a = fmaxf(a, fmaxf(r.s[4 * n + 2 * h], r.s[4 * n + 2 * h + 1]));
+        for (int n = 1; n < E / 4; n++) a = fmaxf(a, fmaxf(s[4 * n + 2 * h], s[4 * n + 2 * h + 1]));
         max[h] = a;
         far |= (a - r.top[h]) * scale > LAG;
     }
@@ -288,16 +292,16 @@ DEVICE void lift_output(rows &r)
 }
 
 /* s = exp2(scale (s - top)), and their sums. */
-DEVICE void exponentials(rows &r, float scale)
+template <int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
 {
     float less[2] = {r.top[0] * scale, r.top[1] * scale};
 #pragma unroll
-    for (int n = 0; n < KEYS / 8; n++)
+    for (int n = 0; n < E / 4; n++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float *s = &r.s[4 * n + 2 * h];
-            s[0] = ex2_approx(s[0] * scale - less[h]), s[1] = ex2_approx(s[1] * scale - less[h]);
-            r.sum[h] += s[0] + s[1];
+            float *a = &s[4 * n + 2 * h];
+            a[0] = ex2_approx(a[0] * scale - less[h]), a[1] = ex2_approx(a[1] * scale - less[h]);
+            r.sum[h] += a[0] + a[1];
         }
 }
 
@@ -332,17 +336,24 @@ DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bits[i][h], d.less, d.carry);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            computed(a.w[j + i]);
     }
 #endif
 }
 /* p = s in bf16, less what is dropped. */
-DEVICE void pack_weights(rows &r, const kept &a)
+template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
 {
 #pragma unroll
     for (int j = 0; j < KEYS / 16; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            r.p[j][i] = pack_bf16(r.s[8 * j + 2 * i], r.s[8 * j + 2 * i + 1]);
+            if (8 * j >= E) {
+                r.p[j][i] = 0;
+                continue;
+            }
+            r.p[j][i] = pack_bf16(s[8 * j + 2 * i], s[8 * j + 2 * i + 1]);
             if (DROPOUT) r.p[j][i] &= prmt(a.w[DROPOUT ? j : 0][i % 2], 0, i < 2 ? 0x9988 : 0xbbaa);
         }
 }
@@ -365,22 +376,24 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* The first tile of these rows, which has their last keys: rows start at a multiple of 64, so no other is masked. */
-DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
+/* The first tile of these rows, which has their last keys, of which N are looked at: rows start at a multiple of 64, so no
+ * other tile is masked. */
+template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
 {
     kept a;
+    float s[N / 2];
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
-    start_scores(r, c);
+    start_scores(s, c);
     draw_tile(a, r, d, key);
     wgmma_wait<0>();
-    wgmma_hold(r.s);
+    wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    mask_scores(r, key, T);
-    lift_top<true>(r, scale);
-    exponentials(r, scale);
+    mask_scores(s, r, key, T);
+    lift_top<true>(r, s, scale);
+    exponentials(r, s, scale);
     mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
-    pack_weights(r, a);
+    pack_weights(r, s, a);
 }
 /* The scores of one more tile, and the output of the one before. */
 DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
@@ -390,22 +403,23 @@ DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
     advance(c.v);
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
     take_turn(c);
-    start_scores(r, c);
+    float s[KEYS / 2];
+    start_scores(s, c);
     start_values(r, c, before);
     give_turn(c);
     draw_tile(a, r, d, key);
     wgmma_wait<1>();
-    wgmma_hold(r.s);
+    wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    lift_top<false>(r, scale);
-    exponentials(r, scale);
+    lift_top<false>(r, s, scale);
+    exponentials(r, s, scale);
     mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     wgmma_wait<0>();
     wgmma_hold(r.o);
     release(c.base + V_EMPTY, before);
     lift_output(r);
-    pack_weights(r, a);
+    pack_weights(r, s, a);
 }
 /* The output of the last. */
 DEVICE void last_tile(rows &r, place &c)
@@ -440,7 +454,7 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
                    float factor)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
-    u32 to = c.base + AT_Y + c.w * OWN_BYTES;
+    u32 to = own_rows(c.base, c.w, c.items);
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         float sum = r.sum[i];
@@ -450,8 +464,7 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
             lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * 0.693147180559945309f;
         r.sum[i] = factor / sum;
     }
-    if (leader()) tma_store_wait_read<0>();
-    named_barrier_sync(OWN + c.w, WARPGROUP);
+    named_barrier_sync(OWN + c.w, WARPGROUP); /* all scores are computed */
 #pragma unroll
     for (int j = 0; j < HEAD / 16; j++) {
         constexpr int EACH = WIDTH / 16; /* of a panel */
@@ -469,16 +482,15 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
     }
 }
 
-DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, int BH, int group, float scale, drop d,
+DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale, drop d,
                     float factor)
 {
     place c = {{0, 0}, {0, 0}, base, w, 0};
     rows r;
-    int n;
+    item i;
     if (TURNS && w == CONSUMERS - 1) give_turn(c);
 #pragma unroll 1
-    for (int count = 0; (n = read_item(base, count)) < items_of(T, BH); count++) {
-        item i = item_at(n, T, BH, group);
+    for (int count = 0; (i = read_item(base, count)).tiles; count++) {
         int row = i.row + 64 * w;
         int tiles = row < 0 ? 0 : tiles_of(row + 64, T);
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
@@ -486,21 +498,30 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             if (leader()) item_read(base, count);
             continue;
         }
-        d.bh = i.bh;
+        d.bh = i.b * H + i.h;
         r.first = row + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
 #pragma unroll
         for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
         r.top[0] = r.top[1] = -INFINITY_F;
         r.sum[0] = r.sum[1] = 0;
-        mbarrier_wait(base + Q_FULL + 8 * w, c.q_parity);
-        c.q_parity ^= 1;
-        first_tile(r, c, d, (tiles - 1) * KEYS, T, scale);
+        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / 2 % 2);
+#if KEYS % 128 == 0
+        if ((CAUSAL ? row + 64 : T) - (tiles - 1) * KEYS <= KEYS / 2)
+            first_tile<KEYS / 2>(r, c, d, (tiles - 1) * KEYS, T, scale);
+        else
+#endif
+            first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
+        if (c.items && leader()) { /* the output of the item before is on its way */
+            tma_store_wait_read<0>();
+            mbarrier_arrive(own_barrier(base + Q_EMPTY, w, c.items - 1));
+        }
 #pragma unroll 1
         for (int tile = tiles - 2; tile >= 0; tile--) next_tile(r, c, d, tile * KEYS, scale);
-        if (leader()) mbarrier_arrive(base + Q_EMPTY + 8 * w);
         last_tile(r, c);
-        finish(r, c, y_map, lse + (i64)i.bh * T, i.bh / H, i.bh % H, row, T, scale, factor);
+        i = *item_in_slot(count); /* rather than keep them in registers */
+        finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         if (leader()) item_read(base, count);
+        c.items++;
     }
     if (TURNS && w == 0) take_turn(c);
     if (leader()) tma_store_wait_read<0>();
@@ -514,11 +535,17 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
                   float scale, u32 seed, u32 site, u32 less, u32 carry, float keep)
 {
     u32 base = shared_address(shared_memory);
+    int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
     if (threadIdx.x == 0) {
+        tma_prefetch_map(&q_map);
+        tma_prefetch_map(&k_map);
+        tma_prefetch_map(&y_map);
 #pragma unroll
         for (int w = 0; w < CONSUMERS; w++) {
-            mbarrier_init(base + Q_FULL + 8 * w, 1);
-            mbarrier_init(base + Q_EMPTY + 8 * w, 1);
+            mbarrier_init(base + Q_FULL + 16 * w, 1);
+            mbarrier_init(base + Q_FULL + 16 * w + 8, 1);
+            mbarrier_init(base + Q_EMPTY + 16 * w, 1);
+            mbarrier_init(base + Q_EMPTY + 16 * w + 8, 1);
         }
 #pragma unroll
         for (int s = 0; s < STAGES; s++) {
@@ -535,14 +562,13 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
         fence_barrier_init();
     }
     __syncthreads();
-    int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (warp == 0 && threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, group);
-        if (warp == 1 && threadIdx.x == WARP) produce_values(base, &k_map, T, H, BH, group);
+        if (threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, group);
+        if (threadIdx.x == WARP) produce_values(base, &k_map, H);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         drop d = {seed, site, DROPOUT ? (u32)*step : 0, 0, less, carry};
-        consume(base, warp / 4 - 1, &y_map, lse, T, H, BH, group, scale, d, keep);
+        consume(base, warp / 4 - 1, &y_map, lse, T, H, scale, d, keep);
     }
 }
