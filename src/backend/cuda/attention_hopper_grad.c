@@ -41,7 +41,7 @@ struct layout {
  *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2: 5995, 4509; 3x64 plain 6897, 7573
  *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and K, V once late 7795, 6813, plain 7759, 6701
  * As many blocks as multiprocessors, each with items of all heads: 7206 for both at 64, 5998; a block to each item 8035, 5987.
- * The present choice at 64 is by what runs beside what, and not yet measured. Other head sizes follow their neighbours. */
+ * The present choices are by what runs beside what, and not yet measured. Other head sizes follow their neighbours. */
 static const struct layout *layout_of(int64_t D, bool keys)
 {
     static const struct {

@@ -82,8 +82,8 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
 
 /* What a thread knows of its warpgroup's keys. */
 struct keys {
-    u32 base, k, v, owed; /* shared memory; the warpgroup's rows there; the barrier of the item before, 0: none */
-    int thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
+    u32 base, k, v; /* shared memory; the warpgroup's rows there */
+    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
     float factor;
 #if DROPOUT
     u32 seed, site, step;
@@ -190,10 +190,9 @@ DEVICE void go_on(const keys &own, place &p)
 }
 
 /* The rows of the item before. */
-DEVICE void give_up_last(keys &own)
+DEVICE void give_up_last(const keys &own)
 {
-    if (own.owed) give_up(own.owed, own.thread);
-    own.owed = 0;
+    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
 }
 
 /* A tile of queries. AHEAD: its S is there, and that of the next, if there is MORE, is begun once P is computed, and there at
@@ -286,11 +285,11 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
 DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
 {
     place p = {{0, 0}, 0, 0, -1};
-    own.owed = 0;
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
+        own.round = round;
         item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         int part = part_in_round(group, round);
@@ -320,18 +319,17 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
                 p.tile = own.item_tile;
                 skip(own, p);
             }
+            give_up_last(own);
         }
-        give_up_last(own);
         named_barrier_sync(1 + group, WARPGROUP);
         if (own.first < s.T && own.thread == 0) {
             store_rows(own.k, map, s.H + kv, own.first, b);
             store_rows(own.v, map, s.H + KV + kv, own.first, b);
             tma_store_commit();
         }
-        own.owed = own.base + ITEM_FREE + 8 * of.stage;
-        if (ITEM_STAGES == 1) give_up_last(own);
+        if (ITEM_STAGES == 1) give_up(own.base + ITEM_FREE, own.thread);
     }
-    give_up_last(own);
+    if (own.thread == 0) tma_store_wait_read<0>();
 }
 
 KERNEL_MIN(THREADS, 1)
