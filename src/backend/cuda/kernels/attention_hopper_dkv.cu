@@ -12,7 +12,7 @@
 #include "attention_hopper_grad.cuh"
 static_assert(TILE == STATS, "statistics come by tiles");
 /* Between heads a warpgroup passes over tiles while it still has one, and wants the one behind. */
-static_assert(STAGES > (AHEAD || LATE) + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
+static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -31,10 +31,9 @@ enum {
 struct sizes {
     int T, H, heads, items, tiles; /* heads of keys, of all sequences; tiles of queries */
 };
-DEVICE sizes sizes_of(int T, int H, int heads)
+DEVICE sizes sizes_of(int T, int H, int heads, int items)
 {
-    int ranks = (T + BLOCK - 1) / BLOCK;
-    sizes s = {T, H, heads, ranks * heads, (T + TILE - 1) / TILE};
+    sizes s = {T, H, heads, items, (T + TILE - 1) / TILE};
     return s;
 }
 /* The first tile of queries that sees key `first`. */
@@ -84,7 +83,7 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
 /* What a thread knows of its warpgroup's keys. */
 struct keys {
     u32 base, k, v; /* shared memory; the warpgroup's rows there */
-    int thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
+    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
     float factor;
 #if DROPOUT
     u32 seed, site, step;
@@ -132,14 +131,14 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 #endif
 }
 
-/* P of S; dS of P and dP; in their places. stats: of the thread's first column. */
-DEVICE void probabilities(scores &s, const keys &own, const float *stats)
+/* P of S, which may be in its place; dS of P and dP, in the place of P. stats: of the thread's first column. */
+DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
 #pragma unroll
     for (int n = 0; n < TILE / 8; n++) {
         float2 lse = *(const float2 *)(stats + 8 * n);
 #pragma unroll
-        for (int i = 0; i < 4; i++) s[4 * n + i] = ex2_approx(s[4 * n + i] * own.factor - (i % 2 ? lse.y : lse.x));
+        for (int i = 0; i < 4; i++) p[4 * n + i] = ex2_approx(s[4 * n + i] * own.factor - (i % 2 ? lse.y : lse.x));
     }
 }
 DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float *stats)
@@ -163,7 +162,7 @@ DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float 
 /* Where the warpgroup is: a tile of queries of a head, and its stage. */
 struct place {
     ring<STAGES> at;
-    int tile, member, before; /* LATE: the stage of the tile before, -1: there is none */
+    int tile, member, before; /* the stage of the tile before, -1: it is the item's first */
 };
 /* S of the tile at a stage is begun. */
 DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
@@ -185,16 +184,22 @@ DEVICE void skip(const keys &own, place &p)
 DEVICE void go_on(const keys &own, place &p)
 {
     p.at.next();
-    if (++p.tile < own.tiles || ++p.member == GROUP) return;
+    if (++p.tile < own.tiles || GROUP == 1 || ++p.member == GROUP) return;
     p.tile = own.item_tile;
     skip(own, p);
 }
 
-/* A tile of queries. AHEAD: its S is there, and that of the next, if there is MORE, is begun and there at the end. */
-template <bool MORE>
-DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, place &p)
+/* The rows of the item before. */
+DEVICE void give_up_last(const keys &own)
 {
-    scores dp;
+    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+}
+
+/* A tile of queries. AHEAD: its S is there, and that of the next, if there is MORE, is begun once P is computed, and there at
+ * the end. LATE: dK may then be under way. */
+template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, place &p)
+{
+    scores dp, pr;
     kept_scores a, e;
     int here = p.at.stage, tile = p.tile, lane = own.thread % WARP;
     u32 queries = own.base + AT_TILES + here * STAGE_BYTES;
@@ -211,21 +216,22 @@ DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, p
     wgmma_fence();
     rows_by_rows(dp, own.v, queries + TILE_BYTES);
     wgmma_commit();
-    if (AHEAD && MORE) {
-        go_on(own, p);
-        begin(next, own, p.at);
-        wgmma_commit();
-    }
     if (!AHEAD) {
+        if (p.before < 0) give_up_last(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
     if (CAUSAL && tile * TILE < own.first + OWN) mask(s, own, tile);
-    probabilities(s, own, stats);
+    probabilities(pr, s, own, stats);
 #if DROPOUT
-    mark_dropped(s, own, member, tile);
+    mark_dropped(pr, own, member, tile);
 #endif
-    pack_kept(a, s);
+    pack_kept(a, pr);
+    if (AHEAD && MORE) {
+        go_on(own, p);
+        begin(s, own, p.at);
+        wgmma_commit();
+    }
     wgmma_fence();
     add_by_columns(dv, a, queries + TILE_BYTES);
     wgmma_commit();
@@ -233,13 +239,13 @@ DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, p
     wgmma_hold(dp);
     if (LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     p.before = here;
-    gradients(s, dp, own, stats);
-    pack(e, s);
+    gradients(pr, dp, own, stats);
+    pack(e, pr);
     wgmma_fence();
     add_by_columns(dk, e, queries);
     wgmma_commit();
-    wgmma_wait<LATE>();
-    if (AHEAD && MORE) wgmma_hold(next);
+    wgmma_wait<LATE>(); /* for dV too: it reads registers that the next P is packed into */
+    if (AHEAD && MORE) wgmma_hold(s);
     wgmma_hold(dv);
     if (LATE) return;
     wgmma_hold(dk);
@@ -247,54 +253,50 @@ DEVICE void step(scores &s, scores &next, sums &dk, sums &dv, const keys &own, p
 }
 
 /* `left` tiles. */
-DEVICE void walk(sums &dk, sums &dv, const keys &own, place &p, int left)
+DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
 {
-    scores s, next;
+    scores s;
     if (AHEAD) {
         begin(s, own, p.at);
         wgmma_commit();
+        give_up_last(own);
         wgmma_wait<0>();
         wgmma_hold(s);
-    }
 #pragma unroll 1
-    for (;;) {
-        if (!AHEAD || left == 1) {
-            step<false>(s, next, dk, dv, own, p);
+        for (; left > 1; left--) step<true>(s, dk, dv, own, p);
+        step<false>(s, dk, dv, own, p);
+        go_on(own, p);
+    } else {
+#pragma unroll 1
+        for (; left > 0; left--) {
+            step<false>(s, dk, dv, own, p);
             go_on(own, p);
-            if (--left == 0) break;
-            continue;
         }
-        step<true>(s, next, dk, dv, own, p);
-        left--;
-        if (left == 1) {
-            step<false>(next, s, dk, dv, own, p);
-            go_on(own, p);
-            break;
-        }
-        left--;
-        step<true>(next, s, dk, dv, own, p);
     }
     if (LATE) {
         wgmma_wait<0>();
         wgmma_hold(dk);
+        wgmma_hold(dv);
         release(own.base + FREE + 8 * p.before, own.thread % WARP);
-        p.before = -1;
     }
+    p.before = -1;
 }
 
 DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
 {
-    ring<ITEM_STAGES> of = {0, 0};
     place p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
-    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++, of.next()) {
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        ring<ITEM_STAGES> of = ring_of(round);
+        own.round = round;
         item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
-        own.first = first + OWN * group;
+        int part = part_in_round(group, round);
+        own.first = first + OWN * part;
         own.item_tile = first_tile(first);
         own.first_tile = own.first < s.T ? first_tile(own.first) : s.tiles;
-        own.k = own.base + of.stage * ITEM_BYTES + group * OWN_BYTES;
+        own.k = own.base + of.stage * ITEM_BYTES + part * OWN_BYTES;
         own.v = own.k + BLOCK_BYTES;
 #if DROPOUT
         own.head = b * s.H + kv * GROUP;
@@ -309,29 +311,34 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
             clear(dv);
             walk(dk, dv, own, p, GROUP * (s.tiles - own.first_tile));
             named_barrier_sync(1 + group, WARPGROUP); /* K and V are read */
-            store_rows(own.k, dk, scale, map, s.H + kv, own.first, b, own.thread);
-            store_rows(own.v, dv, drop_scale, map, s.H + KV + kv, own.first, b, own.thread);
+            keep_rows(own.k, dk, scale, own.thread);
+            keep_rows(own.v, dv, drop_scale, own.thread);
+            fence_async();
         } else {
             for (int member = 1; member < GROUP; member++) {
                 p.tile = own.item_tile;
                 skip(own, p);
             }
-            named_barrier_sync(1 + group, WARPGROUP);
+            give_up_last(own);
         }
-        if (own.thread == 0) {
-            tma_store_wait_read<0>();
-            mbarrier_arrive(own.base + ITEM_FREE + 8 * of.stage);
+        named_barrier_sync(1 + group, WARPGROUP);
+        if (own.first < s.T && own.thread == 0) {
+            store_rows(own.k, map, s.H + kv, own.first, b);
+            store_rows(own.v, map, s.H + KV + kv, own.first, b);
+            tma_store_commit();
         }
+        if (ITEM_STAGES == 1) give_up(own.base + ITEM_FREE, own.thread);
     }
+    if (own.thread == 0) tma_store_wait_read<0>();
 }
 
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
                      const __grid_constant__ tensor_map dqkv, const float *stats, const int *step_number, float scale,
-                     int T, int H, int heads, u32 seed, u32 site, int threshold)
+                     int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();
-    sizes s = sizes_of(T, H, heads);
+    sizes s = sizes_of(T, H, heads, items);
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {

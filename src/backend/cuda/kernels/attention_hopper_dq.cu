@@ -20,6 +20,8 @@ enum {
     KEYS_FULL = ITEM_FREE + 8 * ITEM_STAGES,
     VALUES_FULL = KEYS_FULL + 8 * STAGES,
     FREE = VALUES_FULL + 8 * STAGES,
+    EARLY = AHEAD == 2,
+    SOON = !(AHEAD && LATE), /* an item's log-sum-exp is loaded an item before: there are registers for it */
 };
 
 /* Keys that some query of rows first ... first + rows - 1 sees. */
@@ -31,10 +33,9 @@ DEVICE int seen_by(int first, int rows, int T)
 struct sizes {
     int T, H, heads, items;
 };
-DEVICE sizes sizes_of(int T, int H, int heads)
+DEVICE sizes sizes_of(int T, int H, int heads, int items)
 {
-    int ranks = (T + BLOCK - 1) / BLOCK;
-    sizes s = {T, H, heads, ranks * heads};
+    sizes s = {T, H, heads, items};
     return s;
 }
 /* Its first query, which may be before the sequence. */
@@ -75,8 +76,12 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
 /* What a thread knows of its warpgroup's queries. [h]: of row g + 8h of its warp. */
 struct queries {
     u32 q, dout; /* the warpgroup's, in shared memory */
-    int head, first, thread, T;
+    int head, first, thread, T, heads;
+    const float *lse_of; /* (B,H,T) */
     float lse[2], delta[2], factor;
+    int round;
+    u32 base;
+    float *stats; /* of all items */
 #if DROPOUT
     u32 seed, site, step;
     int threshold;
@@ -106,6 +111,36 @@ DEVICE void sum_rows(queries &own, u32 y)
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
         own.delta[half] = sum;
+    }
+}
+
+/* log-sum-exp of an item's rows, as it is stored. */
+DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int part)
+{
+    if (i >= items) return;
+    item it = item_of(i, own.heads);
+    int t = (own.T + OWN - 1) / OWN * OWN - BLOCK * (it.rank + 1) + OWN * part + own.thread / WARP * 16 + own.thread % WARP / 4;
+    lse[0] = lse[1] = INFINITY_F;
+    const float *at = own.lse_of + (i64)it.head * own.T + t;
+    if (t >= 0 && t < own.T) lse[0] = at[0];
+    if (t >= 0 && t + 8 < own.T) lse[1] = at[8];
+}
+/* The rows of the item before. */
+DEVICE void give_up_last(const queries &own)
+{
+    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+}
+/* What an item begins with beside its first products: delta, statistics for the other kernel, the end of the item before. */
+DEVICE void settle(queries &own)
+{
+    int lane = own.thread % WARP;
+    give_up_last(own);
+    sum_rows(own, own.dout + BLOCK_BYTES);
+    if (lane % 4 < 2) {
+        int strips = (own.T + STATS - 1) / STATS;
+        float *to = own.stats + ((i64)own.head * strips + own.first / STATS) * 2 * STATS + own.thread / WARP * 16 + lane / 4 + lane % 2 * 8;
+        to[0] = lane % 2 ? own.lse[1] : own.lse[0];
+        to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
 }
 
@@ -144,14 +179,13 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
     rows_by_rows(s, own.q, base + AT_TILES + at.stage * 2 * TILE_BYTES);
 }
 
-/* A tile of keys, at the stage `at`. AHEAD: its S is there, and that of the next, if there is MORE, is begun and there
- * at the end.
- * LATE: dQ of the tile before, at the stage `before` where `pending`, may be under way, and so is that of this one after it. */
+/* A tile of keys, at the stage `at`. AHEAD: its S is there, and that of the next, if there is MORE, is begun, and there at the end.
+ * LATE: dQ of the tile before, at the stage `before` (-1: none), may be under way, and so is that of this one after it. */
 template <bool MORE>
-DEVICE void step(scores &s, scores &next, sums &dq, kept_scores &a, const queries &own, u32 base, ring<STAGES> &at,
-                 int &before, int tile, bool pending)
+DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at, int &before, int tile)
 {
-    scores dp;
+    scores dp, p;
+    kept_scores a;
     int here = at.stage, lane = own.thread % WARP;
     u32 keys = base + AT_TILES + here * 2 * TILE_BYTES;
     if (!AHEAD) {
@@ -163,93 +197,100 @@ DEVICE void step(scores &s, scores &next, sums &dq, kept_scores &a, const querie
     rows_by_rows(dp, own.dout, keys + TILE_BYTES);
     wgmma_commit();
     at.next();
-    if (AHEAD && MORE) {
+    if (AHEAD && EARLY && MORE) {
         begin(next, own, base, at);
         wgmma_commit();
     }
     if (!AHEAD) {
+        if (before < 0) settle(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
     if (CAUSAL ? tile * TILE + TILE - 1 > own.first : tile * TILE + TILE > own.T) mask(s, own, tile);
 #pragma unroll
-    for (int i = 0; i < TILE / 2; i++) s[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
-    wgmma_wait<AHEAD && MORE>();
+    for (int i = 0; i < TILE / 2; i++) p[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
+    if (AHEAD && !EARLY && MORE) {
+        begin(s, own, base, at);
+        wgmma_commit();
+    }
+    wgmma_wait<(AHEAD && MORE)>();
     wgmma_hold(dp);
-    if (LATE && pending) release(base + FREE + 8 * before, lane);
+    if (LATE && before >= 0) release(base + FREE + 8 * before, lane);
     before = here;
 #if DROPOUT
     drop_gradients(dp, own, tile);
 #endif
 #pragma unroll
-    for (int i = 0; i < TILE / 2; i++) s[i] *= dp[i] - own.delta[i / 2 % 2];
-    pack(a, s);
+    for (int i = 0; i < TILE / 2; i++) p[i] *= dp[i] - own.delta[i / 2 % 2];
+    pack(a, p);
     wgmma_fence();
     add_by_columns(dq, a, keys);
     wgmma_commit();
     if (AHEAD || !LATE) wgmma_wait<LATE>();
-    if (AHEAD && MORE) wgmma_hold(next);
+    if (AHEAD && MORE) wgmma_hold(EARLY ? next : s);
     if (LATE) return;
     wgmma_hold(dq);
     release(base + FREE + 8 * here, lane);
 }
 
 /* All tiles that the warpgroup's queries see, the last of them `tile`. */
-DEVICE void walk(sums &dq, const queries &own, u32 base, ring<STAGES> &at, int tile)
+DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
 {
     scores s, next;
-    kept_scores a;
-    int before = 0;
-    bool pending = false;
+    int before = -1;
     if (AHEAD) {
         begin(s, own, base, at);
         wgmma_commit();
+        settle(own);
         wgmma_wait<0>();
         wgmma_hold(s);
     }
+    if (AHEAD && EARLY) {
 #pragma unroll 1
-    for (;;) {
-        if (!AHEAD) {
-            step<true>(s, next, dq, a, own, base, at, before, tile, pending);
-            if (--tile < 0) break;
-        } else {
+        for (;;) {
             if (tile == 0) {
-                step<false>(s, next, dq, a, own, base, at, before, tile, pending);
+                step<false>(s, next, dq, own, base, at, before, tile);
                 break;
             }
-            step<true>(s, next, dq, a, own, base, at, before, tile--, pending);
+            step<true>(s, next, dq, own, base, at, before, tile--);
             if (tile == 0) {
-                step<false>(next, s, dq, a, own, base, at, before, tile, true);
+                step<false>(next, s, dq, own, base, at, before, tile);
                 break;
             }
-            step<true>(next, s, dq, a, own, base, at, before, tile--, true);
+            step<true>(next, s, dq, own, base, at, before, tile--);
         }
-        pending = true;
+    } else if (AHEAD) {
+#pragma unroll 1
+        for (; tile > 0; tile--) step<true>(s, s, dq, own, base, at, before, tile);
+        step<false>(s, s, dq, own, base, at, before, tile);
+    } else {
+#pragma unroll 1
+        for (; tile >= 0; tile--) step<false>(s, s, dq, own, base, at, before, tile);
     }
     wgmma_wait<0>();
     wgmma_hold(dq);
     if (LATE) release(base + FREE + 8 * before, own.thread % WARP);
 }
 
-DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const tensor_map *map, const float *lse,
-                    float *stats, float scale)
+DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const tensor_map *map, float scale)
 {
-    ring<ITEM_STAGES> of = {0, 0};
     ring<STAGES> at = {0, 0};
-    int lane = own.thread % WARP, row = own.thread / WARP * 16 + lane / 4, strips = (s.T + STATS - 1) / STATS;
-    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++, of.next()) {
+    int lane = own.thread % WARP;
+    float coming[2];
+    if (SOON) load_lse(coming, own, item_in_round(0), s.items, part_in_round(group, 0));
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        ring<ITEM_STAGES> of = ring_of(round);
+        own.round = round, own.base = base;
         item it = item_of(i, s.heads);
-        int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE;
+        int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE, part = part_in_round(group, round);
         own.head = it.head;
-        own.first = first + OWN * group;
+        own.first = first + OWN * part;
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
-        own.q = base + of.stage * ITEM_BYTES + group * OWN_BYTES;
+        own.q = base + of.stage * ITEM_BYTES + part * OWN_BYTES;
         own.dout = own.q + BLOCK_BYTES;
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            int t = own.first + row + 8 * h;
-            own.lse[h] = t >= 0 && t < s.T ? lse[(i64)it.head * s.T + t] * LOG2_E : INFINITY_F;
-        }
+        if (!SOON) load_lse(coming, own, i, s.items, part);
+        own.lse[0] = coming[0] * LOG2_E, own.lse[1] = coming[1] * LOG2_E;
+        if (SOON) load_lse(coming, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
         mbarrier_wait(base + ITEM_FULL + 8 * of.stage, of.phase);
         for (; tile > mine; tile--, at.next()) { /* tiles of later queries */
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
@@ -258,34 +299,32 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         }
         u32 y = own.dout + BLOCK_BYTES;
         if (mine >= 0) {
-            sum_rows(own, y);
-            float *to = stats + ((i64)it.head * strips + own.first / STATS) * 2 * STATS + row + lane % 2 * 8;
-            if (lane % 4 < 2) {
-                to[0] = lane % 2 ? own.lse[1] : own.lse[0];
-                to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
-            }
             sums dq;
             clear(dq);
             walk(dq, own, base, at, mine);
-            store_rows(y, dq, scale, map, it.head % s.H, own.first, it.head / s.H, own.thread);
+            keep_rows(y, dq, scale, own.thread);
+            fence_async();
         } else {
-            named_barrier_sync(1 + group, WARPGROUP);
+            give_up_last(own);
         }
-        if (own.thread == 0) {
-            tma_store_wait_read<0>();
-            mbarrier_arrive(base + ITEM_FREE + 8 * of.stage);
+        named_barrier_sync(1 + group, WARPGROUP);
+        if (mine >= 0 && own.thread == 0) {
+            store_rows(y, map, it.head % s.H, own.first, it.head / s.H);
+            tma_store_commit();
         }
+        if (ITEM_STAGES == 1) give_up(base + ITEM_FREE, own.thread);
     }
+    if (own.thread == 0) tma_store_wait_read<0>();
 }
 
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map tiles,
                     const __grid_constant__ tensor_map dy, const __grid_constant__ tensor_map y,
                     const __grid_constant__ tensor_map dqkv, const float *lse, float *stats, const int *step_number,
-                    float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
+                    float scale, int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();
-    sizes s = sizes_of(T, H, heads);
+    sizes s = sizes_of(T, H, heads, items);
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {
@@ -315,6 +354,9 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_consta
         own.threshold = threshold;
         own.drop_scale = dropout_scale(threshold);
 #endif
-        consume(base, s, group, own, &dqkv, lse, stats, scale);
+        own.heads = heads;
+        own.lse_of = lse;
+        own.stats = stats;
+        consume(base, s, group, own, &dqkv, scale);
     }
 }

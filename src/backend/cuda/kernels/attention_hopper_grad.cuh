@@ -3,8 +3,8 @@
  *
  * Constants: HEAD_SIZE (16, 32, 64, 96, 128), GROUP (heads of queries that share one of keys and values), CAUSAL, DROPOUT,
  * CONSUMERS (warpgroups that compute), TILE_ROWS (rows that they walk over at a time), STAGES (tiles in shared memory),
- * ITEM_STAGES (items whose own rows are there), AHEAD (S of the next tile is begun before P of this one is computed), LATE
- * (a tile's last products end under those of the next one).
+ * ITEM_STAGES (items whose own rows are there), AHEAD (S of the next tile is begun: 1: once P of this one is computed, 2: before
+ * that), LATE (a tile's last products end under those of the next one).
  *
  * A block is CONSUMERS warpgroups and one more, of which one thread asks for all copies. A warpgroup owns 64 rows (of queries
  * in one text, of keys in the other) and walks over tiles of the others, which come through a ring of stages; it
@@ -82,9 +82,8 @@ template <int ROWS> DEVICE void load_rows(u32 to, const tensor_map *map, u32 bar
 #pragma unroll
     for (int p = 0; p < PANELS; p++) tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, first, b, 0);
 }
-/* A warpgroup's sums, scaled, to its 64 rows in shared memory, and from there to memory; rows outside of the sequence
- * are not written. Threads that read these rows are past them; they are read when thread 0 is back. */
-DEVICE void store_rows(u32 to, const sums &sum, float scale, const tensor_map *map, int head, int first, int b, int thread)
+/* A warpgroup's sums, scaled, to its 64 rows in shared memory; threads that read these rows are past them. */
+DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
 {
     int warp = thread / WARP, lane = thread % WARP, row = 16 * warp + lane % 16;
 #pragma unroll
@@ -95,12 +94,20 @@ DEVICE void store_rows(u32 to, const sums &sum, float scale, const tensor_map *m
         int panel = 16 * j / PANEL, chunk = 2 * j % (PANEL / 8) + lane / 16;
         stmatrix_x4(to + panel * OWN * PITCH + panel_chunk<SWIZZLE>(row, chunk), r);
     }
-    fence_async();
-    named_barrier_sync(1 + forgotten(threadIdx.x) / WARPGROUP, WARPGROUP);
-    if (thread == 0) {
+}
+/* From there to memory, by one thread; rows outside of the sequence are not written. */
+DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int b)
+{
 #pragma unroll
-        for (int p = 0; p < PANELS; p++) tma_store(map, to + p * OWN * PITCH, p * PANEL, head, first, b, 0);
-        tma_store_commit();
+    for (int p = 0; p < PANELS; p++) tma_store(map, from + p * OWN * PITCH, p * PANEL, head, first, b, 0);
+}
+/* Once its stores have read shared memory, a warpgroup gives up an item's rows; by its thread 0. They take a while, so it does so
+ * under the first products of the next item, where that does not wait for these rows. */
+DEVICE void give_up(u32 barrier, int thread)
+{
+    if (thread == 0) {
+        tma_store_wait_read<0>();
+        mbarrier_arrive(barrier);
     }
 }
 
@@ -120,6 +127,13 @@ DEVICE int item_in_round(int round)
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
+/* Which 64 of an item's rows a warpgroup has. Those at one end have a tile more for each 64 between: so warpgroups change places
+ * from round to round, and none has to wait for another at the end of an item, as long as stages are between them. */
+DEVICE int part_in_round(int group, int round)
+{
+    return ITEM_STAGES > 1 && STAGES > 2 && round % 2 ? CONSUMERS - 1 - group : group;
+}
+
 /* A place in a ring of N stages. */
 template <int N> struct ring {
     int stage, phase;
@@ -129,6 +143,13 @@ template <int N> struct ring {
         if (stage == N) stage = 0, phase ^= 1;
     }
 };
+
+/* The place of a round's item. */
+DEVICE ring<ITEM_STAGES> ring_of(int round)
+{
+    ring<ITEM_STAGES> r = {round % ITEM_STAGES, round / ITEM_STAGES % 2};
+    return r;
+}
 
 /* A warp has read a stage. */
 DEVICE void release(u32 barrier, int lane)
