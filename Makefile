@@ -88,7 +88,7 @@ ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
 ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
 # Those that work on activations, once more each, for the two types of these.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
-                 blocked embed gelu loss move norm pointwise reduce softmax)
+                 blocked embed gated gelu loss move norm pointwise reduce rms rope softmax)
 # And these, but for processors that multiply bf16: bf16/ has what these take.
 FLASH_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,attention attention_grad attention_rows)
 # Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.

@@ -85,7 +85,7 @@ static void set_times(struct table *t, int at, const struct attention_cell *c, s
 static struct table make_table(const struct options *o, const struct attention_cell *cell,
                                int cells, struct arena *a)
 {
-    int every = o->run.flash_only ? ATTENTION_WAYS : 1; /* flash is the last way */
+    int every = o->run.ways ? ATTENTION_WAYS : 1; /* flash is the last way */
     struct table t = {.column = columns, .columns = COLUMNS, .rows = cells / every};
     t.cell = ARENA_NEW(a, struct table_cell, t.rows * COLUMNS);
     if (!o->run.device.backend->host_memory) table_form_tera(&t, a);
@@ -147,7 +147,7 @@ static enum status draw(const struct options *o, const struct attention_cell *ce
     struct str s = {0};
     for (int d = 0; d < o->run.precisions; d++)
         for (int way = 0; way < ATTENTION_WAYS; way++)
-            if (way == FLASH || !o->run.flash_only) add_lines(&p, o, cell, d, way, a);
+            if (way == FLASH || !o->run.ways) add_lines(&p, o, cell, d, way, a);
     struct plot_panel panel[] = {
         {.title = "time, forward and backward", .unit = PLOT_MILLISECONDS, .line = p.line[0]},
         {.title = "memory of the plan", .unit = PLOT_BYTES, .line = p.line[1]},
@@ -294,6 +294,7 @@ enum status cmd_bench_attention(int argc, char **argv)
                         .run = {.heads = 6, .head_size = 64, .tokens = 8192}};
     const char *lengths = "64,128,256,512,1024,2048,4096,8192", *dtypes = "float32,bfloat16";
     const char *isa = NULL, *word = NULL;
+    bool flash_only = false;
     int64_t samples = 20, limit = 240, threads = 0;
     const struct opt options[] = {
         DEVICE_OPTION(&word),
@@ -305,7 +306,7 @@ enum status cmd_bench_attention(int argc, char **argv)
         {"kv_heads", OPT_INT, &o.run.kv_heads, "N", "of keys and values (as many as heads)"},
         {"head_size", OPT_INT, &o.run.head_size, "N", "(64)"},
         {"dtype", OPT_TEXT, &dtypes, "NAME,...", "(float32,bfloat16)"},
-        {"flash_only", OPT_FLAG, &o.run.flash_only, NULL, "not the slow ways"},
+        {"flash_only", OPT_FLAG, &flash_only, NULL, "not the slow ways"},
         {"samples", OPT_INT, &samples, "N", "of each cell; the median counts (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
          "for all together: slow cells give fewer samples; what would take too long is left out "
@@ -331,6 +332,7 @@ enum status cmd_bench_attention(int argc, char **argv)
         if (o.run.precision[i] == MACHINE_TF32)
             return fail(ST_UNSUPPORTED, "--dtype=tfloat32 is of CUDA devices; use float32");
     threads_set(threads);
+    if (flash_only) o.run.ways = 1u << FLASH;
     o.run.samples = (int)samples;
     o.run.limit_ms = 1e3 * (double)limit;
     struct arena a = {0};

@@ -1,26 +1,19 @@
 /* strobe compare: one training for each combination of the values that some keys are given, one after
  * the other and each in a process of its own, so that none inherits memory from the one before; then the
  * table and the page of all. */
-#include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
+#include "cli/child.h"
 #include "cli/command.h"
 #include "model/model.h"
 #include "train/interrupt.h"
 #include "train/rundir.h"
 
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { KEYS_MOST = 8, VARIANTS_MOST = 16, POLL_MS = 50 };
-
-extern char **environ;
+enum { KEYS_MOST = 8, VARIANTS_MOST = 16 };
 
 /* A key with the values that it takes. */
 struct axis {
@@ -165,21 +158,6 @@ static char **words_of(const struct comparing *c, const struct variant *v, struc
     return word;
 }
 
-/* Waits for a child. A terminal's Ctrl-C reaches it too; what came to this process alone is passed on. */
-static int wait_for(pid_t child)
-{
-    int status = 0;
-    bool passed_on = false;
-    while (waitpid(child, &status, WNOHANG) == 0) {
-        if (interrupt_noted() == SIGTERM && !passed_on) {
-            kill(child, SIGTERM);
-            passed_on = true;
-        }
-        poll(NULL, 0, POLL_MS);
-    }
-    return status;
-}
-
 static enum status fail_stopped(const struct variant *v)
 {
     return fail(ST_INTERRUPTED, "stopped at %s; the same command with --init_from=resume goes on",
@@ -188,28 +166,14 @@ static enum status fail_stopped(const struct variant *v)
 
 static enum status run_variant(const struct comparing *c, const struct variant *v, struct arena *a)
 {
-    posix_spawn_file_actions_t actions;
-    pid_t child;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, words_of(c, v, a), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error) return fail(ST_IO, "%s could not be started: %s", v->name, strerror(error));
-    int status = wait_for(child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ST_OK;
-    if (interrupt_noted() || (WIFEXITED(status) && WEXITSTATUS(status) == 130))
-        return fail_stopped(v);
-    if (WIFSIGNALED(status))
-        return fail(ST_IO, "%s was ended by the signal %s", v->name, strsignal(WTERMSIG(status)));
-    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed, as is said above",
-                v->name);
+    enum status st = child_run(words_of(c, v, a), v->name, false);
+    return st == ST_INTERRUPTED ? fail_stopped(v) : st;
 }
 
 static enum status run_variants(const struct comparing *c, struct arena *a)
 {
     enum status st = ST_OK;
     interrupt_catch();
-    signal(SIGCHLD, SIG_DFL); /* a parent may have it ignored: then how a child ended is not told */
     for (int i = 0; i < c->variants && st == ST_OK; i++) {
         log_info("\n=== %d of %d: %s", i + 1, c->variants, c->variant[i].name);
         st = run_variant(c, &c->variant[i], a);

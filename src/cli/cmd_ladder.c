@@ -73,20 +73,6 @@ static const struct table_column columns[COLUMNS] = {
     {"published_rtx_4060_ti_tokens_per_s", "RTX 4060 Ti, published", "tokens/s, another's", true},
 };
 
-static void set_count(struct table *t, int at, int column, double x, struct arena *a)
-{
-    char text[32];
-    *table_at(t, at, column) =
-        (struct table_cell){arena_strdup(a, str_thousands(text, (int64_t)(x + 0.5))), x};
-}
-
-static void set_bytes(struct table *t, int at, int column, int64_t bytes, struct arena *a)
-{
-    char text[32];
-    *table_at(t, at, column) =
-        (struct table_cell){arena_strdup(a, str_bytes(text, (double)bytes)), (double)bytes};
-}
-
 static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
 {
     double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
@@ -101,11 +87,11 @@ static void set_figures(struct table *t, int at, const struct ladder_rung *r, st
     table_set(t, at, COLUMN_MS, 4, r->ms.median, a);
     table_set_std(t, at, COLUMN_STD, &r->ms, a);
     table_set(t, at, COLUMN_STEPS, 0, r->ms.n, a);
-    set_count(t, at, COLUMN_TOKENS, r->tokens_per_s, a);
+    table_set_count(t, at, COLUMN_TOKENS, r->tokens_per_s, a);
     if (r->times_before > 0) table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
     table_set(t, at, COLUMN_FIRST, 3, r->times_first, a);
-    set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
-    if (r->taken) set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
+    table_set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
+    if (r->taken) table_set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
     table_set(t, at, COLUMN_KERNELS, 0, (double)r->facts.kernels, a);
     if (r->started) table_set(t, at, COLUMN_STARTED, 0, (double)r->started, a);
     table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->products));
@@ -129,7 +115,8 @@ static struct table make_table(const struct ladder *l, bool gpu, struct arena *a
         else
             set_figures(&t, i, r, a);
         for (int k = 0; gpu && k < LADDER_PUBLISHED; k++)
-            if (r->published[k] > 0) set_count(&t, i, COLUMN_PUBLISHED + k, r->published[k], a);
+            if (r->published[k] > 0)
+                table_set_count(&t, i, COLUMN_PUBLISHED + k, r->published[k], a);
     }
     return t;
 }

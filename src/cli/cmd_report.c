@@ -25,6 +25,8 @@ struct options {
 struct shown {
     struct comparison runs;
     const struct profile_set *profiles;
+    const struct sheet *sheet;
+    int sheets;
     struct changes *change; /* of each profile behind the first */
     int changes;
 };
@@ -83,6 +85,10 @@ static void print_tables(const struct shown *x, const struct style *style, struc
         str_printf(s, "%s%s\n", i ? style->next_line : style->line, c->verdict[i]);
     print_profiles(x, style, a, s);
     print_changes(x, style, a, s);
+    for (int i = 0; i < x->sheets; i++) {
+        if (s->len) str_append(s, "\n");
+        sheet_print(&x->sheet[i], style->table, true, s);
+    }
     for (int i = 0; i < c->notes; i++)
         str_printf(s, "%s%s\n", i ? style->next_note : style->note, c->note[i]);
 }
@@ -132,15 +138,22 @@ static json_t *profiles_json(const struct profile_set *set)
     return all;
 }
 
+static json_t *benches_json(const struct shown *x)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < x->sheets; i++) json_array_append_new(all, sheet_json(&x->sheet[i]));
+    return all;
+}
+
 static void print_json(const struct shown *x, struct arena *a, struct str *s)
 {
     const struct comparison *c = &x->runs;
     struct table differs = compare_settings_table(c, a);
     json_t *object =
-        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
                   "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
                   "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
-                  profiles_json(x->profiles));
+                  profiles_json(x->profiles), "benches", benches_json(x));
     char *printed = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     BUG_IF(!printed, "the report is not JSON");
     str_printf(s, "%s\n", printed);
@@ -167,7 +180,8 @@ static enum status report(char *const *words, int n, const struct options *o, st
 {
     struct subjects subjects;
     TRY(subjects_read(words, n, a, &subjects));
-    struct shown shown = {.profiles = &subjects.profiles};
+    struct shown shown = {
+        .profiles = &subjects.profiles, .sheet = subjects.sheet, .sheets = subjects.sheets};
     compare_runs(subjects.run, subjects.runs, a, &shown.runs);
     find_changes(&shown, a);
 
@@ -185,7 +199,8 @@ static enum status report(char *const *words, int n, const struct options *o, st
 
     const char *path = o->html ? o->html : subjects_page_path(&subjects, a);
     if (o->svg) TRY(write_svg(&subjects.profiles, o->svg, a));
-    TRY(html_write(&shown.runs, &subjects.profiles, path, a));
+    struct html_page page = {&shown.runs, &subjects.profiles, subjects.sheet, subjects.sheets};
+    TRY(html_write(&page, path, a));
     if (o->csv) log_info("table: %s", o->csv);
     if (o->svg) log_info("roofline: %s", o->svg);
     log_info("page: %s (open it in a browser)", path);
@@ -206,8 +221,9 @@ enum status cmd_report(int argc, char **argv)
     };
     TRY(opt_parse(table, &argc, argv, NULL));
     if (argc == 0)
-        return fail(ST_USAGE, "name one or more run directories or profiles: strobe report "
-                              "runs/NAME ...");
+        return fail(ST_USAGE,
+                    "name one or more run directories, profiles or results: strobe report "
+                    "runs/NAME ...");
     if (o.json && o.markdown)
         return fail(ST_USAGE, "--json and --markdown exclude each other: leave one out");
     struct arena a = {0};

@@ -96,7 +96,7 @@ static void write_page(const char *dir, struct arena *a)
     enum status st = subjects_read(dirs, 1, a, &run);
     if (st == ST_OK) {
         compare_runs(run.run, run.runs, a, &c);
-        st = html_write(&c, &run.profiles, path, a);
+        st = html_write(&(struct html_page){&c, &run.profiles, NULL, 0}, path, a);
     }
     if (st == ST_OK)
         log_info("page: %s", path);

@@ -49,6 +49,7 @@ enum status cmd_eval(int argc, char **argv);
 enum status cmd_graph(int argc, char **argv);
 enum status cmd_help(int argc, char **argv);
 enum status cmd_info(int argc, char **argv);
+enum status cmd_lab(int argc, char **argv);
 enum status cmd_ladder(int argc, char **argv);
 enum status cmd_machine(int argc, char **argv);
 enum status cmd_memory(int argc, char **argv);

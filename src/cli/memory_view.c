@@ -36,13 +36,6 @@ static struct table table_of(const struct table_column *column, int columns, int
     return (struct table){column, ARENA_NEW(a, struct table_cell, rows * columns), columns, rows};
 }
 
-static void set_bytes(struct table *t, int row, int column, int64_t bytes, struct arena *a)
-{
-    char text[32];
-    *table_at(t, row, column) =
-        (struct table_cell){arena_strdup(a, str_bytes(text, (double)bytes)), (double)bytes};
-}
-
 static void set_share(struct table *t, int row, int column, int64_t bytes, int64_t of,
                       struct arena *a)
 {
@@ -92,12 +85,12 @@ static struct table parts_table(const struct memory_view *v, struct arena *a)
                        i == MEMORY_COPIES ? copies_note(v)
                        : part_notes[i]    ? part_notes[i]
                                           : "");
-        set_bytes(&t, row, PART_BYTES, m->bytes[i], a);
+        table_set_bytes(&t, row, PART_BYTES, m->bytes[i], a);
         set_share(&t, row++, PART_SHARE, m->bytes[i], v->course.total, a);
     }
     table_set_text(&t, row, PART_NAME, "total");
     table_set_text(&t, row, PART_NOTE, "");
-    set_bytes(&t, row, PART_BYTES, v->course.total, a);
+    table_set_bytes(&t, row, PART_BYTES, v->course.total, a);
     set_share(&t, row, PART_SHARE, v->course.total, v->course.total, a);
     return t;
 }
@@ -138,7 +131,7 @@ static struct table tensors_table(const struct memory_tensors *list, int rows, b
     for (int i = 0; i < t.rows; i++) {
         const struct memory_tensor *x = &list->tensor[i];
         char type[TYPE_TEXT];
-        set_bytes(&t, i, TENSOR_BYTES, x->bytes, a);
+        table_set_bytes(&t, i, TENSOR_BYTES, x->bytes, a);
         set_share(&t, i, TENSOR_SHARE, x->bytes, list->bytes, a);
         table_set_text(&t, i, TENSOR_PART, memory_part_name(x->part));
         if (x->layer >= 0) table_set(&t, i, TENSOR_LAYER, 0, x->layer, a);
@@ -184,9 +177,9 @@ static struct table variants_table(const struct memory_view *v, struct arena *a)
         struct config c = v->planned->config;
         c.plan.recompute = x->recompute;
         table_set_text(&t, i, VARIANT_NAME, config_value_text(&c, "recompute", a));
-        set_bytes(&t, i, VARIANT_TOTAL, x->total, a);
+        table_set_bytes(&t, i, VARIANT_TOTAL, x->total, a);
         set_share(&t, i, VARIANT_LESS, x->total, none->total, a);
-        set_bytes(&t, i, VARIANT_SAVED, x->saved, a);
+        table_set_bytes(&t, i, VARIANT_SAVED, x->saved, a);
         table_set(&t, i, VARIANT_FLOPS, 4, x->flops * 1e-9, a);
         table_at(&t, i, VARIANT_FLOPS)->number = x->flops;
         double more = x->flops / none->flops;
@@ -222,8 +215,9 @@ struct table memory_view_timeline(const struct memory_view *v, struct arena *a)
         table_set(&t, i, TIME_LAYER, 0, n->layer, a);
         table_set_text(&t, i, TIME_OP, op_def(n->op)->name);
         table_set_text(&t, i, TIME_NAME, n->scope);
-        for (int k = 0; k < MEMORY_PARTS; k++) set_bytes(&t, i, TIME_PARTS + k, m->bytes[k], a);
-        set_bytes(&t, i, TIME_USED, m->used, a);
+        for (int k = 0; k < MEMORY_PARTS; k++)
+            table_set_bytes(&t, i, TIME_PARTS + k, m->bytes[k], a);
+        table_set_bytes(&t, i, TIME_USED, m->used, a);
     }
     return t;
 }

@@ -21,7 +21,12 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
     if (given < 0 || given > META_VOCABULARY_MAX)
         return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
     *ret = model_def(&c->model)->trained ? given : 0;
-    if (given || !model_def(&c->model)->trained) return ST_OK;
+    if (!model_def(&c->model)->trained) return ST_OK;
+    if (given) return model_check_vocabulary(&c->model, given);
+    if (c->model.vocab_size) {
+        *ret = c->model.vocab_size;
+        return ST_OK;
+    }
     if (file_exists(path)) {
         struct meta meta;
         TRY(meta_read(&meta, path, a));

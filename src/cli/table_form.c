@@ -1,11 +1,10 @@
 #include "cli/table_form.h"
 
 #include "base/arena.h"
-#include "base/stats.h"
 #include "base/str.h"
+#include "report/sheet.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,16 +26,17 @@ void table_form_print(const struct table_form *f, const struct table *t, struct 
         table_print_text(t, s);
 }
 
+void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s)
+{
+    void (*print)(const struct table *t, struct str *out) = f->csv        ? table_print_csv
+                                                            : f->markdown ? table_print_markdown
+                                                                          : table_print_text;
+    sheet_print(x, print, !f->csv, s);
+}
+
 void table_form_note(const struct table_form *f, const char *text, struct str *s)
 {
     if (!f->json && !f->csv) str_printf(s, "\n%s\n", text);
-}
-
-void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a)
-{
-    int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
-    int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
-    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
 }
 
 void table_form_tera(struct table *t, struct arena *a)
@@ -57,16 +57,6 @@ void table_form_set_flops(struct table *t, int row, int column, double per_secon
     bool shown_in_giga = strstr(t->column[column].title, giga);
     table_set(t, row, column, 3, per_second * (shown_in_giga ? 1e-9 : 1e-12), a);
     table_at(t, row, column)->number = per_second * 1e-9;
-}
-
-void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a)
-{
-    if (s->n > 1) table_set(t, row, column, 2, s->std, a);
-}
-
-void table_set_text(struct table *t, int row, int column, const char *text)
-{
-    *table_at(t, row, column) = (struct table_cell){text, 0};
 }
 
 void json_print(struct json_t *j, struct str *s)

@@ -3,10 +3,9 @@
 #define CLI_TABLE_FORM_H
 
 #include "base/opt.h"
-#include "report/table.h"
+#include "report/table_cells.h"
 
 struct arena;
-struct stats;
 struct str;
 
 struct table_form {
@@ -28,15 +27,13 @@ void table_form_print(const struct table_form *f, const struct table *t, struct 
 /* A line for people; nothing where programs read. */
 void table_form_note(const struct table_form *f, const char *text, struct str *s);
 
-/* A number, shown with so many significant digits, never with an exponent; whole numbers in full. */
-void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a);
 /* A rate of arithmetic in a column that has it in GFLOP/s. For programs it is always that; for people table_form_tera
  * makes TFLOP/s of all such columns. */
 void table_form_set_flops(struct table *t, int row, int column, double per_second, struct arena *a);
 void table_form_tera(struct table *t, struct arena *a);
-/* The standard deviation; nothing where there is but one sample. */
-void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a);
-void table_set_text(struct table *t, int row, int column, const char *text);
+struct sheet;
+/* All of its tables; with titles and notes but as CSV. JSON is the caller's. */
+void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s);
 
 /* Prints the object and releases it. */
 void json_print(struct json_t *j, struct str *s);

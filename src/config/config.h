@@ -12,7 +12,14 @@
 
 struct str;
 
-enum model_kind { MODEL_GPT, MODEL_ATTENTION_BLOCK, MODEL_ELU, MODEL_TOY, MODEL_COUNT };
+enum model_kind {
+    MODEL_GPT,
+    MODEL_CS336,
+    MODEL_ATTENTION_BLOCK,
+    MODEL_ELU,
+    MODEL_TOY,
+    MODEL_COUNT
+};
 extern const char *const model_words[]; /* "gpt" ...; ends with NULL */
 enum gelu { GELU_ERF, GELU_TANH };
 /* DEVICE_CUDA_0 + n: the GPU of that number; DEVICE_CUDA: the first. */
@@ -32,6 +39,10 @@ struct config_model {
     double dropout;
     bool bias;
     enum gelu gelu;
+    int64_t d_ff; /* channels between the products of the feed-forward layer; 0: 4 n_embd */
+    double rope_theta;
+    int64_t
+        vocab_size; /* rows of the token table, at least as many as the text has tokens; 0: those */
     int64_t pad_vocab; /* the vocabulary is rounded up to a multiple; 0: not at all */
 };
 

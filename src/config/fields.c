@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const model_words[] = {"gpt", "attention_block", "elu", "toy", NULL};
+const char *const model_words[] = {"gpt", "cs336", "attention_block", "elu", "toy", NULL};
 _Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "a word for each model");
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
@@ -55,7 +55,7 @@ enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
 
 /* clang-format off */
 const struct field fields[] = {
-    ENUM("model",          model.kind,           "gpt",      enum model_kind, model_words, "what is run; all but gpt are only timed, not trained"),
+    ENUM("model",          model.kind,           "gpt",      enum model_kind, model_words, "what is run; all but gpt and cs336 are only timed, not trained"),
     INT ("n_layer",        model.n_layer,        "12",       1, 1024,         "transformer blocks"),
     INT ("n_head",         model.n_head,         "12",       1, 1024,         "attention heads of a block; divides n_embd"),
     INT ("n_kv_head",      model.n_kv_head,      "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),
@@ -64,6 +64,9 @@ const struct field fields[] = {
     REAL("dropout",        model.dropout,        "0.0",      0, 0.99,         "share of activations dropped in training, rounded to 1/256"),
     BOOL("bias",           model.bias,           "false",                     "biases in linear layers and layer norms"),
     ENUM("gelu",           model.gelu,           "erf",      enum gelu, gelus, "exact, or GPT-2's approximation by tanh"),
+    INT ("d_ff",           model.d_ff,           "0",        0, 262144,       "channels of gate and up in the feed-forward layer of cs336; 0: 4 n_embd"),
+    REAL("rope_theta",     model.rope_theta,     "10000",    1, MOST,         "base of the rotary positions of cs336"),
+    INT ("vocab_size",     model.vocab_size,     "0",        0, 1000000,      "rows of the token table, which may be more than the text has tokens; what is only timed draws tokens below it; 0: as many as the data set has"),
     PICK("pad_vocab",      model.pad_vocab,      "0",        pads,            "round the vocabulary up to a multiple; 0: not at all"),
 
     TEXT("dataset",        data.dataset,         "shakespeare_char",          "a folder of data_dir"),

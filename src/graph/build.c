@@ -171,6 +171,18 @@ value g_merge_heads(struct graph *g, int kv_heads, int parts, const value *x)
     return graph_add(g, OP_MERGE_HEADS, &attr, parts, x, NULL);
 }
 
+value g_split(struct graph *g, value x, int n, const int64_t *columns)
+{
+    union attr attr = {0};
+    for (int i = 0; i < n; i++) attr.split.columns[i] = columns[i];
+    return graph_add(g, OP_SPLIT, &attr, 1, &x, NULL);
+}
+
+value g_concat(struct graph *g, int n, const value *x)
+{
+    return graph_add(g, OP_CONCAT, NULL, n, x, NULL);
+}
+
 value g_embed(struct graph *g, value table, value ids)
 {
     return two(g, OP_EMBED, table, ids);
@@ -235,6 +247,40 @@ value g_layernorm(struct graph *g, value x, value w, value bias, double eps)
 {
     union attr attr = {.norm = {.eps = eps, .bias = bias.i != 0}};
     return graph_add(g, OP_LAYERNORM, &attr, bias.i ? 3 : 2, (value[]){x, w, bias}, NULL);
+}
+
+value g_rmsnorm(struct graph *g, value x, value w, double eps)
+{
+    union attr attr = {.norm.eps = eps};
+    return graph_add(g, OP_RMSNORM, &attr, 2, (value[]){x, w}, NULL);
+}
+
+value g_silu(struct graph *g, value x)
+{
+    return one(g, OP_SILU, x);
+}
+
+value g_silu_grad(struct graph *g, value dy, value x)
+{
+    return two(g, OP_SILU_GRAD, dy, x);
+}
+
+value g_swiglu(struct graph *g, value gate, value up)
+{
+    return graph_add(g, OP_SWIGLU, NULL, up.i ? 2 : 1, (value[]){gate, up}, NULL);
+}
+
+value g_rope_table(struct graph *g, value positions, int64_t D, double theta)
+{
+    union attr attr = {.rope.theta = theta};
+    struct type t = type_2d(DT_F32, type_elements(graph_type(g, positions)), D);
+    return graph_add(g, OP_ROPE_TABLE, &attr, 1, &positions, &t);
+}
+
+value g_rope(struct graph *g, value x, value table, int heads)
+{
+    union attr attr = {.rope.heads = heads};
+    return graph_add(g, OP_ROPE, &attr, 2, (value[]){x, table}, NULL);
 }
 
 value g_softmax(struct graph *g, value x)

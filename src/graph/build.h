@@ -50,6 +50,9 @@ value g_linear(struct graph *g, value x, value w, value bias, bool tb);
  * times; kv_heads 0: H. The other way round those are sums. */
 value g_split_heads(struct graph *g, value x, int heads, int kv_heads, int parts);
 value g_merge_heads(struct graph *g, int kv_heads, int parts, const value *x);
+/* (...,C) -> n parts of so many columns; (...,C1), (...,C2), ... -> (...,C1+C2+...). */
+value g_split(struct graph *g, value x, int n, const int64_t *columns);
+value g_concat(struct graph *g, int n, const value *x);
 value g_embed(struct graph *g, value table, value ids); /* (V,C), ids (...) -> (...,C) */
 value g_embed_grad(struct graph *g, value ids, value dy, struct type table);
 value g_pick(struct graph *g, value x,
@@ -66,7 +69,15 @@ value g_gelu(struct graph *g, value x, bool tanh);
 value g_elu(struct graph *g, value x);
 value g_gelu_grad(struct graph *g, value dy, value x, bool tanh);
 value g_layernorm(struct graph *g, value x, value w, value bias,
-                  double eps); /* y, mean (N), rstd (N) */
+                  double eps);                                  /* y, mean (N), rstd (N) */
+value g_rmsnorm(struct graph *g, value x, value w, double eps); /* y, 1 / rms (N) */
+value g_silu(struct graph *g, value x);
+value g_silu_grad(struct graph *g, value dy, value x);
+/* silu(gate) up of two tensors, or of one in which they lie side by side (then `up` is no value). */
+value g_swiglu(struct graph *g, value gate, value up);
+/* positions (T) -> cosines and sines (T,D), D the size of a head; x (B,T,C): its first heads, turned by them. */
+value g_rope_table(struct graph *g, value positions, int64_t D, double theta);
+value g_rope(struct graph *g, value x, value table, int heads);
 value g_softmax(struct graph *g, value x);
 value g_softmax_grad(struct graph *g, value dy, value y);
 /* logits (...,V'), targets (...) -> mean loss (1), log-sum-exp (...); columns >= vocab are padding. */

@@ -112,6 +112,14 @@ union attr {
         int kv_heads;     /* of every part but the first; 0: as many as of the first */
     } heads;
     struct {
+        int64_t columns[MAX_OUT]; /* of each part; 0 behind the last */
+    } split;
+    struct {
+        int heads; /* ROPE: so many heads from the first column on are turned, the columns behind are not */
+        bool back;    /* ROPE: the other way round */
+        double theta; /* ROPE_TABLE */
+    } rope;
+    struct {
         bool tanh; /* the tanh approximation instead of erf */
     } gelu;
     struct {

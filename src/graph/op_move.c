@@ -61,6 +61,58 @@ void grad_sum_leading(struct graph *g, const struct node *n, const value *dout, 
     din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
 }
 
+/* (...,C) -> parts that lie side by side in each row: (...,columns[0]), (...,columns[1]), ... */
+enum status shape_split(struct node *n, const struct type *in, const struct type *given,
+                        struct type *out)
+{
+    (void)given;
+    const int64_t *columns = n->attr.split.columns;
+    int64_t sum = 0;
+    n->n_out = 0;
+    for (int i = 0; i < MAX_OUT && columns[i] > 0; i++) {
+        out[i] = in[0];
+        out[i].dim[in[0].rank - 1] = columns[i];
+        sum += columns[i];
+        n->n_out++;
+    }
+    if (n->n_out < 2 || sum != type_columns(&in[0]))
+        return fail(ST_USAGE, "rows of %lld do not split into %d parts of %lld together",
+                    (long long)type_columns(&in[0]), n->n_out, (long long)sum);
+    return ST_OK;
+}
+
+void grad_split(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value d[MAX_OUT];
+    for (int i = 0; i < n->n_out; i++)
+        d[i] = dout[i].i ? dout[i] : g_fill(g, *graph_type(g, n->out[i]), 0);
+    din[0] = g_concat(g, n->n_out, d);
+}
+
+/* (...,C1), (...,C2), ... -> (...,C1+C2+...) */
+enum status shape_concat(struct node *n, const struct type *in, const struct type *given,
+                         struct type *out)
+{
+    (void)given;
+    out[0] = in[0];
+    for (int i = 1; i < n->n_in; i++) {
+        struct type t = in[i];
+        t.dim[t.rank - 1] = type_columns(&in[0]);
+        if (!type_same(&t, &in[0])) return fail(ST_USAGE, "only columns may differ");
+        out[0].dim[out[0].rank - 1] += type_columns(&in[i]);
+    }
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void grad_concat(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    int64_t columns[MAX_OUT];
+    for (int i = 0; i < n->n_in; i++) columns[i] = type_columns(graph_type(g, n->in[i]));
+    value first = g_split(g, dout[0], n->n_in, columns);
+    for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
+}
+
 /* Heads of packed parts, the first of which has H and the others KV each; 0: KV does not divide H. */
 static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
 {

@@ -1,4 +1,5 @@
-/* Layer normalisation (Ba et al., arXiv 1607.06450) and softmax: one statistic for each row. */
+/* Layer normalisation (Ba et al., arXiv 1607.06450), RMS normalisation (Zhang and Sennrich, arXiv 1910.07467) and softmax: statistics
+ * of each row. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -126,25 +127,114 @@ void expand_add_layernorm(struct graph *g, const struct node *n, const value *in
     for (int i = 0; i < 3; i++) out[i + 1] = graph_out(y, i);
 }
 
+/* x (...,C), w (C) -> y = x rrms w (...,C), rrms = 1 / sqrt(mean(x^2) + eps) (...,1) */
+enum status shape_rmsnorm(struct node *n, const struct type *in, const struct type *given,
+                          struct type *out)
+{
+    struct node norm = {.op = OP_LAYERNORM, .n_in = 2};
+    struct type both[3];
+    TRY(shape_layernorm(&norm, in, given, both));
+    out[0] = both[0];
+    out[1] = both[2];
+    n->n_out = 2;
+    return ST_OK;
+}
+
+/* [dres,] dy, x, w, rrms -> dx, dw */
+enum status shape_rmsnorm_grad(struct node *n, const struct type *in, const struct type *given,
+                               struct type *out)
+{
+    (void)given;
+    const struct type *w = &in[n->n_in - 2], *x = &in[n->n_in - 3];
+    if (!type_same(&in[0], x) || w->rank != 1)
+        return fail(ST_USAGE, "the adjoint has another shape than the input");
+    out[0] = in[0];
+    out[1] = *w;
+    n->n_out = 2;
+    return ST_OK;
+}
+
+void grad_rmsnorm(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value in[] = {dout[0], n->in[0], n->in[1], n->out[1]};
+    din[0] = graph_add(g, OP_RMSNORM_GRAD, &n->attr, 4, in, NULL);
+    din[1] = graph_out(din[0], 1);
+}
+
+void expand_rmsnorm(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    double C = (double)type_columns(graph_type(g, in[0]));
+    value square = g_scale(g, g_sum_row(g, g_mul(g, in[0], in[0])), 1 / C);
+    out[1] = g_rsqrt(g, g_offset(g, square, n->attr.norm.eps));
+    out[0] = g_mul(g, g_mul(g, in[0], out[1]), in[1]);
+}
+
+/* xhat = x rrms, e = dy w: dx = rrms (e - xhat mean(e xhat)) */
+void expand_rmsnorm_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    (void)n;
+    value dy = in[0], w = in[2];
+    struct type tw = *graph_type(g, w);
+    value xhat = g_mul(g, in[1], in[3]);
+    value e = g_mul(g, dy, w);
+    value mean_ex = g_scale(g, g_sum_row(g, g_mul(g, e, xhat)), 1 / (double)tw.dim[0]);
+    out[0] = g_mul(g, g_sub(g, e, g_mul(g, xhat, mean_ex)), in[3]);
+    out[1] = g_sum_leading(g, g_mul(g, dy, xhat), tw);
+}
+
+void expand_rmsnorm_grad_add(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value first = graph_add(g, OP_RMSNORM_GRAD, &n->attr, 4, in + 1, NULL);
+    out[0] = g_add(g, in[0], first);
+    out[1] = graph_out(first, 1);
+}
+
+/* a (...,C), b (...,C), w (C) -> a + b, y, rrms */
+enum status shape_add_rmsnorm(struct node *n, const struct type *in, const struct type *given,
+                              struct type *out)
+{
+    struct node norm = {.op = OP_RMSNORM, .n_in = 2};
+    struct type norm_in[] = {in[0], in[2]};
+    if (!type_same(&in[0], &in[1])) return fail(ST_USAGE, "the two branches differ in shape");
+    TRY(shape_rmsnorm(&norm, norm_in, given, out + 1));
+    out[0] = in[0];
+    n->n_out = 3;
+    return ST_OK;
+}
+
+void expand_add_rmsnorm(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    out[0] = g_add(g, in[0], in[1]);
+    out[1] = g_rmsnorm(g, out[0], in[2], n->attr.norm.eps);
+    out[2] = graph_out(out[1], 1);
+}
+
+static bool is_rms(enum op op)
+{
+    return op == OP_RMSNORM || op == OP_RMSNORM_GRAD || op == OP_ADD_RMSNORM ||
+           op == OP_RMSNORM_GRAD_ADD;
+}
+
 /* The sum beside a norm or its gradient, and dropout. */
 static double beside(const struct node *n)
 {
     bool sum = n->op == OP_ADD_LAYERNORM || n->op == OP_LAYERNORM_GRAD_ADD ||
-               n->op == OP_LAYERNORM_GRAD_DROP;
+               n->op == OP_LAYERNORM_GRAD_DROP || n->op == OP_ADD_RMSNORM ||
+               n->op == OP_RMSNORM_GRAD_ADD;
     return (sum ? 1 : 0) + (sum && n->attr.norm.drop.threshold ? 1 : 0);
 }
 
 struct cost cost_norm(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = (8 + beside(n)) * (double)type_elements(&in[0]);
+    c.flops = ((is_rms(n->op) ? 4 : 8) + beside(n)) * (double)type_elements(&in[0]);
     return c;
 }
 
 struct cost cost_norm_grad(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = (16 + beside(n)) * (double)type_elements(&in[0]);
+    c.flops = ((is_rms(n->op) ? 9 : 16) + beside(n)) * (double)type_elements(&in[0]);
     return c;
 }
 

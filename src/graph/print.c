@@ -65,6 +65,12 @@ static void print_attr(const struct node *n, struct str *s)
     case OP_GELU_GRAD:
         str_printf(s, " [%s]", a->gelu.tanh ? "tanh" : "erf");
         break;
+    case OP_ROPE:
+        str_printf(s, " [%d heads%s]", a->rope.heads, a->rope.back ? " back" : "");
+        break;
+    case OP_ROPE_TABLE:
+        str_printf(s, " [theta %.6g]", a->rope.theta);
+        break;
     case OP_DROPOUT:
     case OP_DROPOUT_MASK:
     case OP_EMBED_SUM:

@@ -10,7 +10,7 @@
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"
 #include "pass/pass.h"
-#include "plan/plan.h"
+#include "plan/timeline.h"
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
@@ -120,12 +120,27 @@ static void find_steps(struct length *l, struct trial *t)
             .backend = l->backend, .context = l->context, .start = run_again, .user = &t->step[i]};
 }
 
+/* Bytes of all values that live across the turn. */
+static int64_t kept_bytes(const struct plan *p)
+{
+    struct arena scratch = {0};
+    struct stays s;
+    int turn = plan_turn(p);
+    int64_t bytes = 0;
+    plan_stays(p, &s, &scratch);
+    for (int i = 0; i < s.n; i++)
+        if (s.stay[i].first < turn && s.stay[i].last >= turn) bytes += s.stay[i].bytes;
+    arena_release(&scratch);
+    return bytes;
+}
+
 static enum status make_plan(struct length *l, struct trial *t)
 {
     TRY(build(t, l->o, &l->arena));
     TRY(plan_build(&t->plan, &t->graph, l->backend, l->context, NULL, &l->arena));
     t->planned = true;
     t->cell->bytes = t->plan.arena_bytes;
+    t->cell->kept = kept_bytes(&t->plan);
     t->cell->kernels = plan_kernels(&t->plan);
     if (t->cell->way == FLASH && t->cell->kernels == 2) find_steps(l, t);
     return ST_OK;
@@ -197,12 +212,12 @@ static enum status sample_kernels(void *user, int calls, double *ret_ms)
     return stopwatch_time(&t->watch[1], calls, &ret_ms[1]);
 }
 
-static const char *reason_of_room(int64_t bytes, int64_t room, struct arena *a)
+static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
 {
     char needed[32], free[32];
     if (room < 0 || bytes <= room) return NULL;
-    return arena_printf(a, "needs %s, %s are free", str_bytes(needed, (double)bytes),
-                        str_bytes(free, (double)room));
+    return arena_printf(a, limited ? "needs %s, the limit is %s" : "needs %s, %s are free",
+                        str_bytes(needed, (double)bytes), str_bytes(free, (double)room));
 }
 
 /* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
@@ -286,8 +301,8 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
                          double budget_ms, struct arena *a)
 {
     struct attention_cell *c = t->cell;
-    if (l->o->flash_only && c->way != FLASH) {
-        c->reason = "--flash_only";
+    if (l->o->ways && !(l->o->ways >> c->way & 1)) {
+        c->reason = "not asked for";
         return ST_OK;
     }
     enum status st = make_plan(l, t);
@@ -295,7 +310,7 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
     if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
     if (before) /* the work grows with the length */
         c->expected_ms = before->expected_ms * (double)c->T / (double)before->T;
-    if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, a);
+    if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, l->o->limited, a);
     if (!c->reason) c->reason = reason_of_time(c->expected_ms, budget_ms, l->o->limit_ms, a);
     return ST_OK;
 }

@@ -25,11 +25,12 @@ struct attention_options {
     int lengths;
     enum machine_precision precision[ATTENTION_DTYPES];
     int precisions;
-    bool flash_only;
-    int samples; /* of each cell */
+    unsigned ways; /* those that are run, a mask: 1 << FLASH ...; 0: all */
+    int samples;   /* of each cell */
     double
         limit_ms; /* of all: slow cells give fewer samples, and what would take too long is not run */
     int64_t room; /* bytes of memory that may be used; -1: unknown, no limit */
+    bool limited; /* the room is not what is free, but what somebody allows */
     /* `done` of `all`, in units of its own */
     void (*each)(void *user, double done, double all, enum machine_precision p, int64_t T);
     void *user;
@@ -39,17 +40,19 @@ struct attention_cell {
     enum attention_way way;
     enum machine_precision precision; /* of its products */
     int64_t B, T;
-    int64_t bytes;      /* that the plan takes, inputs and outputs included; 0: there is no plan */
-    int kernels;        /* of the plan */
-    const char *reason; /* why it was not run; NULL: it was */
-    double expected_ms; /* of one run, as the length before says; 0: not known */
+    int64_t bytes; /* that the plan takes, inputs and outputs included; 0: there is no plan */
+    int64_t
+        kept; /* of these, held when the backward pass begins: what went in and came out, and what was saved */
+    int kernels;                          /* of the plan */
+    const char *reason;                   /* why it was not run; NULL: it was */
+    double expected_ms;                   /* of one run, as the length before says; 0: not known */
     struct stats forward, backward, both; /* ms */
     /* Of attention, whatever the way calculates besides: half of 4 B H D T^2, as only half of the scores are
      * needed, and 2.5 times that. */
     double forward_flops, backward_flops;
 };
 
-/* One cell for each length, type and way, in that order; *ret_cells of them, in `a`. With flash_only the slow ways
+/* One cell for each length, type and way, in that order; *ret_cells of them, in `a`. Ways that nobody asked for
  * have cells, too, with that as the reason why they were not run. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);

@@ -23,7 +23,8 @@ struct case_input {
     struct type type;
     enum fill fill;
     double x;
-    bool wide; /* stays f32 where the type under test is bf16 */
+    bool wide;  /* stays f32 where the type under test is bf16 */
+    bool fixed; /* no gradient flows to it */
     /* FILL_RESULT */
     enum op of;
     int of_out, of_n_in, of_in[MAX_IN];

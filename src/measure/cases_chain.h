@@ -71,6 +71,11 @@ static const struct chain elu_chain = {SHAPE(67, 129), 5, 2, {
     {OP_ELU_GRAD, .operand = {IN(1), OF(1)}},
     {OP_RELU, .operand = {OF(2)}},
     {OP_RELU_GRAD, .operand = {OF(1), OF(3)}}}, {4, 2}};
+static const struct chain silu_chain = {SHAPE(67, 129), 4, 2, {
+    {OP_SILU, .operand = {IN(0)}},
+    {OP_MUL, .operand = {OF(0), IN(1)}},
+    {OP_SILU_GRAD, .operand = {OF(1), IN(0)}},
+    {OP_ADD, .operand = {OF(2), OF(0)}}}, {3, 1}};
 /* clang-format on */
 
 #endif

@@ -183,7 +183,7 @@ static enum status gradient_of(struct bench *w, double *ret_error)
     int wrt[MAX_IN], n = 0;
     double worst = 0;
     for (int k = 0; k < case_inputs(w->data.c); k++)
-        if (w->data.c->in[k].type.dtype == DT_F32) wrt[n++] = k;
+        if (w->data.c->in[k].type.dtype == DT_F32 && !w->data.c->in[k].fixed) wrt[n++] = k;
     TRY(differentiate(w, n, wrt));
     TRY(bench_plan(w));
     for (int i = 0; i < n; i++) {

@@ -31,23 +31,11 @@ static value drop(const struct pass_through *f, int site, value x)
     return d.threshold ? g_dropout(f->g, x, f->step, d) : x;
 }
 
-/* Columns of the keys, and of the values. */
-static int64_t key_columns(const struct config_model *c)
-{
-    return c->n_embd / c->n_head * (c->n_kv_head ? c->n_kv_head : c->n_head);
-}
-
 static value attention(const struct pass_through *f, int site, value qkv) /* -> (B,T,C) */
 {
-    const struct config_model *c = &f->m->config;
-    int kv_heads = c->n_kv_head == c->n_head ? 0 : (int)c->n_kv_head;
-    if (f->cached) {
-        struct type t = type_4d(DT_F32, 2, f->B, c->block_size, key_columns(c));
-        value cache = g_leaf(f->g, STORAGE_CACHE, "cache", t, f->g->layer * type_elements(&t));
-        return g_attention_cached(f->g, cache, qkv, f->positions, (int)c->n_head, kv_heads);
-    }
-    return g_attention(f->g, qkv, f->step, (int)c->n_head, kv_heads, true,
-                       drop_at(f, site, DROPOUT_ATTENTION));
+    const struct model_attention a = {f->B, f->cached, f->step, f->positions,
+                                      drop_at(f, site, DROPOUT_ATTENTION)};
+    return model_attention(f->m, f->g, &a, qkv);
 }
 
 static value logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
@@ -109,8 +97,8 @@ static void lay_out(struct model *m, struct model_parameters *l)
 {
     const struct config_model *c = &m->config;
     struct arena *a = l->arena;
-    int64_t C = c->n_embd, L = c->n_layer, qkv = C + 2 * key_columns(c), pad = c->pad_vocab;
-    if (pad) m->padded_vocab = (m->vocab + pad - 1) / pad * pad;
+    int64_t C = c->n_embd, L = c->n_layer, qkv = C + 2 * model_kv_heads(c) * (C / c->n_head);
+    model_pad_vocabulary(m);
     double residual = INIT_STD / sqrt(2.0 * (double)L);
     struct parameter *p =
         model_parameter(l, "wte.weight", type_2d(DT_F32, m->padded_vocab, C), 0, INIT_STD);
@@ -133,34 +121,18 @@ static void lay_out(struct model *m, struct model_parameters *l)
     model_layer(l, "ln_f", type_1d(DT_F32, C), 0, c->bias);
 }
 
-static enum status check(const struct config_model *c)
-{
-    TRY(model_check_heads(c));
-    if (c->n_kv_head && c->n_head % c->n_kv_head)
-        return fail(ST_USAGE,
-                    "n_head = %lld is not divisible by n_kv_head = %lld; change one of them",
-                    (long long)c->n_head, (long long)c->n_kv_head);
-    return ST_OK;
-}
-
-/* nanoGPT's: 6 N + 12 L C T (PaLM, appendix B). */
-static double flops_per_token(const struct model *m, int64_t T)
-{
-    double N = (double)model_count(m, false);
-    return 6 * N + 12.0 * (double)(m->config.n_layer * m->config.n_embd * T);
-}
-
-static const char *const keys[] = {"n_layer", "n_head", "n_kv_head", "n_embd",    "block_size",
-                                   "dropout", "bias",   "gelu",      "pad_vocab", NULL};
+static const char *const keys[] = {"n_layer",    "n_head",     "n_kv_head", "n_embd",
+                                   "block_size", "dropout",    "bias",      "gelu",
+                                   "pad_vocab",  "vocab_size", NULL};
 
 const struct model_def model_gpt = {
     .what = "the GPT of nanoGPT and GPT-2",
     .unit = "tokens",
     .keys = keys,
     .trained = true,
-    .check = check,
+    .check = model_check_groups,
     .lay_out = lay_out,
     .loss = loss,
     .logits = logits,
-    .flops_per_token = flops_per_token,
+    .flops_per_token = model_flops_by_size,
 };

@@ -74,9 +74,46 @@ value model_norm(const struct model *m, struct graph *g, const char *name, value
     return x;
 }
 
+void model_pad_vocabulary(struct model *m)
+{
+    int64_t pad = m->config.pad_vocab;
+    if (pad) m->padded_vocab = (m->padded_vocab + pad - 1) / pad * pad;
+}
+
+int64_t model_kv_heads(const struct config_model *c)
+{
+    return c->n_kv_head ? c->n_kv_head : c->n_head;
+}
+
+value model_attention(const struct model *m, struct graph *g, const struct model_attention *a,
+                      value qkv)
+{
+    const struct config_model *c = &m->config;
+    int kv_heads = c->n_kv_head == c->n_head ? 0 : (int)c->n_kv_head;
+    if (!a->cached) return g_attention(g, qkv, a->step, (int)c->n_head, kv_heads, true, a->drop);
+    int64_t columns = c->n_embd / c->n_head * model_kv_heads(c);
+    struct type t = type_4d(DT_F32, 2, a->B, c->block_size, columns);
+    value cache = g_leaf(g, STORAGE_CACHE, "cache", t, g->layer * type_elements(&t));
+    return g_attention_cached(g, cache, qkv, a->positions, (int)c->n_head, kv_heads);
+}
+
 enum status model_check_heads(const struct config_model *c)
 {
     if (c->n_embd % c->n_head == 0) return ST_OK;
     return fail(ST_USAGE, "n_embd = %lld is not divisible by n_head = %lld; change one of them",
                 (long long)c->n_embd, (long long)c->n_head);
+}
+
+enum status model_check_groups(const struct config_model *c)
+{
+    TRY(model_check_heads(c));
+    if (!c->n_kv_head || c->n_head % c->n_kv_head == 0) return ST_OK;
+    return fail(ST_USAGE, "n_head = %lld is not divisible by n_kv_head = %lld; change one of them",
+                (long long)c->n_head, (long long)c->n_kv_head);
+}
+
+double model_flops_by_size(const struct model *m, int64_t T)
+{
+    double N = (double)model_count(m, false);
+    return 6 * N + 12.0 * (double)(m->config.n_layer * m->config.n_embd * T);
 }

@@ -3,11 +3,13 @@
 #include "base/rng.h"
 #include "model/layers.h"
 
+#include <math.h>
 #include <string.h>
 
 /* THE table. */
 static const struct model_def *const models[] = {
     [MODEL_GPT] = &model_gpt,
+    [MODEL_CS336] = &model_cs336,
     [MODEL_ATTENTION_BLOCK] = &model_attention_block,
     [MODEL_ELU] = &model_elu,
     [MODEL_TOY] = &model_toy,
@@ -32,6 +34,13 @@ enum status model_check_trained(const struct config_model *c)
                 "model = %s is only timed, on inputs that are drawn, and learns nothing: `strobe "
                 "bench` times its step",
                 model_words[c->kind]);
+}
+
+enum status model_check_vocabulary(const struct config_model *c, int64_t vocab)
+{
+    if (!c->vocab_size || vocab <= c->vocab_size) return ST_OK;
+    return fail(ST_USAGE, "the text has %lld tokens, more than vocab_size = %lld; 0 takes as many",
+                (long long)vocab, (long long)c->vocab_size);
 }
 
 bool model_reads(const struct config_model *c, const char *key)
@@ -64,9 +73,24 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
 {
     *m = (struct model){.def = model_def(config), .config = *config, .seed = seed};
     m->vocab = m->padded_vocab = vocab;
+    if (config->vocab_size > vocab) m->padded_vocab = config->vocab_size;
     struct model_parameters p = {m, a, 0};
     m->def->lay_out(m, &p);
     place(m);
+}
+
+int model_matrix(const struct model *m, int i, struct type *ret_type)
+{
+    const struct parameter *p = &m->parameter[i];
+    *ret_type = p->type;
+    for (int k = 1; k < p->joined; k++) {
+        if (p[k].offset != p[k - 1].offset + type_elements(&p[k - 1].type)) {
+            *ret_type = p->type;
+            return 1;
+        }
+        ret_type->dim[0] += p[k].type.dim[0];
+    }
+    return p->joined ? p->joined : 1;
 }
 
 static int64_t drawn(const struct parameter *p)
@@ -87,6 +111,17 @@ double model_flops_per_token(const struct model *m, int64_t T)
     return m->def->flops_per_token ? m->def->flops_per_token(m, T) : 0;
 }
 
+/* Element k of parameter i, drawn again, from a sequence that is nobody's, while it lies beyond the cut. */
+static float within(const struct model *m, int i, int64_t k, float normal)
+{
+    int sequence = i;
+    while (fabs((double)normal) > m->parameter[i].cut) {
+        sequence += m->parameters;
+        normal = rng_normal(m->seed, RNG_INIT, (uint32_t)sequence, (uint64_t)k);
+    }
+    return normal;
+}
+
 /* Elements k ... k + n - 1 of parameter i. */
 static void draw_some(const struct model *m, int i, int64_t k, int64_t n, float *ret)
 {
@@ -95,7 +130,10 @@ static void draw_some(const struct model *m, int i, int64_t k, int64_t n, float 
         rng_normals(m->seed, RNG_INIT, (uint32_t)i, (uint64_t)k, n, ret);
     else
         memset(ret, 0, (size_t)n * sizeof *ret);
-    for (int64_t j = 0; j < n; j++) ret[j] = (float)(p->mean + p->std * (double)ret[j]);
+    for (int64_t j = 0; j < n; j++) {
+        if (p->cut > 0) ret[j] = within(m, i, k + j, ret[j]);
+        ret[j] = (float)(p->mean + p->std * (double)ret[j]);
+    }
 }
 
 enum { DRAWN_AT_ONCE = 4096 };

@@ -72,6 +72,19 @@ static bool add_layernorm(struct fuse *f, int id)
     return true;
 }
 
+/* rmsnorm(a + b) -> add_rmsnorm: sum, y, 1 / rms */
+static bool add_rmsnorm(struct fuse *f, int id)
+{
+    const struct node *norm = &f->in->node[id], *add;
+    if (norm->op != OP_RMSNORM || !(add = made_by(f, norm->in[0], OP_ADD))) return false;
+    if (!same_shape(f, add->in[0], add->in[1]) || !fuse_quiet(f, add, id)) return false;
+    value in[] = {moved(f, add->in[0]), moved(f, add->in[1]), moved(f, norm->in[1])};
+    value first = graph_add(f->out, OP_ADD_RMSNORM, &norm->attr, 3, in, NULL);
+    replace(f, add, 0, first);
+    replace(f, norm, 0, graph_out(first, 1));
+    return true;
+}
+
 /* The node after `id` that drops out elements of v; NULL: none. */
 static const struct node *dropped_later(const struct fuse *f, value v, int id)
 {
@@ -108,6 +121,21 @@ static bool layernorm_grad_add(struct fuse *f, int id)
         }
     }
     value first = graph_add(f->out, OP_LAYERNORM_GRAD_ADD, &grad->attr, 6, in, NULL);
+    replace(f, grad, 0, first);
+    replace(f, add, 0, first);
+    return true;
+}
+
+/* residual adjoint + rmsnorm_grad -> rmsnorm_grad_add */
+static bool rmsnorm_grad_add(struct fuse *f, int id)
+{
+    const struct node *add = &f->in->node[id], *grad;
+    if (add->op != OP_ADD || !(grad = fuse_only_for(f, add->in[1], OP_RMSNORM_GRAD))) return false;
+    if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
+    if (!fuse_quiet(f, grad, id)) return false;
+    value in[5] = {moved(f, add->in[0])};
+    for (int i = 0; i < 4; i++) in[i + 1] = moved(f, grad->in[i]);
+    value first = graph_add(f->out, OP_RMSNORM_GRAD_ADD, &grad->attr, 5, in, NULL);
     replace(f, grad, 0, first);
     replace(f, add, 0, first);
     return true;
@@ -258,7 +286,7 @@ static bool gelu_grad(struct fuse *f, int id)
 
 /* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
-    add_layernorm, layernorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
+    add_layernorm, layernorm_grad_add, add_rmsnorm, rmsnorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
     dropped_gradient, embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_matmul_sum,
     fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
 };

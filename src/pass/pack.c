@@ -10,10 +10,12 @@ static bool is_weight(const struct node *n)
            (n->attr.leaf.storage == STORAGE_WEIGHTS || n->attr.leaf.storage == STORAGE_COPY);
 }
 
-static const struct packed_weight *find(const struct pass_packing *p, const struct node *leaf)
+static const struct packed_weight *find(const struct pass_packing *p, const struct node *leaf,
+                                        int64_t elements)
 {
     for (int i = 0; i < p->n; i++)
-        if (p->weight[i].weight == leaf->attr.leaf.offset) return &p->weight[i];
+        if (p->weight[i].weight == leaf->attr.leaf.offset && p->weight[i].elements == elements)
+            return &p->weight[i];
     return NULL;
 }
 
@@ -25,7 +27,8 @@ static const struct packed_weight *match(const struct graph *g, const struct nod
     const struct node *leaf = graph_producer(g, n->in[1]);
     if (!is_weight(leaf) || graph_type(g, n->in[1])->rank != 2) return NULL;
     if (n->op == OP_MATMUL && n->attr.matmul.ta) return NULL;
-    return type_rows(graph_type(g, n->in[0])) == p->rows ? find(p, leaf) : NULL;
+    if (type_rows(graph_type(g, n->in[0])) != p->rows) return NULL;
+    return find(p, leaf, type_elements(graph_type(g, n->in[1])));
 }
 
 static void pack(const struct graph *in, const struct node *n, const struct packed_weight *w,

@@ -5,6 +5,7 @@
 /* clang-format off */
 const struct pass passes[] = {
     {"regions",   BEFORE_GRADIENT, pass_regions,   "what the backward pass computes again together"},
+    {"join",      BEFORE_GRADIENT, pass_join,      "products of one input by neighbouring weights become one"},
     {"expand",    BEFORE_GRADIENT, pass_expand,    "operators above the rung become smaller ones"},
     {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
     {"recompute", AFTER_GRADIENT,  pass_recompute, "what backward reads of a region is computed again"},

@@ -35,14 +35,14 @@ struct pass_kernels {
     const void *who;
 };
 
-/* Weights that are kept once more in the order in which products of `rows` rows want them: the parameter
- * at `weight` (elements, in its range) lies at at[tb] of STORAGE_PACKED, for products with and without
+/* Weights that are kept once more in the order in which products of `rows` rows want them: the matrix of
+ * `elements` at `weight` (in its range) lies at at[tb] of STORAGE_PACKED, for products with and without
  * a transposed B. */
 struct pass_packing {
     int64_t rows;
     int n;
     const struct packed_weight {
-        int64_t weight, at[2];
+        int64_t weight, elements, at[2];
     } * weight;
 };
 
@@ -77,6 +77,7 @@ bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
 void pass_mark(struct graph *out, const struct node *n);
 
 enum status pass_regions(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_join(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *o);

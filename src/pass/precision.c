@@ -24,7 +24,7 @@ enum policy {
     NARROW, /* bf16 in and out, but for the inputs that `wide` names */
     FOLLOW, /* everything is of the type of the first input */
     MEET,   /* of two operands the wider type wins, but for a vector or number that is repeated */
-    ROWS,   /* NARROW at `full`, below it WIDE: statistics of rows */
+    ROWS,   /* NARROW at `full`, below it WIDE: statistics of rows, and what meets a table in f32 */
 };
 
 static const struct {
@@ -48,6 +48,8 @@ static const struct {
     [OP_COLUMN_MASK] = {FOLLOW, 0},
     [OP_SPLIT_HEADS] = {FOLLOW, 0},
     [OP_MERGE_HEADS] = {FOLLOW, 0},
+    [OP_SPLIT] = {FOLLOW, 0},
+    [OP_CONCAT] = {FOLLOW, 0},
     [OP_DROPOUT] = {FOLLOW, 0},
     [OP_EMBED_GRAD] = {FOLLOW, 0},
     [OP_ADD] = {MEET, 0},
@@ -60,7 +62,14 @@ static const struct {
     [OP_EMBED] = {NARROW, 1 << 0},
     [OP_GELU] = {NARROW, 0},
     [OP_GELU_GRAD] = {NARROW, 0},
+    [OP_SILU] = {NARROW, 0},
+    [OP_SILU_GRAD] = {NARROW, 0},
+    [OP_SWIGLU] = {NARROW, 0},
+    [OP_SWIGLU_GRAD] = {NARROW, 0},
+    [OP_ROPE] = {ROWS, 1 << 1},
     [OP_SUM_LEADING] = {ROWS, 0},
+    [OP_RMSNORM] = {ROWS, 1 << 1},
+    [OP_RMSNORM_GRAD] = {ROWS, 1 << 2 | 1 << 3},
     [OP_LAYERNORM] = {ROWS, 1 << 1 | 1 << 2},
     [OP_LAYERNORM_GRAD] = {ROWS, 1 << 2 | 1 << 3 | 1 << 4},
     [OP_SOFTMAX] = {ROWS, 0},

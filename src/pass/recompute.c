@@ -1,16 +1,16 @@
 /* What the backward pass computes again instead of keeping (Chen et al., arXiv 1604.06174).
  *
- * Regions are marked while the graph is what the model wrote: a GELU and the product that reads it, or some
+ * Regions are marked while the graph is what the model wrote: a GELU (or SwiGLU) and the product that reads it, or some
  * blocks one after the other. What a region hands to nodes outside of it is kept. Every other value of a region that the
  * backward pass reads is computed again, from what is kept, just before its first reader and once; so
  * nothing else of a region outlives the forward pass. The same operators on the same numbers (dropout
  * draws its masks from the same counters) give the same bits. */
 #include "pass/pass.h"
 
-/* A GELU is the first of its region; who reads it belongs to it, and so do the casts in between. */
+/* A GELU or SwiGLU is the first of its region; who reads it belongs to it, and so do the casts in between. */
 static int region_of_gelu(const struct node *n, int *of_value, int *count)
 {
-    if (n->op == OP_GELU) return of_value[n->out[0].i] = ++*count;
+    if (n->op == OP_GELU || n->op == OP_SWIGLU) return of_value[n->out[0].i] = ++*count;
     for (int i = 0; i < n->n_in; i++)
         if (of_value[n->in[i].i]) return of_value[n->in[i].i];
     return 0;

@@ -77,6 +77,10 @@ enum status plan_bind(struct plan *p, const struct storage_blocks *s);
 
 /* Runs every step. A failing kernel names its node. `hooks` may be NULL. */
 enum status plan_run(struct plan *p, const struct plan_hooks *hooks);
+/* Runs steps from ... to - 1, which those before them must have preceded. */
+enum status plan_run_part(struct plan *p, int from, int to, const struct plan_hooks *hooks);
+/* The first step that runs a kernel and is not of the forward pass; as many as there are steps: none is. */
+int plan_turn(const struct plan *p);
 
 /* The address of a leaf input or of an output; after plan_bind. */
 void *plan_input(const struct plan *p, const char *name);

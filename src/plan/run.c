@@ -77,12 +77,25 @@ static enum status run_step(struct plan *p, int id, const struct plan_hooks *hoo
                    shapes_text(shapes, p->graph, n));
 }
 
-enum status plan_run(struct plan *p, const struct plan_hooks *hooks)
+enum status plan_run_part(struct plan *p, int from, int to, const struct plan_hooks *hooks)
 {
-    for (int id = 0; id < p->steps; id++) {
+    for (int id = from; id < to; id++) {
         if (p->options.poison) TRY(poison_before(p, id));
         if (p->step[id].kernel) TRY(run_step(p, id, hooks));
         if (p->options.poison) TRY(poison_after(p, id));
     }
     return ST_OK;
+}
+
+enum status plan_run(struct plan *p, const struct plan_hooks *hooks)
+{
+    return plan_run_part(p, 0, p->steps, hooks);
+}
+
+int plan_turn(const struct plan *p)
+{
+    int id = 0;
+    while (id < p->steps && (!p->step[id].kernel || p->graph->node[id].phase == PHASE_FORWARD))
+        id++;
+    return id;
 }

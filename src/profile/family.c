@@ -44,6 +44,10 @@ static const struct {
     {OP_ADD_LAYERNORM, FAMILY_NORMS},
     {OP_LAYERNORM_GRAD_ADD, FAMILY_NORMS},
     {OP_LAYERNORM_GRAD_DROP, FAMILY_NORMS},
+    {OP_RMSNORM, FAMILY_NORMS},
+    {OP_RMSNORM_GRAD, FAMILY_NORMS},
+    {OP_ADD_RMSNORM, FAMILY_NORMS},
+    {OP_RMSNORM_GRAD_ADD, FAMILY_NORMS},
     {OP_CROSS_ENTROPY, FAMILY_LOSS},
     {OP_CROSS_ENTROPY_GRAD, FAMILY_LOSS},
     {OP_CROSS_ENTROPY_BOTH, FAMILY_LOSS},
@@ -58,6 +62,8 @@ static const struct {
     {OP_FILL, FAMILY_COPIES},
     {OP_STORE, FAMILY_COPIES},
     {OP_PACK, FAMILY_COPIES},
+    {OP_SPLIT, FAMILY_COPIES},
+    {OP_CONCAT, FAMILY_COPIES},
     {OP_SPLIT_HEADS, FAMILY_COPIES},
     {OP_MERGE_HEADS, FAMILY_COPIES},
     {OP_DROPOUT, FAMILY_POINTWISE},
@@ -80,7 +86,7 @@ enum family family_of(const struct node *n, bool primitive)
     if (within(n->scope, "loss")) return FAMILY_LOSS;
     if (!primitive) return FAMILY_POINTWISE;
     if (within(n->scope, "softmax")) return FAMILY_SOFTMAX;
-    static const char *const norms[] = {"ln_1", "ln_2", "ln_f", "ln"};
+    static const char *const norms[] = {"ln_1", "ln_2", "ln_f", "ln_final", "ln"};
     for (int i = 0; i < COUNT_OF(norms); i++)
         if (within(n->scope, norms[i])) return FAMILY_NORMS;
     return FAMILY_POINTWISE;

@@ -25,6 +25,8 @@ EMBED(roofline_css, WEB "roofline.css");
 EMBED(tables_js, WEB "tables.js");
 EMBED(timeline_js, WEB "timeline.js");
 EMBED(profile_js, WEB "profile.js");
+EMBED(bench_css, WEB "bench.css");
+EMBED(bench_js, WEB "bench.js");
 EMBED(dygraphs_notice, WEB "dygraphs_notice.txt");
 #if __has_include(LIBRARY_JS)
 EMBED(dygraph_js, LIBRARY_JS);
@@ -47,6 +49,8 @@ static const struct {
     {"tables.js", tables_js_first, tables_js_last},
     {"timeline.js", timeline_js_first, timeline_js_last},
     {"profile.js", profile_js_first, profile_js_last},
+    {"bench.css", bench_css_first, bench_css_last},
+    {"bench.js", bench_js_first, bench_js_last},
     {"dygraphs_notice.txt", dygraphs_notice_first, dygraphs_notice_last},
     {"dygraph.min.js", DYGRAPH(dygraph_js)},
     {"dygraph.min.css", DYGRAPH(dygraph_css)},

@@ -130,17 +130,41 @@ static json_t *table_shown_json(const struct table *t)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
-void html_print_data(const struct comparison *c, const struct profile_set *profiles,
-                     struct arena *a, struct str *s)
+/* A result as its file has it, and the curves of its tables. */
+static json_t *bench_json(const struct sheet *x, struct arena *a)
 {
+    json_t *j = sheet_json(x), *tables = json_object_get(j, "tables");
+    json_object_set_new(j, "path", text_or_null(x->path));
+    for (int i = 0; i < x->tables; i++) {
+        struct str curves = {0};
+        if (x->table[i].chart.kind != SHEET_LINES) continue;
+        sheet_print_curves(&x->table[i], &curves, a);
+        json_object_set_new(json_array_get(tables, (size_t)i), "curves",
+                            json_string(str_text(&curves)));
+        str_release(&curves);
+    }
+    return j;
+}
+
+static json_t *benches_json(const struct html_page *p, struct arena *a)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->sheets; i++) json_array_append_new(all, bench_json(&p->sheet[i], a));
+    return all;
+}
+
+void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
+{
+    const struct comparison *c = p->runs;
     json_t *runs = json_array();
     for (int r = 0; r < c->runs; r++) json_array_append_new(runs, run_json(&c->run[r]));
-    json_t *data = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "table",
+    json_t *data = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "table",
                              table_shown_json(&c->table), "settings",
                              differences(c->setting, c->settings, c->runs), "environment",
                              differences(c->environment, c->environments, c->runs), "verdict",
-                             texts(c->verdict, c->verdicts), "notes", texts(c->note, c->notes));
-    json_t *more = profile_page_json(profiles, a);
+                             texts(c->verdict, c->verdicts), "notes", texts(c->note, c->notes),
+                             "benches", benches_json(p, a));
+    json_t *more = profile_page_json(p->profiles, a);
     json_object_update(data, more);
     json_decref(more);
     /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
@@ -160,11 +184,6 @@ void html_print_data(const struct comparison *c, const struct profile_set *profi
 
 /* --- the page ---------------------------------------------------------------------------------- */
 
-struct page {
-    const struct comparison *runs;
-    const struct profile_set *profiles;
-};
-
 static void print_escaped(struct str *s, const char *text)
 {
     for (; *text; text++) {
@@ -177,15 +196,23 @@ static void print_escaped(struct str *s, const char *text)
     }
 }
 
-static void print_title(const struct page *p, struct str *s)
+/* NULL: it has the name of another. */
+static const char *name_of(const struct html_page *p, int i)
+{
+    if (i < p->runs->runs) return p->runs->run[i].name;
+    i -= p->runs->runs;
+    if (i >= p->profiles->n) return p->sheet[i - p->profiles->n].name;
+    return p->profiles->profile[i].run < 0 ? p->profiles->profile[i].name : NULL;
+}
+
+static void print_title(const struct html_page *p, struct str *s)
 {
     int n = 0;
-    for (int i = 0; i < p->runs->runs + p->profiles->n; i++) {
-        int k = i - p->runs->runs;
-        if (k >= 0 && p->profiles->profile[k].run >= 0) continue; /* it has its run's name */
-        if (n++ >= 4) continue;
+    for (int i = 0; i < p->runs->runs + p->profiles->n + p->sheets; i++) {
+        const char *name = name_of(p, i);
+        if (!name || n++ >= 4) continue;
         if (n > 1) str_append(s, ", ");
-        print_escaped(s, k < 0 ? p->runs->run[i].name : p->profiles->profile[k].name);
+        print_escaped(s, name);
     }
     if (n > 4) str_printf(s, " and %d more", n - 4);
 }
@@ -203,7 +230,7 @@ static enum status print_asset(const char *name, struct arena *a, struct str *s)
 }
 
 /* Copies the frame; where it says {{name}}, the asset of that name stands, or the title or the data. */
-static enum status print_page(const struct page *p, struct arena *a, struct str *s)
+static enum status print_page(const struct html_page *p, struct arena *a, struct str *s)
 {
     struct asset frame;
     TRY(asset_find("page.html", a, &frame));
@@ -218,19 +245,17 @@ static enum status print_page(const struct page *p, struct arena *a, struct str 
         if (strcmp(name, "title") == 0)
             print_title(p, s);
         else if (strcmp(name, "data") == 0)
-            html_print_data(p->runs, p->profiles, a, s);
+            html_print_data(p, a, s);
         else
             TRY(print_asset(name, a, s));
         from = close + 2;
     }
 }
 
-enum status html_write(const struct comparison *c, const struct profile_set *profiles,
-                       const char *path, struct arena *a)
+enum status html_write(const struct html_page *p, const char *path, struct arena *a)
 {
-    struct page page = {c, profiles};
     struct str s = {0};
-    enum status st = print_page(&page, a, &s);
+    enum status st = print_page(p, a, &s);
     if (st == ST_OK) st = file_write(path, s.data, s.len);
     str_release(&s);
     return st;

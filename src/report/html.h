@@ -7,14 +7,21 @@
 
 #include "report/compare.h"
 #include "report/profile_page.h"
+#include "report/sheet.h"
 
 struct str;
 
-/* Writes the page to `path`. There may be runs, profiles, or both. */
-enum status html_write(const struct comparison *c, const struct profile_set *profiles,
-                       const char *path, struct arena *a);
+/* There may be runs, profiles, results of `strobe bench`, or some of each. */
+struct html_page {
+    const struct comparison *runs;
+    const struct profile_set *profiles;
+    const struct sheet *sheet;
+    int sheets;
+};
+
+/* Writes the page to `path`. */
+enum status html_write(const struct html_page *p, const char *path, struct arena *a);
 /* The object that the page is made from: JSON that may stand inside a <script> element. */
-void html_print_data(const struct comparison *c, const struct profile_set *profiles,
-                     struct arena *a, struct str *s);
+void html_print_data(const struct html_page *p, struct arena *a, struct str *s);
 
 #endif

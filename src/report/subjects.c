@@ -9,7 +9,7 @@
 
 /* A directory or a file, and what of a report is in it. */
 struct found {
-    char *dir, *profile; /* the file; NULL: there is none */
+    char *dir, *profile, *bench; /* the files; NULL: there is none */
     bool has_run;
     const char *name; /* of a profile that stands alone */
 };
@@ -49,6 +49,11 @@ static const char *last_word(const char *path, struct arena *a)
 static struct found file_found(char *path, struct arena *a)
 {
     struct found f = {.dir = parent_of(path, a), .profile = path};
+    if (sheet_is(path)) {
+        f.profile = NULL;
+        f.bench = path;
+        return f;
+    }
     const char *word = last_word(path, a);
     size_t n = strlen(word);
     if (strcmp(word, "profile.json") == 0)
@@ -60,28 +65,32 @@ static struct found file_found(char *path, struct arena *a)
     return f;
 }
 
-/* False if there is neither a run nor a profile. */
+/* False if there is no run, no profile and no result. */
 static bool add_dir(struct finding *f, char *dir)
 {
-    struct found found = {.dir = dir, .profile = arena_printf(f->a, "%s/profile.json", dir)};
+    struct found found = {.dir = dir,
+                          .profile = arena_printf(f->a, "%s/profile.json", dir),
+                          .bench = arena_printf(f->a, "%s/bench.json", dir)};
     found.has_run = file_exists(arena_printf(f->a, "%s/log.jsonl", dir));
     if (!file_exists(found.profile)) found.profile = NULL;
-    if (!found.has_run && !found.profile) return false;
-    if (!found.has_run) found.name = last_word(dir, f->a);
+    if (!sheet_is(found.bench)) found.bench = NULL;
+    if (!found.has_run && !found.profile && !found.bench) return false;
+    if (!found.has_run && found.profile) found.name = last_word(dir, f->a);
     add(f, found);
-    return true;
+    return found.has_run || found.profile;
 }
 
-/* A folder of runs, as compare makes it, stands for the runs in it, by name. */
+/* A folder of runs, as compare makes it, stands for the runs in it, by name; a suite leaves its result there, too. */
 static enum status add_word(struct finding *f, char *word)
 {
     if (file_exists(word) && !file_is_dir(word)) {
         add(f, file_found(word, f->a));
         return ST_OK;
     }
+    int before = f->n;
     if (add_dir(f, word)) return ST_OK;
     struct dirent **entry;
-    int before = f->n, n = scandir(word, &entry, NULL, alphasort);
+    int n = scandir(word, &entry, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         if (entry[i]->d_name[0] != '.')
             (void)add_dir(f, arena_printf(f->a, "%s/%s", word, entry[i]->d_name));
@@ -140,6 +149,23 @@ static bool named_before(char *const *words, int i)
     return false;
 }
 
+static enum status read_sheets(const struct finding *f, struct subjects *s, struct arena *a)
+{
+    s->sheet = ARENA_NEW(a, struct sheet, f->n + 1);
+    for (int i = 0; i < f->n; i++)
+        if (f->found[i].bench) TRY(sheet_read(f->found[i].bench, a, &s->sheet[s->sheets++]));
+    return ST_OK;
+}
+
+/* The result of a suite, in the folder of the runs that it left: the page goes there all the same. */
+static bool holds_another(const struct finding *f, int i)
+{
+    const struct found *x = &f->found[i];
+    for (int k = 0; k < f->n && !x->has_run && !x->profile; k++)
+        if (k != i && strcmp(parent_of(f->found[k].dir, f->a), x->dir) == 0) return true;
+    return false;
+}
+
 enum status subjects_read(char *const *words, int n, struct arena *a, struct subjects *ret)
 {
     struct finding f = {.a = a};
@@ -147,11 +173,13 @@ enum status subjects_read(char *const *words, int n, struct arena *a, struct sub
     for (int i = 0; i < n; i++)
         if (!named_before(words, i)) TRY(add_word(&f, words[i]));
     s.dir = ARENA_NEW(a, char *, f.n + 1);
-    for (int i = 0; i < f.n; i++) s.dir[s.dirs++] = f.found[i].dir;
+    for (int i = 0; i < f.n; i++)
+        if (!holds_another(&f, i)) s.dir[s.dirs++] = f.found[i].dir;
     TRY(read_runs(&f, &s, a));
     TRY(read_profiles(&f, &s, a));
     s.profiles.word = words;
     s.profiles.words = n;
+    TRY(read_sheets(&f, &s, a));
     *ret = s;
     return ST_OK;
 }

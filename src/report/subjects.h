@@ -1,15 +1,18 @@
 /* subjects.h - what the words of a command name: run directories, with the profiles in them, folders of
- * such directories, and profiles that stand alone. */
+ * such directories, and profiles and results of `strobe bench` that stand alone. */
 #ifndef REPORT_SUBJECTS_H
 #define REPORT_SUBJECTS_H
 
 #include "report/profile_page.h"
 #include "report/runs.h"
+#include "report/sheet.h"
 
 struct subjects {
     struct run *run;
     int runs;
     struct profile_set profiles;
+    struct sheet *sheet;
+    int sheets;
     char **dir; /* of each subject, in the order of the words */
     int dirs;
 };

@@ -14,19 +14,19 @@ static enum dtype product_dtype(const struct config *c)
     return c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
 }
 
-static struct type packed_type(const struct config *c, const struct parameter *p)
+static struct type packed_type(const struct config *c, const struct type *matrix)
 {
-    return type_1d(product_dtype(c), packed_elements(p->type.dim[0], p->type.dim[1]));
+    return type_1d(product_dtype(c), packed_elements(matrix->dim[0], matrix->dim[1]));
 }
 
 /* The backend has a kernel that packs such weights. */
-static bool backend_packs(const struct config *c, const struct parameter *p,
+static bool backend_packs(const struct config *c, const struct type *matrix,
                           const struct backend *b)
 {
     union attr attr = {.pack = {false, c->data.batch_size * c->model.block_size}};
-    struct kernel_call call = {.attr = &attr, .n_in = 1, .n_out = 1, .in_type = {p->type}};
+    struct kernel_call call = {.attr = &attr, .n_in = 1, .n_out = 1, .in_type = {*matrix}};
     call.in_type[0].dtype = product_dtype(c);
-    call.out_type[0] = packed_type(c, p);
+    call.out_type[0] = packed_type(c, matrix);
     return b->kernel(OP_PACK, &call, 0) != NULL;
 }
 
@@ -48,12 +48,15 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
     packing->rows = c->data.batch_size * c->model.block_size;
     packing->weight = w;
     int64_t at = 0;
-    for (int i = 0; i < m->parameters; i++) {
+    struct type matrix;
+    for (int i = 0; i < m->parameters; i += model_matrix(m, i, &matrix)) {
         const struct parameter *p = &m->parameter[i];
         if (!p->product) continue;
-        if (!backend_packs(c, p, b)) return NULL;
-        struct type t = packed_type(c, p);
+        model_matrix(m, i, &matrix);
+        if (!backend_packs(c, &matrix, b)) return NULL;
+        struct type t = packed_type(c, &matrix);
         w->weight = p->offset;
+        w->elements = type_elements(&matrix);
         for (int tb = 0; tb < 2; tb++, at += range_elements(&t)) w->at[tb] = at;
         packing->n++;
         w++;
@@ -88,11 +91,12 @@ void copies_store(struct graph *g, const struct parameter *p, value w)
 static void pack_one(struct graph *g, const struct config *c, const struct parameter *p, value from,
                      int64_t rows, const int64_t *at)
 {
+    struct type t = packed_type(c, graph_type(g, from));
     for (int tb = 0; tb < 2; tb++) {
         union attr attr = {.pack = {tb, rows}};
         const char *name = arena_printf(g->arena, "%s%s", p->name, tb ? ".transposed" : "");
         value packed = graph_add(g, OP_PACK, &attr, 1, &from, NULL);
-        g_store(g, leaf(g, STORAGE_PACKED, name, packed_type(c, p), at[tb]), packed);
+        g_store(g, leaf(g, STORAGE_PACKED, name, t, at[tb]), packed);
     }
 }
 
@@ -100,10 +104,11 @@ void copies_pack(struct graph *g, const struct config *c, const struct model *m,
                  const struct pass_packing *packing)
 {
     const struct packed_weight *w = packing ? packing->weight : NULL;
-    for (int i = 0; w && i < m->parameters; i++) {
+    struct type t;
+    for (int i = 0; w && i < m->parameters; i += model_matrix(m, i, &t)) {
         const struct parameter *p = &m->parameter[i];
         if (!p->product) continue;
-        struct type t = p->type;
+        model_matrix(m, i, &t);
         t.dtype = product_dtype(c);
         /* A leaf that stands behind the update shows what the update wrote. */
         enum storage storage = copies_bf16(c) ? STORAGE_COPY : STORAGE_WEIGHTS;

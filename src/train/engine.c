@@ -68,21 +68,54 @@ static value first_gradient(struct graph *g, const struct config *c)
     return dloss;
 }
 
+/* The leaf of weights that begins there; no value if none does. */
+static value weight_at(const struct graph *g, int64_t offset)
+{
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_WEIGHTS &&
+            n->attr.leaf.offset == offset)
+            return n->out[0];
+    }
+    return (value){0};
+}
+
+/* The leaves that the parameters are, in their order: some together one, where the pass `join` made them so. */
+static enum status weights_of(const struct graph *g, const struct model *m, value *ret, int *ret_n)
+{
+    int64_t end = 0;
+    int n = 0;
+    for (int i = 0; i < m->parameters; i++) {
+        const struct parameter *p = &m->parameter[i];
+        value v = weight_at(g, p->offset);
+        if (v.i) {
+            ret[n++] = v;
+            end = p->offset + type_elements(graph_type(g, v));
+        } else if (!i || p->offset + type_elements(&p->type) > end) {
+            return fail(ST_USAGE, "the loss does not depend on %s", p->name);
+        }
+    }
+    *ret_n = n;
+    return ST_OK;
+}
+
 /* Every parameter's gradient goes to its place in the range of gradients. */
 static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
                                  value loss, bool accumulate)
 {
     value *wrt = ARENA_NEW(g->arena, value, m->parameters);
     value *gradient = ARENA_NEW(g->arena, value, m->parameters);
-    for (int i = 0; i < m->parameters; i++)
-        wrt[i] = graph_find_leaf(g, STORAGE_WEIGHTS, m->parameter[i].name);
+    int n;
+    TRY(weights_of(g, m, wrt, &n));
     value dloss = first_gradient(g, c);
-    TRY(graph_differentiate(g, loss, dloss, m->parameters, wrt, gradient));
+    TRY(graph_differentiate(g, loss, dloss, n, wrt, gradient));
     struct graph_scope top = {g->scope, g->layer};
-    for (int i = 0; i < m->parameters; i++) {
-        const struct parameter *p = &m->parameter[i];
-        value leaf = g_leaf(g, STORAGE_GRADIENTS, p->name, p->type, p->offset);
-        g->scope = p->name;
+    for (int i = 0; i < n; i++) {
+        const struct node *w = graph_producer(g, wrt[i]);
+        const char *name = w->scope;
+        value leaf =
+            g_leaf(g, STORAGE_GRADIENTS, name, *graph_type(g, wrt[i]), w->attr.leaf.offset);
+        g->scope = name;
         if (accumulate)
             g_accumulate(g, leaf, gradient[i]);
         else

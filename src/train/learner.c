@@ -12,6 +12,7 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
     unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE | more;
     if (c->train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
     int64_t B = c->data.batch_size, T = c->model.block_size;
+    TRY(model_check_vocabulary(&c->model, l->dataset.vocabulary.size));
     TRY(loader_init(&l->loader, &l->dataset, SPLIT_TRAIN, RNG_TRAIN_BATCH, (uint32_t)c->train.seed,
                     B, T));
     struct loader validation; /* a text too short is said before memory is asked for */

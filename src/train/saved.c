@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-static const char *const model_keys[] = {"model",      "n_layer", "n_head", "n_kv_head", "n_embd",
-                                         "block_size", "bias",    "gelu",   "pad_vocab"};
+static const char *const model_keys[] = {"model",  "n_layer",    "n_head",     "n_kv_head",
+                                         "n_embd", "block_size", "bias",       "gelu",
+                                         "d_ff",   "rope_theta", "vocab_size", "pad_vocab"};
 static const char *const training_keys[] = {"dataset", "seed"};
 
 struct differences {

@@ -98,6 +98,25 @@ static void test_threads_do_not_show(void **state)
     h.attr.norm.eps = 1e-5;
     h.attr.norm.drop = (struct dropout){DROPOUT_POINTWISE, 51, 1, 2};
     same_with_threads(&h, OP_ADD_LAYERNORM);
+
+    call_input(&h, matrix());
+    call_input(&h, matrix());
+    call_input(&h, columns());
+    call_input(&h, per_row());
+    call_output(&h, matrix());
+    call_output(&h, columns());
+    same_with_threads(&h, OP_RMSNORM_GRAD);
+
+    call_input(&h, matrix());
+    call_input(&h, type_2d(DT_F32, ROWS, 2 * C));
+    call_output(&h, type_2d(DT_F32, ROWS, 2 * C));
+    same_with_threads(&h, OP_SWIGLU_GRAD);
+
+    call_input(&h, type_3d(DT_F32, 3, ROWS, C));
+    call_input(&h, type_2d(DT_F32, ROWS, 10));
+    call_output(&h, type_3d(DT_F32, 3, ROWS, C));
+    h.attr.rope.heads = 9;
+    same_with_threads(&h, OP_ROPE);
 }
 
 /* One input element is no number: so is what comes of it, in whole vectors and in the last, short one. */
@@ -131,8 +150,8 @@ static void no_number_stays(enum op op, union attr attr, int inputs, bool whole_
 static void test_no_number_gets_lost(void **state)
 {
     (void)state;
-    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP,
-                                        OP_TANH,  OP_ERF,    OP_RELU,    OP_ELU};
+    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP, OP_TANH,
+                                        OP_ERF,   OP_RELU,   OP_ELU,     OP_SILU};
     const union attr none = {0};
     const union attr tanh = {.gelu = {.tanh = true}};
     for (int i = 0; i < COUNT_OF(pointwise); i++) no_number_stays(pointwise[i], none, 1, false);
@@ -142,6 +161,8 @@ static void test_no_number_gets_lost(void **state)
     no_number_stays(OP_GELU_GRAD, none, 2, false);
     no_number_stays(OP_GELU_GRAD, tanh, 2, false);
     no_number_stays(OP_ELU_GRAD, none, 2, false);
+    no_number_stays(OP_SILU_GRAD, none, 2, false);
+    no_number_stays(OP_SWIGLU, none, 2, false);
     no_number_stays(OP_SOFTMAX, none, 1, true);
     no_number_stays(OP_SOFTMAX_GRAD, none, 2, true);
     no_number_stays(OP_MAX_ROW, none, 1, true);
@@ -189,6 +210,29 @@ static void test_elu_to_its_edges(void **state)
             if (!(got == want || fabsf(got - want) <= 2e-7f * fabsf(want)))
                 fail_msg("%s: elu(%g) is %g, not %g", row->variant, (double)x[i], (double)got,
                          (double)want);
+        }
+    }
+    call_release(&h);
+}
+
+/* Far to the left SiLU is nothing, by less than what it is at -87; far to the right it is x. */
+static void test_silu_to_its_edges(void **state)
+{
+    (void)state;
+    static const float x[] = {-INFINITY, -3e38f, -200, -88,   -87, -20, -3, -1.278f,
+                              -1e-3f,    -1e-8f, 0,    1e-8f, 2,   20,  90, 3e38f};
+    struct hand_call h = {0};
+    call_input(&h, type_1d(DT_F32, COUNT_OF(x)));
+    call_output(&h, type_1d(DT_F32, COUNT_OF(x)));
+    memcpy(call_in(&h, 0), x, sizeof x);
+    const struct kernel *row;
+    for (int n = 0; (row = call_row(&h, OP_SILU, n)); n++) {
+        call_run(&h, row);
+        for (int i = strcmp(row->variant, "ref") == 0; i < COUNT_OF(x); i++) {
+            double got = (double)call_out(&h, 0)[i], at = fmax(-1e4, (double)x[i]);
+            double want = at / (1 + exp(-at));
+            if (!(fabs(got - want) <= 3e-7 * fabs(want) + 2e-36))
+                fail_msg("%s: silu(%g) is %g, not %g", row->variant, (double)x[i], got, want);
         }
     }
     call_release(&h);
@@ -347,10 +391,10 @@ static void test_pairs_round_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_do_not_show),    cmocka_unit_test(test_no_number_gets_lost),
-        cmocka_unit_test(test_exp_to_its_edges),       cmocka_unit_test(test_elu_to_its_edges),
-        cmocka_unit_test(test_dropout_is_that_of_rng), cmocka_unit_test(test_gelu_far_out),
-        cmocka_unit_test(test_pairs_round_alike),
+        cmocka_unit_test(test_threads_do_not_show), cmocka_unit_test(test_no_number_gets_lost),
+        cmocka_unit_test(test_exp_to_its_edges),    cmocka_unit_test(test_elu_to_its_edges),
+        cmocka_unit_test(test_silu_to_its_edges),   cmocka_unit_test(test_dropout_is_that_of_rng),
+        cmocka_unit_test(test_gelu_far_out),        cmocka_unit_test(test_pairs_round_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

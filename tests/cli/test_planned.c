@@ -62,6 +62,14 @@ static void test_vocabulary(void **state)
     assert_int_equal(strobe("plan", "--summary --vocab=100"), 0);
     says("vocabulary=100\n");
     assert_string_equal(failed, "");
+    assert_int_equal(strobe("plan", "--summary --vocab_size=1000"), 0);
+    says("vocabulary=1000\n");
+    assert_string_equal(failed, ""); /* no data set is looked for */
+    assert_int_equal(strobe("plan", "--summary --vocab_size=1000 --vocab=65"), 0);
+    says("vocabulary=65\n");
+    says("parameters   795,904"); /* the other rows are padding */
+    assert_int_equal(strobe("plan", "--vocab_size=1000 --vocab=1001"), 2);
+    assert_non_null(strstr(failed, "1001 tokens, more than vocab_size = 1000"));
     assert_int_equal(strobe("plan", "--vocab=-1"), 2);
     assert_int_equal(strobe("plan", "--vocab=70000"), 2);
     assert_string_equal(said, "");
@@ -137,7 +145,7 @@ static void test_graph_refuses(void **state)
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
     assert_string_equal(failed,
-                        "strobe: there is no pass fuze; there are model, regions, "
+                        "strobe: there is no pass fuze; there are model, regions, join, "
                         "expand, precision, recompute, numerics, fuse, chain, pack, dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
     assert_non_null(strstr(failed, "there is no graph whole"));

@@ -74,6 +74,23 @@ function tryTables() {
     expect(all("tfoot td", host)[1].textContent === "100.0", "the shares of forward are not 100 %");
 }
 
+/* Tables of `strobe bench` sort, bars fill their room, and curves are in the picture. */
+function tryBenches() {
+    for (const section of all(".bench")) {
+        all(".sorted", section).forEach((host, i) => tryHeadings(host, `bench table ${i}`));
+        for (const bars of all(".bars", section)) {
+            const widths = all(".fill", bars).map(fill => parseFloat(fill.style.width));
+            expect(widths.length > 1 && widths.every(w => w >= 0 && w <= 100), `bars of ${widths.join(", ")} %`);
+            const ends = all(".track", bars).flatMap(track => [...track.children].map(part => (parseFloat(part.style.left) || 0) + parseFloat(part.style.width)));
+            expect(Math.abs(Math.max(...ends) - 100) < .1, `bars and whiskers end at ${Math.max(...ends)} %, not 100`);
+        }
+        for (const image of all("img.curves", section)) {
+            const picture = new DOMParser().parseFromString(decodeURIComponent(image.src.split(",").slice(1).join(",")), "image/svg+xml");
+            expect(all("polyline", picture).some(line => line.getAttribute("points").trim().split(" ").length > 1), "a picture has no curves");
+        }
+    }
+}
+
 function tryChanges() {
     const host = document.getElementById("changes");
     if (!host) return;
@@ -174,7 +191,7 @@ function tryTheme() {
 }
 
 try {
-    for (const act of [tryChanges, tryTimeline, tryTables, tryRooflines, tryTheme]) act();
+    for (const act of [tryChanges, tryBenches, tryTimeline, tryTables, tryRooflines, tryTheme]) act();
 } catch (error) {
     failed.push(String(error.stack));
 }

@@ -62,6 +62,24 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
 train replay_f32 --device=cuda --replay=true
 same f32 replay_f32
 
+# --- norms without a mean, rotations, gates, and products that are joined
+cs336="--model=cs336 --n_embd=64 --d_ff=96 --dropout=0"
+# shellcheck disable=SC2086
+{
+    train cpu_cs336 --device=cpu $cs336
+    train cs336 --device=cuda $cs336
+    near cpu_cs336 cs336 1e-4
+    train cs336_op --device=cuda --fusion=op --flash=false $cs336
+    near cpu_cs336 cs336_op 1e-4
+    train cs336_primitive --device=cuda --fusion=primitive --flash=false $cs336
+    near cpu_cs336 cs336_primitive 1e-4
+    train cs336_bf16 --device=cuda --dtype=bfloat16 --deterministic=true $cs336
+    near cpu_cs336 cs336_bf16 2e-2
+    grep -q 'RMSNORM_GRAD_ADD *beside' cs336_bf16/plan.txt || fail "dw of an RMS norm takes a second launch"
+    train cs336_replay --device=cuda --dtype=bfloat16 --deterministic=true --replay=true $cs336
+    same cs336_bf16 cs336_replay
+}
+
 # --- stopped half-way, it goes on and ends in the same bits
 "$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 || fail "half: $(cat log)"
 "$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 || fail "half does not go on: $(cat log)"

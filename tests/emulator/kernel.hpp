@@ -65,6 +65,9 @@ float fminf(float, float) noexcept;
 float fmaf(float, float, float) noexcept;
 double sqrt(double) noexcept;
 double exp(double) noexcept;
+double pow(double, double) noexcept;
+double cos(double) noexcept;
+double sin(double) noexcept;
 void *memcpy(void *, const void *, size_t) noexcept;
 }
 static inline int min(int a, int b)

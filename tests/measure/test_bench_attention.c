@@ -124,13 +124,13 @@ static void test_flash_only(void **state)
 {
     (void)state;
     struct attention_options o = small();
-    o.flash_only = true;
+    o.ways = 1u << FLASH;
     run(&o);
     for (int i = 0; i < cells; i++) {
         if (cell[i].way == FLASH)
             assert_true(!cell[i].reason && cell[i].both.n == 4);
         else
-            assert_string_equal(cell[i].reason, "--flash_only");
+            assert_string_equal(cell[i].reason, "not asked for");
     }
 }
 

@@ -24,6 +24,12 @@ static void test_checks(void **state)
         {{"n_kv_head=24"}, ST_USAGE, {"n_head = 12", "n_kv_head = 24"}},
         {{"n_kv_head=1"}, ST_OK, {0}},
         {{"n_kv_head=12"}, ST_OK, {0}},
+        {{"model=cs336", "n_kv_head=5"},
+         ST_USAGE,
+         {"n_head = 12 is not divisible by n_kv_head = 5"}},
+        {{"model=cs336", "n_head=256"}, ST_USAGE, {"n_embd = 768 and n_head = 256", "heads of 3"}},
+        {{"model=cs336", "n_head=384"}, ST_OK, {0}},
+        {{"model=attention_block", "n_kv_head=5"}, ST_OK, {0}}, /* it reads no such key */
         {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters"}}, /* config_check's */
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {

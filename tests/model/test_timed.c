@@ -103,7 +103,7 @@ static void compare_slopes(struct wide *w, const char *name, value of, const dou
 static void test_gradients_are_slopes(void **state)
 {
     (void)state;
-    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++)
+    for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++)
         for (int rung = 0; rung < 6; rung++) {
             struct config c = small(kind);
             struct wide w;
@@ -156,7 +156,7 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
 static void test_every_rung_computes_the_same(void **state)
 {
     (void)state;
-    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++) {
+    for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++) {
         struct arena a = {0};
         float *first, *gradient;
         int64_t n;
@@ -247,7 +247,7 @@ static void test_classes_are_drawn(void **state)
 static void test_memory_adds_up(void **state)
 {
     (void)state;
-    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++) {
+    for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++) {
         struct config c = small(kind);
         struct tiny t;
         struct memory_course course;
@@ -269,7 +269,7 @@ static void test_memory_adds_up(void **state)
 static void test_they_are_not_trained(void **state)
 {
     (void)state;
-    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++) {
+    for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++) {
         struct arena a = {0};
         struct config c = small(kind);
         struct trainer t;

@@ -303,7 +303,7 @@ static value of_one(struct maker *m, value x)
 {
     struct graph *g = m->g;
     struct dropout d = {DROPOUT_POINTWISE, 51, 1, m->seed};
-    switch (below(m, 14)) {
+    switch (below(m, 15)) {
     case 0:
         return g_scale(g, x, -0.7);
     case 1:
@@ -330,6 +330,8 @@ static value of_one(struct maker *m, value x)
         return g_relu(g, x);
     case 12:
         return g_elu(g, x);
+    case 13:
+        return g_silu(g, x);
     default: {
         enum dtype dtype = graph_type(g, x)->dtype, other = dtype == DT_F32 ? DT_BF16 : DT_F32;
         return g_cast(g, g_scale(g, g_cast(g, x, other), 1.1), dtype);
@@ -340,11 +342,13 @@ static value of_one(struct maker *m, value x)
 static value slope_of(struct maker *m, value dy, value y)
 {
     value in[] = {dy, y};
-    switch (below(m, 3)) {
+    switch (below(m, 4)) {
     case 0:
         return graph_add(m->g, OP_RELU_GRAD, NULL, 2, in, NULL);
     case 1:
         return graph_add(m->g, OP_ELU_GRAD, NULL, 2, in, NULL);
+    case 2:
+        return g_silu_grad(m->g, dy, y);
     default:
         return g_gelu_grad(m->g, dy, y, below(m, 2));
     }

@@ -174,6 +174,71 @@ static void test_add_layernorm(void **state)
     check(dropped_branch_used_again, OP_DROPOUT, 1);
 }
 
+static value rms(const struct made *m, value x)
+{
+    return g_rmsnorm(m->g, x, m->w, 1e-5);
+}
+
+static void sum_and_rms(const struct made *m)
+{
+    value sum = g_add(m->g, m->a, m->b), y = rms(m, sum);
+    graph_output(m->g, "y", g_exp(m->g, y));
+    graph_output(m->g, "after", g_scale(m->g, sum, 2));
+    graph_output(m->g, "rrms", graph_out(y, 1));
+}
+
+static void rms_of_a_sum_used_in_between(const struct made *m)
+{
+    value sum = g_add(m->g, m->a, m->b), twice = g_scale(m->g, sum, 2);
+    graph_output(m->g, "y", rms(m, sum));
+    graph_output(m->g, "twice", twice);
+}
+
+static void rms_of_a_repeated_branch(const struct made *m)
+{
+    graph_output(m->g, "y", rms(m, g_add(m->g, m->a, m->w)));
+}
+
+static value rms_grad(const struct made *m)
+{
+    value in[] = {m->b, m->a, m->w, graph_out(rms(m, m->a), 1)};
+    return graph_add(m->g, OP_RMSNORM_GRAD, &(union attr){.norm.eps = 1e-5}, 4, in, NULL);
+}
+
+static void residual_and_rms_grad(const struct made *m)
+{
+    value d = rms_grad(m);
+    graph_output(m->g, "dx", g_exp(m->g, g_add(m->g, m->b, d)));
+    graph_output(m->g, "dw", graph_out(d, 1));
+}
+
+static void rms_grad_used_again(const struct made *m)
+{
+    value d = rms_grad(m);
+    graph_output(m->g, "dx", g_exp(m->g, g_add(m->g, m->b, d)));
+    graph_output(m->g, "dx alone", g_exp(m->g, d));
+}
+
+static void rms_grad_of_a_weight_read_before(const struct made *m)
+{
+    value d = rms_grad(m), dw = g_exp(m->g, graph_out(d, 1));
+    graph_output(m->g, "dx", g_exp(m->g, g_add(m->g, m->b, d)));
+    graph_output(m->g, "dw", dw);
+}
+
+static void test_add_rmsnorm(void **state)
+{
+    (void)state;
+    check(sum_and_rms, OP_ADD_RMSNORM, 1);
+    check(sum_and_rms, OP_ADD, 0);
+    check(rms_of_a_sum_used_in_between, OP_ADD_RMSNORM, 0);
+    check(rms_of_a_repeated_branch, OP_ADD_RMSNORM, 0);
+    check(residual_and_rms_grad, OP_RMSNORM_GRAD_ADD, 1);
+    check(residual_and_rms_grad, OP_ADD, 0);
+    check(rms_grad_used_again, OP_RMSNORM_GRAD_ADD, 0);
+    check(rms_grad_of_a_weight_read_before, OP_RMSNORM_GRAD_ADD, 0);
+}
+
 static value masked(const struct made *m)
 {
     return g_causal_mask(m->g, g_scale(m->g, m->scores, 0.5), -INFINITY);
@@ -504,13 +569,10 @@ static void test_update(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add_layernorm),
-        cmocka_unit_test(test_score_softmax),
-        cmocka_unit_test(test_cross_entropy_both),
-        cmocka_unit_test(test_embed_sum),
-        cmocka_unit_test(test_layernorm_grad_add),
-        cmocka_unit_test(test_layernorm_grad_drop),
-        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_add_layernorm),       cmocka_unit_test(test_add_rmsnorm),
+        cmocka_unit_test(test_score_softmax),       cmocka_unit_test(test_cross_entropy_both),
+        cmocka_unit_test(test_embed_sum),           cmocka_unit_test(test_layernorm_grad_add),
+        cmocka_unit_test(test_layernorm_grad_drop), cmocka_unit_test(test_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

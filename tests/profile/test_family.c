@@ -13,14 +13,21 @@
 
 static struct tiny tiny;
 
-static void open_rung(enum fusion fusion, bool flash, enum recompute again)
+static void open_model(int kind, enum fusion fusion, bool flash, enum recompute again)
 {
     struct config c = tiny_config();
+    c.model.kind = (enum model_kind)kind;
     c.model.dropout = 0.2;
+    c.model.rope_theta = 1e4;
     c.plan.fusion = fusion;
     c.plan.flash = flash;
     c.plan.recompute = again;
     tiny_open(&tiny, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
+}
+
+static void open_rung(enum fusion fusion, bool flash, enum recompute again)
+{
+    open_model(MODEL_GPT, fusion, flash, again);
 }
 
 static const char *text_of(const struct node *n)
@@ -124,8 +131,9 @@ static void test_every_kernel_has_a_place(void **state)
 {
     (void)state;
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
-        for (int flash = 0; flash < 2; flash++) {
-            open_rung((enum fusion)fusion, flash, RECOMPUTE_BLOCK);
+        for (int way = 0; way < 4; way++) {
+            open_model(way / 2 ? MODEL_CS336 : MODEL_GPT, (enum fusion)fusion, way % 2,
+                       RECOMPUTE_BLOCK);
             for (int kind = 0; kind < GRAPH_COUNT; kind++)
                 for (int id = 0; tiny.engine.built[kind] && id < tiny.engine.plan[kind].steps;
                      id++) {
@@ -145,7 +153,7 @@ static void test_other_models(void **state)
     (void)state;
     const unsigned training = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
     const unsigned both = 1 << PHASE_FORWARD | 1 << PHASE_BACKWARD;
-    for (int kind = MODEL_GPT + 1; kind < MODEL_COUNT; kind++) {
+    for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++) {
         struct config c = tiny_config();
         c.model.kind = (enum model_kind)kind;
         tiny_open_bare(&tiny, &c, 0, training);
@@ -162,6 +170,38 @@ static void test_other_models(void **state)
     }
 }
 
+/* The parts of a CS336 model; below `full` each product by itself. */
+static void test_cs336(void **state)
+{
+    (void)state;
+    const unsigned forward = 1 << PHASE_FORWARD;
+    for (int full = 0; full < 2; full++) {
+        struct config c = tiny_config();
+        c.model.kind = MODEL_CS336;
+        c.model.rope_theta = 1e4;
+        c.plan.fusion = full ? FUSION_FULL : FUSION_OP;
+        tiny_open(&tiny, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
+        static const char block[] = "forward / block 1 / ";
+        const char *in = arena_printf(&tiny.arena, "%sattention / q", block);
+        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), 1);
+        in = arena_printf(&tiny.arena, "%sattention / q, k, v", block);
+        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), full);
+        in = arena_printf(&tiny.arena, "%sattention / rotation", block);
+        assert_int_equal(count(FAMILY_POINTWISE, forward, in), 1);
+        in = arena_printf(&tiny.arena, "%sfeed-forward / gate", block);
+        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), 1);
+        in = arena_printf(&tiny.arena, "%sfeed-forward / up", block);
+        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), !full);
+        in = arena_printf(&tiny.arena, "%sfeed-forward / SwiGLU", block);
+        assert_int_equal(count(FAMILY_POINTWISE, forward, in), full ? 1 : 2);
+        in = arena_printf(&tiny.arena, "%snorm 2", block);
+        assert_int_equal(count(FAMILY_NORMS, forward, in), 1);
+        assert_int_equal(count(FAMILY_NORMS, forward, "forward / final norm"), 1);
+        assert_int_equal(count(FAMILY_POINTWISE, forward, "forward / angles"), 1);
+        tiny_close(&tiny);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_a_residual_gradient_is_pointwise),
         cmocka_unit_test(test_what_is_computed_again_says_so),
         cmocka_unit_test(test_every_kernel_has_a_place),
+        cmocka_unit_test(test_cs336),
         cmocka_unit_test(test_other_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,8 @@ static char *page_of(struct fixture *f)
     struct comparison c = two_runs(f);
     char *path = fixture_path(f, "report.html"), *text;
     int64_t size;
-    if (html_write(&c, &no_profiles, path, &f->arena) != ST_OK) fail_msg("%s", fail_message());
+    if (html_write(&(struct html_page){&c, &no_profiles, NULL, 0}, path, &f->arena) != ST_OK)
+        fail_msg("%s", fail_message());
     assert_int_equal(file_read(path, &f->arena, &text, &size), ST_OK);
     assert_int_equal(strlen(text), size);
     return text;
@@ -50,7 +51,7 @@ static void test_data_cannot_leave_their_element(void **state)
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
     struct str s = {0};
-    html_print_data(&c, &no_profiles, &f->arena, &s);
+    html_print_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena, &s);
     for (const char *p = str_text(&s); *p; p++) {
         assert_int_not_equal(*p, '<');
         assert_true((unsigned char)*p < 0x80);
@@ -63,7 +64,7 @@ static void test_data_are_the_runs(void **state)
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
     struct str s = {0};
-    html_print_data(&c, &no_profiles, &f->arena, &s);
+    html_print_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena, &s);
     json_t *data = json_loads(str_text(&s), 0, NULL);
     assert_non_null(data);
     json_t *run = json_array_get(json_object_get(data, "runs"), 1);
@@ -97,7 +98,7 @@ static void test_long_runs_are_thinned(void **state)
     assert_int_equal(runs_read(&dir, 1, &f->arena, &run), ST_OK);
     struct comparison c;
     compare_runs(run, 1, &f->arena, &c);
-    html_print_data(&c, &no_profiles, &f->arena, &log);
+    html_print_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena, &log);
     json_t *data = json_loads(str_text(&log), 0, NULL);
     json_t *steps = json_object_get(json_array_get(json_object_get(data, "runs"), 0), "steps");
     assert_int_equal(json_integer_value(json_object_get(steps, "stride")), 3);
@@ -116,10 +117,10 @@ static void test_page_is_whole(void **state)
     assert_null(strstr(page, "{{page"));
     assert_null(strstr(page, "{{data"));
     assert_int_equal(count_of(page, "<script"), count_of(page, "</script"));
-    assert_int_equal(count_of(page, "<script"), 7);
+    assert_int_equal(count_of(page, "<script"), 8);
     static const char *const parts[] = {
-        "Dygraph",       "strobe.sortTable =", "strobe.timeline =", "strobe.profileSections =",
-        ".roof-point {", "--family-0:"};
+        "Dygraph",       "strobe.sortTable =", "strobe.timeline =",     "strobe.profileSections =",
+        ".roof-point {", "--family-0:",        "strobe.benchSections ="};
     for (int i = 0; i < COUNT_OF(parts); i++)
         if (!strstr(page, parts[i])) fail_msg("\"%s\" is not in the page", parts[i]);
     assert_non_null(strstr(page, "Permission is hereby granted")); /* the library's licence */
@@ -154,8 +155,9 @@ static void test_unwritable_place(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
-    assert_int_equal(
-        html_write(&c, &no_profiles, fixture_path(f, "nowhere/report.html"), &f->arena), ST_IO);
+    assert_int_equal(html_write(&(struct html_page){&c, &no_profiles, NULL, 0},
+                                fixture_path(f, "nowhere/report.html"), &f->arena),
+                     ST_IO);
     assert_non_null(strstr(fail_message(), "nowhere/report.html"));
 }
 

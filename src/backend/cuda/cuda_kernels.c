@@ -3,16 +3,21 @@
 /* THE table of the GPU's kernels, best first: the library's products, then families of our own. */
 static const struct cuda_row *const families[] = {
     attention_short_rows,
+    attention_hopper_rows,
     attention_rows,
+    attention_hopper_grad_rows,
     attention_grad_rows,
     norm_rows,
+    rmsnorm_rows,
     gelu_rows,
+    gated_rows,
     softmax_rows,
     loss_rows,
     optimizer_rows,
     pointwise_rows,
     reduce_rows,
     move_rows,
+    rope_rows,
     matmul_rows,
     chain_rows,
 };

@@ -7,14 +7,19 @@
 extern const struct cuda_row pointwise_rows[]; /* arithmetic on elements, masks, casts, state */
 extern const struct cuda_row chain_rows[];     /* chains of these, each by a text of its own */
 extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
-extern const struct cuda_row move_rows[];      /* heads, embeddings, picks */
+extern const struct cuda_row move_rows[];      /* heads, parts of rows, embeddings, picks */
+extern const struct cuda_row rope_rows[];
 extern const struct cuda_row gelu_rows[];
+extern const struct cuda_row gated_rows[]; /* SwiGLU */
 extern const struct cuda_row norm_rows[];
+extern const struct cuda_row rmsnorm_rows[];
 extern const struct cuda_row softmax_rows[];
 extern const struct cuda_row loss_rows[];
 extern const struct cuda_row optimizer_rows[];
 extern const struct cuda_row attention_short_rows[]; /* heads that shared memory has room for */
+extern const struct cuda_row attention_hopper_rows[]; /* by what compute capability 9.0 has */
 extern const struct cuda_row attention_rows[];
+extern const struct cuda_row attention_hopper_grad_rows[]; /* compute capability 9.0 alone */
 extern const struct cuda_row attention_grad_rows[];
 extern const struct cuda_row matmul_rows[]; /* products where there is no library */
 extern const struct kernel product_rows[];  /* cuBLASLt */

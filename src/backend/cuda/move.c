@@ -1,4 +1,4 @@
-/* Heads, embeddings, picks (kernels/move.cu; embed.h). */
+/* Heads, parts of rows, embeddings, picks (kernels/move.cu, kernels/parts.cu; embed.h). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/embed.h"
 #include "backend/cuda/types.h"
@@ -68,10 +68,64 @@ static void merge_heads(const struct kernel_call *c, struct cuda_launches *l)
     heads_shape(k, &c->out_type[0], &c->in_type[0], c->n_in, word);
 }
 
+/* The largest word that the rows of all parts are made of. */
+static int64_t parts_word(int n, const struct type *part)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++) bytes |= type_columns(&part[i]) * dtype_size(part[i].dtype);
+    return word_of(bytes);
+}
+
+static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *entry,
+                                        const struct type *whole, int64_t word)
+{
+    int64_t words = type_bytes(whole) / word, taken = THREADS * TIMES;
+    struct cuda_launch *k = launch_add(l, "parts.cu", entry, (words + taken - 1) / taken, THREADS);
+    launch_define(k, "WORD", word);
+    return k;
+}
+
+/* Words in all, where the parts end, words of a row. */
+static void parts_shape(struct cuda_launch *k, const struct type *whole, int n,
+                        const struct type *part, int64_t word)
+{
+    int64_t end = 0;
+    arg_u32(k, (uint32_t)(type_bytes(whole) / word));
+    for (int i = 0; i < MAX_OUT; i++) {
+        if (i < n) end += type_columns(&part[i]) * dtype_size(whole->dtype) / word;
+        arg_u32(k, (uint32_t)end);
+    }
+}
+
+static void split(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t word = parts_word(c->n_out, c->out_type);
+    struct cuda_launch *k = parts_launch(l, "split", &c->in_type[0], word);
+    arg_in(k, 0);
+    for (int i = 0; i < MAX_OUT; i++) arg_out(k, present(i, c->n_out));
+    parts_shape(k, &c->in_type[0], c->n_out, c->out_type, word);
+}
+
+static void concat(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t word = parts_word(c->n_in, c->in_type);
+    struct cuda_launch *k = parts_launch(l, "concat", &c->out_type[0], word);
+    for (int i = 0; i < MAX_OUT; i++) arg_in(k, present(i, c->n_in));
+    arg_out(k, 0);
+    parts_shape(k, &c->out_type[0], c->n_in, c->in_type, word);
+}
+
 /* Words are counted in 32 bits. */
 static bool few_words(const struct type *packed, const struct type *heads)
 {
     return type_bytes(packed) / head_word(heads) < INT32_MAX;
+}
+static bool fits_parts(const struct kernel_call *c)
+{
+    bool apart = c->n_in == 1;
+    const struct type *whole = apart ? &c->in_type[0] : &c->out_type[0];
+    int64_t word = apart ? parts_word(c->n_out, c->out_type) : parts_word(c->n_in, c->in_type);
+    return types_are(c, "aaaa", "aaaa") && type_bytes(whole) / word < INT32_MAX;
 }
 static bool fits_split(const struct kernel_call *c)
 {
@@ -113,6 +167,8 @@ static bool fits_pick_grad(const struct kernel_call *c)
 const struct cuda_row move_rows[] = {
     CUDA_ROW(SPLIT_HEADS, "cuda", fits_split, split_heads),
     CUDA_ROW(MERGE_HEADS, "cuda", fits_merge, merge_heads),
+    CUDA_ROW(SPLIT, "cuda", fits_parts, split),
+    CUDA_ROW(CONCAT, "cuda", fits_parts, concat),
     CUDA_ROW(EMBED, "cuda", fits_embed, embed_launches),
     CUDA_ROW(EMBED_SUM, "cuda", fits_embed_sum, embed_sum_launches),
     CUDA_ROW(EMBED_GRAD, "scan", fits_embed_scan, embed_scan_launches),

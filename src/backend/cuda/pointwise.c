@@ -55,6 +55,7 @@ UNARY(tanh)
 UNARY(erf)
 UNARY(relu)
 UNARY(elu)
+UNARY(silu)
 
 static void fill(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -108,6 +109,10 @@ static void relu_grad(const struct kernel_call *c, struct cuda_launches *l)
 static void elu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     pairs(c, l, "elu_grad_same");
+}
+static void silu_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    pairs(c, l, "silu_grad_same");
 }
 
 /* Input 0 is output 0. */
@@ -255,6 +260,8 @@ const struct cuda_row pointwise_rows[] = {
     CUDA_ROW(RELU_GRAD, "cuda", fits, relu_grad),
     CUDA_ROW(ELU, "cuda", fits, each_elu),
     CUDA_ROW(ELU_GRAD, "cuda", fits, elu_grad),
+    CUDA_ROW(SILU, "cuda", fits, each_silu),
+    CUDA_ROW(SILU_GRAD, "cuda", fits, silu_grad),
     CUDA_ROW(CAUSAL_MASK, "cuda", fits, causal_mask),
     CUDA_ROW(COLUMN_MASK, "cuda", fits, column_mask),
     CUDA_ROW(DROPOUT_MASK, "cuda", fits_dropout_mask, dropout_mask),

@@ -6,7 +6,7 @@ addEventListener("error", () => { document.body.dataset.errors = ++errors; });
 document.body.dataset.errors = 0;
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const runs = data.runs, several = runs.length > 1, profiles = data.profiles;
+const runs = data.runs, several = runs.length > 1, profiles = data.profiles, benches = data.benches;
 
 /* --- small tools ------------------------------------------------------------------------------- */
 
@@ -79,8 +79,8 @@ function masthead() {
 
 function heading() {
     const title = element("h1");
-    const names = [...runs.map(run => run.name), ...profiles.filter(p => p.run < 0).map(p => p.name)];
-    if (names.length > 3) title.append(names.length + (runs.length ? " runs" : " profiles"));
+    const names = [...runs.map(run => run.name), ...profiles.filter(p => p.run < 0).map(p => p.name), ...benches.map(b => b.name)];
+    if (names.length > 3) title.append(names.length + (runs.length ? " runs" : benches.length ? " results" : " profiles"));
     else names.forEach((name, i) => {
         if (i) title.append(element("i", {}, i + 1 < names.length ? ", " : " and "));
         title.append(name);
@@ -376,7 +376,7 @@ function detailsSection() {
     const fold = (title, remark, content) => element("details", {}, element("summary", {}, title, element("small", {}, remark)), content);
     const again = runs.filter(run => run.settings.length).map(run => `strobe train ${quoted(run.dir + "/config.conf")} --out_dir=${quoted(run.dir.replace(/\/+$/, "") + "-again")}`);
     const made = profiles.filter(p => p.command).map(p => p.command);
-    const words = data.words.length ? data.words : [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path)];
+    const words = data.words.length ? data.words : [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path), ...benches.map(b => b.path)];
     const node = section("To make it again", null, command([...again, ...made, "strobe report " + words.map(quoted).join(" ")]));
     if (runs.some(run => run.settings.length))
         node.append(fold("Settings", "all keys" + (several && data.settings.length ? ", those that differ marked" : ""), pairsTable("settings", data.settings)));
@@ -403,6 +403,7 @@ if (runs.length) {
     memorySection();
     gaugesSection();
 }
+strobe.benchSections(data, section);
 strobe.profileSections(data, runs.length, section);
 samplesSection();
 detailsSection();

@@ -85,6 +85,25 @@ static inline double elu_grad(double dy, double y)
     return y < 0 ? dy * (y + 1) : dy;
 }
 
+static inline double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+static inline double silu(double x)
+{
+    return x * sigmoid(x);
+}
+static inline double silu_of(double x, double unused)
+{
+    (void)unused;
+    return silu(x);
+}
+static inline double silu_grad(double dy, double x)
+{
+    double s = sigmoid(x);
+    return dy * s * (1 + x * (1 - s));
+}
+
 /* gelu(x) = x Phi(x), Phi the normal distribution's sum function; or its tanh approximation. */
 static inline double gelu(double x, bool approximate)
 {

@@ -1,4 +1,4 @@
-/* move.h - the reference: heads, tables of embeddings, picked elements, constants.
+/* move.h - the reference: heads, parts of rows, rotations by the position, tables of embeddings, picked elements, constants.
  * A text of ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_MOVE_H
 #define BACKEND_CPU_REF_MOVE_H
@@ -60,6 +60,74 @@ static enum status run_merge_heads(const struct kernel_call *c)
                 to[d] = (real)sum;
             }
         }
+    }
+    return ST_OK;
+}
+
+/* So many columns of each row; the rows of both sides may be longer. */
+static void copy_columns(real *to, int64_t to_columns, const real *from, int64_t from_columns,
+                         int64_t rows, int64_t columns)
+{
+    for (int64_t row = 0; row < rows; row++)
+        memcpy(to + row * to_columns, from + row * from_columns, (size_t)columns * sizeof(real));
+}
+
+static enum status run_split(const struct kernel_call *c)
+{
+    const real *x = c->in[0];
+    int64_t C = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
+    for (int i = 0; i < c->n_out; i++) {
+        int64_t columns = type_columns(&c->out_type[i]);
+        copy_columns(c->out[i], columns, x, C, rows, columns);
+        x += columns;
+    }
+    return ST_OK;
+}
+
+static enum status run_concat(const struct kernel_call *c)
+{
+    real *y = c->out[0];
+    int64_t C = type_columns(&c->out_type[0]), rows = type_rows(&c->out_type[0]);
+    for (int i = 0; i < c->n_in; i++) {
+        int64_t columns = type_columns(&c->in_type[i]);
+        copy_columns(y, C, c->in[i], columns, rows, columns);
+        y += columns;
+    }
+    return ST_OK;
+}
+
+/* positions (T) -> (T,D): cos and sin of position theta^(-2i/D) in columns 2i and 2i + 1 */
+static enum status run_rope_table(const struct kernel_call *c)
+{
+    const int32_t *position = c->in[0];
+    real *table = c->out[0];
+    int64_t T = c->out_type[0].dim[0], D = c->out_type[0].dim[1];
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t i = 0; i < D; i += 2) {
+            double angle = position[t] * pow(c->attr->rope.theta, -(double)i / (double)D);
+            table[t * D + i] = (real)cos(angle);
+            table[t * D + i + 1] = (real)sin(angle);
+        }
+    return ST_OK;
+}
+
+/* x (B,T,C), table (T,D) -> (B,T,C); y may be x */
+static enum status run_rope(const struct kernel_call *c)
+{
+    const real *x = c->in[0], *table = c->in[1];
+    real *y = c->out[0];
+    int64_t T = c->in_type[1].dim[0], D = c->in_type[1].dim[1], C = type_columns(&c->in_type[0]);
+    int64_t turned = c->attr->rope.heads * D;
+    double sign = c->attr->rope.back ? -1 : 1;
+    for (int64_t row = 0; row < type_rows(&c->in_type[0]); row++, x += C, y += C) {
+        for (int64_t i = 0; i < turned; i += 2) {
+            const real *angle = table + row % T * D + i % D;
+            double cosine = (double)angle[0], sine = sign * (double)angle[1];
+            double even = (double)x[i], odd = (double)x[i + 1];
+            y[i] = (real)(cosine * even - sine * odd);
+            y[i + 1] = (real)(sine * even + cosine * odd);
+        }
+        for (int64_t i = turned; i < C; i++) y[i] = x[i];
     }
     return ST_OK;
 }
@@ -162,6 +230,10 @@ const struct kernel REF(ref_move)[] = {
     {.op = OP_FILL, .variant = "ref", .fits = fits_real, .run = run_fill},
     {.op = OP_SPLIT_HEADS, .variant = "ref", .fits = fits_real, .run = run_split_heads},
     {.op = OP_MERGE_HEADS, .variant = "ref", .fits = fits_real, .run = run_merge_heads},
+    {.op = OP_SPLIT, .variant = "ref", .fits = fits_real, .run = run_split},
+    {.op = OP_CONCAT, .variant = "ref", .fits = fits_real, .run = run_concat},
+    {.op = OP_ROPE_TABLE, .variant = "ref", .fits = fits_int_0, .run = run_rope_table},
+    {.op = OP_ROPE, .variant = "ref", .fits = fits_real, .run = run_rope},
     {.op = OP_EMBED, .variant = "ref", .fits = fits_int_1, .run = run_embed},
     {.op = OP_EMBED_GRAD,
      .variant = "ref",

@@ -98,6 +98,58 @@ static enum status run_elu_grad(const struct kernel_call *c)
     return binary(c, elu_grad);
 }
 
+static enum status run_silu(const struct kernel_call *c)
+{
+    return unary(c, silu_of);
+}
+static enum status run_silu_grad(const struct kernel_call *c)
+{
+    return binary(c, silu_grad);
+}
+
+/* Gate and up of one row, and what is beside them: halves of a row of 2F, or rows of two tensors. */
+struct gated {
+    const real *gate, *up;
+    int64_t stride, rows, F;
+};
+
+static struct gated gated_of(const struct kernel_call *c, int first)
+{
+    int n = c->n_in - first;
+    int64_t columns = type_columns(&c->in_type[first]), F = n == 1 ? columns / 2 : columns;
+    const real *gate = c->in[first];
+    return (struct gated){gate, n == 1 ? gate + F : (const real *)c->in[first + 1], columns,
+                          type_rows(&c->in_type[first]), F};
+}
+
+static enum status run_swiglu(const struct kernel_call *c)
+{
+    const struct gated x = gated_of(c, 0);
+    real *y = c->out[0];
+    for (int64_t row = 0; row < x.rows; row++)
+        for (int64_t i = 0; i < x.F; i++) {
+            int64_t at = row * x.stride + i;
+            y[row * x.F + i] = (real)(silu((double)x.gate[at]) * (double)x.up[at]);
+        }
+    return ST_OK;
+}
+
+/* dy (...,F), gate and up -> their gradients, which may take their place */
+static enum status run_swiglu_grad(const struct kernel_call *c)
+{
+    const struct gated x = gated_of(c, 1);
+    const real *dy = c->in[0];
+    real *dgate = c->out[0], *dup = c->n_out == 1 ? dgate + x.F : (real *)c->out[1];
+    for (int64_t row = 0; row < x.rows; row++)
+        for (int64_t i = 0; i < x.F; i++) {
+            int64_t at = row * x.stride + i;
+            double d = (double)dy[row * x.F + i], gate = (double)x.gate[at], up = (double)x.up[at];
+            dgate[at] = (real)silu_grad(d * up, gate);
+            dup[at] = (real)(d * silu(gate));
+        }
+    return ST_OK;
+}
+
 /* x (...,T,T): above the diagonal, where k > q, the constant. */
 static enum status run_causal_mask(const struct kernel_call *c)
 {
@@ -188,6 +240,10 @@ const struct kernel REF(ref_pointwise)[] = {
     {.op = OP_RELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_relu_grad},
     {.op = OP_ELU, .variant = "ref", .fits = fits_real, .run = run_elu},
     {.op = OP_ELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_elu_grad},
+    {.op = OP_SILU, .variant = "ref", .fits = fits_real, .run = run_silu},
+    {.op = OP_SILU_GRAD, .variant = "ref", .fits = fits_real, .run = run_silu_grad},
+    {.op = OP_SWIGLU, .variant = "ref", .fits = fits_real, .run = run_swiglu},
+    {.op = OP_SWIGLU_GRAD, .variant = "ref", .fits = fits_real, .run = run_swiglu_grad},
     {.op = OP_CAUSAL_MASK, .variant = "ref", .fits = fits_real, .run = run_causal_mask},
     {.op = OP_COLUMN_MASK, .variant = "ref", .fits = fits_real, .run = run_column_mask},
     {.op = OP_DROPOUT_MASK, .variant = "ref", .fits = fits_int_0, .run = run_dropout_mask},

@@ -1,4 +1,4 @@
-/* Heads apart and together. */
+/* Heads and parts of rows, apart and together. */
 #include "backend/cpu/vector/act.h"
 
 INLINE void copy_run(const act *from, act *to, int64_t n)
@@ -63,13 +63,55 @@ static enum status run_merge_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
+/* Between rows and their parts, which lie one behind the other in `all`. */
+INLINE void move_parts(const struct kernel_call *c, int64_t first, int64_t last, bool split)
+{
+    int64_t C = type_columns(split ? &c->in_type[0] : &c->out_type[0]), at = 0;
+    for (int i = 0; i < (split ? c->n_out : c->n_in); i++) {
+        int64_t n = type_columns(split ? &c->out_type[i] : &c->in_type[i]);
+        act *all = (act *)(split ? c->in[0] : c->out[0]) + at;
+        act *part = split ? c->out[i] : c->in[i];
+        for (int64_t row = first; row < last; row++) {
+            const act *from = split ? all + row * C : part + row * n;
+            act *to = split ? part + row * n : all + row * C;
+            if (n == 1) *to = *from;
+            if (n > 1) copy_run(from, to, n);
+        }
+        at += n;
+    }
+}
+
+static void split_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    move_parts(c, first, last, true);
+}
+
+static void concat_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    move_parts(c, first, last, false);
+}
+
+static enum status run_split(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 1, split_range);
+}
+
+static enum status run_concat(const struct kernel_call *c)
+{
+    const struct type *all = &c->out_type[0];
+    parallel_ranges(c, type_rows(all), 1, type_columns(all), concat_range);
+    return ST_OK;
+}
+
 static bool fits(const struct kernel_call *c)
 {
-    return VEC(types_are)(c, ACT_DTYPE, "aaa", "aaa");
+    return VEC(types_are)(c, ACT_DTYPE, "aaaa", "aaaa");
 }
 
 const struct kernel ACT(move_rows)[] = {
     {.op = OP_SPLIT_HEADS, .variant = ISA_NAME, .fits = fits, .run = run_split_heads},
     {.op = OP_MERGE_HEADS, .variant = ISA_NAME, .fits = fits, .run = run_merge_heads},
+    {.op = OP_SPLIT, .variant = ISA_NAME, .fits = fits, .run = run_split},
+    {.op = OP_CONCAT, .variant = ISA_NAME, .fits = fits, .run = run_concat},
     {0},
 };

@@ -1,6 +1,7 @@
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/block.h"
 #include "backend/cpu/vector/dropout.h"
+#include "backend/cpu/vector/silu.h"
 #include "base/rng.h"
 
 typedef vf (*unary_fn)(vf x, vf constant);
@@ -115,6 +116,8 @@ UNARY(tanh, 4, vf_tanh(x))
 UNARY(erf, 5, vf_erf(x))
 UNARY(relu, 1, vf_max((vf){0}, x))
 UNARY(elu, 3, vf_max((vf){0}, x) + vf_expm1(vf_min((vf){0}, x)))
+UNARY(silu, 4, silu_point(x).y)
+BINARY(silu_grad, a *silu_point(b).slope)
 BINARY(relu_grad, vf_select(b <= (vf){0}, (vf){0}, a))
 BINARY(elu_grad, a *(vf_min((vf){0}, b) + 1.0f))
 
@@ -285,6 +288,8 @@ const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
     [OP_ELU] = elu_block,
     [OP_RELU_GRAD] = relu_grad_block,
     [OP_ELU_GRAD] = elu_grad_block,
+    [OP_SILU] = silu_block,
+    [OP_SILU_GRAD] = silu_grad_block,
     [OP_DROPOUT] = dropout_block,
 };
 
@@ -306,6 +311,8 @@ const struct kernel ACT(pointwise_rows)[] = {
     ROW(ELU, fits, run_elu),
     ROW(RELU_GRAD, fits, run_relu_grad),
     ROW(ELU_GRAD, fits, run_elu_grad),
+    ROW(SILU, fits, run_silu),
+    ROW(SILU_GRAD, fits, run_silu_grad),
     ROW(FILL, fits, run_fill),
     ROW(CAUSAL_MASK, fits, run_causal_mask),
     ROW(COLUMN_MASK, fits, run_column_mask),

@@ -7,17 +7,13 @@
 
 /* What rounds to bf16; all else is avx512's. */
 const struct kernel *const VEC(vector_tables)[] = {
-    VEC(pointwise_rows_bf16),
-    VEC(gelu_rows_bf16),
-    VEC(reduce_rows_bf16),
-    VEC(norm_rows_bf16),
-    VEC(softmax_rows_bf16),
-    VEC(loss_rows_bf16),
-    VEC(move_rows_bf16),
-    VEC(embed_rows_bf16),
-    VEC(blocked_rows_bf16),
-    VEC(chain_rows),
-    NULL,
+    VEC(pointwise_rows_bf16), VEC(gelu_rows_bf16),
+    VEC(reduce_rows_bf16),    VEC(norm_rows_bf16),
+    VEC(rms_rows_bf16),       VEC(gated_rows_bf16),
+    VEC(rope_rows_bf16),      VEC(softmax_rows_bf16),
+    VEC(loss_rows_bf16),      VEC(move_rows_bf16),
+    VEC(embed_rows_bf16),     VEC(blocked_rows_bf16),
+    VEC(chain_rows),          NULL,
 };
 
 #else
@@ -29,6 +25,9 @@ const struct kernel *const VEC(vector_tables)[] = {
     BOTH(gelu_rows),
     BOTH(reduce_rows),
     BOTH(norm_rows),
+    BOTH(rms_rows),
+    BOTH(gated_rows),
+    BOTH(rope_rows),
     BOTH(softmax_rows),
     BOTH(loss_rows),
     BOTH(move_rows),

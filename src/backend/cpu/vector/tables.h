@@ -10,6 +10,9 @@
     extern const struct kernel gelu_rows_##act_isa[];      \
     extern const struct kernel reduce_rows_##act_isa[];    \
     extern const struct kernel norm_rows_##act_isa[];      \
+    extern const struct kernel rms_rows_##act_isa[];       \
+    extern const struct kernel gated_rows_##act_isa[];     \
+    extern const struct kernel rope_rows_##act_isa[];      \
     extern const struct kernel softmax_rows_##act_isa[];   \
     extern const struct kernel loss_rows_##act_isa[];      \
     extern const struct kernel move_rows_##act_isa[];      \

@@ -73,6 +73,19 @@ DEVICE float elu_grad_of(float dy, float y)
 {
     return y < 0.0f ? __fmul_rn(dy, __fadd_rn(y, 1.0f)) : dy;
 }
+DEVICE float sigmoid_of(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+DEVICE float silu_of(float x)
+{
+    return __fmul_rn(x, sigmoid_of(x));
+}
+DEVICE float silu_grad_of(float dy, float x)
+{
+    const float s = sigmoid_of(x);
+    return __fmul_rn(dy, __fadd_rn(s, __fmul_rn(silu_of(x), 1.0f - s)));
+}
 
 /* What a value of type T is after it was stored. */
 template <typename T> DEVICE float rounded(float a)

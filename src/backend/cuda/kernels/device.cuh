@@ -128,23 +128,36 @@ template <int N, typename T> DEVICE floats<N> load_once(const T *p)
     for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
+/* Words are put together here: where the compiler does that it may cut an access into four. */
+DEVICE void store_words(u16 *p, const u32 (&w)[1])
+{
+    *(u32 *)p = w[0];
+}
+DEVICE void store_words(u16 *p, const u32 (&w)[2])
+{
+    *(uint2 *)p = make_uint2(w[0], w[1]);
+}
+template <int WORDS> DEVICE void store_words(u16 *p, const u32 (&w)[WORDS])
+{
+#pragma unroll
+    for (int i = 0; i < WORDS / 4; i++)
+        ((uint4 *)p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
+}
 template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
 {
-    vector_of<N, T> a;
     if constexpr (sizeof(T) == 2 && N > 1) {
+        u32 w[N / 2];
 #pragma unroll
-        for (int i = 0; i < N; i += 2) {
-            u32 two = pack_bf16(f[i], f[i + 1]);
-            a.x[i].bits = (u16)two;
-            a.x[i + 1].bits = (u16)(two >> 16);
-        }
+        for (int i = 0; i < N / 2; i++) w[i] = pack_bf16(f[2 * i], f[2 * i + 1]);
+        store_words((u16 *)p, w);
     } else {
+        vector_of<N, T> a;
 #pragma unroll
         for (int i = 0; i < N; i++) a.x[i] = to<T>(f[i]);
-    }
 #pragma unroll
-    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
-        ((typename vector_of<N, T>::word *)p)[i] = a.w[i];
+        for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+            ((typename vector_of<N, T>::word *)p)[i] = a.w[i];
+    }
 }
 
 /* Sums and maxima; every thread has the result. Deterministic: the order is fixed by the layout. */

@@ -66,6 +66,13 @@ template <int N> DEVICE void wgmma_hold(float (&d)[N])
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/* `a` is computed before what stands behind this: beside products that a wait is for, not after it. */
+template <int N> DEVICE void computed(u32 (&a)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+r"(a[i])::"memory");
+}
+
 /* Operands of asm, by how many registers d has. */
 #define WGMMA_D8 \
     "%0, %1, %2, %3, %4, %5, %6, %7"

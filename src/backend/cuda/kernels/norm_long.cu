@@ -1,5 +1,6 @@
 /* norm_long.cu - layer norms and their gradient of rows of any length: what norm.cu and norm_grad.cu do where a row is too
- * long for the registers of a block. T_X: activations. Pointers that a call does without are zero.
+ * long for the registers of a block; and, where there is no mean, RMS norms: the same about 0. T_X: activations. Pointers that a call does
+ * without are zero.
  *
  * A block has a row and reads it three times, the gradient twice and once more for dw and dbias, so the caches bound it. Sums are
  * cut by the columns of a row and, in norm_columns, by 32 shares of the rows: deterministic. */
@@ -11,7 +12,7 @@ DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const floa
 {
     float sum = 0, squares = 0;
     for (int k = threadIdx.x; k < columns; k += LANES) sum += to_float(x[k]);
-    const float m = row_sum(sum) / (float)columns;
+    const float m = mean ? row_sum(sum) / (float)columns : 0.0f;
     for (int k = threadIdx.x; k < columns; k += LANES) {
         const float a = to_float(x[k]) - m;
         squares += a * a;
@@ -20,7 +21,7 @@ DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const floa
     for (int k = threadIdx.x; k < columns; k += LANES)
         y[k] = to<T_X>((to_float(x[k]) - m) * (r * w[k]) + (bias ? bias[k] : 0.0f));
     if (threadIdx.x != 0) return;
-    *mean = m;
+    if (mean) *mean = m;
     *rstd = r;
 }
 
@@ -28,7 +29,7 @@ KERNEL(LANES)
 layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, const float *bias, float eps, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
-    normalise(y + first, x + first, mean + row, rstd + row, w, bias, eps, columns);
+    normalise(y + first, x + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
 }
 
 /* s may be a. */
@@ -48,7 +49,7 @@ add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const
         }
         s[at] = to<T_X>(to_float(a[at]) + branch);
     }
-    normalise(y + first, s + first, mean + row, rstd + row, w, bias, eps, columns);
+    normalise(y + first, s + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
 }
 
 /* dx may be dy or more. */
@@ -57,14 +58,14 @@ layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const
                     const float *rstd, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
-    const float m = mean[row], r = rstd[row];
+    const float m = mean ? mean[row] : 0.0f, r = rstd[row];
     float sum = 0, products = 0;
     for (int k = threadIdx.x; k < columns; k += LANES) {
         const float g = to_float(dy[first + k]) * w[k];
         sum += g;
         products += g * ((to_float(x[first + k]) - m) * r);
     }
-    sum = row_sum(sum) / (float)columns;
+    sum = mean ? row_sum(sum) / (float)columns : 0.0f;
     products = row_sum(products) / (float)columns;
     for (int k = threadIdx.x; k < columns; k += LANES) {
         const float h = (to_float(x[first + k]) - m) * r;
@@ -85,7 +86,7 @@ norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *
     if (column < columns)
         for (i64 row = share; row < rows; row += SHARES) {
             const float d = to_float(dy[row * columns + column]);
-            products += d * ((to_float(x[row * columns + column]) - mean[row]) * rstd[row]);
+            products += d * ((to_float(x[row * columns + column]) - (mean ? mean[row] : 0.0f)) * rstd[row]);
             sum += d;
         }
     part[0][share][lane] = products;

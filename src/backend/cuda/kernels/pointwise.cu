@@ -47,6 +47,7 @@ UNARY(tanh, tanh_of(x))
 UNARY(erf, erf_of(x))
 UNARY(relu, relu_of(x))
 UNARY(elu, elu_of(x))
+UNARY(silu, silu_of(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
@@ -104,6 +105,7 @@ BINARY(mul)
 BINARY(div)
 PAIRS_OF(relu_grad)
 PAIRS_OF(elu_grad)
+PAIRS_OF(silu_grad)
 
 /* --- moved as they are, or to the other type; not of T_X --- */
 

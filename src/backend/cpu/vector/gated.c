@@ -1,0 +1,68 @@
+/* SwiGLU: silu(gate) up, of halves of rows or of two tensors, and its gradients, which may take the place of gate and up. */
+#include "backend/cpu/vector/act.h"
+#include "backend/cpu/vector/silu.h"
+
+/* Gate and up, the length F of their rows and the way from one to the next. */
+struct gated {
+    const act *gate, *up;
+    int64_t F, stride;
+};
+
+INLINE struct gated gated_of(const struct kernel_call *c, int first)
+{
+    bool packed = c->n_in - first == 1;
+    int64_t columns = type_columns(&c->in_type[first]), F = packed ? columns / 2 : columns;
+    const act *gate = c->in[first];
+    return (struct gated){gate, packed ? gate + F : (const act *)c->in[first + 1], F, columns};
+}
+
+static void swiglu_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const struct gated x = gated_of(c, 0);
+    for (int64_t row = first; row < last; row++) {
+        const act *gate = x.gate + row * x.stride, *up = x.up + row * x.stride;
+        act *y = (act *)c->out[0] + row * x.F;
+        for (int64_t i = 0; i < x.F; i += W) {
+            vf silu = silu_point(take_act(gate + i, x.F - i)).y;
+            put_act(y + i, silu * take_act(up + i, x.F - i), x.F - i);
+        }
+    }
+}
+
+static void swiglu_grad_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const struct gated x = gated_of(c, 1);
+    act *dgates = c->out[0], *dups = c->n_out == 1 ? dgates + x.F : (act *)c->out[1];
+    for (int64_t row = first; row < last; row++) {
+        const act *dy = (const act *)c->in[0] + row * x.F;
+        const act *gate = x.gate + row * x.stride, *up = x.up + row * x.stride;
+        act *dgate = dgates + row * x.stride, *dup = dups + row * x.stride;
+        for (int64_t i = 0; i < x.F; i += W) {
+            struct silu s = silu_point(take_act(gate + i, x.F - i));
+            vf d = take_act(dy + i, x.F - i), u = take_act(up + i, x.F - i);
+            put_act(dgate + i, d * u * s.slope, x.F - i);
+            put_act(dup + i, d * s.y, x.F - i);
+        }
+    }
+}
+
+static enum status run_swiglu(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 4, swiglu_range);
+}
+
+static enum status run_swiglu_grad(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 6, swiglu_grad_range);
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "aaa", "aa");
+}
+
+const struct kernel ACT(gated_rows)[] = {
+    {.op = OP_SWIGLU, .variant = ISA_NAME, .fits = fits, .run = run_swiglu},
+    {.op = OP_SWIGLU_GRAD, .variant = ISA_NAME, .fits = fits, .run = run_swiglu_grad},
+    {0},
+};

@@ -1,0 +1,77 @@
+/* Rotary positions: columns 2i and 2i+1 of a head, as a point of the plane, turned by the angle whose cosine and sine lie side by side in
+ * the table. A vector holds whole pairs: y = x c + swapped(x) s, with the sign of s by the place in the pair. */
+#include "backend/cpu/vector/act.h"
+
+/* One head, of the row's position; y may be x. `sign` is of the sines, -1 and 1 by turns or the other way round. */
+INLINE void turn(const act *x, const float *angle, act *y, int64_t D, vf sign)
+{
+    const vi lane = {VEC_LANES};
+    for (int64_t i = 0; i < D; i += W) {
+        vf a = take_act(x + i, D - i), t = take(angle + i, D - i);
+        vf c = __builtin_shuffle(t, lane & ~1), s = __builtin_shuffle(t, lane | 1);
+        put_act(y + i, a * c + __builtin_shuffle(a, lane ^ 1) * (s * sign), D - i);
+    }
+}
+
+static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t T = c->in_type[1].dim[0], D = c->in_type[1].dim[1], C = type_columns(&c->in_type[0]);
+    int64_t turned = c->attr->rope.heads * D;
+    const vi odd = (vi){VEC_LANES} & 1;
+    vf sign = __builtin_convertvector(odd * 2 - 1, vf);
+    if (c->attr->rope.back) sign = -sign;
+    for (int64_t row = first; row < last; row++) {
+        const act *x = (const act *)c->in[0] + row * C;
+        act *y = (act *)c->out[0] + row * C;
+        const float *angle = (const float *)c->in[1] + row % T * D;
+        for (int64_t h = 0; h < turned; h += D) turn(x + h, angle, y + h, D, sign);
+        if (x != y) memcpy(y + turned, x + turned, (size_t)(C - turned) * sizeof *y);
+    }
+}
+
+static enum status run_rope(const struct kernel_call *c)
+{
+    return VEC(over_rows)(c, 2, rope_range);
+}
+
+static bool fits_rope(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "af", "a");
+}
+
+#if !ACT_NARROW
+/* In double, as the angle of a far position has no digits left in float. */
+static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    const int32_t *position = c->in[0];
+    float *table = c->out[0];
+    int64_t D = type_columns(&c->out_type[0]);
+    for (int64_t i = 0; i < D; i += 2) {
+        double step = pow(c->attr->rope.theta, -(double)i / (double)D);
+        for (int64_t t = first; t < last; t++) {
+            table[t * D + i] = (float)cos(position[t] * step);
+            table[t * D + i + 1] = (float)sin(position[t] * step);
+        }
+    }
+}
+
+static enum status run_table(const struct kernel_call *c)
+{
+    const struct type *table = &c->out_type[0];
+    parallel_ranges(c, table->dim[0], 16, 20 * table->dim[1], table_range);
+    return ST_OK;
+}
+
+static bool fits_table(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "i", "f");
+}
+#endif
+
+const struct kernel ACT(rope_rows)[] = {
+    {.op = OP_ROPE, .variant = ISA_NAME, .fits = fits_rope, .run = run_rope},
+#if !ACT_NARROW
+    {.op = OP_ROPE_TABLE, .variant = ISA_NAME, .fits = fits_table, .run = run_table},
+#endif
+    {0},
+};

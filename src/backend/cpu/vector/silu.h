@@ -1,0 +1,20 @@
+/* silu.h - x sigmoid(x) and its slope, for the sources of pointwise operators and of gated units. */
+#ifndef BACKEND_CPU_VECTOR_SILU_H
+#define BACKEND_CPU_VECTOR_SILU_H
+
+#include "backend/cpu/vector/vector.h"
+
+struct silu {
+    vf y, slope;
+};
+
+/* Below -87 both are nothing, by norm; further down e^-x would be infinite. */
+INLINE struct silu silu_point(vf x)
+{
+    x = vf_max(vf_all(-87.0f), x);
+    vf s = vf_reciprocal(1.0f + vf_exp(-x));
+    vf y = x * s;
+    return (struct silu){y, s + y * (1.0f - s)};
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* Attention's forward by the products of warpgroups of compute capability 9.0. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/rows.h"
+
+#include <math.h>
+
+/* As attention_hopper.cu has them. */
+enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512, MOST_HEAD = 128 };
+static const double LOG2_E = 1.44269504088896341;
+
+struct heads {
+    int64_t B, T, H, KV, D;
+};
+
+static struct heads heads_of(const struct kernel_call *c)
+{
+    const struct type *qkv = &c->in_type[0]; /* (B,T,(H+2KV)D) */
+    int H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
+    return (struct heads){qkv->dim[0], qkv->dim[1], H, KV, qkv->dim[2] / (H + 2 * KV)};
+}
+
+/* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns. */
+struct tile {
+    int consumers, keys, stages, turns;
+};
+
+/* As measured on an H200: as many keys as registers hold scores, weights and output for; random numbers take registers, too. Turns
+ * gain where sequences are short and heads small. */
+static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
+{
+    enum { LONG = 8192 };
+    bool drop = c->attr->attention.drop.threshold > 0;
+    if (h->D > 96) return (struct tile){2, 128, 2, 0};
+    if (h->D > 64 && !drop) return (struct tile){2, 192, 2, 0};
+    if (h->D > 64) return (struct tile){2, 128, 2, 1};
+    if (drop) return (struct tile){3, 64, 3, 1};
+    return (struct tile){3, 128, 3, h->T < LONG};
+}
+
+/* Queries and output of the rows, stages of keys and of values. */
+static int64_t tile_bytes(const struct heads *h, const struct tile *t)
+{
+    return 2 * h->D * (2 * t->consumers * OWN_ROWS + 2 * t->stages * t->keys) + BARRIERS_BYTES;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    struct heads h = heads_of(c);
+    return cuda_hopper(c) && !c->attr->attention.portable && c->in_type[0].dtype == DT_BF16 &&
+           c->in_type[1].dtype == DT_I32 && c->out_type[0].dtype == DT_BF16 &&
+           c->out_type[1].dtype == DT_F32 && h.D <= MOST_HEAD && h.D % 16 == 0 &&
+           (h.D % 64 == 0 || h.D == 16 || h.D == 32 || h.D == 96);
+}
+
+/* As many heads as leave half of the second cache free while their keys and values are in it: whole groups. */
+static int64_t heads_at_once(const struct kernel_call *c, const struct heads *h)
+{
+    int64_t bytes = 4 * h->T * h->D, all = h->B * h->H, group = h->H / h->KV;
+    int64_t n = cuda_device_of(c)->l2_bytes / 2 / (bytes ? bytes : 1);
+    return n < 1 ? group : n * group < all ? n * group : all;
+}
+
+/* Columns of a panel: what a swizzle spans. */
+static int panel_of(int64_t D)
+{
+    return D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16;
+}
+
+/* Boxes of so many rows of `heads` heads beside one another. */
+static void arg_heads(struct cuda_launch *k, enum cuda_arg_kind of, const struct heads *h,
+                      int64_t heads, int rows)
+{
+    int64_t row = 2 * h->D * heads;
+    int panel = panel_of(h->D);
+    struct cuda_tensor t = {.dtype = DT_BF16,
+                            .dim = {h->D, heads, h->T, h->B, 1},
+                            .step = {0, 2 * h->D, row, row * h->T, row * h->T * h->B},
+                            .box = {panel, 1, rows, 1, 1},
+                            .swizzle = 2 * panel};
+    arg_tensor_map(k, of, 0, &t);
+}
+
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct dropout *drop = &c->attr->attention.drop;
+    struct heads h = heads_of(c);
+    struct tile t = tile_of(c, &h);
+    int64_t rows = OWN_ROWS * t.consumers, items = (h.T + rows - 1) / rows * h.B * h.H;
+    int64_t blocks = cuda_device_of(c)->processors;
+    struct cuda_launch *k =
+        launch_add(l, "attention_hopper.cu", "attention_forward", items < blocks ? items : blocks,
+                   WARPGROUP * (t.consumers + 1));
+    launch_define(k, "HEAD", h.D);
+    launch_define(k, "GROUP", h.H / h.KV);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", drop->threshold > 0);
+    launch_define(k, "CONSUMERS", t.consumers);
+    launch_define(k, "KEYS", t.keys);
+    launch_define(k, "STAGES", t.stages);
+    launch_define(k, "TURNS", t.turns);
+    arg_heads(k, ARG_IN, &h, h.H + 2 * h.KV, OWN_ROWS);
+    arg_heads(k, ARG_IN, &h, h.H + 2 * h.KV, t.keys);
+    arg_heads(k, ARG_OUT, &h, h.H, OWN_ROWS);
+    arg_in(k, 1);
+    arg_out(k, 1);
+    arg_i32(k, h.T);
+    arg_i32(k, h.H);
+    arg_i32(k, h.B * h.H);
+    arg_i32(k, heads_at_once(c, &h));
+    arg_f32(k, LOG2_E / sqrt((double)h.D));
+    arg_dropout_bytes(k, drop);
+    k->shared_bytes = (unsigned)tile_bytes(&h, &t);
+}
+
+const struct cuda_row attention_hopper_rows[] = {
+    CUDA_ROW(ATTENTION, "wgmma", fits, launches),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,164 @@
+/* The backward of attention for compute capability 9.0: dq and the sums of rows, then dk and dv. The texts say how. */
+#include "backend/cuda/cuda_kernels.h"
+#include "base/rng.h"
+
+#include <math.h>
+
+enum { DY, QKV, Y, LSE, STEP }; /* inputs */
+enum {
+    WARPGROUP = 128,
+    OWN = 64,
+    STATS = 64,
+    ALIGN = 1024,
+    BARRIERS = 256
+}; /* as the texts have them */
+
+struct sizes {
+    int64_t B, T, H, KV, D;
+};
+
+static struct sizes sizes_of(const struct kernel_call *c)
+{
+    int64_t H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
+    const struct type *qkv = &c->in_type[QKV];
+    return (struct sizes){qkv->dim[0], qkv->dim[1], H, KV, qkv->dim[2] / (H + 2 * KV)};
+}
+
+static int64_t parts_of(int64_t n, int64_t part)
+{
+    return (n + part - 1) / part;
+}
+
+/* How a text is laid out; names as attention_hopper_grad.cuh has them. */
+struct layout {
+    int consumers, tile, stages, item_stages, ahead, late;
+};
+
+/* By head size; NULL: there is none. Clocks of 128 x 128 pairs on an H200, at T = 1024 (12 heads of 64 or 6 of 128, batch 16) and
+ * at 16384, while warpgroups kept their places and dq's ahead 1 was not there, nor dk dv's as it is now:
+ *   dq, 64:     3x64 ahead 2: 2882, 2032; late 3062, 2219; plain 3214, 2469; 3x96 plain 3123, 2415; 2x96 ahead 2: 3330, 2264
+ *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
+ *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2: 5995, 4509; 3x64 plain 6897, 7573
+ *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and K, V once late 7795, 6813, plain 7759, 6701
+ * As many blocks as multiprocessors, each with items of all heads: 7206 for both at 64, 5998; a block to each item 8035, 5987.
+ * The present choices are by what runs beside what, and not yet measured. Other head sizes follow their neighbours. */
+static const struct layout *layout_of(int64_t D, bool keys)
+{
+    static const struct {
+        int head;
+        struct layout dq, dkv;
+    } all[] = {
+        {16, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
+        {32, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
+        {64, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
+        {96, {2, 64, 5, 1, 1, 1}, {2, 64, 4, 2, 0, 1}},
+        {128, {2, 64, 4, 1, 1, 1}, {2, 64, 2, 2, 0, 0}},
+    };
+    for (int i = 0; i < COUNT_OF(all); i++)
+        if (all[i].head == D) return keys ? &all[i].dkv : &all[i].dq;
+    return NULL;
+}
+
+/* Q, dO and y of an item, or K and V; K and V of a tile, or Q, dO and statistics. */
+static unsigned shared_bytes(const struct layout *y, int64_t D, bool keys)
+{
+    int64_t row = 2 * D, item = (keys ? 2 : 3) * y->consumers * OWN * row;
+    int64_t stage = 2 * y->tile * row + (keys ? 2 * STATS * 4 : 0);
+    return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + BARRIERS);
+}
+
+/* Rows of all heads of a tensor (B,T,heads,D), in boxes of so many rows of a head and as many columns as a panel has. */
+static struct cuda_tensor rows_of(const struct sizes *s, int64_t heads, int rows)
+{
+    int panel = s->D % 64 == 0 ? 64 : s->D % 32 == 0 ? 32 : 16;
+    int64_t row = 2 * s->D * heads;
+    return (struct cuda_tensor){.dtype = DT_BF16,
+                                .dim = {s->D, heads, s->T, s->B, 1},
+                                .step = {2, 2 * s->D, row, row * s->T, row * s->T * s->B},
+                                .box = {panel, 1, rows, 1, 1},
+                                .swizzle = 2 * panel};
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    struct sizes s = sizes_of(c);
+    bool bf16 = c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
+                c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
+    return bf16 && c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
+           !c->attr->attention.portable && cuda_hopper(c) && layout_of(s.D, false) &&
+           s.T * s.B * s.H <= INT32_MAX;
+}
+
+static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, bool keys)
+{
+    struct sizes s = sizes_of(c);
+    const struct layout *y = layout_of(s.D, keys);
+    int64_t heads = s.B * (keys ? s.KV : s.H), items = heads * parts_of(s.T, OWN * y->consumers);
+    int64_t processors = cuda_device_of(c)->processors;
+    struct cuda_launch *k =
+        launch_add(l, keys ? "attention_hopper_dkv.cu" : "attention_hopper_dq.cu",
+                   keys ? "attention_hopper_dkv" : "attention_hopper_dq",
+                   items < processors ? items : processors, WARPGROUP * (y->consumers + 1));
+    k->arch = 90;
+    k->shared_bytes = shared_bytes(y, s.D, keys);
+    launch_define(k, "HEAD_SIZE", s.D);
+    launch_define(k, "GROUP", s.H / s.KV);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
+    launch_define(k, "CONSUMERS", y->consumers);
+    launch_define(k, "TILE_ROWS", y->tile);
+    launch_define(k, "STAGES", y->stages);
+    launch_define(k, "ITEM_STAGES", y->item_stages);
+    launch_define(k, "AHEAD", y->ahead);
+    launch_define(k, "LATE", y->late);
+    return k;
+}
+
+/* What both end with. */
+static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool keys)
+{
+    struct sizes s = sizes_of(c);
+    const struct dropout *drop = &c->attr->attention.drop;
+    int64_t heads = s.B * (keys ? s.KV : s.H);
+    arg_in(k, STEP);
+    arg_f32(k, 1 / sqrt((double)s.D));
+    arg_i32(k, s.T);
+    arg_i32(k, s.H);
+    arg_i32(k, heads);
+    arg_i32(k, heads * parts_of(s.T, OWN * layout_of(s.D, keys)->consumers));
+    arg_u32(k, drop->seed);
+    arg_u32(k, drop->site);
+    arg_i32(k, drop->threshold);
+}
+
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct sizes s = sizes_of(c);
+    int64_t all = s.H + 2 * s.KV;
+    int64_t stats = launch_scratch(l, s.B * s.H * parts_of(s.T, STATS) * 2 * STATS * 4);
+    struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
+    struct cuda_tensor tiles = rows_of(&s, all, layout_of(s.D, false)->tile);
+
+    struct cuda_launch *k = add(l, c, false);
+    arg_tensor_map(k, ARG_IN, QKV, &packed);
+    arg_tensor_map(k, ARG_IN, QKV, &tiles);
+    arg_tensor_map(k, ARG_IN, DY, &plain);
+    arg_tensor_map(k, ARG_IN, Y, &plain);
+    arg_tensor_map(k, ARG_OUT, 0, &packed);
+    arg_in(k, LSE);
+    arg_scratch(k, stats);
+    arg_sizes(k, c, false);
+
+    k = add(l, c, true);
+    k->dependent = true;
+    arg_tensor_map(k, ARG_IN, QKV, &packed);
+    arg_tensor_map(k, ARG_IN, DY, &plain);
+    arg_tensor_map(k, ARG_OUT, 0, &packed);
+    arg_scratch(k, stats);
+    arg_sizes(k, c, true);
+}
+
+const struct cuda_row attention_hopper_grad_rows[] = {
+    CUDA_ROW(ATTENTION_GRAD, "wgmma", fits, launches),
+    CUDA_ROWS_END,
+};

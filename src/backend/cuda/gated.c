@@ -1,0 +1,48 @@
+/* SwiGLU of two tensors, or of one in which they lie side by side, and its gradient (kernels/gated.cu). */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/rows.h"
+
+enum { THREADS = 256 }; /* as kernels/gated.cu has them */
+
+/* `first`: the input that gate is. */
+static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
+                     int first)
+{
+    const struct type *gate = &c->in_type[first];
+    bool packed = c->n_in == first + 1;
+    int64_t F = packed ? type_columns(gate) / 2 : type_columns(gate);
+    int64_t n = type_rows(gate) * F;
+    int each = row_access(gate->dtype, packed ? F : n), times = each < 8 ? 4 : 2;
+    int64_t block = (int64_t)THREADS * times * each;
+    struct cuda_launch *k = launch_add(l, "gated.cu", entry, (n + block - 1) / block, THREADS);
+    launch_define_type(k, "T_X", gate->dtype);
+    launch_define(k, "PACKED", packed);
+    launch_define(k, "EACH", each);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_i64(k, n);
+    arg_i32(k, F);
+}
+
+/* gate and up -> y */
+static void swiglu(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches(c, l, "swiglu", 0);
+}
+
+/* dy, gate and up -> dgate and dup */
+static void swiglu_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches(c, l, "swiglu_grad", 1);
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    return types_are(c, "aaa", "aa");
+}
+
+const struct cuda_row gated_rows[] = {
+    CUDA_ROW(SWIGLU, "vector", fits, swiglu),
+    CUDA_ROW(SWIGLU_GRAD, "vector", fits, swiglu_grad),
+    CUDA_ROWS_END,
+};

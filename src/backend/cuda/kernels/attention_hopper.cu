@@ -1,0 +1,574 @@
+/* attention_hopper.cu - attention over packed q, k, v by Hopper's products of warpgroups: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD),
+ * bf16, log-sum-exp (B,H,T) float. Query head h reads key and value head h / GROUP; KV is H / GROUP.
+ *
+ * FlashAttention (Dao, arXiv 2307.08691), in the form of FlashAttention-3 (Shah et al., arXiv 2407.08608). A block stays on its
+ * multiprocessor and takes item after item, ROWS = 64 * CONSUMERS query rows of one head, the longest first. Two warps load by
+ * tensor maps, keys and queries, and values, into STAGES tiles of KEYS; each consumer is a warpgroup with 64 rows of its own,
+ * and walks over the tiles from the last one that its rows may see to the first.
+ *
+ * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64, as much by the exponentials
+ * (KEYS / 16 clocks); moves at most 4 HEAD elements a row, as rows and heads that run together share their keys in the second cache.
+ *
+ *     HEAD a multiple of 16, CONSUMERS 2, 3 or 4, KEYS a multiple of 64, STAGES, GROUP, CAUSAL, DROPOUT
+ *     TURNS   warpgroups start their products one after the other, so that they do not drift into step
+ *
+ * The exponentials of a tile run beside this warpgroup's product of the tile before with its values. `top` is what exponents
+ * are taken less; it follows the row's maximum only when that has grown by more than 2^8, which the whole warp decides, so
+ * the output is seldom rescaled.
+ *
+ * A tensor map ends at row T of each sequence: rows behind it are zeros where they are read and dropped where they are
+ * written. With CAUSAL no row that is kept sees a key behind it, so only the diagonal is masked. */
+#include "hopper.cuh"
+
+#if !defined HEAD || !defined CONSUMERS || !defined KEYS || !defined STAGES || !defined GROUP || !defined CAUSAL || \
+    !defined DROPOUT || !defined TURNS
+#error "the host says all of these"
+#endif
+
+enum {
+    WARPGROUP = 128,
+    THREADS = WARPGROUP * (CONSUMERS + 1),
+    ROWS = 64 * CONSUMERS,
+    WIDTH = HEAD % 64 == 0 ? 64 : HEAD % 32 == 0 ? 32 : 16, /* columns of a panel */
+    PITCH = 2 * WIDTH,                                      /* bytes of its rows */
+    PANELS = HEAD / WIDTH,
+    SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
+    /* Shared memory: rows of each consumer, for two items, where first their queries are, then their output; tiles of keys and
+     * of values, barriers. */
+    OWN_BYTES = 64 * HEAD * 2,
+    TILE_BYTES = KEYS * HEAD * 2,
+    AT_K = 2 * CONSUMERS * OWN_BYTES,
+    AT_V = AT_K + STAGES * TILE_BYTES,
+    AT_BARRIERS = AT_V + STAGES * TILE_BYTES,
+    Q_FULL = AT_BARRIERS, /* of each consumer, two */
+    Q_EMPTY = Q_FULL + 16 * CONSUMERS,
+    K_FULL = Q_EMPTY + 16 * CONSUMERS, /* of each stage */
+    K_EMPTY = K_FULL + 8 * STAGES,
+    V_FULL = K_EMPTY + 8 * STAGES,
+    V_EMPTY = V_FULL + 8 * STAGES,
+    ITEM_FULL = V_EMPTY + 8 * STAGES, /* of two */
+    ITEM_EMPTY = ITEM_FULL + 16,
+    AT_ITEMS = ITEM_EMPTY + 16,
+    /* Named barriers: whose turn it is; the threads of each consumer. */
+    TURN = 1,
+    OWN = TURN + CONSUMERS,
+    /* Of a thread, from the 65536 of a multiprocessor. */
+    CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112,
+    PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,
+};
+static_assert(HEAD % 16 == 0 && KEYS % 64 == 0 && 2 <= CONSUMERS && CONSUMERS <= 4, "");
+/* By how much, in powers of 2, a maximum may outgrow what exponents are taken less. */
+#define LAG 8.0f
+
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+/* Which stage is next, and in which phase its barriers are. */
+struct ring {
+    int stage, parity;
+};
+DEVICE void advance(ring &r)
+{
+    if (++r.stage == STAGES) r.stage = 0, r.parity ^= 1;
+}
+DEVICE u32 barrier_of(u32 barriers, const ring &r)
+{
+    return barriers + 8 * r.stage;
+}
+
+/* Items are counted through `group` heads at a time, whose keys and values fit into the second cache, those with the most
+ * keys first. Rows are cut from the end of the sequence, in 64s, so that consumers without rows are those of the item with the
+ * fewest keys: their rows are negative. */
+struct __align__(16) item {
+    int b, h, row, tiles; /* of which head, first row, tiles of keys; of none: no more items */
+};
+DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
+{
+    return ((CAUSAL ? min(rows, T) : T) + KEYS - 1) / KEYS;
+}
+DEVICE int items_of(int T, int BH)
+{
+    return (T + ROWS - 1) / ROWS * BH;
+}
+DEVICE item item_at(int n, int T, int H, int BH, int group)
+{
+    if (n >= items_of(T, BH)) return {};
+    int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
+    int heads = min(group, BH - section * group), bh = section * group + rest % heads;
+    int row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
+    return {bh / H, bh % H, row, tiles_of(row + ROWS, T)};
+}
+/* A block's first item has its own number; from then on they are taken as blocks get to them. The last block to find none left
+ * sets both to zero, for the next launch, which begins when this one has ended. */
+__device__ u32 items_taken, blocks_done;
+DEVICE int next_item()
+{
+    return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
+}
+DEVICE void no_more_items()
+{
+    if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
+}
+/* Items go from who loads keys to all others through two slots; `count` of them went before. */
+DEVICE u32 slot_of(u32 base, int count)
+{
+    return base + count % 2 * 8;
+}
+DEVICE item *item_in_slot(int count)
+{
+    return (item *)(shared_memory + AT_ITEMS) + count % 2;
+}
+DEVICE item read_item(u32 base, int count)
+{
+    mbarrier_wait(slot_of(base + ITEM_FULL, count), count / 2 % 2);
+    return *item_in_slot(count);
+}
+/* By one thread, when all that it speaks for have read it. */
+DEVICE void item_read(u32 base, int count)
+{
+    mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
+}
+DEVICE void write_item(u32 base, int count, const item &i)
+{
+    mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
+    *item_in_slot(count) = i;
+    mbarrier_arrive(slot_of(base + ITEM_FULL, count));
+}
+
+/* Consumer w's rows for its n-th item, and their barriers. */
+DEVICE u32 own_rows(u32 base, int w, int n)
+{
+    return base + (2 * w + n % 2) * OWN_BYTES;
+}
+DEVICE u32 own_barrier(u32 barriers, int w, int n)
+{
+    return barriers + 8 * (2 * w + n % 2);
+}
+/* Rows of a tile, all panels. */
+template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
+{
+    mbarrier_expect(barrier, N * HEAD * 2);
+#pragma unroll
+    for (int p = 0; p < PANELS; p++) tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
+}
+
+/* By one thread: a head's tiles of keys, or of values. */
+DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles)
+{
+    u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
+    u32 at = base + (values ? AT_V : AT_K);
+#pragma unroll 1
+    for (int tile = tiles - 1; tile >= 0; tile--, advance(r)) {
+        mbarrier_wait(barrier_of(empty, r), r.parity ^ 1);
+        load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
+    }
+}
+/* By one thread: takes items, and loads their queries and keys. */
+DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
+{
+    ring r = {0, 0};
+    int items[CONSUMERS] = {}, n = blockIdx.x;
+#pragma unroll 1
+    for (int count = 0;; count++) {
+        item i = item_at(n, T, H, BH, group);
+        write_item(base, count, i);
+        if (!i.tiles) break;
+        n = next_item();
+#pragma unroll
+        for (int w = 0; w < CONSUMERS; w++)
+            if (i.row + 64 * w >= 0) {
+                mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
+                load_rows<64>(own_rows(base, w, items[w]), q_map, own_barrier(base + Q_FULL, w, items[w]), i.h, i.row + 64 * w, i.b);
+                items[w]++;
+            }
+        load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles);
+    }
+    no_more_items();
+}
+DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
+{
+    ring r = {0, 0};
+    item i;
+#pragma unroll 1
+    for (int count = 0; (i = read_item(base, count)).tiles; count++) {
+        item_read(base, count);
+        load_tiles(base, r, true, v_map, H + (H + i.h) / GROUP, i.b, i.tiles);
+    }
+}
+
+/* What a thread knows of its warpgroup's rows, as fragments of the products: [h]: row g + 8h of its warp's 16. */
+struct rows {
+    float o[HEAD / 2];
+    u32 p[KEYS / 16][4];
+    float top[2], sum[2], factor[2];
+    bool lifted;
+    int first; /* row g of the warp */
+};
+/* Where a consumer is: its rings and number, whose turn is next, dropout. */
+struct place {
+    ring k, v;
+    u32 base;
+    int w, items; /* its number, items that it has had */
+};
+struct drop {
+    u32 seed, site, step, bh, less, carry;
+};
+
+/* The descriptor of what lies `bytes` further: its lower half never carries. */
+DEVICE u64 further(u64 descriptor, int bytes)
+{
+    return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
+}
+/* s = q k^T, of the first 2 E keys of a tile. */
+template <int E> DEVICE void start_scores(float (&s)[E], const place &c)
+{
+    u64 q = wgmma_descriptor<SWIZZLE>(own_rows(c.base, c.w, c.items), 16, 8 * PITCH);
+    u64 k = wgmma_descriptor<SWIZZLE>(c.base + AT_K + c.k.stage * TILE_BYTES, 16, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int j = 0; j < HEAD / 16; j++) {
+        constexpr int STEPS = WIDTH / 16;
+        wgmma_ss<2 * E, 0, 0>(s, further(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
+                          further(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
+    }
+    wgmma_commit();
+}
+/* o += p v */
+DEVICE void start_values(rows &r, const place &c, const ring &at)
+{
+    u64 v = wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], further(v, j * 16 * PITCH), true);
+    wgmma_commit();
+}
+
+/* What a row may not see becomes -inf; `first` is the tile's first key. */
+template <int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
+{
+    int column = first + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int seen = (CAUSAL ? r.first + 8 * h + 1 : T) - column;
+#pragma unroll
+        for (int n = 0; n < E / 4; n++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (8 * n + i >= seen) s[4 * n + 2 * h + i] = -INFINITY_F;
+    }
+}
+
+/* Lifts `top` to the maxima if that of any row has grown too far; the sums are rescaled here, the output by lift_output, once
+ * no product writes it. */
+template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
+{
+    float max[2];
+    bool far = false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float a = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+        for (int n = 1; n < E / 4; n++) a = fmaxf(a, fmaxf(s[4 * n + 2 * h], s[4 * n + 2 * h + 1]));
+        max[h] = a;
+        far |= (a - r.top[h]) * scale > LAG;
+    }
+    r.lifted = FIRST || __any_sync(~0u, far);
+    if (!r.lifted) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float a = fmaxf(max[h], __shfl_xor_sync(~0u, max[h], 1));
+        a = fmaxf(fmaxf(a, __shfl_xor_sync(~0u, a, 2)), r.top[h]);
+        r.factor[h] = FIRST ? 0 : ex2_approx((r.top[h] - a) * scale);
+        r.top[h] = a;
+        r.sum[h] *= r.factor[h];
+    }
+}
+DEVICE void lift_output(rows &r)
+{
+    if (!r.lifted) return;
+#pragma unroll
+    for (int n = 0; n < HEAD / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
+}
+
+/* s = exp2(scale (s - top)), and their sums. */
+template <int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
+{
+    float less[2] = {r.top[0] * scale, r.top[1] * scale};
+#pragma unroll
+    for (int n = 0; n < E / 4; n++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float *a = &s[4 * n + 2 * h];
+            a[0] = ex2_approx(a[0] * scale - less[h]), a[1] = ex2_approx(a[1] * scale - less[h]);
+            r.sum[h] += a[0] + a[1];
+        }
+}
+
+#if DROPOUT
+/* Random bytes of the 16x16 blocks k16 (bits[0]) and k16 + 1 of the warp's rows: [h] for row g + 8h, its bytes for columns
+ * 2q, 2q+1, 2q+8, 2q+9. Lanes of rows 2a and 2a+1 need two words each of the same sets, so either draws one set. */
+DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
+{
+    u32 lane = threadIdx.x % WARP, odd = lane / 4 & 1;
+    words w = dropout_attention(d.seed, d.site, d.step, d.bh, q16, k16 + odd, lane / 8, lane % 4);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        u32 mine = odd ? w.w[2 * h + 1] : w.w[2 * h], other = odd ? w.w[2 * h] : w.w[2 * h + 1];
+        other = __shfl_xor_sync(~0u, other, 4);
+        bits[0][h] = odd ? other : mine;
+        bits[1][h] = odd ? mine : other;
+    }
+}
+#endif
+/* Signs of bytes: whether elements are kept; [j][h] as draw's. Drawn while a product runs. */
+struct kept {
+    u32 w[DROPOUT ? KEYS / 16 : 1][2];
+};
+DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
+{
+#if DROPOUT
+#pragma unroll
+    for (int j = 0; j < KEYS / 16; j += 2) {
+        u32 bits[2][2];
+        draw(bits, d, r.first / 16, first / 16 + j);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bits[i][h], d.less, d.carry);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            computed(a.w[j + i]);
+    }
+#endif
+}
+/* p = s in bf16, less what is dropped. */
+template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
+{
+#pragma unroll
+    for (int j = 0; j < KEYS / 16; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (8 * j >= E) {
+                r.p[j][i] = 0;
+                continue;
+            }
+            r.p[j][i] = pack_bf16(s[8 * j + 2 * i], s[8 * j + 2 * i + 1]);
+            if (DROPOUT) r.p[j][i] &= prmt(a.w[DROPOUT ? j : 0][i % 2], 0, i < 2 ? 0x9988 : 0xbbaa);
+        }
+}
+
+DEVICE bool leader()
+{
+    return threadIdx.x % WARPGROUP == 0;
+}
+DEVICE void take_turn(const place &c)
+{
+    if (TURNS) named_barrier_sync(TURN + c.w, 2 * WARPGROUP);
+}
+DEVICE void give_turn(const place &c)
+{
+    if (TURNS) named_barrier_arrive(TURN + (c.w + 1 == CONSUMERS ? 0 : c.w + 1), 2 * WARPGROUP);
+}
+/* This consumer has no use for the tile any more. */
+DEVICE void release(u32 empty, const ring &r)
+{
+    if (leader()) mbarrier_arrive(barrier_of(empty, r));
+}
+
+/* The first tile of these rows, which has their last keys, of which N are looked at: rows start at a multiple of 64, so no
+ * other tile is masked. */
+template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
+{
+    kept a;
+    float s[N / 2];
+    mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
+    start_scores(s, c);
+    draw_tile(a, r, d, key);
+    wgmma_wait<0>();
+    wgmma_hold(s);
+    release(c.base + K_EMPTY, c.k);
+    advance(c.k);
+    mask_scores(s, r, key, T);
+    lift_top<true>(r, s, scale);
+    exponentials(r, s, scale);
+    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
+    pack_weights(r, s, a);
+}
+/* The scores of one more tile, and the output of the one before. */
+DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
+{
+    kept a;
+    ring before = c.v;
+    advance(c.v);
+    mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
+    take_turn(c);
+    float s[KEYS / 2];
+    start_scores(s, c);
+    start_values(r, c, before);
+    give_turn(c);
+    draw_tile(a, r, d, key);
+    wgmma_wait<1>();
+    wgmma_hold(s);
+    release(c.base + K_EMPTY, c.k);
+    advance(c.k);
+    lift_top<false>(r, s, scale);
+    exponentials(r, s, scale);
+    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
+    wgmma_wait<0>();
+    wgmma_hold(r.o);
+    release(c.base + V_EMPTY, before);
+    lift_output(r);
+    pack_weights(r, s, a);
+}
+/* The output of the last. */
+DEVICE void last_tile(rows &r, place &c)
+{
+    start_values(r, c, c.v);
+    wgmma_wait<0>();
+    wgmma_hold(r.o);
+    release(c.base + V_EMPTY, c.v);
+    advance(c.v);
+}
+
+/* Tiles that none of these rows sees: as many turns, and others may have their place. The leader waits for all of them. */
+DEVICE void skip_tiles(place &c, int tiles, int turns)
+{
+#pragma unroll 1
+    for (int i = 0; i < tiles; i++) {
+        if (i < turns) take_turn(c), give_turn(c);
+        if (leader()) {
+            mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
+            mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
+        }
+        release(c.base + K_EMPTY, c.k);
+        release(c.base + V_EMPTY, c.v);
+        advance(c.k);
+        advance(c.v);
+    }
+    if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
+}
+
+/* y = o / sum through shared memory; log-sum-exp. */
+DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
+                   float factor)
+{
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
+    u32 to = own_rows(c.base, c.w, c.items);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float sum = r.sum[i];
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (lane % 4 == 0 && r.first + 8 * i < T)
+            lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+        r.sum[i] = factor / sum;
+    }
+    named_barrier_sync(OWN + c.w, WARPGROUP); /* all scores are computed */
+#pragma unroll
+    for (int j = 0; j < HEAD / 16; j++) {
+        constexpr int EACH = WIDTH / 16; /* of a panel */
+        u32 two[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) two[i] = pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
+        stmatrix_x4(to + j / EACH * 64 * PITCH + panel_chunk<SWIZZLE>(16 * warp + lane % 16, j % EACH * 2 + lane / 16), two);
+    }
+    fence_async();
+    named_barrier_sync(OWN + c.w, WARPGROUP);
+    if (leader()) {
+#pragma unroll
+        for (int p = 0; p < PANELS; p++) tma_store(y_map, to + p * 64 * PITCH, p * WIDTH, h, row, b, 0);
+        tma_store_commit();
+    }
+}
+
+DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale, drop d,
+                    float factor)
+{
+    place c = {{0, 0}, {0, 0}, base, w, 0};
+    rows r;
+    item i;
+    if (TURNS && w == CONSUMERS - 1) give_turn(c);
+#pragma unroll 1
+    for (int count = 0; (i = read_item(base, count)).tiles; count++) {
+        int row = i.row + 64 * w;
+        int tiles = row < 0 ? 0 : tiles_of(row + 64, T);
+        skip_tiles(c, i.tiles - tiles, i.tiles - 1);
+        if (!tiles) {
+            if (leader()) item_read(base, count);
+            continue;
+        }
+        d.bh = i.b * H + i.h;
+        r.first = row + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
+#pragma unroll
+        for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
+        r.top[0] = r.top[1] = -INFINITY_F;
+        r.sum[0] = r.sum[1] = 0;
+        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / 2 % 2);
+#if KEYS % 128 == 0
+        if ((CAUSAL ? row + 64 : T) - (tiles - 1) * KEYS <= KEYS / 2)
+            first_tile<KEYS / 2>(r, c, d, (tiles - 1) * KEYS, T, scale);
+        else
+#endif
+            first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
+        if (c.items && leader()) { /* the output of the item before is on its way */
+            tma_store_wait_read<0>();
+            mbarrier_arrive(own_barrier(base + Q_EMPTY, w, c.items - 1));
+        }
+#pragma unroll 1
+        for (int tile = tiles - 2; tile >= 0; tile--) next_tile(r, c, d, tile * KEYS, scale);
+        last_tile(r, c);
+        i = *item_in_slot(count); /* rather than keep them in registers */
+        finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
+        if (leader()) item_read(base, count);
+        c.items++;
+    }
+    if (TURNS && w == 0) take_turn(c);
+    if (leader()) tma_store_wait_read<0>();
+}
+
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. Boxes of WIDTH
+ * columns and, in q_map and y_map, 64 rows, in k_map KEYS. */
+KERNEL_MIN(THREADS, 1)
+attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constant__ tensor_map k_map,
+                  const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T, int H, int BH, int group,
+                  float scale, u32 seed, u32 site, u32 less, u32 carry, float keep)
+{
+    u32 base = shared_address(shared_memory);
+    int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
+    if (threadIdx.x == 0) {
+        tma_prefetch_map(&q_map);
+        tma_prefetch_map(&k_map);
+        tma_prefetch_map(&y_map);
+#pragma unroll
+        for (int w = 0; w < CONSUMERS; w++) {
+            mbarrier_init(base + Q_FULL + 16 * w, 1);
+            mbarrier_init(base + Q_FULL + 16 * w + 8, 1);
+            mbarrier_init(base + Q_EMPTY + 16 * w, 1);
+            mbarrier_init(base + Q_EMPTY + 16 * w + 8, 1);
+        }
+#pragma unroll
+        for (int s = 0; s < STAGES; s++) {
+            mbarrier_init(base + K_FULL + 8 * s, 1);
+            mbarrier_init(base + V_FULL + 8 * s, 1);
+            mbarrier_init(base + K_EMPTY + 8 * s, CONSUMERS);
+            mbarrier_init(base + V_EMPTY + 8 * s, CONSUMERS);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            mbarrier_init(base + ITEM_FULL + 8 * i, 1);
+            mbarrier_init(base + ITEM_EMPTY + 8 * i, CONSUMERS + 1);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+    if (warp < 4) {
+        registers_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, group);
+        if (threadIdx.x == WARP) produce_values(base, &k_map, H);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        drop d = {seed, site, DROPOUT ? (u32)*step : 0, 0, less, carry};
+        consume(base, warp / 4 - 1, &y_map, lse, T, H, scale, d, keep);
+    }
+}

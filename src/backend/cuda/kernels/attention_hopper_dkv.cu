@@ -1,0 +1,374 @@
+/* attention_hopper_dkv.cu - the backward of attention for sm_90a, its second kernel: dk and dv.
+ *
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats as attention_hopper_dq.cu leaves them -> the columns of dqkv behind the first C.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q.
+ * A warpgroup has 64 keys and walks over the queries that see them, from the first to the last, and over the GROUP heads of
+ * queries that share them, one after the other: so P and dS are left operands as they stand in registers, and nobody else
+ * has a part of its sums. Beyond T queries have an infinite log-sum-exp, and so neither P nor dS.
+ *
+ * Bound by tensor cores: 4 products of 2 D clocks for 64 x 64 pairs; moves 8 D bytes a row and queries again for each item, from
+ * the second cache. Constants: attention_hopper_grad.cuh's; TILE_ROWS is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K
+ * and V, at whose places dK and dV are then. */
+#include "attention_hopper_grad.cuh"
+static_assert(TILE == STATS, "statistics come by tiles");
+/* Between heads a warpgroup passes over tiles while it still has one, and wants the one behind. */
+static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
+
+enum {
+    BLOCK_BYTES = CONSUMERS * OWN_BYTES,
+    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V */
+    STAGE_BYTES = 2 * TILE_BYTES,
+    AT_TILES = ITEM_STAGES * ITEM_BYTES,
+    AT_STATS = AT_TILES + STAGES * STAGE_BYTES,
+    AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
+    ITEM_FULL = AT_BARRIERS,
+    ITEM_FREE = ITEM_FULL + 8 * ITEM_STAGES,
+    QUERIES_FULL = ITEM_FREE + 8 * ITEM_STAGES, /* and statistics */
+    DO_FULL = QUERIES_FULL + 8 * STAGES,
+    FREE = DO_FULL + 8 * STAGES,
+};
+
+struct sizes {
+    int T, H, heads, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+};
+DEVICE sizes sizes_of(int T, int H, int heads, int items)
+{
+    sizes s = {T, H, heads, items, (T + TILE - 1) / TILE};
+    return s;
+}
+/* The first tile of queries that sees key `first`. */
+DEVICE int first_tile(int first)
+{
+    return CAUSAL ? first / TILE : 0;
+}
+
+/* The thread that asks for copies. What the first kernel wrote is waited for when it is wanted. */
+DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
+{
+    ring<ITEM_STAGES> own = {0, 1};
+    ring<STAGES> at = {0, 1};
+    int KV = s.H / GROUP;
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        item it = item_of(i, s.heads);
+        int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
+        u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
+        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
+        mbarrier_expect(full, ITEM_BYTES);
+        for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
+            load_rows<OWN>(to, rows, full, s.H + kv, first + OWN * group, b);
+            load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, first + OWN * group, b);
+        }
+        own.next();
+        if (round == 0) dependents_wait();
+#pragma unroll 1 /* registers are few here */
+        for (int member = 0; member < GROUP; member++) {
+            int h = kv * GROUP + member;
+            const float *rows_of = stats + (i64)(b * s.H + h) * s.tiles * 2 * STATS;
+#pragma unroll 1
+            for (int tile = first_tile(first); tile < s.tiles; tile++, at.next()) {
+                u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
+                mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
+                full = base + QUERIES_FULL + 8 * at.stage;
+                mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
+                load_rows<TILE>(stage, rows, full, h, tile * TILE, b);
+                bulk_load(base + AT_STATS + at.stage * STATS_BYTES, rows_of + tile * 2 * STATS, STATS_BYTES, full);
+                full = base + DO_FULL + 8 * at.stage;
+                mbarrier_expect(full, TILE_BYTES);
+                load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
+            }
+        }
+    }
+}
+
+/* What a thread knows of its warpgroup's keys. */
+struct keys {
+    u32 base, k, v; /* shared memory; the warpgroup's rows there */
+    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
+    float factor;
+#if DROPOUT
+    u32 seed, site, step;
+    int threshold, head; /* the first of queries */
+    float drop_scale;
+#endif
+};
+
+/* Scores of queries before the key become -inf. */
+DEVICE void mask(scores &s, const keys &own, int tile)
+{
+    int lane = own.thread % WARP, row = own.first + own.thread / WARP * 16 + lane / 4 - tile * TILE - lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++)
+        if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
+}
+
+#if DROPOUT
+/* Probabilities that are dropped get a sign, so that nothing else need be known of them later. */
+DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
+{
+    int warp = own.thread / WARP, lane = own.thread % WARP;
+#pragma unroll
+    for (int j = 0; j < TILE / 32; j++) {
+        drop_bytes d = draw<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            if ((int)drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
+    }
+}
+DEVICE bool is_dropped(float p)
+{
+    return __float_as_int(p) < 0;
+}
+#endif
+/* What of the probabilities counts for dV. */
+DEVICE void pack_kept(kept_scores &a, const scores &p)
+{
+#if DROPOUT
+#pragma unroll
+    for (int i = 0; i < TILE / 4; i++)
+        a[i / 4][i % 4] = pack_bf16(is_dropped(p[2 * i]) ? 0 : p[2 * i], is_dropped(p[2 * i + 1]) ? 0 : p[2 * i + 1]);
+#else
+    pack(a, p);
+#endif
+}
+
+/* P of S, which may be in its place; dS of P and dP, in the place of P. stats: of the thread's first column. */
+DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
+{
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        float2 lse = *(const float2 *)(stats + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4; i++) p[4 * n + i] = ex2_approx(s[4 * n + i] * own.factor - (i % 2 ? lse.y : lse.x));
+    }
+}
+DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float *stats)
+{
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        float2 delta = *(const float2 *)(stats + STATS + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float d = dp[4 * n + i], less = i % 2 ? delta.y : delta.x;
+#if DROPOUT
+            d = is_dropped(p[4 * n + i]) ? 0 : d * own.drop_scale;
+            p[4 * n + i] = fabsf(p[4 * n + i]) * (d - less);
+#else
+            p[4 * n + i] *= d - less;
+#endif
+        }
+    }
+}
+
+/* Where the warpgroup is: a tile of queries of a head, and its stage. */
+struct place {
+    ring<STAGES> at;
+    int tile, member, before; /* the stage of the tile before, -1: it is the item's first */
+};
+/* S of the tile at a stage is begun. */
+DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
+{
+    mbarrier_wait(own.base + QUERIES_FULL + 8 * at.stage, at.phase);
+    wgmma_fence();
+    rows_by_rows(s, own.k, own.base + AT_TILES + at.stage * STAGE_BYTES);
+}
+/* Tiles of queries before those that see the warpgroup's keys. */
+DEVICE void skip(const keys &own, place &p)
+{
+    for (; p.tile < own.first_tile; p.tile++, p.at.next()) {
+        mbarrier_wait(own.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
+        mbarrier_wait(own.base + DO_FULL + 8 * p.at.stage, p.at.phase);
+        release(own.base + FREE + 8 * p.at.stage, own.thread % WARP);
+    }
+}
+/* To the next tile, perhaps of the next head. */
+DEVICE void go_on(const keys &own, place &p)
+{
+    p.at.next();
+    if (++p.tile < own.tiles || GROUP == 1 || ++p.member == GROUP) return;
+    p.tile = own.item_tile;
+    skip(own, p);
+}
+
+/* The rows of the item before. */
+DEVICE void give_up_last(const keys &own)
+{
+    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+}
+
+/* A tile of queries. AHEAD: its S is there, and that of the next, if there is MORE, is begun once P is computed, and there at
+ * the end. LATE: dK may then be under way. */
+template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, place &p)
+{
+    scores dp, pr;
+    kept_scores a, e;
+    int here = p.at.stage, tile = p.tile, lane = own.thread % WARP;
+    u32 queries = own.base + AT_TILES + here * STAGE_BYTES;
+    const float *stats =
+        (const float *)(shared_memory + (own.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
+    if (!AHEAD) {
+        begin(s, own, p.at);
+        wgmma_commit();
+    }
+#if DROPOUT
+    int member = p.member;
+#endif
+    mbarrier_wait(own.base + DO_FULL + 8 * here, p.at.phase);
+    wgmma_fence();
+    rows_by_rows(dp, own.v, queries + TILE_BYTES);
+    wgmma_commit();
+    if (!AHEAD) {
+        if (p.before < 0) give_up_last(own);
+        wgmma_wait<1>();
+        wgmma_hold(s);
+    }
+    if (CAUSAL && tile * TILE < own.first + OWN) mask(s, own, tile);
+    probabilities(pr, s, own, stats);
+#if DROPOUT
+    mark_dropped(pr, own, member, tile);
+#endif
+    pack_kept(a, pr);
+    if (AHEAD && MORE) {
+        go_on(own, p);
+        begin(s, own, p.at);
+        wgmma_commit();
+    }
+    wgmma_fence();
+    add_by_columns(dv, a, queries + TILE_BYTES);
+    wgmma_commit();
+    wgmma_wait<1 + (AHEAD && MORE)>();
+    wgmma_hold(dp);
+    if (LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
+    p.before = here;
+    gradients(pr, dp, own, stats);
+    pack(e, pr);
+    wgmma_fence();
+    add_by_columns(dk, e, queries);
+    wgmma_commit();
+    wgmma_wait<LATE>(); /* for dV too: it reads registers that the next P is packed into */
+    if (AHEAD && MORE) wgmma_hold(s);
+    wgmma_hold(dv);
+    if (LATE) return;
+    wgmma_hold(dk);
+    release(own.base + FREE + 8 * here, lane);
+}
+
+/* `left` tiles. */
+DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
+{
+    scores s;
+    if (AHEAD) {
+        begin(s, own, p.at);
+        wgmma_commit();
+        give_up_last(own);
+        wgmma_wait<0>();
+        wgmma_hold(s);
+#pragma unroll 1
+        for (; left > 1; left--) step<true>(s, dk, dv, own, p);
+        step<false>(s, dk, dv, own, p);
+        go_on(own, p);
+    } else {
+#pragma unroll 1
+        for (; left > 0; left--) {
+            step<false>(s, dk, dv, own, p);
+            go_on(own, p);
+        }
+    }
+    if (LATE) {
+        wgmma_wait<0>();
+        wgmma_hold(dk);
+        wgmma_hold(dv);
+        release(own.base + FREE + 8 * p.before, own.thread % WARP);
+    }
+    p.before = -1;
+}
+
+DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
+{
+    place p = {{0, 0}, 0, 0, -1};
+    int KV = s.H / GROUP;
+    own.tiles = s.tiles;
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        ring<ITEM_STAGES> of = ring_of(round);
+        own.round = round;
+        item it = item_of(i, s.heads);
+        int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
+        int part = part_in_round(group, round);
+        own.first = first + OWN * part;
+        own.item_tile = first_tile(first);
+        own.first_tile = own.first < s.T ? first_tile(own.first) : s.tiles;
+        own.k = own.base + of.stage * ITEM_BYTES + part * OWN_BYTES;
+        own.v = own.k + BLOCK_BYTES;
+#if DROPOUT
+        own.head = b * s.H + kv * GROUP;
+#endif
+        mbarrier_wait(own.base + ITEM_FULL + 8 * of.stage, of.phase);
+        p.tile = own.item_tile;
+        p.member = 0;
+        skip(own, p);
+        if (own.first < s.T) {
+            sums dk, dv;
+            clear(dk);
+            clear(dv);
+            walk(dk, dv, own, p, GROUP * (s.tiles - own.first_tile));
+            named_barrier_sync(1 + group, WARPGROUP); /* K and V are read */
+            keep_rows(own.k, dk, scale, own.thread);
+            keep_rows(own.v, dv, drop_scale, own.thread);
+            fence_async();
+        } else {
+            for (int member = 1; member < GROUP; member++) {
+                p.tile = own.item_tile;
+                skip(own, p);
+            }
+            give_up_last(own);
+        }
+        named_barrier_sync(1 + group, WARPGROUP);
+        if (own.first < s.T && own.thread == 0) {
+            store_rows(own.k, map, s.H + kv, own.first, b);
+            store_rows(own.v, map, s.H + KV + kv, own.first, b);
+            tma_store_commit();
+        }
+        if (ITEM_STAGES == 1) give_up(own.base + ITEM_FREE, own.thread);
+    }
+    if (own.thread == 0) tma_store_wait_read<0>();
+}
+
+KERNEL_MIN(THREADS, 1)
+attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
+                     const __grid_constant__ tensor_map dqkv, const float *stats, const int *step_number, float scale,
+                     int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
+{
+    u32 base = shared_base();
+    sizes s = sizes_of(T, H, heads, items);
+    int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < ITEM_STAGES; i++) {
+            mbarrier_init(base + ITEM_FULL + 8 * i, 1);
+            mbarrier_init(base + ITEM_FREE + 8 * i, CONSUMERS);
+        }
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
+            mbarrier_init(base + DO_FULL + 8 * i, 1);
+            mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+    if (group == CONSUMERS) {
+        registers_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &rows, &dy, stats);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        keys own;
+        float drop_scale = 1;
+        own.base = base;
+        own.thread = threadIdx.x % WARPGROUP;
+        own.factor = scale * LOG2_E;
+#if DROPOUT
+        drop_scale = dropout_scale(threshold);
+        own.seed = seed, own.site = site, own.step = (u32)*step_number;
+        own.threshold = threshold;
+        own.drop_scale = drop_scale;
+#endif
+        consume(s, group, own, &dqkv, scale, drop_scale);
+    }
+}

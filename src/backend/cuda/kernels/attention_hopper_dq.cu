@@ -1,0 +1,362 @@
+/* attention_hopper_dq.cu - the backward of attention for sm_90a, its first kernel: dq, and the sums of rows that the second wants.
+ *
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv, as qkv; stats
+ * (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y).
+ *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
+ * A warpgroup has 64 queries, of which a thread has parts of two, and walks over the keys that they see, from the last to
+ * the first. Items are counted from the last query, so that the short one, where T is no multiple of BLOCK, sees the fewest keys.
+ *
+ * Bound by tensor cores: 3 products of 2 D clocks for 64 x 64 pairs; moves 8 D bytes a row and the keys again for each item,
+ * from the second cache. Constants: attention_hopper_grad.cuh's; STAGES of keys and values; ITEM_STAGES of Q, dO, y. */
+#include "attention_hopper_grad.cuh"
+
+enum {
+    BLOCK_BYTES = CONSUMERS * OWN_BYTES,
+    ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; in the place of y dQ */
+    AT_TILES = ITEM_STAGES * ITEM_BYTES,
+    AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
+    ITEM_FULL = AT_BARRIERS,
+    ITEM_FREE = ITEM_FULL + 8 * ITEM_STAGES,
+    KEYS_FULL = ITEM_FREE + 8 * ITEM_STAGES,
+    VALUES_FULL = KEYS_FULL + 8 * STAGES,
+    FREE = VALUES_FULL + 8 * STAGES,
+    EARLY = AHEAD == 2,
+    SOON = !(AHEAD && LATE), /* an item's log-sum-exp is loaded an item before: there are registers for it */
+};
+
+/* Keys that some query of rows first ... first + rows - 1 sees. */
+DEVICE int seen_by(int first, int rows, int T)
+{
+    return CAUSAL && first + rows < T ? first + rows : T;
+}
+
+struct sizes {
+    int T, H, heads, items;
+};
+DEVICE sizes sizes_of(int T, int H, int heads, int items)
+{
+    sizes s = {T, H, heads, items};
+    return s;
+}
+/* Its first query, which may be before the sequence. */
+DEVICE int first_query(const sizes &s, int rank)
+{
+    return (s.T + OWN - 1) / OWN * OWN - BLOCK * (rank + 1);
+}
+
+/* The thread that asks for copies. */
+DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *tiles, const tensor_map *dy,
+                    const tensor_map *y)
+{
+    ring<ITEM_STAGES> own = {0, 1};
+    ring<STAGES> at = {0, 1};
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        item it = item_of(i, s.heads);
+        int b = it.head / s.H, h = it.head - b * s.H, kv = h / GROUP, KV = s.H / GROUP, first = first_query(s, it.rank);
+        u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
+        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
+        mbarrier_expect(full, ITEM_BYTES);
+        for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
+            load_rows<OWN>(to, rows, full, h, first + OWN * group, b);
+            load_rows<OWN>(to + BLOCK_BYTES, dy, full, h, first + OWN * group, b);
+            load_rows<OWN>(to + 2 * BLOCK_BYTES, y, full, h, first + OWN * group, b);
+        }
+        own.next();
+        for (int tile = (seen_by(first, BLOCK, s.T) - 1) / TILE; tile >= 0; tile--, at.next()) {
+            u32 keys = base + AT_TILES + at.stage * 2 * TILE_BYTES;
+            mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
+            mbarrier_expect(base + KEYS_FULL + 8 * at.stage, TILE_BYTES);
+            load_rows<TILE>(keys, tiles, base + KEYS_FULL + 8 * at.stage, s.H + kv, tile * TILE, b);
+            mbarrier_expect(base + VALUES_FULL + 8 * at.stage, TILE_BYTES);
+            load_rows<TILE>(keys + TILE_BYTES, tiles, base + VALUES_FULL + 8 * at.stage, s.H + KV + kv, tile * TILE, b);
+        }
+    }
+}
+
+/* What a thread knows of its warpgroup's queries. [h]: of row g + 8h of its warp. */
+struct queries {
+    u32 q, dout; /* the warpgroup's, in shared memory */
+    int head, first, thread, T, heads;
+    const float *lse_of; /* (B,H,T) */
+    float lse[2], delta[2], factor;
+    int round;
+    u32 base;
+    float *stats; /* of all items */
+#if DROPOUT
+    u32 seed, site, step;
+    int threshold;
+    float drop_scale;
+#endif
+};
+
+/* delta of both rows; the four lanes of a row share its chunks. */
+DEVICE void sum_rows(queries &own, u32 y)
+{
+    int lane = own.thread % WARP, row = own.thread / WARP * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float sum = 0;
+#pragma unroll
+        for (int c = 0; c < D / 8; c += 4) {
+            int chunk = c + lane % 4;
+            if (D % 32 && chunk >= D / 8) break;
+            u32 at = chunk / (PANEL / 8) * OWN * PITCH + panel_chunk<SWIZZLE>(row + 8 * half, chunk % (PANEL / 8)), a[4], e[4];
+            load_shared_16(a, own.dout + at);
+            load_shared_16(e, y + at);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum += __uint_as_float(a[i] << 16) * __uint_as_float(e[i] << 16) +
+                       __uint_as_float(a[i] & 0xffff0000u) * __uint_as_float(e[i] & 0xffff0000u);
+        }
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        own.delta[half] = sum;
+    }
+}
+
+/* log-sum-exp of an item's rows, as it is stored. */
+DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int part)
+{
+    if (i >= items) return;
+    item it = item_of(i, own.heads);
+    int t = (own.T + OWN - 1) / OWN * OWN - BLOCK * (it.rank + 1) + OWN * part + own.thread / WARP * 16 + own.thread % WARP / 4;
+    lse[0] = lse[1] = INFINITY_F;
+    const float *at = own.lse_of + (i64)it.head * own.T + t;
+    if (t >= 0 && t < own.T) lse[0] = at[0];
+    if (t >= 0 && t + 8 < own.T) lse[1] = at[8];
+}
+/* The rows of the item before. */
+DEVICE void give_up_last(const queries &own)
+{
+    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+}
+/* What an item begins with beside its first products: delta, statistics for the other kernel, the end of the item before. */
+DEVICE void settle(queries &own)
+{
+    int lane = own.thread % WARP;
+    give_up_last(own);
+    sum_rows(own, own.dout + BLOCK_BYTES);
+    if (lane % 4 < 2) {
+        int strips = (own.T + STATS - 1) / STATS;
+        float *to = own.stats + ((i64)own.head * strips + own.first / STATS) * 2 * STATS + own.thread / WARP * 16 + lane / 4 + lane % 2 * 8;
+        to[0] = lane % 2 ? own.lse[1] : own.lse[0];
+        to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
+    }
+}
+
+/* Scores of what is not seen become -inf. */
+DEVICE void mask(scores &s, const queries &own, int tile)
+{
+    int lane = own.thread % WARP, column = tile * TILE + lane % 4 * 2;
+    int row = own.first + own.thread / WARP * 16 + lane / 4 - column, end = own.T - column;
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++) {
+        int at = i / 4 * 8 + i % 2;
+        if (CAUSAL ? at > row + i / 2 % 2 * 8 : at >= end) s[i] = -INFINITY_F;
+    }
+}
+
+#if DROPOUT
+DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
+{
+    int warp = own.thread / WARP, lane = own.thread % WARP;
+#pragma unroll
+    for (int j = 0; j < TILE / 32; j++) {
+        drop_bytes d = draw<false>(own.seed, own.site, own.step, own.head, own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            dp[16 * j + i] =
+                (int)drop_byte<false>(d, 0, i / 4, i % 4) >= own.threshold ? dp[16 * j + i] * own.drop_scale : 0;
+    }
+}
+#endif
+
+/* S of the tile at a stage is begun. */
+DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &at)
+{
+    mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
+    wgmma_fence();
+    rows_by_rows(s, own.q, base + AT_TILES + at.stage * 2 * TILE_BYTES);
+}
+
+/* A tile of keys, at the stage `at`. AHEAD: its S is there, and that of the next, if there is MORE, is begun, and there at the end.
+ * LATE: dQ of the tile before, at the stage `before` (-1: none), may be under way, and so is that of this one after it. */
+template <bool MORE>
+DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at, int &before, int tile)
+{
+    scores dp, p;
+    kept_scores a;
+    int here = at.stage, lane = own.thread % WARP;
+    u32 keys = base + AT_TILES + here * 2 * TILE_BYTES;
+    if (!AHEAD) {
+        begin(s, own, base, at);
+        wgmma_commit();
+    }
+    mbarrier_wait(base + VALUES_FULL + 8 * here, at.phase);
+    wgmma_fence();
+    rows_by_rows(dp, own.dout, keys + TILE_BYTES);
+    wgmma_commit();
+    at.next();
+    if (AHEAD && EARLY && MORE) {
+        begin(next, own, base, at);
+        wgmma_commit();
+    }
+    if (!AHEAD) {
+        if (before < 0) settle(own);
+        wgmma_wait<1>();
+        wgmma_hold(s);
+    }
+    if (CAUSAL ? tile * TILE + TILE - 1 > own.first : tile * TILE + TILE > own.T) mask(s, own, tile);
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++) p[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
+    if (AHEAD && !EARLY && MORE) {
+        begin(s, own, base, at);
+        wgmma_commit();
+    }
+    wgmma_wait<(AHEAD && MORE)>();
+    wgmma_hold(dp);
+    if (LATE && before >= 0) release(base + FREE + 8 * before, lane);
+    before = here;
+#if DROPOUT
+    drop_gradients(dp, own, tile);
+#endif
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++) p[i] *= dp[i] - own.delta[i / 2 % 2];
+    pack(a, p);
+    wgmma_fence();
+    add_by_columns(dq, a, keys);
+    wgmma_commit();
+    if (AHEAD || !LATE) wgmma_wait<LATE>();
+    if (AHEAD && MORE) wgmma_hold(EARLY ? next : s);
+    if (LATE) return;
+    wgmma_hold(dq);
+    release(base + FREE + 8 * here, lane);
+}
+
+/* All tiles that the warpgroup's queries see, the last of them `tile`. */
+DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
+{
+    scores s, next;
+    int before = -1;
+    if (AHEAD) {
+        begin(s, own, base, at);
+        wgmma_commit();
+        settle(own);
+        wgmma_wait<0>();
+        wgmma_hold(s);
+    }
+    if (AHEAD && EARLY) {
+#pragma unroll 1
+        for (;;) {
+            if (tile == 0) {
+                step<false>(s, next, dq, own, base, at, before, tile);
+                break;
+            }
+            step<true>(s, next, dq, own, base, at, before, tile--);
+            if (tile == 0) {
+                step<false>(next, s, dq, own, base, at, before, tile);
+                break;
+            }
+            step<true>(next, s, dq, own, base, at, before, tile--);
+        }
+    } else if (AHEAD) {
+#pragma unroll 1
+        for (; tile > 0; tile--) step<true>(s, s, dq, own, base, at, before, tile);
+        step<false>(s, s, dq, own, base, at, before, tile);
+    } else {
+#pragma unroll 1
+        for (; tile >= 0; tile--) step<false>(s, s, dq, own, base, at, before, tile);
+    }
+    wgmma_wait<0>();
+    wgmma_hold(dq);
+    if (LATE) release(base + FREE + 8 * before, own.thread % WARP);
+}
+
+DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const tensor_map *map, float scale)
+{
+    ring<STAGES> at = {0, 0};
+    int lane = own.thread % WARP;
+    float coming[2];
+    if (SOON) load_lse(coming, own, item_in_round(0), s.items, part_in_round(group, 0));
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        ring<ITEM_STAGES> of = ring_of(round);
+        own.round = round, own.base = base;
+        item it = item_of(i, s.heads);
+        int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE, part = part_in_round(group, round);
+        own.head = it.head;
+        own.first = first + OWN * part;
+        int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
+        own.q = base + of.stage * ITEM_BYTES + part * OWN_BYTES;
+        own.dout = own.q + BLOCK_BYTES;
+        if (!SOON) load_lse(coming, own, i, s.items, part);
+        own.lse[0] = coming[0] * LOG2_E, own.lse[1] = coming[1] * LOG2_E;
+        if (SOON) load_lse(coming, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
+        mbarrier_wait(base + ITEM_FULL + 8 * of.stage, of.phase);
+        for (; tile > mine; tile--, at.next()) { /* tiles of later queries */
+            mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
+            mbarrier_wait(base + VALUES_FULL + 8 * at.stage, at.phase);
+            release(base + FREE + 8 * at.stage, lane);
+        }
+        u32 y = own.dout + BLOCK_BYTES;
+        if (mine >= 0) {
+            sums dq;
+            clear(dq);
+            walk(dq, own, base, at, mine);
+            keep_rows(y, dq, scale, own.thread);
+            fence_async();
+        } else {
+            give_up_last(own);
+        }
+        named_barrier_sync(1 + group, WARPGROUP);
+        if (mine >= 0 && own.thread == 0) {
+            store_rows(y, map, it.head % s.H, own.first, it.head / s.H);
+            tma_store_commit();
+        }
+        if (ITEM_STAGES == 1) give_up(base + ITEM_FREE, own.thread);
+    }
+    if (own.thread == 0) tma_store_wait_read<0>();
+}
+
+KERNEL_MIN(THREADS, 1)
+attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map tiles,
+                    const __grid_constant__ tensor_map dy, const __grid_constant__ tensor_map y,
+                    const __grid_constant__ tensor_map dqkv, const float *lse, float *stats, const int *step_number,
+                    float scale, int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
+{
+    u32 base = shared_base();
+    sizes s = sizes_of(T, H, heads, items);
+    int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < ITEM_STAGES; i++) {
+            mbarrier_init(base + ITEM_FULL + 8 * i, 1);
+            mbarrier_init(base + ITEM_FREE + 8 * i, CONSUMERS);
+        }
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(base + KEYS_FULL + 8 * i, 1);
+            mbarrier_init(base + VALUES_FULL + 8 * i, 1);
+            mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+    dependents_start();
+    if (group == CONSUMERS) {
+        registers_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &rows, &tiles, &dy, &y);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        queries own;
+        own.thread = threadIdx.x % WARPGROUP;
+        own.T = T;
+        own.factor = scale * LOG2_E;
+#if DROPOUT
+        own.seed = seed, own.site = site, own.step = (u32)*step_number;
+        own.threshold = threshold;
+        own.drop_scale = dropout_scale(threshold);
+#endif
+        own.heads = heads;
+        own.lse_of = lse;
+        own.stats = stats;
+        consume(base, s, group, own, &dqkv, scale);
+    }
+}

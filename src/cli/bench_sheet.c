@@ -1,0 +1,277 @@
+#include "cli/bench_sheet.h"
+
+#include "backend/backend.h"
+#include "base/file.h"
+#include "base/isa.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "cli/ceilings.h"
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/planned.h"
+#include "cli/version.h"
+#include "report/sheet.h"
+#include "report/table_cells.h"
+#include "suite/grid.h"
+#include "train/device.h"
+#include "train/interrupt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PERMILLE = 1000, GRID_STEPS = 10, ITERS_MOST = 1000000000 };
+
+bool bench_words_are_grid(const struct bench_words *w)
+{
+    int configs = 0;
+    bool lists = false;
+    for (int i = 0; i < w->words; i++) {
+        configs += !config_is_override(w->word[i]);
+        lists |= config_is_override(w->word[i]) && bench_is_list(w->word[i]);
+    }
+    return configs > 1 || lists || w->phase || w->limit || w->order || w->save ||
+           (w->warmup && strchr(w->warmup, ','));
+}
+
+/* --- the request ------------------------------------------------------------------------------- */
+
+static void show(void *user, double share, const char *what)
+{
+    progress_show(user, (int64_t)(share * PERMILLE), what);
+}
+
+static enum status run_command(void *user, char *const *word, int words, bool quiet)
+{
+    struct arena a = {0};
+    char **all = ARENA_NEW(&a, char *, words + 2);
+    (void)user;
+    all[0] = "strobe";
+    for (int i = 0; i < words; i++) all[1 + i] = word[i];
+    interrupt_catch();
+    enum status st = child_run(all, word[0], quiet);
+    interrupt_release();
+    arena_release(&a);
+    return st;
+}
+
+static enum status find_order(const char *word, enum bench_order *ret)
+{
+    *ret = BENCH_AUTO;
+    for (int i = 0; word && i < BENCH_ORDERS; i++) {
+        *ret = (enum bench_order)i;
+        if (!strcmp(word, bench_order_name(*ret))) return ST_OK;
+    }
+    return word ? fail(ST_USAGE, "--order is auto, rounds, twice or once; %s is not that", word)
+                : ST_OK;
+}
+
+static enum status make_request(const struct bench_words *w, struct suite_request *r)
+{
+    *r = (struct suite_request){.size = w->size,
+                                .warmup = w->warmup,
+                                .phase = w->phase,
+                                .steps = w->steps > 0 ? w->steps : 0,
+                                .iters = w->iters,
+                                .full = w->full,
+                                .each = show,
+                                .command = run_command};
+    if (w->limit && (!str_read_bytes(w->limit, &r->limit) || r->limit < 1))
+        return fail(ST_USAGE,
+                    "--mem-limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; %s is "
+                    "not that",
+                    *w->limit ? w->limit : "nothing");
+    if (w->iters < 0 || w->iters > ITERS_MOST)
+        return fail(ST_USAGE, "--iters is 1 to %d", ITERS_MOST);
+    return find_order(w->order, &r->order);
+}
+
+/* What the words say where results go; NULL: nothing. */
+static const char *out_dir_of(const struct bench_words *w)
+{
+    static const char key[] = "out_dir=";
+    const char *found = NULL;
+    for (int i = 0; i < w->words; i++) {
+        const char *word = w->word[i] + strspn(w->word[i], "-");
+        if (config_is_override(w->word[i]) && !strncmp(word, key, strlen(key)))
+            found = word + strlen(key);
+    }
+    return found;
+}
+
+/* --- a grid ------------------------------------------------------------------------------------ */
+
+/* "configs/gpt2_124m.conf" -> "gpt2_124m" */
+static const char *stem_of(const char *path, struct arena *a)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name ? arena_printf(a, "%.*s", (int)(dot - name), name) : name;
+}
+
+static enum status add_subject(struct bench_grid *g, const struct bench_words *w, char *path,
+                               struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, w->words + 1);
+    int words = 0;
+    struct bench_subject *s = &g->subject[g->subjects++];
+    word[words++] = path;
+    for (int i = 0; i < w->words; i++)
+        if (config_is_override(w->word[i]) && !bench_is_list(w->word[i]))
+            word[words++] = w->word[i];
+    s->name = stem_of(path, a);
+    TRY(command_read_config(&s->config, words, word, true, a));
+    return planned_vocabulary(&s->config, w->vocab, &s->vocab, a);
+}
+
+static enum status make_grid(const struct bench_words *w, struct bench_grid *g, struct arena *a)
+{
+    *g = (struct bench_grid){.steps = w->steps > 0 ? (int)w->steps : GRID_STEPS};
+    g->subject = ARENA_NEW(a, struct bench_subject, w->words + 1);
+    for (int i = 0; i < w->words; i++) {
+        if (!config_is_override(w->word[i]))
+            TRY(add_subject(g, w, w->word[i], a));
+        else if (bench_is_list(w->word[i]))
+            TRY(bench_add_axis(g, w->word[i], a));
+    }
+    if (!g->subjects)
+        return fail(ST_USAGE, "which configuration? For example configs/shakespeare_char_cpu.conf");
+    TRY(bench_read_warmups(g, w->warmup ? w->warmup : "5"));
+    return bench_read_lines(&g->lines, w->phase ? w->phase : "forward,backward,update,step");
+}
+
+/* --- the sheet --------------------------------------------------------------------------------- */
+
+static void print_sheet(const struct sheet *s, const struct table_form *f)
+{
+    struct str out = {0};
+    if (f->json)
+        json_print(sheet_json(s), &out);
+    else
+        table_form_sheet(f, s, &out);
+    fputs(str_text(&out), stdout);
+    fflush(stdout);
+    str_release(&out);
+}
+
+static enum status keep(const struct sheet *s, const struct bench_words *w, const char *folder,
+                        struct arena *a)
+{
+    const char *path = w->save ? w->save : arena_printf(a, "%s/bench.json", folder);
+    if (w->form.json && !w->save) return ST_OK;
+    TRY(sheet_write(s, path));
+    log_info("%s; strobe report %s draws it", path, w->save ? path : folder);
+    return ST_OK;
+}
+
+static enum status run_suite(const struct suite *suite, const struct suite_request *asked,
+                             const struct device *d, struct sheet *s, struct arena *a)
+{
+    struct machine m;
+    struct progress progress = {0};
+    struct suite_request r = *asked;
+    if (suite->machine) {
+        TRY(ceilings_get(&m, d, a));
+        r.machine = &m;
+    }
+    r.user = &progress;
+    progress_start(&progress, suite->name, 0, PERMILLE);
+    enum status st = suite_run(suite, &r, s, a);
+    progress_end(&progress);
+    return st;
+}
+
+static enum status run_grid(const struct bench_grid *g, const struct suite_request *asked,
+                            struct sheet *s, struct arena *a)
+{
+    struct progress progress = {0};
+    struct suite_request r = *asked;
+    *s = (struct sheet){.name = "bench"};
+    r.user = &progress;
+    progress_start(&progress, "bench", 0, PERMILLE);
+    enum status st = grid_run(g, &r, s, a);
+    progress_end(&progress);
+    return st;
+}
+
+static enum status name_machine(struct sheet *s, const struct device *d, struct arena *a)
+{
+    struct machine m;
+    TRY(machine_identify(&m, d, a));
+    s->device = ceilings_who(&m, a);
+    s->date = m.date;
+    s->version = version_number;
+    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s.", m.date, s->device, version_number));
+    return ST_OK;
+}
+
+static enum status prepare(const struct config *c, struct device *ret)
+{
+    threads_set(c->plan.threads);
+    TRY(isa_limit(c->plan.isa));
+    return device_of(c, ret);
+}
+
+static enum status check_suite_words(const struct bench_words *w)
+{
+    for (int i = 0; i < w->words; i++)
+        if (!config_is_override(w->word[i]))
+            return fail(ST_USAGE, "a suite has its own configurations; leave %s out", w->word[i]);
+    if (w->vocab) return fail(ST_USAGE, "a suite has its own vocabulary; leave --vocab out");
+    return ST_OK;
+}
+
+enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
+{
+    const struct suite *suite = NULL;
+    struct suite_request r;
+    struct bench_grid g;
+    struct device d;
+    struct sheet s;
+    struct config c;
+    const char *folder = out_dir_of(w);
+    TRY(table_form_check(&w->form));
+    TRY(make_request(w, &r));
+    if (w->suite) {
+        TRY(suite_find(w->suite, &suite));
+        TRY(check_suite_words(w));
+        r.word = w->word;
+        r.words = w->words;
+        config_init(&c);
+        for (int i = 0; i < w->words; i++)
+            if (!bench_is_list(w->word[i])) TRY(config_set(&c, w->word[i], a));
+    } else {
+        TRY(make_grid(w, &g, a));
+        c = g.subject[0].config;
+    }
+    if (!folder) folder = arena_printf(a, "runs/%s", suite ? suite->name : "bench");
+    r.out_dir = folder;
+    if (w->save) TRY(file_check_writable(w->save));
+    TRY(prepare(&c, &d));
+    TRY(suite ? run_suite(suite, &r, &d, &s, a) : run_grid(&g, &r, &s, a));
+    TRY(name_machine(&s, &d, a));
+    print_sheet(&s, &w->form);
+    TRY(keep(&s, w, folder, a));
+    char *report[] = {"report", arena_strdup(a, folder)};
+    return suite && suite->runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;
+}
+
+enum status bench_sheet_list(const struct table_form *f, struct arena *a)
+{
+    static const struct table_column columns[] = {
+        {"suite", "suite", "its name", false},
+        {"what", "what it measures", "in a sentence", false},
+        {"text", "which text it reproduces", "the problem of an assignment, or a post", false},
+    };
+    struct sheet s = {.name = "suites"};
+    int n = 0;
+    while (suites[n].name) n++;
+    struct table *t = &sheet_add(&s, NULL, columns, COUNT_OF(columns), n, a)->table;
+    for (int i = 0; i < n; i++) {
+        table_set_text(t, i, 0, suites[i].name);
+        table_set_text(t, i, 1, suites[i].title);
+        table_set_text(t, i, 2, suites[i].text);
+    }
+    print_sheet(&s, f);
+    return ST_OK;
+}

@@ -1,0 +1,51 @@
+#include "cli/child.h"
+
+#include "train/interrupt.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { POLL_MS = 50 };
+
+extern char **environ;
+
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    bool passed_on = false;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (interrupt_noted() == SIGTERM && !passed_on) {
+            kill(child, SIGTERM);
+            passed_on = true;
+        }
+        poll(NULL, 0, POLL_MS);
+    }
+    return status;
+}
+
+enum status child_run(char *const *words, const char *what, bool quiet)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    signal(SIGCHLD, SIG_DFL); /* a parent may have it ignored: then how a child ended is not told */
+    posix_spawn_file_actions_init(&actions);
+    if (quiet)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error) return fail(ST_IO, "%s could not be started: %s", what, strerror(error));
+    int status = wait_for(child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ST_OK;
+    if (interrupt_noted() || (WIFEXITED(status) && WEXITSTATUS(status) == 130))
+        return fail(ST_INTERRUPTED, "stopped at %s", what);
+    if (WIFSIGNALED(status))
+        return fail(ST_IO, "%s was ended by the signal %s", what, strsignal(WTERMSIG(status)));
+    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed, as is said above", what);
+}

@@ -1,0 +1,91 @@
+/* strobe lab PART: small experiments on numbers themselves. */
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/table_form.h"
+#include "measure/accumulate.h"
+#include "report/sheet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum status accumulate(int argc, char **argv);
+
+static const struct command parts[] = {
+    {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16"},
+};
+
+enum { NAME, ADDEND, SUM, ERROR, HEX, BITS, STUCK, COLUMNS };
+
+static const struct table_column columns[COLUMNS] = {
+    [NAME] = {"sum", "sum", "the type of the sum, += that of what is added", false},
+    [ADDEND] = {"addend", "0.01 is", "exactly", true},
+    [SUM] = {"result", "a thousand times", "exactly", true},
+    [ERROR] = {"error", "off by", "from 10", true},
+    [HEX] = {"hex", "hex", "the bits of the result", false},
+    [BITS] = {"bits", "sign exponent fraction", "the bits of the result", false},
+    [STUCK] = {"stuck_after", "stuck after", "additions; from there on nothing changes", true},
+};
+
+static void set_exact(struct table *t, int row, int column, const char *format, double x,
+                      struct arena *a)
+{
+    char text[64];
+    snprintf(text, sizeof text, format, x);
+    *table_at(t, row, column) = (struct table_cell){arena_strdup(a, text), x};
+}
+
+static void make_sheet(struct sheet *s, struct arena *a)
+{
+    struct accumulation all[ACCUMULATIONS];
+    accumulate_all(all);
+    *s = (struct sheet){.name = "accumulate", .title = "0.01, added a thousand times"};
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, ACCUMULATIONS, a)->table;
+    for (int i = 0; i < ACCUMULATIONS; i++) {
+        const struct accumulation *x = &all[i];
+        char bits[NARROW_TEXT];
+        table_set_text(t, i, NAME, x->name);
+        set_exact(t, i, ADDEND, "%.17g", x->addend, a);
+        set_exact(t, i, SUM, "%.17g", x->sum, a);
+        set_exact(t, i, ERROR, "%+.2g", x->sum - 10, a);
+        table_set_text(t, i, HEX,
+                       arena_printf(a, x->of_sum == NARROW_FP32 ? "%08x" : "%04x",
+                                    narrow_bits(x->of_sum, x->sum)));
+        table_set_text(t, i, BITS, arena_strdup(a, narrow_text(x->of_sum, x->sum, bits)));
+        if (x->stuck) table_set(t, i, STUCK, 0, x->stuck, a);
+        sheet_note(s, arena_printf(a, "%s: %s", x->name, x->why));
+    }
+}
+
+static enum status accumulate(int argc, char **argv)
+{
+    struct table_form f = {0};
+    const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
+    TRY(opt_parse(options, &argc, argv, NULL));
+    if (argc) return fail(ST_USAGE, "lab accumulate takes no words; found %s", argv[0]);
+    TRY(table_form_check(&f));
+    struct arena a = {0};
+    struct str out = {0};
+    struct sheet s;
+    make_sheet(&s, &a);
+    if (f.json)
+        json_print(sheet_json(&s), &out);
+    else
+        table_form_sheet(&f, &s, &out);
+    fputs(str_text(&out), stdout);
+    str_release(&out);
+    arena_release(&a);
+    return ST_OK;
+}
+
+enum status cmd_lab(int argc, char **argv)
+{
+    static const char prefix[] = "lab ";
+    const struct opt options[] = {{0}};
+    for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
+        if (!strcmp(argv[0], parts[i].name + strlen(prefix)))
+            return command_run(&parts[i], argc - 1, argv + 1);
+    TRY(opt_parse(options, &argc, argv, NULL));
+    if (!argc) return fail(ST_USAGE, "which part? For example strobe lab accumulate");
+    return fail(ST_USAGE, "lab has no part %s; it has accumulate", argv[0]);
+}

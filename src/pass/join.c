@@ -1,0 +1,110 @@
+/* Products of one input by weights that follow one another in their range become one product by one weight, where the rung is `full`: the
+ * range read as one matrix (N1+N2+...,K) is the weights (N1,K), (N2,K), ... one below the other, so that not a number moves. The gradient
+ * of the weights is then one product, too, and so is that of the input, where there were as many and sums.
+ *
+ * Matched is who puts the results side by side: CONCAT, which is then nothing, and SWIGLU, which takes gate and up as they come. */
+#include "graph/build.h"
+#include "pass/pass.h"
+
+#include <string.h>
+
+struct join {
+    const struct graph *in;
+    struct graph *out;
+    value *map;
+    int *uses; /* of each old value */
+    int *
+        joined_at; /* of each old node that is the first product of some: the node that takes them all; else 0 */
+    bool *gone; /* of each old node */
+};
+
+/* A product by the transpose of a weight, and nobody else reads the product or the weight. */
+static bool is_alone(const struct join *j, value v)
+{
+    const struct graph *g = j->in;
+    const struct node *n = graph_producer(g, v);
+    if (n->op != OP_MATMUL || n->attr.matmul.ta || !n->attr.matmul.tb || j->uses[v.i] != 1)
+        return false;
+    const struct node *w = graph_producer(g, n->in[1]);
+    return w->op == OP_LEAF && w->attr.leaf.storage == STORAGE_WEIGHTS && j->uses[n->in[1].i] == 1;
+}
+
+/* Whether b's weight begins where a's ends, and both have one input. */
+static bool follows(const struct graph *g, const struct node *a, const struct node *b)
+{
+    const struct node *wa = graph_producer(g, a->in[1]), *wb = graph_producer(g, b->in[1]);
+    const struct type *ta = graph_type(g, a->in[1]), *tb = graph_type(g, b->in[1]);
+    return a->in[0].i == b->in[0].i && a->attr.matmul.tf32 == b->attr.matmul.tf32 &&
+           ta->rank == 2 && tb->rank == 2 && ta->dim[1] == tb->dim[1] &&
+           wa->attr.leaf.offset + type_elements(ta) == wb->attr.leaf.offset;
+}
+
+/* Notes what node `id` makes needless, if all that it puts side by side can be one product. */
+static void match(struct join *j, int id)
+{
+    const struct graph *g = j->in;
+    const struct node *n = &g->node[id];
+    if ((n->op != OP_CONCAT && n->op != OP_SWIGLU) || n->n_in < 2) return;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!is_alone(j, n->in[i])) return;
+        if (i && !follows(g, graph_producer(g, n->in[i - 1]), graph_producer(g, n->in[i]))) return;
+    }
+    for (int i = 0; i < n->n_in; i++) {
+        const struct node *product = graph_producer(g, n->in[i]);
+        j->gone[product - g->node] = j->gone[g->info[product->in[1].i].producer] = true;
+    }
+    j->joined_at[g->info[n->in[0].i].producer] = id;
+}
+
+/* "h.0.attn.q_proj" and "h.0.attn.k_proj": "h.0.attn.q_proj+k_proj" */
+static const char *names_of(const struct join *j, const struct node *n)
+{
+    const char *names = graph_producer(j->in, n->in[0])->scope;
+    for (int i = 1; i < n->n_in; i++) {
+        const char *scope = graph_producer(j->in, n->in[i])->scope, *word = strrchr(scope, '.');
+        names = arena_printf(j->out->arena, "%s+%s", names, word ? word + 1 : scope);
+    }
+    return names;
+}
+
+/* The product that stands for those that node `to` reads, where the first of them stood. */
+static void join(struct join *j, const struct node *to)
+{
+    const struct graph *g = j->in;
+    const struct node *first = graph_producer(g, to->in[0]);
+    const char *names = names_of(j, to);
+    struct type t = *graph_type(g, first->in[1]);
+    for (int i = 1; i < to->n_in; i++)
+        t.dim[0] += graph_type(g, graph_producer(g, to->in[i])->in[1])->dim[0];
+    pass_mark(j->out, first);
+    j->out->scope = "";
+    value w = g_leaf(j->out, STORAGE_WEIGHTS, arena_printf(j->out->arena, "%s.weight", names), t,
+                     graph_producer(g, first->in[1])->attr.leaf.offset);
+    j->out->scope = names;
+    value all =
+        g_matmul_as(j->out, j->map[first->in[0].i], w, false, true, first->attr.matmul.tf32);
+    if (to->op == OP_SWIGLU) {
+        pass_mark(j->out, to);
+        all = g_swiglu(j->out, all, (value){0});
+    }
+    j->map[to->out[0].i] = all;
+}
+
+enum status pass_join(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    struct join j = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
+    j.uses = ARENA_NEW(out->arena, int, in->values);
+    j.joined_at = ARENA_NEW(out->arena, int, in->nodes);
+    j.gone = ARENA_NEW(out->arena, bool, in->nodes);
+    for (int id = 0; id < in->nodes; id++)
+        for (int i = 0; i < in->node[id].n_in; i++) j.uses[in->node[id].in[i].i]++;
+    for (int i = 0; i < in->outputs; i++) j.uses[in->output[i].v.i]++;
+    for (int id = 0; o->rung == RUNG_FULL && id < in->nodes; id++) match(&j, id);
+    for (int id = 0; id < in->nodes; id++) {
+        if (j.joined_at[id]) join(&j, &in->node[j.joined_at[id]]);
+        bool made = in->node[id].n_out && j.map[in->node[id].out[0].i].i;
+        if (!j.gone[id] && !made) pass_keep(in, id, out, j.map);
+    }
+    pass_finish(in, out, j.map);
+    return graph_status(out);
+}

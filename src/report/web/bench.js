@@ -1,0 +1,75 @@
+"use strict";
+(() => {
+/* Sections about what `strobe bench` found: tables that sort, a bar for each row, curves as the program drew them. */
+const {element} = strobe;
+
+/* The rows of a table as objects: what is known by id, and as people read it. */
+const rowsOf = table => table.shown.map((shown, i) => ({shown, number: table.rows[i]}));
+
+function tableOf(table) {
+    const used = table.columns.map((c, i) => [c, i]).filter(([, i]) => table.shown.some(row => row[i] !== null));
+    const columns = used.map(([c, i]) => ({
+        id: c.id, title: c.title, help: c.help, number: c.is_number,
+        value: row => c.is_number && row.shown[i] !== null ? row.number[c.id] : row.shown[i],
+        cell: row => row.shown[i] === null ? null : strobe.minus(row.shown[i]),
+    }));
+    const sorted = strobe.sortTable(columns, {noun: "rows", most: 60, words: row => row.shown.filter(Boolean).join(" ")});
+    sorted.show(rowsOf(table));
+    return sorted;
+}
+
+const textOf = (table, row, id) => {
+    const i = table.columns.findIndex(c => c.id === id);
+    return i < 0 ? null : row.shown[i];
+};
+
+/* Bars of one colour have the same last label: the phase, the way. */
+function barsOf(table) {
+    const chart = table.chart, rows = rowsOf(table).filter(row => isNumber(row.number[chart.y]));
+    if (!rows.length) return null;
+    const kinds = [...new Set(rows.map(row => textOf(table, row, chart.labels[chart.labels.length - 1])))];
+    const spread = row => chart.spread && isNumber(row.number[chart.spread]) ? row.number[chart.spread] : 0;
+    const most = rows.reduce((a, row) => Math.max(a, row.number[chart.y] + spread(row)), 0) || 1;
+    const share = x => (100 * Math.max(x, 0) / most).toFixed(2) + "%"; /* a difference may be below zero */
+    const bars = rows.map(row => {
+        const x = row.number[chart.y], s = spread(row), low = Math.max(x - s, 0);
+        const label = chart.labels.map(id => textOf(table, row, id)).filter(Boolean).join(" · ");
+        const kind = kinds.indexOf(textOf(table, row, chart.labels[chart.labels.length - 1]));
+        return element("div", {class: "row"},
+            element("div", {class: "label", title: label}, label),
+            element("div", {class: "track", style: `--c: var(${strobe.runVariable(kinds.length > 1 ? kind : 0)})`},
+                element("div", {class: "fill", style: `width: ${share(x)}`}),
+                s > 0 ? element("div", {class: "whisker", style: `left: ${share(low)}; width: ${share(x + s - low)}`}) : null),
+            element("div", {class: "value"}, chart.unit === "bytes" ? strobe.bytes(x) : strobe.short(x) + " ms"));
+    });
+    const node = element("div", {class: "bars"}, ...bars);
+    return bars.length > 40 ? element("details", {}, element("summary", {}, chart.title || "chart", element("small", {}, bars.length + " bars")), node)
+        : element("div", {}, element("h3", {}, chart.title || ""), node);
+}
+
+/* A picture of its own, with its own colours: nothing of it reaches the page. */
+function curvesOf(table) {
+    const image = element("img", {class: "curves", alt: table.chart.title || "curves", src: "data:image/svg+xml," + encodeURIComponent(table.curves)});
+    return element("div", {class: "scroll"}, image);
+}
+
+function chartOf(table) {
+    if (!table.chart) return null;
+    return table.chart.kind === "bars" ? barsOf(table) : table.curves ? curvesOf(table) : null;
+}
+
+strobe.benchSections = function (data, section) {
+    for (const bench of data.benches || []) {
+        const node = section(bench.title || bench.name, bench.text);
+        node.classList.add("bench");
+        for (const table of bench.tables) {
+            const sorted = tableOf(table);
+            if (table.title) node.append(element("h3", {}, table.title));
+            const chart = chartOf(table);
+            if (chart) node.append(chart);
+            node.append(element("div", {class: "controls"}, sorted.filter, sorted.count), element("div", {class: "wide"}, sorted.node));
+        }
+        node.append(...bench.notes.map(note => element("p", {class: "note"}, note)));
+    }
+};
+})();

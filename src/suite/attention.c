@@ -1,0 +1,263 @@
+/* cs336-attention and cs336-flash: attention alone over lengths and sizes of heads. */
+#include "suite/attention.h"
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "measure/bench_attention.h"
+#include "report/table_cells.h"
+#include "suite/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HEADS_MOST = 8, TYPES_MOST = 3, SAMPLES = 20 };
+
+/* What a table has of the text's figures. */
+struct attention_suite {
+    int64_t batch;
+    const char *lengths, *small_lengths, *head_sizes, *small_head_sizes, *dtypes;
+    unsigned ways;
+    enum attention_way plain; /* that the others are held against */
+    int64_t limit;            /* bytes; 0: none */
+    double limit_ms, small_limit_ms;
+    const char *small_says;
+};
+
+static const struct attention_suite
+    attention =
+        {
+            .batch = 8,
+            .lengths = "256,1024,4096,8192,16384",
+            .small_lengths = "64,256,1024",
+            .head_sizes = "16,32,64,128",
+            .small_head_sizes = "16,32,64,128",
+            .dtypes = "float32",
+            .ways = 1u << SLOW_PRIMITIVE | 1u << SLOW_FULL | 1u << FLASH,
+            .plain = SLOW_PRIMITIVE,
+            .limit_ms = 300e3,
+            .small_limit_ms = 25e3,
+            .small_says = "T 64, 256 and 1024 instead of 256 to 16384",
+},
+    flash = {
+        .batch = 1,
+        .lengths = "128,256,512,1024,2048,4096,8192,16384,32768,65536",
+        .small_lengths = "128,512,2048,8192",
+        .head_sizes = "16,32,64,128",
+        .small_head_sizes = "16,64",
+        .dtypes = "float32,bfloat16",
+        .ways = 1u << SLOW_OP | 1u << FLASH,
+        .plain = SLOW_OP,
+        .limit = 32LL << 30,
+        .limit_ms = 300e3,
+        .small_limit_ms = 40e3,
+        .small_says = "T 128 to 8192 instead of 65536, heads of 16 and 64",
+};
+
+struct trial {
+    const struct attention_suite *suite;
+    const struct suite_request *request;
+    struct device device;
+    int64_t length[ATTENTION_LENGTHS], head_size[HEADS_MOST];
+    int lengths, head_sizes;
+    enum machine_precision precision[TYPES_MOST];
+    int precisions;
+    struct attention_cell *cell; /* by type, head size, length and way */
+    double done, all;            /* work, in units of its own */
+    int64_t start_ns;
+    double limit_ms;
+};
+
+/* --- the table --------------------------------------------------------------------------------- */
+
+enum {
+    TYPE,
+    HEAD,
+    LENGTH,
+    WAY,
+    FORWARD,
+    FORWARD_STD,
+    BACKWARD,
+    BACKWARD_STD,
+    BOTH,
+    SAMPLES_TAKEN,
+    TIMES,
+    KEPT,
+    MEMORY,
+    NOTE,
+    COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+    [TYPE] = {"dtype", "dtype", "of q, k, v and of what comes out", false},
+    [HEAD] = {"d", "d", "columns of the head", true},
+    [LENGTH] = {"T", "T", "tokens of a sequence", true},
+    [WAY] = {"attention", "attention", "slow at a rung of fusion, or flash", false},
+    [FORWARD] = {"forward_ms", "forward ms", "mean", true},
+    [FORWARD_STD] = {"forward_std", "std", "standard deviation", true},
+    [BACKWARD] = {"backward_ms", "backward ms", "mean", true},
+    [BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
+    [BOTH] = {"both_ms", "both ms", "forward and backward, mean", true},
+    [SAMPLES_TAKEN] = {"samples", "n", "samples taken", true},
+    [TIMES] = {"times_slow", "x slow", "how many times as fast as the first way, both, by means",
+               true},
+    [KEPT] =
+        {"kept_bytes", "before backward",
+         "memory in use when the backward pass begins: what went in and came out, and what was "
+         "saved",
+         true},
+    [MEMORY] = {"memory_bytes", "memory", "of the plan: what both passes take at their peak", true},
+    [NOTE] = {"note", "note", "why it was not run", false},
+};
+
+static void set_row(struct table *t, int row, const struct attention_cell *c,
+                    const struct attention_cell *plain, int64_t head_size, struct arena *a)
+{
+    table_set_text(t, row, TYPE, machine_precision_name(c->precision));
+    table_set(t, row, HEAD, 0, (double)head_size, a);
+    table_set(t, row, LENGTH, 0, (double)c->T, a);
+    table_set_text(t, row, WAY, attention_way_name(c->way));
+    if (c->bytes) {
+        table_set_bytes(t, row, KEPT, c->kept, a);
+        table_set_bytes(t, row, MEMORY, c->bytes, a);
+    }
+    if (c->reason) {
+        table_set_text(t, row, NOTE, c->reason);
+        return;
+    }
+    table_set(t, row, FORWARD, 4, c->forward.mean, a);
+    table_set_std(t, row, FORWARD_STD, &c->forward, a);
+    table_set(t, row, BACKWARD, 4, c->backward.mean, a);
+    table_set_std(t, row, BACKWARD_STD, &c->backward, a);
+    table_set(t, row, BOTH, 4, c->both.mean, a);
+    table_set(t, row, SAMPLES_TAKEN, 0, c->both.n, a);
+    if (c != plain && !plain->reason)
+        table_set(t, row, TIMES, 3, plain->both.mean / c->both.mean, a);
+}
+
+static void make_table(const struct trial *x, struct sheet *ret, struct arena *a)
+{
+    int groups = x->precisions * x->head_sizes * x->lengths, row = 0;
+    struct sheet_table *s =
+        sheet_add(ret, NULL, columns, COLUMNS, groups * __builtin_popcount(x->suite->ways), a);
+    for (int g = 0; g < groups; g++)
+        for (int way = 0; way < ATTENTION_WAYS; way++) {
+            const struct attention_cell *c = &x->cell[g * ATTENTION_WAYS];
+            if (x->suite->ways >> way & 1)
+                set_row(&s->table, row++, &c[way], &c[x->suite->plain],
+                        x->head_size[g / x->lengths % x->head_sizes], a);
+        }
+    s->chart = (struct sheet_chart){.kind = SHEET_LINES,
+                                    .title = "forward and backward",
+                                    .label = {"dtype", "attention"},
+                                    .labels = 2,
+                                    .x = "T",
+                                    .panel = "d",
+                                    .y = "both_ms"};
+}
+
+/* --- running it -------------------------------------------------------------------------------- */
+
+static void show(void *user, double done, double all, enum machine_precision p, int64_t T)
+{
+    const struct trial *x = user;
+    char words[64];
+    (void)done, (void)all;
+    snprintf(words, sizeof words, "%s, T %lld", machine_precision_name(p), (long long)T);
+    if (x->request->each) x->request->each(x->request->user, x->done / x->all, words);
+}
+
+/* Of a length: time that is left is shared by this. */
+static double weight(const struct trial *x, int64_t T)
+{
+    return (double)T + (double)x->length[x->lengths - 1] / 8;
+}
+
+static enum status run_one(struct trial *x, int precision, int head, int length, struct arena *a)
+{
+    const struct suite_request *r = x->request;
+    int64_t T = x->length[length], room = suite_room(r, &x->device, x->suite->limit);
+    double left = x->limit_ms - clock_ms(x->start_ns, clock_ns()), work = weight(x, T);
+    struct attention_options o = {.device = x->device,
+                                  .heads = 1,
+                                  .head_size = x->head_size[head],
+                                  .tokens = x->suite->batch * T,
+                                  .length = {T},
+                                  .lengths = 1,
+                                  .precision = {x->precision[precision]},
+                                  .precisions = 1,
+                                  .ways = x->suite->ways,
+                                  .samples = r->steps ? (int)r->steps : SAMPLES,
+                                  .limit_ms = left * work / (x->all - x->done),
+                                  .room = room,
+                                  .limited = r->limit || x->suite->limit,
+                                  .each = show,
+                                  .user = x};
+    struct attention_cell *cell;
+    int cells, at = (precision * x->head_sizes + head) * x->lengths + length;
+    if (o.limit_ms < 0) o.limit_ms = 0;
+    TRY(bench_attention_run(&o, &cell, &cells, a));
+    memcpy(&x->cell[at * ATTENTION_WAYS], cell, ATTENTION_WAYS * sizeof *cell);
+    x->done += work;
+    return ST_OK;
+}
+
+static enum status read_types(struct trial *x, const char *words, struct arena *a)
+{
+    struct bench_axis v;
+    TRY(suite_values(x->request, "dtype", words, &v, a));
+    for (int i = 0; i < v.values; i++) {
+        struct config c;
+        config_init(&c);
+        TRY(config_set(&c, arena_printf(a, "dtype=%s", v.value[i]), a));
+        x->precision[x->precisions++] =
+            machine_precision(c.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
+                              c.plan.dtype == PRECISION_TFLOAT32);
+    }
+    return ST_OK;
+}
+
+static enum status run(const struct attention_suite *s, const struct suite_request *r,
+                       struct sheet *ret, struct arena *a)
+{
+    static const char *const lists[] = {"block_size", "dtype", "n_embd", NULL};
+    struct trial x = {.suite = s, .request = r, .start_ns = clock_ns()};
+    bool small;
+    TRY(suite_check_lists(r, lists));
+    TRY(suite_is_small(r, &small));
+    TRY(suite_device(r, &x.device));
+    TRY(suite_lengths(r, "block_size", small ? s->small_lengths : s->lengths, ATTENTION_LENGTHS,
+                      x.length, &x.lengths, a));
+    TRY(suite_lengths(r, "n_embd", small ? s->small_head_sizes : s->head_sizes, HEADS_MOST,
+                      x.head_size, &x.head_sizes, a));
+    TRY(read_types(&x, s->dtypes, a));
+    x.limit_ms = small ? s->small_limit_ms : s->limit_ms;
+    x.cell = ARENA_NEW(a, struct attention_cell,
+                       x.precisions * x.head_sizes * x.lengths * ATTENTION_WAYS);
+    for (int i = 0; i < x.lengths; i++)
+        x.all += x.precisions * x.head_sizes * weight(&x, x.length[i]);
+    for (int i = 0; i < x.lengths; i++)
+        for (int p = 0; p < x.precisions; p++)
+            for (int h = 0; h < x.head_sizes; h++) TRY(run_one(&x, p, h, i, a));
+    make_table(&x, ret, a);
+    sheet_note(ret,
+               "Causal; packed q, k, v of one head. Forward and backward are timed apart, each "
+               "on its own; slow cells give fewer samples.");
+    if (s->limit && !r->limit)
+        sheet_note(ret, "As on a card of 32 GiB; --mem-limit=140GiB and the like make it another.");
+    if (small) suite_say_small(ret, s->small_says, a);
+    return ST_OK;
+}
+
+enum status suite_run_attention(const struct suite *s, const struct suite_request *r,
+                                struct sheet *ret, struct arena *a)
+{
+    (void)s;
+    return run(&attention, r, ret, a);
+}
+
+enum status suite_run_flash(const struct suite *s, const struct suite_request *r, struct sheet *ret,
+                            struct arena *a)
+{
+    (void)s;
+    return run(&flash, r, ret, a);
+}

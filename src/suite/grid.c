@@ -1,0 +1,251 @@
+#include "suite/grid.h"
+
+#include "base/str.h"
+#include "report/table_cells.h"
+#include "suite/parts.h"
+
+#include <string.h>
+
+/* --- the table --------------------------------------------------------------------------------- */
+
+/* Columns behind those of the grid's own. */
+enum {
+    PHASE,
+    MEAN,
+    STD,
+    STD_SHARE,
+    MEDIAN,
+    LEAST,
+    P95,
+    FIRST,
+    SAMPLES,
+    RATE,
+    TIMES,
+    MEMORY,
+    LOSS,
+    NOTE,
+    FIXED
+};
+
+static const struct table_column fixed[FIXED] = {
+    [PHASE] = {"phase", "phase", "the part of a training step", false},
+    [MEAN] = {"mean_ms", "mean ms", "of the steps behind the warm-up", true},
+    [STD] = {"std_ms", "std", "standard deviation of the sample", true},
+    [STD_SHARE] = {"std_percent", "std %", "of the mean", true},
+    [MEDIAN] = {"median_ms", "median", "milliseconds", true},
+    [LEAST] = {"min_ms", "min", "milliseconds", true},
+    [P95] = {"p95_ms", "p95", "95th percentile", true},
+    [FIRST] = {"first_ms", "first", "the very first step, warm-up or not", true},
+    [SAMPLES] = {"samples", "n", "steps that count", true},
+    [RATE] = {"tokens_per_s", "tokens/s", "by the mean", true},
+    [TIMES] = {"times_first", "x first",
+               "how many times as fast as the first value of the last key, by means", true},
+    [MEMORY] = {"memory_bytes", "memory", "that the plans of the cell's lines take", true},
+    [LOSS] = {"first_loss", "loss", "of the very first", true},
+    [NOTE] = {"note", "note", "why it was not run", false},
+};
+
+/* Where the columns of a grid are: the subject, its axes, the warm-up, then the fixed ones. */
+struct columns {
+    struct table_column *column;
+    int warmup; /* -1: there is but one */
+    int first;  /* of the fixed ones */
+    int n;
+};
+
+static struct columns columns_of(const struct bench_grid *g, struct arena *a)
+{
+    struct columns c = {.column = ARENA_NEW(a, struct table_column, 2 + BENCH_AXES + FIXED),
+                        .warmup = -1};
+    c.column[c.n++] = (struct table_column){"config", "config", "the model", false};
+    for (int i = 0; i < g->axes; i++)
+        c.column[c.n++] = (struct table_column){g->axis[i].key, g->axis[i].key, "a key", false};
+    if (g->warmups > 1) {
+        c.warmup = c.n;
+        c.column[c.n++] =
+            (struct table_column){"warmup", "warm-up", "steps before those that count", true};
+    }
+    c.first = c.n;
+    for (int i = 0; i < FIXED; i++) c.column[c.n++] = fixed[i];
+    return c;
+}
+
+/* The cell at the first value of the last axis that has several; itself if there is none. */
+static int first_of(const struct bench_grid *g, int cell)
+{
+    int last = g->axes - 1, stride = g->warmups;
+    for (; last >= 0 && g->axis[last].values < 2; last--) stride *= g->axis[last].values;
+    return last < 0 ? cell : cell - bench_grid_place(g, cell).value[last] * stride;
+}
+
+static void set_place(struct table *t, int row, const struct bench_grid *g, int cell,
+                      const struct columns *c, struct arena *a)
+{
+    struct bench_place at = bench_grid_place(g, cell);
+    table_set_text(t, row, 0, g->subject[at.subject].name);
+    for (int i = 0; i < g->axes; i++) table_set_text(t, row, 1 + i, g->axis[i].value[at.value[i]]);
+    if (c->warmup >= 0) table_set(t, row, c->warmup, 0, g->warmup[at.warmup], a);
+}
+
+static void set_line(struct table *t, int row, int first, const struct bench_cell *c,
+                     enum bench_line l, const struct bench_cell *base, struct arena *a)
+{
+    const struct stats *ms = &c->line[l].ms;
+    table_set_text(t, row, first + PHASE, bench_line_name(l));
+    table_set(t, row, first + MEAN, 4, ms->mean, a);
+    table_set_std(t, row, first + STD, ms, a);
+    if (ms->n > 1 && ms->mean > 0)
+        table_set(t, row, first + STD_SHARE, 2, 100 * ms->std / ms->mean, a);
+    table_set(t, row, first + MEDIAN, 4, ms->median, a);
+    table_set(t, row, first + LEAST, 4, ms->min, a);
+    table_set(t, row, first + P95, 4, ms->p95, a);
+    if (l != BENCH_DIFFERENCE) table_set(t, row, first + FIRST, 4, c->line[l].first_ms, a);
+    table_set(t, row, first + SAMPLES, 0, ms->n, a);
+    if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
+        table_set_count(t, row, first + RATE, (double)c->tokens * 1e3 / ms->mean, a);
+    if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
+    if (base != c && !base->reason && ms->mean > 0)
+        table_set(t, row, first + TIMES, 3, base->line[l].ms.mean / ms->mean, a);
+}
+
+static int rows_of(const struct bench_cell *cell, int cells)
+{
+    int rows = 0;
+    for (int i = 0; i < cells; i++) rows += cell[i].reason ? 1 : __builtin_popcount(cell[i].lines);
+    return rows;
+}
+
+static void chart_of(struct sheet_table *t, const struct bench_grid *g)
+{
+    struct sheet_chart *c = &t->chart;
+    *c = (struct sheet_chart){
+        .kind = SHEET_BARS, .title = "mean time", .y = "mean_ms", .spread = "std_ms"};
+    if (g->subjects > 1) c->label[c->labels++] = "config";
+    for (int i = 0; i < g->axes && c->labels < SHEET_LABELS - 2; i++)
+        if (g->axis[i].values > 1) c->label[c->labels++] = g->axis[i].key;
+    if (g->warmups > 1) c->label[c->labels++] = "warmup";
+    c->label[c->labels++] = "phase";
+}
+
+void grid_table(const struct bench_grid *g, const struct bench_cell *cell, int cells,
+                struct sheet *ret, struct arena *a)
+{
+    struct columns c = columns_of(g, a);
+    struct sheet_table *sheet = sheet_add(ret, NULL, c.column, c.n, rows_of(cell, cells), a);
+    struct table *t = &sheet->table;
+    int row = 0;
+    for (int i = 0; i < cells; i++) {
+        const struct bench_cell *x = &cell[i];
+        for (int l = 0; l < BENCH_LINES; l++) {
+            if (x->reason ? l > 0 : !(x->lines >> l & 1)) continue;
+            set_place(t, row, g, i, &c, a);
+            if (x->bytes) table_set_bytes(t, row, c.first + MEMORY, x->bytes, a);
+            if (x->reason)
+                table_set_text(t, row, c.first + NOTE, x->reason);
+            else
+                set_line(t, row, c.first, x, (enum bench_line)l, &cell[first_of(g, i)], a);
+            row++;
+        }
+    }
+    chart_of(sheet, g);
+}
+
+const char *grid_order_words(enum bench_order order)
+{
+    static const char *const words[BENCH_ORDERS] = {
+        [BENCH_ROUNDS] = "The cells ran in turn, step by step, so drift of the clock favours none.",
+        [BENCH_TWICE] =
+            "The cells ran one after the other, then again in reversed order, warmed up each time; "
+            "half of the steps are of either.",
+        [BENCH_ONCE] = "The cells ran one after the other, each once.",
+    };
+    return words[order];
+}
+
+/* --- running it -------------------------------------------------------------------------------- */
+
+struct named {
+    const struct bench_grid *grid;
+    const struct bench_cell *cell;
+    const struct suite_request *request;
+    struct arena *a;
+};
+
+static const char *name_of(void *user, const struct bench_cell *c)
+{
+    const struct named *n = user;
+    return bench_grid_name(n->grid, (int)(c - n->cell), n->a);
+}
+
+static void show(void *user, double share, const char *what)
+{
+    const struct named *n = user;
+    if (n->request->each) n->request->each(n->request->user, share, what);
+}
+
+enum status grid_run(const struct bench_grid *g, const struct suite_request *r, struct sheet *ret,
+                     struct arena *a)
+{
+    struct arena names = {0};
+    struct named named = {.grid = g, .request = r, .a = &names};
+    struct bench_options o = {
+        .order = r->order, .limit = r->limit, .each = show, .user = &named, .name = name_of};
+    struct bench_cell *cell;
+    enum bench_order order;
+    int cells, run = 0;
+    TRY(bench_grid_cells(g, &cell, &cells, a));
+    named.cell = cell;
+    enum status st = bench_cells_run(&o, cell, cells, &order, a);
+    arena_release(&names);
+    TRY(st);
+    for (int i = 0; i < cells; i++) run += !cell[i].reason;
+    grid_table(g, cell, cells, ret, a);
+    if (run > 1) sheet_note(ret, grid_order_words(order));
+    if (g->lines >> BENCH_BACKWARD & 1)
+        sheet_note(ret, "backward, by difference: forward + backward less forward, step by step; "
+                        "alone: forward runs untimed, then the clock starts.");
+    return ST_OK;
+}
+
+/* --- a suite ----------------------------------------------------------------------------------- */
+
+static enum status add_axes(struct bench_grid *g, const struct suite_request *r,
+                            const char *const axis[SUITE_GRID_AXES], struct arena *a)
+{
+    for (int i = 0; i < SUITE_GRID_AXES && axis[i]; i++) TRY(bench_add_axis(g, axis[i], a));
+    int own = g->axes;
+    for (int i = 0; i < r->words; i++) {
+        const char *word = r->word[i] + strspn(r->word[i], "-");
+        bool known = false;
+        for (int k = 0; k < own; k++) {
+            size_t n = strlen(g->axis[k].key);
+            known |= !strncmp(g->axis[k].key, word, n) && word[n] == '=';
+        }
+        if (known || bench_is_list(word)) TRY(bench_add_axis(g, word, a));
+    }
+    return ST_OK;
+}
+
+enum status suite_run_grid(const struct suite *s, const struct suite_request *r, struct sheet *ret,
+                           struct arena *a)
+{
+    const struct suite_grid *x = s->grid;
+    const struct suite_size *size;
+    struct bench_grid g = {.steps = r->steps ? (int)r->steps : x->steps};
+    bool small;
+    TRY(suite_is_small(r, &small));
+    TRY(suite_sizes(r, small ? x->small_sizes : x->sizes, &size, &g.subjects, a));
+    g.subject = ARENA_NEW(a, struct bench_subject, g.subjects);
+    for (int i = 0; i < g.subjects; i++) {
+        g.subject[i] = (struct bench_subject){.name = size[i].name, .vocab = x->vocab};
+        TRY(suite_config(r, small ? x->small_words : x->words, size[i].words, &g.subject[i].config,
+                         a));
+    }
+    TRY(add_axes(&g, r, small ? x->small_axis : x->axis, a));
+    TRY(bench_read_warmups(&g, r->warmup ? r->warmup : x->warmup));
+    TRY(bench_read_lines(&g.lines, r->phase ? r->phase : x->phase));
+    TRY(grid_run(&g, r, ret, a));
+    if (x->note) sheet_note(ret, x->note);
+    if (small) suite_say_small(ret, x->small_says, a);
+    return ST_OK;
+}

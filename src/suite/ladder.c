@@ -1,0 +1,123 @@
+/* ladder: what each acceleration buys on GPT-2 124M, as `strobe ladder` finds it. */
+#include "suite/others.h"
+
+#include "backend/backend.h"
+#include "measure/ladder.h"
+#include "report/table_cells.h"
+#include "suite/parts.h"
+
+#include <string.h>
+
+enum { GPT2_VOCABULARY = 50257, CHARACTERS = 65, STEPS = 20 };
+static const double limit_ms = 60e3, small_limit_ms = 5e3;
+
+static const char gpt2_words[] = "model=gpt n_layer=12 n_head=12 n_embd=768 block_size=1024 "
+                                 "batch_size=16 bias=true gelu=tanh",
+                  laptop_words[] =
+                      "model=gpt n_layer=4 n_head=4 n_embd=128 block_size=64 batch_size=12";
+
+enum {
+    RUNG,
+    DIFFERS,
+    MEAN,
+    STD,
+    MEDIAN,
+    STEPS_TAKEN,
+    TOKENS,
+    BEFORE,
+    FIRST,
+    MEMORY,
+    KERNELS,
+    MFU,
+    LOSS,
+    NOTE,
+    COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+    [RUNG] = {"rung", "rung", "what is new", false},
+    [DIFFERS] = {"differs", "differs by", "the keys that differ from the rung before", false},
+    [MEAN] = {"ms_mean", "mean ms", "of a training step", true},
+    [STD] = {"ms_std", "std", "standard deviation", true},
+    [MEDIAN] = {"ms_median", "median", "milliseconds", true},
+    [STEPS_TAKEN] = {"steps", "n", "steps timed", true},
+    [TOKENS] = {"tokens_per_s", "tokens/s", "by the median", true},
+    [BEFORE] = {"times_before", "x before", "how many times as fast as the last rung that ran",
+                true},
+    [FIRST] = {"times_first", "x first", "how many times as fast as the first rung", true},
+    [MEMORY] = {"memory_bytes", "memory", "of the plan", true},
+    [KERNELS] = {"kernels_per_step", "kernels", "of the plan, that a step runs", true},
+    [MFU] = {"mfu_percent", "MFU %", "6 N + 12 L C T FLOPs a token over the measured peak", true},
+    [LOSS] = {"first_loss", "first loss", "of the first step: the same batch and weights", true},
+    [NOTE] = {"note", "note", "why it was not run", false},
+};
+
+static void set_row(struct table *t, int row, const struct ladder_rung *r, struct arena *a)
+{
+    table_set_text(t, row, RUNG, r->name);
+    table_set_text(t, row, DIFFERS, r->differs);
+    if (r->reason) {
+        table_set_text(t, row, NOTE, r->reason);
+        return;
+    }
+    table_set(t, row, MEAN, 4, r->ms.mean, a);
+    table_set_std(t, row, STD, &r->ms, a);
+    table_set(t, row, MEDIAN, 4, r->ms.median, a);
+    table_set(t, row, STEPS_TAKEN, 0, r->ms.n, a);
+    table_set_count(t, row, TOKENS, r->tokens_per_s, a);
+    if (r->times_before > 0) table_set(t, row, BEFORE, 3, r->times_before, a);
+    table_set(t, row, FIRST, 3, r->times_first, a);
+    table_set_bytes(t, row, MEMORY, r->facts.total, a);
+    table_set(t, row, KERNELS, 0, (double)r->facts.kernels, a);
+    if (r->mfu > 0) table_set(t, row, MFU, 3, 100 * r->mfu, a);
+    table_set(t, row, LOSS, 5, r->loss, a);
+}
+
+/* What the ladder sets is not for the words. */
+static enum status check(const struct suite_request *r)
+{
+    static const char *const none[] = {NULL};
+    TRY(suite_check_lists(r, none));
+    for (int i = 0; i < r->words; i++) {
+        const char *key = r->word[i] + strspn(r->word[i], "-");
+        int length = (int)strcspn(key, "=");
+        if (ladder_sets(key, length))
+            return fail(ST_USAGE, "the ladder sets %.*s itself; leave it out", length, key);
+    }
+    return ST_OK;
+}
+
+enum status suite_run_ladder(const struct suite *s, const struct suite_request *r,
+                             struct sheet *ret, struct arena *a)
+{
+    struct config c;
+    struct device d;
+    struct ladder l;
+    bool small;
+    (void)s;
+    TRY(check(r));
+    TRY(suite_is_small(r, &small));
+    TRY(suite_device(r, &d));
+    TRY(suite_config(r, small ? laptop_words : gpt2_words, NULL, &c, a));
+    TRY(model_check(&c));
+    int64_t room = suite_room(r, &d, 0);
+    struct ladder_options o = {.config = &c,
+                               .vocab = small ? CHARACTERS : GPT2_VOCABULARY,
+                               .room = room < 0 || r->limit ? room : room / 10 * 9,
+                               .steps = r->steps ? (int)r->steps : STEPS,
+                               .limit_ms = small ? small_limit_ms : limit_ms,
+                               .machine = r->machine,
+                               .each = r->each,
+                               .user = r->user};
+    TRY(ladder_run(&o, &l, a));
+    struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, l.rungs, a);
+    for (int i = 0; i < l.rungs; i++) set_row(&t->table, i, &l.rung[i], a);
+    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
+                                    .title = "mean time of a step",
+                                    .label = {"rung"},
+                                    .labels = 1,
+                                    .y = "ms_mean",
+                                    .spread = "ms_std"};
+    if (small) suite_say_small(ret, "4 layers, 128 columns, 12 x 64 tokens, the rungs of a CPU", a);
+    return ST_OK;
+}

@@ -1,0 +1,59 @@
+/* THE list of suites: what each is called, which text it reproduces, and what it runs. */
+#include "base/str.h"
+#include "suite/attention.h"
+#include "suite/grid.h"
+#include "suite/others.h"
+#include "suite/parts.h"
+
+#include <string.h>
+
+static const char small_models[] =
+    "models of 2 to 6 layers and 128 to 384 columns instead of those of the text, 64 tokens a "
+    "sequence";
+
+/* clang-format off */
+static const struct suite_grid
+    e2e = {
+        .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes, .small_words = cs336_small_words,
+        .phase = "forward,backward,step", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY, .small_says = small_models,
+    },
+    precision = {
+        .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes, .small_words = cs336_small_words,
+        .axis = {"dtype=float32,tfloat32,bfloat16"}, .small_axis = {"dtype=float32,bfloat16"},
+        .phase = "forward,backward", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY,
+        .small_says = "models of 2 to 6 layers and 128 to 384 columns, 64 tokens a sequence; TF32 is of GPUs alone",
+    };
+
+const struct suite suites[] = {
+    {"cs336-e2e",       "Forward, backward and whole steps of the CS336 models",          "CS336 assignment 2, 1.1.3 benchmarking_script (b)", .run = suite_run_grid, .grid = &e2e},
+    {"cs336-warmup",    "The same after 0, 1, 2 and 5 steps of warm-up",                  "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .run = suite_run_warmup},
+    {"cs336-precision", "fp32, TF32 and bf16, forward and backward",                      "CS336 assignment 2, 1.1.5 benchmarking_mixed_precision (c)", .run = suite_run_grid, .grid = &precision},
+    {"cs336-profile",   "Parts of a step by the clock and by the profiler, kernels, products, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .machine = true, .run = suite_run_profile},
+    {"cs336-memory",    "Peaks of memory, what a block saves, blocks computed again: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .run = suite_run_memory},
+    {"cs336-attention", "Attention alone, batch 8, one head: slow at two rungs and flash",  "CS336 assignment 2, pytorch_attention and torch_compile (a)", .run = suite_run_attention},
+    {"cs336-flash",     "Causal flash attention beside plain, batch 1, up to 65536 tokens", "CS336 assignment 2, flash_benchmarking", .run = suite_run_flash},
+    {"nanogpt-attention", "shakespeare_char trained with slow and with flash attention",    "nanoGPT, config/train_shakespeare_char.py", .runs = true, .run = suite_run_nanogpt},
+    {"attention-block", "The kernels of one block of attention, slow and flash",            "the profiled attention block of configs/attention_block.conf", .machine = true, .run = suite_run_block},
+    {"ladder",          "GPT-2 124M, one acceleration after the other",                    "Karpathy's \"Let's reproduce GPT-2 (124M)\"", .machine = true, .run = suite_run_ladder},
+    {0},
+};
+/* clang-format on */
+
+enum status suite_find(const char *name, const struct suite **ret)
+{
+    const struct suite *nearest = suites;
+    for (const struct suite *s = suites; s->name; s++) {
+        *ret = s;
+        if (!strcmp(s->name, name)) return ST_OK;
+        if (str_distance(name, s->name) < str_distance(name, nearest->name)) nearest = s;
+    }
+    return fail(ST_USAGE, "there is no suite %s; the nearest is %s, --suite=list shows all", name,
+                nearest->name);
+}
+
+enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
+                      struct arena *a)
+{
+    *ret = (struct sheet){.name = s->name, .title = s->title, .text = s->text};
+    return s->run(s, r, ret, a);
+}

@@ -1,0 +1,322 @@
+/* cs336-memory: all of it is read off plans. */
+#include "suite/others.h"
+
+#include "backend/backend.h"
+#include "base/str.h"
+#include "report/table_cells.h"
+#include "suite/parts.h"
+#include "train/memory.h"
+
+#include <string.h>
+
+enum { LENGTHS_MOST = 8, TYPES_MOST = 4, TOP = 5 };
+static const char lengths[] = "128,256,512", types[] = "float32,bfloat16", size_of_text[] = "2.7b";
+static const enum memory_extent extents[] = {EXTENT_FORWARD, EXTENT_STEP};
+
+struct looking {
+    const struct suite_request *request;
+    const struct suite_size *size;
+    int sizes;
+    int64_t length[LENGTHS_MOST];
+    int lengths;
+    struct bench_axis type;
+    const char *backend;
+    struct sheet *sheet;
+    int done, all; /* plans */
+    struct arena *a;
+};
+
+/* A configuration of the table. */
+struct point {
+    int size, type, length;
+    struct config config;
+};
+
+static enum status configure(const struct looking *x, struct point *p)
+{
+    const char *more = arena_printf(x->a, "%s dtype=%s block_size=%lld", x->size[p->size].words,
+                                    x->type.value[p->type], (long long)x->length[p->length]);
+    TRY(suite_config(x->request, cs336_words, more, &p->config, x->a));
+    return model_check(&p->config);
+}
+
+static void show(struct looking *x, const struct point *p)
+{
+    const struct suite_request *r = x->request;
+    if (r->each)
+        r->each(r->user, (double)x->done++ / x->all,
+                arena_printf(x->a, "%s %s T %lld", x->size[p->size].name, x->type.value[p->type],
+                             (long long)x->length[p->length]));
+}
+
+static void name_point(struct table *t, int row, const struct looking *x, const struct point *p)
+{
+    table_set_text(t, row, 0, x->size[p->size].name);
+    table_set_text(t, row, 1, x->type.value[p->type]);
+    table_set(t, row, 2, 0, (double)x->length[p->length], x->a);
+}
+
+/* clang-format off */
+#define POINT_COLUMNS                                                      \
+    {"config", "config", "the model", false},                              \
+    {"dtype", "dtype", "of activations and products", false},              \
+    {"T", "T", "tokens of a sequence", true}
+/* clang-format on */
+
+/* --- peaks ------------------------------------------------------------------------------------- */
+
+enum {
+    PHASE = 3,
+    PEAK,
+    TOTAL,
+    WEIGHTS,
+    GRADIENTS,
+    OPTIMIZER,
+    SAVED,
+    AT,
+    RESIDUAL,
+    FITS,
+    NOTE,
+    PEAK_COLUMNS
+};
+
+static const struct table_column peak_columns[PEAK_COLUMNS] = {
+    POINT_COLUMNS,
+    [PHASE] = {"phase", "phase", "the loss alone, with nothing saved, or a whole training step",
+               false},
+    [PEAK] = {"peak_bytes", "peak", "in use where most is", true},
+    [TOTAL] = {"total_bytes", "allocated", "before the first step, gaps included", true},
+    [WEIGHTS] = {"weights_bytes", "weights", "and their copies, where most is in use", true},
+    [GRADIENTS] = {"gradients_bytes", "gradients", "where most is in use", true},
+    [OPTIMIZER] = {"optimizer_bytes", "AdamW", "its moments", true},
+    [SAVED] = {"saved_bytes", "saved", "for the backward pass, where most is in use", true},
+    [AT] = {"at", "where", "the kernel that runs where most is in use", false},
+    [RESIDUAL] = {"residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", true},
+    [FITS] = {"fits", "fits", "within --mem-limit", false},
+    [NOTE] = {"note", "note", "why there is no plan", false},
+};
+
+static void set_peak(struct table *t, int row, const struct looking *x, const struct point *p,
+                     const struct engine *e)
+{
+    struct memory_course course;
+    struct arena *a = x->a;
+    const struct config *c = &p->config;
+    memory_course(e, &course, a);
+    const struct memory_moment *m = &course.moment[course.peak];
+    const struct node *n = &e->graph[m->kind].node[m->step];
+    const int64_t *part = m->bytes;
+    table_set_bytes(t, row, PEAK, m->used, a);
+    table_set_bytes(t, row, TOTAL, course.total, a);
+    table_set_bytes(t, row, WEIGHTS, part[MEMORY_WEIGHTS] + part[MEMORY_COPIES], a);
+    if (part[MEMORY_GRADIENTS]) table_set_bytes(t, row, GRADIENTS, part[MEMORY_GRADIENTS], a);
+    if (part[MEMORY_OPTIMIZER]) table_set_bytes(t, row, OPTIMIZER, part[MEMORY_OPTIMIZER], a);
+    if (part[MEMORY_SAVED]) table_set_bytes(t, row, SAVED, part[MEMORY_SAVED], a);
+    table_set_text(t, row, AT, arena_printf(a, "%s %s", op_def(n->op)->name, n->scope));
+    table_set_bytes(
+        t, row, RESIDUAL,
+        c->data.batch_size * c->model.block_size * c->model.n_embd * (int64_t)sizeof(float), a);
+    if (x->request->limit)
+        table_set_text(t, row, FITS, course.total <= x->request->limit ? "yes" : "no");
+}
+
+static enum status add_peak(struct looking *x, struct table *t, int row, const struct point *p,
+                            enum memory_extent extent)
+{
+    struct arena plans = {0};
+    struct engine e;
+    unsigned kinds = memory_kinds(&p->config, extent);
+    show(x, p);
+    name_point(t, row, x, p);
+    table_set_text(t, row, PHASE, memory_extent_name(extent));
+    enum status st = engine_plan(&e, &p->config, CS336_VOCABULARY, kinds, x->backend, &plans);
+    if (st == ST_OK) {
+        set_peak(t, row, x, p, &e);
+        engine_close(&e);
+    } else if (st == ST_UNSUPPORTED) {
+        table_set_text(t, row, NOTE, arena_strdup(x->a, fail_message()));
+        st = ST_OK;
+    }
+    arena_release(&plans);
+    return st;
+}
+
+static enum status add_peaks(struct looking *x)
+{
+    int rows = x->sizes * x->type.values * x->lengths * COUNT_OF(extents), row = 0;
+    struct sheet_table *t = sheet_add(x->sheet, "Peaks", peak_columns, PEAK_COLUMNS, rows, x->a);
+    struct point p = {0};
+    for (p.size = 0; p.size < x->sizes; p.size++)
+        for (p.type = 0; p.type < x->type.values; p.type++)
+            for (p.length = 0; p.length < x->lengths; p.length++) {
+                TRY(configure(x, &p));
+                for (int i = 0; i < COUNT_OF(extents); i++)
+                    TRY(add_peak(x, &t->table, row++, &p, extents[i]));
+            }
+    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
+                                    .title = "peak of memory",
+                                    .label = {"config", "dtype", "T", "phase"},
+                                    .labels = 4,
+                                    .y = "peak_bytes",
+                                    .bytes = true};
+    return ST_OK;
+}
+
+/* --- what a block saves ------------------------------------------------------------------------ */
+
+enum { TENSOR = 3, OPERATOR, TYPE, BYTES, SHARE, SAVED_COLUMNS };
+
+static const struct table_column saved_columns[SAVED_COLUMNS] = {
+    POINT_COLUMNS,
+    [TENSOR] = {"tensor", "saved", "where it is made", false},
+    [OPERATOR] = {"op", "by", "the operator that makes it", false},
+    [TYPE] = {"type", "type", "of the tensor", false},
+    [BYTES] = {"bytes", "size", "of the tensor", true},
+    [SHARE] = {"percent", "%", "of all that the block saves", true},
+};
+
+/* The largest of one block, a line for the rest of it, and one for its gradients. */
+static void set_saved(struct sheet_table *s, int *row, const struct looking *x,
+                      const struct point *p, const struct memory_tensors *saved, int64_t weights)
+{
+    struct table *t = &s->table;
+    int64_t rest = saved->bytes;
+    struct arena *a = x->a;
+    int top = saved->n < TOP ? saved->n : TOP;
+    for (int i = 0; i <= top + 1; i++, ++*row) {
+        char type[TYPE_TEXT];
+        int64_t bytes = i < top ? saved->tensor[i].bytes : i == top ? rest : weights;
+        name_point(t, *row, x, p);
+        if (i < top) {
+            const struct memory_tensor *m = &saved->tensor[i];
+            table_set_text(t, *row, TENSOR, arena_strdup(a, m->name));
+            table_set_text(t, *row, OPERATOR, m->op);
+            table_set_text(t, *row, TYPE, arena_strdup(a, type_text(type, &m->type)));
+            rest -= m->bytes;
+        } else {
+            table_set_text(t, *row, TENSOR,
+                           i == top ? arena_printf(a, "%d more", saved->n - top)
+                                    : "(gradients of the block's weights)");
+        }
+        table_set_bytes(t, *row, BYTES, bytes, a);
+        if (i <= top && saved->bytes)
+            table_set(t, *row, SHARE, 3, 100.0 * (double)bytes / (double)saved->bytes, a);
+    }
+}
+
+static int64_t gradients_of(const struct model *m, int layer)
+{
+    struct arena a = {0};
+    const char *prefix = arena_printf(&a, "h.%d.", layer);
+    int64_t bytes = 0;
+    for (int i = 0; i < m->parameters; i++)
+        if (!strncmp(m->parameter[i].name, prefix, strlen(prefix)))
+            bytes += type_bytes(&m->parameter[i].type);
+    arena_release(&a);
+    return bytes;
+}
+
+static enum status add_saved(struct looking *x)
+{
+    struct point p = {.length = x->lengths - 1};
+    struct sheet_table *t =
+        sheet_add(x->sheet, "What one block saves for the backward pass, at the longest T",
+                  saved_columns, SAVED_COLUMNS, x->sizes * x->type.values * (TOP + 2), x->a);
+    int row = 0;
+    for (p.size = 0; p.size < x->sizes; p.size++)
+        for (p.type = 0; p.type < x->type.values; p.type++) {
+            struct engine e;
+            struct memory_tensors saved;
+            TRY(configure(x, &p));
+            show(x, &p);
+            enum status st =
+                engine_plan(&e, &p.config, CS336_VOCABULARY, 1u << GRAPH_MICRO, x->backend, x->a);
+            if (st == ST_UNSUPPORTED) continue; /* the first table says why */
+            TRY(st);
+            int block = (int)model_layers(&p.config.model) / 2;
+            memory_saved(&e, block, &saved, x->a);
+            set_saved(t, &row, x, &p, &saved, gradients_of(&e.model, block));
+            engine_close(&e);
+        }
+    t->table.rows = row;
+    return ST_OK;
+}
+
+/* --- computing again --------------------------------------------------------------------------- */
+
+enum { AGAIN = 3, AGAIN_TOTAL, AGAIN_SAVED, AGAIN_FLOPS, AGAIN_COLUMNS };
+
+static const struct table_column again_columns[AGAIN_COLUMNS] = {
+    POINT_COLUMNS,
+    [AGAIN] = {"recompute", "recompute", "what the backward pass computes again", false},
+    [AGAIN_TOTAL] = {"total_bytes", "allocated", "of a training step", true},
+    [AGAIN_SAVED] = {"saved_bytes", "saved", "for the backward pass, where most is", true},
+    [AGAIN_FLOPS] = {"flops_percent", "FLOPs %", "of a step that computes nothing again", true},
+};
+
+static enum status add_again(struct looking *x)
+{
+    struct point p = {.length = x->lengths - 1};
+    int most = x->sizes * x->type.values * MEMORY_VARIANTS, row = 0;
+    struct sheet_table *t = sheet_add(x->sheet, "Blocks computed again, at the longest T",
+                                      again_columns, AGAIN_COLUMNS, most, x->a);
+    for (p.size = 0; p.size < x->sizes; p.size++)
+        for (p.type = 0; p.type < x->type.values; p.type++) {
+            struct memory_variant v[MEMORY_VARIANTS];
+            int n;
+            TRY(configure(x, &p));
+            show(x, &p);
+            enum status st =
+                memory_variants(&p.config, CS336_VOCABULARY, memory_kinds(&p.config, EXTENT_STEP),
+                                x->backend, 0, NULL, NULL, v, &n);
+            if (st == ST_UNSUPPORTED) continue;
+            TRY(st);
+            for (int i = 0; i < n; i++, row++) {
+                struct config c = p.config;
+                c.plan.recompute = v[i].recompute;
+                name_point(&t->table, row, x, &p);
+                table_set_text(&t->table, row, AGAIN, config_value_text(&c, "recompute", x->a));
+                table_set_bytes(&t->table, row, AGAIN_TOTAL, v[i].total, x->a);
+                table_set_bytes(&t->table, row, AGAIN_SAVED, v[i].saved, x->a);
+                table_set(&t->table, row, AGAIN_FLOPS, 4, 100 * v[i].flops / v[0].flops, x->a);
+            }
+        }
+    t->table.rows = row;
+    return ST_OK;
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+/* A plan needs no device: where there is no GPU, and nobody asks for the CPU, it is that of a GPU. */
+static enum status find_backend(struct looking *x)
+{
+    struct config c;
+    struct device d;
+    TRY(suite_config(x->request, "", NULL, &c, x->a));
+    TRY(suite_device(x->request, &d));
+    bool planned = c.plan.device == DEVICE_AUTO && d.backend->host_memory && backend_find("cuda");
+    x->backend = planned ? "cuda" : d.backend->name;
+    if (planned)
+        sheet_note(x->sheet, "There is no GPU here: the plans are those for an H200; they need no "
+                             "device. --device=cpu plans for this processor.");
+    return ST_OK;
+}
+
+enum status suite_run_memory(const struct suite *s, const struct suite_request *r,
+                             struct sheet *ret, struct arena *a)
+{
+    static const char *const lists[] = {"block_size", "dtype", NULL};
+    struct looking x = {.request = r, .sheet = ret, .a = a};
+    struct suite_request of_text = *r;
+    (void)s;
+    if (!r->size) of_text.size = size_of_text;
+    TRY(suite_check_lists(r, lists));
+    TRY(suite_sizes(&of_text, cs336_sizes, &x.size, &x.sizes, a));
+    TRY(suite_lengths(r, "block_size", lengths, LENGTHS_MOST, x.length, &x.lengths, a));
+    TRY(suite_values(r, "dtype", types, &x.type, a));
+    x.all = x.sizes * x.type.values * (x.lengths * COUNT_OF(extents) + 2);
+    TRY(find_backend(&x));
+    TRY(add_peaks(&x));
+    TRY(add_saved(&x));
+    return add_again(&x);
+}

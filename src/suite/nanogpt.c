@@ -1,0 +1,227 @@
+/* nanogpt-attention: the same training with slow and with flash attention, in processes of their own: run directories, profiles, and
+ * what `strobe report` makes of both. */
+#include "base/str.h"
+#include "report/changes.h"
+#include "report/runs.h"
+#include "report/table_cells.h"
+#include "suite/others.h"
+#include "suite/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORDS_MOST = 64, CHANGES = 15, ITERS = 6000, SMALL_ITERS = 250, EVALS = 24 };
+static const char config[] = "configs/shakespeare_char.conf",
+                  small_config[] = "configs/shakespeare_char_cpu.conf";
+static const char *const ways[] = {"flash=false", "flash=true"};
+
+/* --- the commands ------------------------------------------------------------------------------ */
+
+struct words {
+    char *word[WORDS_MOST];
+    int n;
+    struct arena *a;
+};
+
+static void add(struct words *w, const char *word)
+{
+    BUG_IF(w->n == WORDS_MOST, "more than %d words", WORDS_MOST);
+    w->word[w->n++] = arena_strdup(w->a, word);
+}
+
+static void add_number(struct words *w, const char *key, int64_t x)
+{
+    add(w, arena_printf(w->a, "--%s=%lld", key, (long long)x));
+}
+
+/* The configuration, what a GPU has besides, and the user's words, which count most. */
+static void add_config(struct words *w, const struct suite_request *r, bool small)
+{
+    add(w, small ? small_config : config);
+    if (!small) {
+        add(w, "--dtype=bfloat16");
+        add(w, "--replay=true");
+    }
+    for (int i = 0; i < r->words; i++) add(w, r->word[i]);
+}
+
+static enum status train(const struct suite_request *r, bool small, struct arena *a)
+{
+    struct words w = {.a = a};
+    int64_t iters = r->iters ? r->iters : small ? SMALL_ITERS : ITERS;
+    add(&w, "compare");
+    add_config(&w, r, small);
+    add(&w, "--flash=false,true");
+    add(&w, "--overwrite");
+    add_number(&w, "max_iters", iters);
+    add_number(&w, "lr_decay_iters", iters);
+    add_number(&w, "eval_interval", iters < EVALS ? 1 : iters / EVALS);
+    if (small) add(&w, "--eval_iters=5");
+    add_number(&w, "warmup_iters", iters < 1000 ? iters / 10 : 100);
+    add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
+    return r->command(r->user, w.word, w.n, false);
+}
+
+static enum status profile(const struct suite_request *r, bool small, const char *way,
+                           struct arena *a)
+{
+    struct words w = {.a = a};
+    add(&w, "profile");
+    add_config(&w, r, small);
+    add(&w, arena_printf(a, "--%s", way));
+    add(&w, "--trace-steps=0");
+    add_number(&w, "limit", small ? 5 : 60);
+    add(&w, arena_printf(a, "--out_dir=%s/%s", r->out_dir, way));
+    return r->command(r->user, w.word, w.n, true);
+}
+
+/* --- what came of it --------------------------------------------------------------------------- */
+
+enum {
+    RUN,
+    MS,
+    STD,
+    TOKENS,
+    SPEED,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    BEST,
+    APART,
+    BUSY,
+    CLOCK,
+    POWER,
+    ENERGY,
+    PLANNED,
+    PEAK,
+    KERNELS,
+    COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+    [RUN] = {"run", "run", "slow attention or flash", false},
+    [MS] = {"ms_median", "ms/iter", "median time of an iteration", true},
+    [STD] = {"ms_std", "std", "standard deviation", true},
+    [TOKENS] = {"tokens_per_s", "tokens/s", "by the median", true},
+    [SPEED] = {"times_slow", "x slow", "how many times as fast as slow", true},
+    [TRAIN_LOSS] = {"train_loss", "train loss", "at the end", true},
+    [VAL_LOSS] = {"val_loss", "val loss", "at the end", true},
+    [BEST] = {"best_val_loss", "best val", "the lowest validation loss", true},
+    [APART] = {"val_apart", "val apart",
+               "largest difference of validation loss from slow, at any evaluation", true},
+    [BUSY] = {"utilization", "busy %", "the device while it trained", true},
+    [CLOCK] = {"clock_mhz", "MHz", "the device's clock while it trained", true},
+    [POWER] = {"power_w", "W", "the device's power while it trained", true},
+    [ENERGY] = {"joules_per_token", "J/token", "energy over tokens", true},
+    [PLANNED] = {"memory_planned", "planned", "memory of the plan", true},
+    [PEAK] = {"memory_peak", "memory", "measured", true},
+    [KERNELS] = {"kernels_per_step", "kernels", "of a step", true},
+};
+
+static void set_known(struct table *t, int row, int column, int digits, double x, struct arena *a)
+{
+    if (isfinite(x)) table_set(t, row, column, digits, x, a);
+}
+
+static void set_known_bytes(struct table *t, int row, int column, double x, struct arena *a)
+{
+    if (isfinite(x)) table_set_bytes(t, row, column, (int64_t)x, a);
+}
+
+static double most_apart(const struct run *x, const struct run *y)
+{
+    double most = NAN;
+    for (int i = 0; i < x->evals; i++)
+        for (int k = 0; k < y->evals; k++) {
+            double d = fabs(x->eval[i].val_loss - y->eval[k].val_loss);
+            if (x->eval[i].iter == y->eval[k].iter && !(most >= d)) most = d;
+        }
+    return most;
+}
+
+static void set_run(struct table *t, int row, const struct run *r, const struct run *slow,
+                    struct arena *a)
+{
+    const struct run_figures *f = &r->figures;
+    const struct gauge_figures *g = &r->gauges.figures;
+    table_set_text(t, row, RUN, r == slow ? "slow" : "flash");
+    set_known(t, row, MS, 4, f->ms_median, a);
+    set_known(t, row, STD, 2, f->ms_std, a);
+    if (isfinite(f->tokens_per_s)) table_set_count(t, row, TOKENS, f->tokens_per_s, a);
+    set_known(t, row, SPEED, 3, slow->figures.ms_median / f->ms_median, a);
+    set_known(t, row, TRAIN_LOSS, 5, f->final_train_loss, a);
+    set_known(t, row, VAL_LOSS, 5, f->final_val_loss, a);
+    set_known(t, row, BEST, 5, f->best_val_loss, a);
+    if (r != slow) set_known(t, row, APART, 2, most_apart(r, slow), a);
+    set_known(t, row, BUSY, 3, g->utilization, a);
+    set_known(t, row, CLOCK, 4, g->clock_mhz, a);
+    set_known(t, row, POWER, 3, g->power_w, a);
+    set_known(t, row, ENERGY, 3, g->joules_per_token, a);
+    set_known_bytes(t, row, PLANNED, f->memory_planned, a);
+    set_known_bytes(t, row, PEAK, f->memory_peak, a);
+    set_known(t, row, KERNELS, 0, r->plan.kernels_per_step, a);
+}
+
+static enum status read_runs(const struct suite_request *r, struct sheet *ret, struct arena *a)
+{
+    char *dir[COUNT_OF(ways)];
+    struct run *run;
+    for (int i = 0; i < COUNT_OF(ways); i++) dir[i] = arena_printf(a, "%s/%s", r->out_dir, ways[i]);
+    TRY(runs_read(dir, COUNT_OF(ways), a, &run));
+    struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, COUNT_OF(ways), a);
+    for (int i = 0; i < COUNT_OF(ways); i++) set_run(&t->table, i, &run[i], &run[0], a);
+    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
+                                    .title = "time of an iteration",
+                                    .label = {"run"},
+                                    .labels = 1,
+                                    .y = "ms_median",
+                                    .spread = "ms_std"};
+    return ST_OK;
+}
+
+/* Kernels of slow attention, and what came in their place. */
+static enum status read_profiles(const struct suite_request *r, struct sheet *ret, struct arena *a)
+{
+    struct profile_file *p = ARENA_NEW(a, struct profile_file, COUNT_OF(ways));
+    struct changes *c = ARENA_NEW(a, struct changes, 1);
+    for (int i = 0; i < COUNT_OF(ways); i++)
+        TRY(profile_file_read(arena_printf(a, "%s/%s/profile.json", r->out_dir, ways[i]),
+                              i ? "flash" : "slow", a, &p[i]));
+    changes_find(&p[0], &p[1], a, c);
+    struct table t = changes_table(c, CHANGES, a);
+    struct sheet_table *s = sheet_add(ret, changes_words(c, a), t.column, t.columns, t.rows, a);
+    s->table = t;
+    return ST_OK;
+}
+
+static void show(const struct suite_request *r, double share, const char *what)
+{
+    if (r->each) r->each(r->user, share, what);
+}
+
+enum status suite_run_nanogpt(const struct suite *s, const struct suite_request *r,
+                              struct sheet *ret, struct arena *a)
+{
+    static const char *const none[] = {NULL};
+    bool small;
+    (void)s;
+    TRY(suite_check_lists(r, none));
+    TRY(suite_is_small(r, &small));
+    show(r, 0, "two trainings");
+    TRY(train(r, small, a));
+    for (int i = 0; i < COUNT_OF(ways); i++) {
+        show(r, 0.9 + 0.05 * i, ways[i]);
+        TRY(profile(r, small, ways[i], a));
+    }
+    TRY(read_runs(r, ret, a));
+    TRY(read_profiles(r, ret, a));
+    sheet_note(ret, arena_printf(a,
+                                 "The curves overlaid, their difference, and the device meanwhile: "
+                                 "%s/report.html; strobe report %s writes it anew.",
+                                 r->out_dir, r->out_dir));
+    if (small)
+        suite_say_small(ret,
+                        "the model of configs/shakespeare_char_cpu.conf, 250 iterations unless "
+                        "--iters says more",
+                        a);
+    return ST_OK;
+}

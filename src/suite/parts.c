@@ -1,0 +1,153 @@
+#include "suite/parts.h"
+
+#include "backend/backend.h"
+#include "base/str.h"
+#include "train/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* CS336, assignment 2 of 2025, table 1; the feed-forward part is four times as wide. Its 2026 edition calls the last of them xl. */
+/* clang-format off */
+const struct suite_size cs336_sizes[] = {
+    {"small",  "n_layer=12 n_head=12 n_embd=768"},
+    {"medium", "n_layer=24 n_head=16 n_embd=1024"},
+    {"large",  "n_layer=36 n_head=20 n_embd=1280"},
+    {"xl",     "n_layer=48 n_head=25 n_embd=1600"},
+    {"2.7b",   "n_layer=32 n_head=32 n_embd=2560"},
+    {0},
+};
+const struct suite_size cs336_small_sizes[] = {
+    {"d128", "n_layer=2 n_head=2 n_embd=128"},
+    {"d256", "n_layer=4 n_head=4 n_embd=256"},
+    {"d384", "n_layer=6 n_head=6 n_embd=384"},
+    {0},
+};
+/* clang-format on */
+const char cs336_words[] = "model=cs336 vocab_size=10000 batch_size=4 block_size=256 dtype=float32 "
+                           "fusion=op flash=false grad_clip=0";
+const char cs336_small_words[] = "model=cs336 vocab_size=10000 batch_size=4 block_size=64 "
+                                 "dtype=float32 fusion=op flash=false grad_clip=0";
+
+/* --- words ------------------------------------------------------------------------------------- */
+
+static bool is_of(const char *word, const char *key)
+{
+    size_t n = strlen(key);
+    word += strspn(word, "-");
+    return !strncmp(word, key, n) && word[n] == '=';
+}
+
+static enum status set_words(struct config *c, const char *words, struct arena *a)
+{
+    char *rest = arena_strdup(a, words ? words : ""), *word;
+    while ((word = strsep(&rest, " ")))
+        if (*word) TRY(config_set(c, word, a));
+    return ST_OK;
+}
+
+enum status suite_config(const struct suite_request *r, const char *words, const char *more,
+                         struct config *ret, struct arena *a)
+{
+    config_init(ret);
+    TRY(set_words(ret, words, a));
+    TRY(set_words(ret, more, a));
+    for (int i = 0; i < r->words; i++)
+        if (!bench_is_list(r->word[i])) TRY(config_set(ret, r->word[i], a));
+    return ST_OK;
+}
+
+enum status suite_values(const struct suite_request *r, const char *key, const char *words,
+                         struct bench_axis *ret, struct arena *a)
+{
+    struct bench_grid g = {0};
+    TRY(bench_add_axis(&g, arena_printf(a, "%s=%s", key, words), a));
+    for (int i = 0; i < r->words; i++)
+        if (is_of(r->word[i], key)) TRY(bench_add_axis(&g, r->word[i], a));
+    *ret = g.axis[0];
+    return ST_OK;
+}
+
+enum status suite_lengths(const struct suite_request *r, const char *key, const char *words,
+                          int most, int64_t *ret, int *ret_n, struct arena *a)
+{
+    struct bench_axis x;
+    TRY(suite_values(r, key, words, &x, a));
+    for (int i = 0; i < x.values; i++) {
+        char *end;
+        ret[i < most ? i : 0] = strtoll(x.value[i], &end, 10);
+        if (i >= most || *end || end == x.value[i] || ret[i] < 1 || (i && ret[i] <= ret[i - 1]))
+            return fail(ST_USAGE, "--%s takes up to %d whole numbers that rise, as in %s", key,
+                        most, words);
+    }
+    *ret_n = x.values;
+    return ST_OK;
+}
+
+enum status suite_check_lists(const struct suite_request *r, const char *const *keys)
+{
+    for (int i = 0; i < r->words; i++) {
+        int k = 0;
+        if (!bench_is_list(r->word[i])) continue;
+        while (keys[k] && !is_of(r->word[i], keys[k])) k++;
+        if (!keys[k])
+            return fail(ST_USAGE, "%s: this suite takes no list of it",
+                        r->word[i] + strspn(r->word[i], "-"));
+    }
+    return ST_OK;
+}
+
+enum status suite_sizes(const struct suite_request *r, const struct suite_size *all,
+                        const struct suite_size **ret, int *ret_n, struct arena *a)
+{
+    int n = 0, kept = 0;
+    const char *known = "";
+    for (; all[n].name; n++) known = arena_printf(a, "%s%s%s", known, n ? ", " : "", all[n].name);
+    struct suite_size *size = ARENA_NEW(a, struct suite_size, n);
+    char *rest = r->size ? arena_strdup(a, r->size) : NULL, *word;
+    for (int i = 0; i < n && !r->size; i++) size[kept++] = all[i];
+    while ((word = strsep(&rest, ","))) {
+        int i = 0;
+        while (i < n && strcmp(all[i].name, word) != 0) i++;
+        if (i == n || kept == n) return fail(ST_USAGE, "--size=%s: there are %s", r->size, known);
+        size[kept++] = all[i];
+    }
+    *ret = size;
+    *ret_n = kept;
+    return ST_OK;
+}
+
+/* --- where it runs ----------------------------------------------------------------------------- */
+
+enum status suite_device(const struct suite_request *r, struct device *ret)
+{
+    struct arena a = {0};
+    struct config c;
+    enum status st = suite_config(r, "", NULL, &c, &a);
+    if (st == ST_OK) st = device_of(&c, ret);
+    arena_release(&a);
+    return st;
+}
+
+enum status suite_is_small(const struct suite_request *r, bool *ret)
+{
+    struct device d;
+    TRY(suite_device(r, &d));
+    *ret = d.backend->host_memory && !r->full;
+    return ST_OK;
+}
+
+void suite_say_small(struct sheet *s, const char *what, struct arena *a)
+{
+    sheet_note(s, arena_printf(a,
+                               "The variant for CPUs: %s. On a GPU, or with --full, it has the "
+                               "published size.",
+                               what));
+}
+
+int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit)
+{
+    int64_t room = d->backend->room(d->number);
+    if (r->limit) limit = r->limit;
+    return limit && (room < 0 || limit < room) ? limit : room;
+}

@@ -1,0 +1,262 @@
+/* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the share of products, and softmax
+ * against the products around it. */
+#include "report/table_cells.h"
+#include "suite/kernels.h"
+#include "suite/others.h"
+
+#include <string.h>
+
+enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5, TOP = 5 };
+static const double limit_ms = 30e3, small_limit_ms = 2e3;
+static const char lengths[] = "128,256,512,1024", small_lengths[] = "32,64,128";
+
+struct profiling {
+    const struct suite_request *request;
+    const struct suite_size *size;
+    int sizes;
+    int64_t length[LENGTHS_MOST];
+    int lengths;
+    bool small;
+    struct sheet_table *phases, *inside;
+    struct kernel_lines kernels;
+    int rows, inside_rows;
+    struct arena *a;
+};
+
+/* --- parts of a step --------------------------------------------------------------------------- */
+
+enum {
+    CONFIG,
+    LENGTH,
+    PHASE,
+    CLOCK,
+    CLOCK_STD,
+    PROFILER,
+    IDLE,
+    KERNEL,
+    KERNEL_SHARE,
+    CALLS,
+    PRODUCTS,
+    SOFTMAX,
+    NORMS,
+    POINTWISE,
+    NOTE,
+    COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+    [CONFIG] = {"config", "config", "the model", false},
+    [LENGTH] = {"T", "T", "tokens of a sequence", true},
+    [PHASE] = {"phase", "phase", "of a training step", false},
+    [CLOCK] = {"clock_ms", "ms, clock", "mean, by the host's clock around it", true},
+    [CLOCK_STD] = {"clock_std", "std", "standard deviation", true},
+    [PROFILER] = {"profiler_ms", "ms, profiler", "mean, kernels and the idle time between them",
+                  true},
+    [IDLE] = {"idle_percent", "idle %", "nothing ran", true},
+    [KERNEL] = {"kernel", "longest kernel", "by its time in all", false},
+    [KERNEL_SHARE] = {"kernel_percent", "% of it", "of the phase", true},
+    [CALLS] = {"kernel_calls", "calls", "of that kernel, in the phase", true},
+    [PRODUCTS] = {"products_percent", "products %", "matrix products, of the phase", true},
+    [SOFTMAX] = {"softmax_percent", "softmax %", "of the phase", true},
+    [NORMS] = {"norms_percent", "norms %", "of the phase", true},
+    [POINTWISE] = {"pointwise_percent", "pointwise %", "of the phase", true},
+    [NOTE] = {"note", "note", "why it was not run", false},
+};
+
+/* Phases of the table: which of the profiler's, and which line of the clock. */
+static const struct {
+    unsigned phases;
+    enum bench_line line;
+} parts[] = {
+    {1u << PHASE_FORWARD, BENCH_FORWARD},
+    {1u << PHASE_BACKWARD, BENCH_BACKWARD},
+    {1u << PHASE_FORWARD | 1u << PHASE_BACKWARD, BENCH_BOTH},
+    {PHASES_ALL, BENCH_STEP},
+};
+
+static void set_share(struct table *t, int row, int column, const struct profile *p,
+                      unsigned phases, enum family family, struct arena *a)
+{
+    double ms = profile_family_ms(p, phases, family);
+    if (ms > 0) table_set(t, row, column, 3, 100 * ms / profile_ms(p, phases), a);
+}
+
+static void set_part(const struct profiling *x, int row, int part, const struct bench_cell *clock,
+                     const struct profile *p)
+{
+    struct table *t = &x->phases->table;
+    struct profile_groups g;
+    struct arena *a = x->a, scratch = {0};
+    unsigned phases = parts[part].phases;
+    const struct stats *ms = &clock->line[parts[part].line].ms;
+    table_set_text(t, row, PHASE, bench_line_name(parts[part].line));
+    table_set(t, row, CLOCK, 4, ms->mean, a);
+    table_set_std(t, row, CLOCK_STD, ms, a);
+    table_set(t, row, PROFILER, 4, profile_ms(p, phases), a);
+    set_share(t, row, IDLE, p, phases, FAMILY_IDLE, a);
+    set_share(t, row, PRODUCTS, p, phases, FAMILY_PRODUCTS, a);
+    set_share(t, row, SOFTMAX, p, phases, FAMILY_SOFTMAX, a);
+    set_share(t, row, NORMS, p, phases, FAMILY_NORMS, a);
+    set_share(t, row, POINTWISE, p, phases, FAMILY_POINTWISE, a);
+    profile_groups(p, BY_KERNEL, phases, &g, &scratch);
+    if (g.groups > 1) {
+        table_set_text(t, row, KERNEL, arena_strdup(a, g.group[0].name));
+        table_set(t, row, KERNEL_SHARE, 3, 100 * g.group[0].share, a);
+        table_set(t, row, CALLS, 0, g.group[0].runs, a);
+    }
+    arena_release(&scratch);
+}
+
+/* --- inside attention -------------------------------------------------------------------------- */
+
+enum {
+    INSIDE_PRODUCTS = 2,
+    INSIDE_SOFTMAX,
+    INSIDE_TIMES,
+    PRODUCT_FLOPS,
+    SOFTMAX_FLOPS,
+    FLOPS_TIMES,
+    INSIDE_COLUMNS
+};
+
+static const struct table_column inside_columns[INSIDE_COLUMNS] = {
+    [CONFIG] = {"config", "config", "the model", false},
+    [LENGTH] = {"T", "T", "tokens of a sequence", true},
+    [INSIDE_PRODUCTS] = {"products_ms", "products ms",
+                         "scores and the weighted sum, forward, of all blocks", true},
+    [INSIDE_SOFTMAX] = {"softmax_ms", "softmax ms",
+                        "with its mask and scale, forward, of all blocks", true},
+    [INSIDE_TIMES] = {"softmax_over_products", "softmax / products", "by time", true},
+    [PRODUCT_FLOPS] = {"products_gflop", "products GFLOP", "by the plan's count", true},
+    [SOFTMAX_FLOPS] = {"softmax_gflop", "softmax GFLOP", "by the plan's count", true},
+    [FLOPS_TIMES] = {"softmax_over_products_flops", "by FLOPs", "softmax / products", true},
+};
+
+static bool has_word(const struct range *r, const char *word)
+{
+    for (int i = 0; i < r->words; i++)
+        if (!strcmp(r->word[i], word)) return true;
+    return false;
+}
+
+static void add_inside(struct profiling *x, const char *name, int64_t T, const struct profile *p)
+{
+    double ms[2] = {0}, flops[2] = {0};
+    struct table *t = &x->inside->table;
+    struct arena *a = x->a;
+    for (int i = 0; i < p->rows; i++) {
+        const struct profile_row *r = &p->row[i];
+        bool inner = has_word(&r->range, "scores") || has_word(&r->range, "weighted sum");
+        int softmax = r->family != FAMILY_PRODUCTS;
+        if (r->phase != PHASE_FORWARD || !(inner || has_word(&r->range, "softmax"))) continue;
+        ms[softmax] += r->ms;
+        flops[softmax] += r->cost.flops * r->runs / p->steps;
+    }
+    if (!(ms[0] > 0 && ms[1] > 0)) return; /* flash attention has neither */
+    int row = x->inside_rows++;
+    table_set_text(t, row, CONFIG, name);
+    table_set(t, row, LENGTH, 0, (double)T, a);
+    table_set(t, row, INSIDE_PRODUCTS, 4, ms[0], a);
+    table_set(t, row, INSIDE_SOFTMAX, 4, ms[1], a);
+    table_set(t, row, INSIDE_TIMES, 3, ms[1] / ms[0], a);
+    table_set(t, row, PRODUCT_FLOPS, 4, flops[0] * 1e-9, a);
+    table_set(t, row, SOFTMAX_FLOPS, 4, flops[1] * 1e-9, a);
+    table_set(t, row, FLOPS_TIMES, 3, flops[1] / flops[0], a);
+}
+
+/* --- one model at one length ------------------------------------------------------------------- */
+
+static enum status time_it(const struct profiling *x, const struct config *c,
+                           struct bench_cell *ret)
+{
+    const struct suite_request *r = x->request;
+    struct bench_options o = {.order = BENCH_ONCE, .limit = r->limit};
+    *ret = (struct bench_cell){
+        .config = *c, .vocab = CS336_VOCABULARY, .warmup = x->small ? 1 : WARMUP};
+    ret->steps = r->steps ? (int)r->steps : x->small ? STEPS / 2 : STEPS;
+    ret->lines = bench_lines_of("backward", 8) | bench_lines_of("step", 4);
+    return bench_cells_run(&o, ret, 1, NULL, x->a);
+}
+
+static enum status add_one(struct profiling *x, const char *name, int64_t T, const struct config *c)
+{
+    struct bench_cell clock;
+    struct profiled p;
+    struct table *t = &x->phases->table;
+    TRY(time_it(x, c, &clock));
+    const char *reason = clock.reason;
+    if (!reason) {
+        TRY(profiled_run(&p, x->request, c, CS336_VOCABULARY, clock.steps,
+                         x->small ? small_limit_ms : limit_ms));
+        if (p.reason) reason = arena_strdup(x->a, p.reason);
+    }
+    for (int i = 0; i < (reason ? 1 : COUNT_OF(parts)); i++) {
+        int row = x->rows++;
+        table_set_text(t, row, CONFIG, name);
+        table_set(t, row, LENGTH, 0, (double)T, x->a);
+        if (reason)
+            table_set_text(t, row, NOTE, reason);
+        else
+            set_part(x, row, i, &clock, &p.profile);
+    }
+    if (!reason) {
+        add_inside(x, name, T, &p.profile);
+        kernel_lines_add(&x->kernels, name, T, "forward", 1u << PHASE_FORWARD, &p.profile);
+        kernel_lines_add(&x->kernels, name, T, "step", PHASES_ALL, &p.profile);
+    }
+    if (!clock.reason) profiled_close(&p);
+    return ST_OK;
+}
+
+static enum status add_all(struct profiling *x)
+{
+    const struct suite_request *r = x->request;
+    const char *words = x->small ? cs336_small_words : cs336_words;
+    for (int s = 0; s < x->sizes; s++)
+        for (int i = 0; i < x->lengths; i++) {
+            struct config c;
+            const char *more =
+                arena_printf(x->a, "%s block_size=%lld", x->size[s].words, (long long)x->length[i]);
+            if (r->each)
+                r->each(r->user, (double)(s * x->lengths + i) / (x->sizes * x->lengths),
+                        arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]));
+            TRY(suite_config(r, words, more, &c, x->a));
+            c.model.block_size = x->length[i];
+            TRY(model_check(&c));
+            TRY(add_one(x, x->size[s].name, x->length[i], &c));
+        }
+    return ST_OK;
+}
+
+enum status suite_run_profile(const struct suite *s, const struct suite_request *r,
+                              struct sheet *ret, struct arena *a)
+{
+    static const char *const lists[] = {"block_size", NULL};
+    struct profiling x = {.request = r, .a = a};
+    (void)s;
+    TRY(suite_check_lists(r, lists));
+    TRY(suite_is_small(r, &x.small));
+    TRY(suite_sizes(r, x.small ? cs336_small_sizes : cs336_sizes, &x.size, &x.sizes, a));
+    TRY(suite_lengths(r, "block_size", x.small ? small_lengths : lengths, LENGTHS_MOST, x.length,
+                      &x.lengths, a));
+    int most = x.sizes * x.lengths;
+    x.phases = sheet_add(ret, NULL, columns, COLUMNS, most * COUNT_OF(parts), a);
+    x.inside = sheet_add(ret, "Inside attention, forward", inside_columns, INSIDE_COLUMNS, most, a);
+    kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
+    x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
+    TRY(add_all(&x));
+    kernel_lines_close(&x.kernels);
+    x.phases->table.rows = x.rows;
+    x.inside->table.rows = x.inside_rows;
+    x.phases->chart = (struct sheet_chart){.kind = SHEET_BARS,
+                                           .title = "time by the profiler",
+                                           .label = {"config", "T", "phase"},
+                                           .labels = 3,
+                                           .y = "profiler_ms"};
+    sheet_note(ret,
+               "By the clock: each part on its own, the device idle before and after it. By the "
+               "profiler: the same kernels within whole steps.");
+    if (x.small)
+        suite_say_small(ret, "models of 2 to 6 layers and 128 to 384 columns, T 32, 64 and 128", a);
+    return ST_OK;
+}

@@ -1,0 +1,45 @@
+#include "suite/profiled.h"
+
+#include "backend/backend.h"
+#include "train/device.h"
+
+enum { WARMUP_HOST = 2, WARMUP_DEVICE = 10 };
+
+static enum status open(struct profiled *p, const struct suite_request *r, int64_t vocab)
+{
+    struct device d;
+    int64_t bytes;
+    TRY(device_of(&p->config, &d));
+    TRY(noise_bytes(&p->config, vocab, &bytes));
+    TRY(noise_check_room(bytes, suite_room(r, &d, 0)));
+    return noise_open(&p->engine, &p->config, vocab, &p->arena);
+}
+
+enum status profiled_run(struct profiled *p, const struct suite_request *r, const struct config *c,
+                         int64_t vocab, int steps, double limit_ms)
+{
+    *p = (struct profiled){.config = *c};
+    enum status st = open(p, r, vocab);
+    if (st == ST_UNSUPPORTED) {
+        p->reason = arena_strdup(&p->arena, fail_message());
+        return ST_OK;
+    }
+    if (st != ST_OK) {
+        arena_release(&p->arena);
+        return st;
+    }
+    struct profile_options o = {.steps = steps,
+                                .limit_ms = limit_ms,
+                                .machine = r->machine,
+                                .warmup =
+                                    p->engine.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE};
+    st = profile_run(&p->engine, &o, &p->profile, &p->arena);
+    if (st != ST_OK) profiled_close(p);
+    return st;
+}
+
+void profiled_close(struct profiled *p)
+{
+    if (!p->reason) engine_close(&p->engine);
+    arena_release(&p->arena);
+}

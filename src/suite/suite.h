@@ -1,0 +1,49 @@
+/* suite.h - experiments that people make by hand, one command and one sheet of tables each; THE list of them is list.c.
+ *
+ * A suite reports what this program measures of its own engine. On a CPU each takes a smaller variant of itself, and says so. */
+#ifndef SUITE_SUITE_H
+#define SUITE_SUITE_H
+
+#include "measure/bench_grid.h"
+#include "measure/machine.h"
+#include "report/sheet.h"
+
+struct suite_request {
+    char **word; /* overrides of keys; a list is an axis, or takes the place of the suite's own */
+    int words;
+    const char *size;           /* "small,medium": only these; NULL: all */
+    const char *warmup, *phase; /* as at the command line; NULL: the suite's own */
+    int64_t steps, iters;       /* 0: the suite's own */
+    int64_t
+        limit; /* bytes of memory, as if there were no more; 0: what is free, or what the suite has */
+    enum bench_order order;
+    const char *out_dir;                                      /* for suites that leave runs */
+    bool full;                                                /* the published size on a CPU, too */
+    const struct machine *machine;                            /* of a suite that asks for it */
+    void (*each)(void *user, double share, const char *what); /* progress, 0 ... 1 */
+    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or, `quiet`, nowhere. */
+    enum status (*command)(void *user, char *const *word, int words, bool quiet);
+    void *user;
+};
+
+struct suite {
+    const char *name;  /* "cs336-e2e" */
+    const char *title; /* a sentence */
+    const char *text;  /* which text it reproduces */
+    bool machine;      /* it holds times against the machine's ceilings */
+    bool runs;         /* it leaves run directories in out_dir */
+    enum status (*run)(const struct suite *s, const struct suite_request *r, struct sheet *ret,
+                       struct arena *a);
+    const struct suite_grid *grid; /* of those that are grids alone: grid.h */
+};
+
+extern const struct suite suites[]; /* ends with name == NULL */
+/* A name that nobody has is ST_USAGE and names the nearest. */
+enum status suite_find(const char *name, const struct suite **ret);
+/* Fills the sheet but for device, date and version. */
+enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
+                      struct arena *a);
+/* The device that the words ask for. */
+enum status suite_device(const struct suite_request *r, struct device *ret);
+
+#endif

@@ -1,0 +1,77 @@
+#!/bin/sh
+# `strobe bench`: a grid, what it refuses before it tries, a suite at a tiny size, and what `strobe report` and a browser make of them.
+# STROBE_NO_BROWSER=1 leaves the browser out.
+here=$(dirname "$0")
+. "$here/tiny.sh"
+cd "$work"
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME STROBE_LOG=info
+tiny="--device=cpu --threads=1 --n_layer=1 --n_head=2 --n_embd=16"
+
+# --- a grid: two configurations, two types, each with its lines
+sed 's/n_layer = 2/n_layer = 1/' tiny.conf >flat.conf
+expect 0 'backward, by difference' "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
+    --phase=forward,backward,step --out_dir=grid
+for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'grid/bench.json; strobe report grid draws it'; do
+    grep -qF "$words" out || fail "no '$words' in: $(cat out)"
+done
+"$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 --phase=forward,backward,step \
+    --csv --save=grid.json 2>said >grid.csv
+[ "$(wc -l <grid.csv)" -eq $((1 + 4 * 5)) ] || fail "the CSV has $(wc -l <grid.csv) lines: $(cat grid.csv)"
+[ -s grid.json ] || fail "--save is not followed"
+expect 0 '| tiny | float32 | step |' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --markdown --out_dir=grid
+expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json
+
+# --- what does not fit is said with what it would need, and the rest runs
+expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_size=16,2048 --flash=false --phase=forward --steps=1 --warmup=1 \
+    --device=cpu --mem-limit=2MiB --out_dir=grid
+grep -q '^tiny  *16  *forward ' out || fail "the one that fits did not run: $(cat out)"
+
+# --- what is refused
+expect 2 'which configuration?' "$STROBE" bench --phase=step
+expect 2 'not sideways' "$STROBE" bench tiny.conf --phase=forward,sideways
+expect 2 '--warmup takes' "$STROBE" bench tiny.conf --warmup=1,x --phase=step
+expect 2 '--steps is 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
+expect 2 '--mem-limit takes a size' "$STROBE" bench tiny.conf --mem-limit=80
+expect 2 '--order is auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
+expect 2 'asked for twice' "$STROBE" bench tiny.conf --dtype=float32,float32
+expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
+expect 2 'a suite has its own configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
+expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
+expect 2 'this suite takes no list of it' "$STROBE" bench --suite=ladder --n_layer=1,2
+expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
+
+# --- suites, tiny: each says that it is a variant, and leaves its result
+# shellcheck disable=SC2086
+expect 0 'The variant for CPUs' "$STROBE" bench --suite=cs336-e2e $tiny --size=d128,d256 --block_size=8 --warmup=1 --steps=2 --out_dir=e2e
+[ "$(grep -c '^d128 \|^d256 ' out)" -eq 10 ] || fail "not two models of five lines: $(cat out)"
+# shellcheck disable=SC2086
+expect 0 'Each model and warm-up has a process of its own' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
+[ "$(grep -c '^d128  *[0125]  *step ' out)" -eq 4 ] || fail "not four warm-ups: $(cat out)"
+[ "$(ls warmup)" = bench.json ] || fail "more is left than the result: $(ls warmup)"
+expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 --block_size=16,32 --n_embd=16,32 --steps=2 --out_dir=attention
+expect 0 'computed again, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
+grep -q ' yes$' out && grep -q ' no$' out || fail "no verdicts in: $(cat out)"
+expect 0 '9.953125' "$STROBE" lab accumulate
+expect 2 'lab has no part sum; it has accumulate' "$STROBE" lab sum
+
+# --- the report
+expect 0 'Forward, backward and whole steps' "$STROBE" report e2e
+[ -s e2e/report.html ] || fail "no page beside the result"
+expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html
+sed 's/"v": 1/"v": 9/' grid.json >future.json
+expect 1 'is a result of version 9' "$STROBE" report future.json
+[ -z "${STROBE_NO_BROWSER:-}" ] || exit 0
+command -v chromium >/dev/null || fail "chromium is not installed: install it, or set STROBE_NO_BROWSER=1"
+for page in e2e/report.html both.html; do
+    { cat "$page" && echo '<script>' && cat "$OLDPWD/$here/report_actions.js" && echo '</script>'; } >acted.html
+    sed -i 's/<body/<body data-memory="none"/' acted.html
+    chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync \
+        --host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=20000 \
+        --dump-dom "file://$work/acted.html" >dom.html 2>browser.log || fail "$page: the browser failed: $(tail -3 browser.log)"
+    if grep CONSOLE browser.log; then fail "$page: the browser complains"; fi
+    body=$(grep -o '<body[^>]*>' dom.html)
+    case $body in *'data-ready="true"'*'data-failed=""'*) ;; *) fail "$page: $body" ;; esac
+    tried=$(echo "$body" | sed 's/.*data-tried="\([0-9]*\)".*/\1/')
+    [ "$tried" -ge 30 ] || fail "$page: only $tried things were tried: $body"
+done

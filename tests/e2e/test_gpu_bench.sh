@@ -1,0 +1,29 @@
+#!/bin/sh
+# `strobe bench` on an emulated GPU: every line of a cell, recorded and played or not, makes the loss that the CPU makes; a cell of
+# another type beside it; and a limit that only one of two keeps.
+. "$(dirname "$0")/gpu.sh"
+. "$(dirname "$0")/tiny.sh"
+tiny="$work/tiny.conf --n_layer=1 --batch_size=2 --block_size=16 --dropout=0"
+all=--phase=inference,forward,backward,update,step
+
+# losses OPTIONS...: of the cells, one a line
+losses() {
+    # shellcheck disable=SC2086
+    "$STROBE" bench $tiny --warmup=3 --steps=2 --json "$@" 2>"$work/log" >"$work/json" || fail "$*: $(cat "$work/log")"
+    sed -n 's/.*"first_loss": \([0-9][0-9.]*\).*/\1/p' "$work/json"
+}
+near() { # near WHAT A B: to five digits
+    awk -v a="$2" -v b="$3" 'BEGIN { d = a - b; exit !(a > 1 && d * d < 1e-10 * a * a) }' || fail "$1: $2 and $3"
+}
+for line in inference backward step; do
+    cpu=$(losses --device=cpu --phase=$line)
+    near "$line" "$cpu" "$(losses --device=cuda --phase=$line)"
+    near "$line, played" "$cpu" "$(losses --device=cuda --replay=true --phase=$line)"
+done
+near "all lines, played" "$(losses --device=cpu $all)" "$(losses --device=cuda --replay=true $all)"
+[ "$(grep -c '"samples": 2' "$work/json")" -eq 7 ] || fail "not seven lines: $(cat "$work/json")"
+losses --device=cuda --replay=true --flash=true,false --phase=forward >"$work/none"
+grep -q 'again in reversed order' "$work/json" || fail "cells of a GPU do not run twice: $(cat "$work/json")"
+losses --device=cuda --block_size=16,512 --flash=false --phase=forward --mem-limit=36MiB >"$work/none"
+grep -q 'of memory, the limit is 36.0 MiB' "$work/json" || fail "nothing was refused: $(cat "$work/json")"
+[ "$(grep -c '"samples": 2' "$work/json")" -eq 1 ] || fail "not one cell ran: $(cat "$work/json")"

@@ -1,0 +1,185 @@
+/* The list of suites, and what they make of words: tables whose rows fit together, variants that say so. */
+#include "suite/suite.h"
+
+#include "../support/hand.h"
+#include "base/arena.h"
+#include "base/threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct arena arena;
+
+static int release(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static struct sheet run(const char *name, struct suite_request *r)
+{
+    const struct suite *s;
+    struct sheet sheet;
+    threads_set(1);
+    hand_ok(suite_find(name, &s));
+    if (suite_run(s, r, &sheet, &arena) != ST_OK) fail_msg("%s: %s", name, fail_message());
+    return sheet;
+}
+
+static int column(const struct table *t, const char *id)
+{
+    for (int c = 0; c < t->columns; c++)
+        if (!strcmp(t->column[c].id, id)) return c;
+    fail_msg("no column %s", id);
+    return -1;
+}
+
+static const char *text(const struct table *t, int row, const char *id)
+{
+    return table_at(t, row, column(t, id))->text;
+}
+
+static double number(const struct table *t, int row, const char *id)
+{
+    const struct table_cell *c = table_at(t, row, column(t, id));
+    if (!c->text) fail_msg("nothing in row %d, %s", row, id);
+    return c->number;
+}
+
+static bool has_note(const struct sheet *s, const char *words)
+{
+    for (int i = 0; i < s->notes; i++)
+        if (strstr(s->note[i], words)) return true;
+    return false;
+}
+
+static void test_the_list(void **state)
+{
+    (void)state;
+    const struct suite *found;
+    int n = 0;
+    for (const struct suite *s = suites; s->name; s++, n++) {
+        assert_true(s->run && *s->title && *s->text);
+        hand_ok(suite_find(s->name, &found));
+        assert_ptr_equal(found, s);
+    }
+    assert_int_equal(n, 10);
+    assert_int_equal(suite_find("cs336-flesh", &found), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "the nearest is cs336-flash"));
+}
+
+/* Keys of the user count in all cells; a list of his takes the place of the suite's. */
+static void test_a_grid_and_its_words(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--n_layer=1",    "--n_embd=16",
+                     "--n_head=2",   "--block_size=8", "--dtype=bfloat16,float32"};
+    struct suite_request r = {
+        .word = words, .words = 6, .size = "d256,d128", .steps = 2, .warmup = "1", .phase = "step"};
+    struct sheet s = run("cs336-precision", &r);
+    const struct table *t = &s.table[0].table;
+    assert_true(s.tables == 1 && t->rows == 4);
+    static const char *const sizes[] = {"d256", "d256", "d128", "d128"};
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(text(t, i, "config"), sizes[i]);
+        assert_string_equal(text(t, i, "dtype"), i % 2 ? "float32" : "bfloat16");
+        assert_string_equal(text(t, i, "phase"), "step");
+        assert_true(number(t, i, "samples") == 2);
+        if (i % 2) {
+            double times = number(t, i - 1, "mean_ms") / number(t, i, "mean_ms");
+            assert_true(number(t, i, "times_first") == times);
+        } else {
+            assert_null(text(t, i, "times_first"));
+        }
+    }
+    assert_true(number(t, 0, "memory_bytes") == number(t, 2, "memory_bytes")); /* the same words */
+    assert_true(has_note(&s, "The variant for CPUs") && has_note(&s, "The cells ran in turn"));
+    r.size = "d512";
+    const struct suite *suite;
+    hand_ok(suite_find("cs336-e2e", &suite));
+    assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "there are d128, d256, d384"));
+}
+
+/* Read off plans: at the published size, on any machine. */
+static void test_memory(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--block_size=128,256", "--dtype=float32"};
+    struct suite_request r = {.word = words, .words = 3, .size = "small", .limit = 2LL << 30};
+    struct sheet s = run("cs336-memory", &r);
+    const struct table *t = &s.table[0].table;
+    assert_true(s.tables == 3 && t->rows == 4);
+    for (int i = 0; i < 4; i++) {
+        bool step = i % 2;
+        assert_string_equal(text(t, i, "phase"), step ? "step" : "forward");
+        assert_true(number(t, i, "T") == (i < 2 ? 128 : 256));
+        assert_true(number(t, i, "residual_bytes") == 4.0 * number(t, i, "T") * 768 * 4);
+        assert_true(number(t, i, "peak_bytes") <= number(t, i, "total_bytes"));
+        bool fits = number(t, i, "total_bytes") <= (double)r.limit;
+        assert_string_equal(text(t, i, "fits"), fits ? "yes" : "no");
+        if (step) assert_true(number(t, i, "peak_bytes") > 3 * number(t, i - 1, "peak_bytes"));
+    }
+    /* what a block saves: shares of all, and the rest of it */
+    const struct table *saved = &s.table[1].table;
+    double sum = 0;
+    for (int i = 0; i + 1 < saved->rows; i++) sum += number(saved, i, "percent");
+    assert_true(sum > 99.9999 && sum < 100.0001);
+    const double weights = 4.0 * (4.0 * 768 * 768 + 3.0 * 768 * 3072 + 2 * 768);
+    assert_true(number(saved, saved->rows - 1, "bytes") == weights);
+    const struct table *again = &s.table[2].table;
+    assert_string_equal(text(again, 0, "recompute"), "none");
+    for (int i = 1; i < again->rows; i++)
+        assert_true(number(again, i, "saved_bytes") < number(again, 0, "saved_bytes"));
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--block_size=16,64", "--n_embd=8,16"};
+    struct suite_request r = {.word = words, .words = 3, .steps = 2};
+    struct sheet s = run("cs336-attention", &r);
+    const struct table *t = &s.table[0].table;
+    assert_int_equal(t->rows, 2 * 2 * 3);
+    for (int i = 0; i < t->rows; i += 3) {
+        assert_string_equal(text(t, i, "attention"), "slow primitive");
+        assert_string_equal(text(t, i + 2, "attention"), "flash");
+        assert_true(number(t, i, "d") == (i < 6 ? 8 : 16) &&
+                    number(t, i, "T") == (i / 3 % 2 ? 64 : 16));
+        assert_true(number(t, i, "kept_bytes") < number(t, i, "memory_bytes"));
+        assert_true(number(t, i + 2, "kept_bytes") < number(t, i, "kept_bytes"));
+        double both = number(t, i, "forward_ms") + number(t, i, "backward_ms");
+        assert_true(both > 0.999 * number(t, i, "both_ms") &&
+                    both < 1.001 * number(t, i, "both_ms"));
+    }
+    r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes");
+    s = run("cs336-attention", &r);
+    t = &s.table[0].table;
+    assert_non_null(strstr(text(t, t->rows - 3, "note"), ", the limit is "));
+    assert_null(text(t, t->rows - 1, "note"));
+    words[1] = "--block_size=64,16";
+    const struct suite *suite;
+    hand_ok(suite_find("cs336-attention", &suite));
+    assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
+    words[1] = "--n_layer=1,2";
+    assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "takes no list of it"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_the_list, release),
+        cmocka_unit_test_teardown(test_a_grid_and_its_words, release),
+        cmocka_unit_test_teardown(test_memory, release),
+        cmocka_unit_test_teardown(test_attention, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
