@@ -548,6 +548,12 @@ static const struct op_case cases[] = {
     {OP_RMSNORM_GRAD_ADD, "long rows", .attr = {.norm = {.eps = 1e-5}},
      .in = {{F(3,16411)}, {F(3,16411)}, {F(3,16411)}, {F(16411), .wide = true}, RRMS(2, 3, 3,1)}},
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
+    {OP_ATTENTION, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {{F(2,197,480)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, .in = {{F(1,131,160)}, STEP}, .no_differences = SLOW},
+    {OP_ATTENTION_GRAD, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_DS,
+     .in = {{F(2,197,160)}, {F(2,197,480)}, ATTENTION_OUT(0, 2,197,160), ATTENTION_OUT(1, 2,2,197), STEP}},
+    {OP_ATTENTION_GRAD, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS,
+     .in = {{F(1,131,80)}, {F(1,131,160)}, ATTENTION_OUT(0, 1,131,80), ATTENTION_OUT(1, 1,2,131), STEP}},
 };
 /* clang-format on */
 

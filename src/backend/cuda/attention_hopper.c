@@ -5,18 +5,30 @@
 #include <math.h>
 
 /* As attention_hopper.cu has them. */
-enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512, MOST_HEAD = 128 };
+enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 static const double LOG2_E = 1.44269504088896341;
+
+/* The head size that texts are compiled for; 0: there is none. Rows of tensor maps are whole multiples of 16 bytes. */
+int64_t hopper_head(int64_t D)
+{
+    static const int64_t all[] = {16, 32, 64, 96, 128};
+    for (int i = 0; i < COUNT_OF(all) && D % 8 == 0; i++)
+        if (D <= all[i]) return all[i];
+    return 0;
+}
 
 struct heads {
     int64_t B, T, H, KV, D;
+    int64_t
+        width; /* the text's: columns behind the D of a head are read as zeros and not written */
 };
 
 static struct heads heads_of(const struct kernel_call *c)
 {
     const struct type *qkv = &c->in_type[0]; /* (B,T,(H+2KV)D) */
     int H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
-    return (struct heads){qkv->dim[0], qkv->dim[1], H, KV, qkv->dim[2] / (H + 2 * KV)};
+    int64_t D = qkv->dim[2] / (H + 2 * KV);
+    return (struct heads){qkv->dim[0], qkv->dim[1], H, KV, D, hopper_head(D)};
 }
 
 /* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns. */
@@ -30,9 +42,9 @@ static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 {
     enum { LONG = 8192 };
     bool drop = c->attr->attention.drop.threshold > 0;
-    if (h->D > 96) return (struct tile){2, 128, 2, 0};
-    if (h->D > 64 && !drop) return (struct tile){2, 192, 2, 0};
-    if (h->D > 64) return (struct tile){2, 128, 2, 1};
+    if (h->width > 96) return (struct tile){2, 128, 2, 0};
+    if (h->width > 64 && !drop) return (struct tile){2, 192, 2, 0};
+    if (h->width > 64) return (struct tile){2, 128, 2, 1};
     if (drop) return (struct tile){3, 64, 3, 1};
     return (struct tile){3, 128, 3, h->T < LONG};
 }
@@ -40,7 +52,7 @@ static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 /* Queries and output of the rows, stages of keys and of values. */
 static int64_t tile_bytes(const struct heads *h, const struct tile *t)
 {
-    return 2 * h->D * (2 * t->consumers * OWN_ROWS + 2 * t->stages * t->keys) + BARRIERS_BYTES;
+    return 2 * h->width * (2 * t->consumers * OWN_ROWS + 2 * t->stages * t->keys) + BARRIERS_BYTES;
 }
 
 static bool fits(const struct kernel_call *c)
@@ -48,8 +60,7 @@ static bool fits(const struct kernel_call *c)
     struct heads h = heads_of(c);
     return cuda_hopper(c) && !c->attr->attention.portable && c->in_type[0].dtype == DT_BF16 &&
            c->in_type[1].dtype == DT_I32 && c->out_type[0].dtype == DT_BF16 &&
-           c->out_type[1].dtype == DT_F32 && h.D <= MOST_HEAD && h.D % 16 == 0 &&
-           (h.D % 64 == 0 || h.D == 16 || h.D == 32 || h.D == 96);
+           c->out_type[1].dtype == DT_F32 && h.width > 0;
 }
 
 /* As many heads as leave half of the second cache free while their keys and values are in it: whole groups. */
@@ -61,9 +72,9 @@ static int64_t heads_at_once(const struct kernel_call *c, const struct heads *h)
 }
 
 /* Columns of a panel: what a swizzle spans. */
-static int panel_of(int64_t D)
+static int panel_of(int64_t width)
 {
-    return D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16;
+    return width % 64 == 0 ? 64 : width % 32 == 0 ? 32 : 16;
 }
 
 /* Boxes of so many rows of `heads` heads beside one another. */
@@ -71,7 +82,7 @@ static void arg_heads(struct cuda_launch *k, enum cuda_arg_kind of, const struct
                       int64_t heads, int rows)
 {
     int64_t row = 2 * h->D * heads;
-    int panel = panel_of(h->D);
+    int panel = panel_of(h->width);
     struct cuda_tensor t = {.dtype = DT_BF16,
                             .dim = {h->D, heads, h->T, h->B, 1},
                             .step = {0, 2 * h->D, row, row * h->T, row * h->T * h->B},
@@ -90,7 +101,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         launch_add(l, "attention_hopper.cu", "attention_forward", items < blocks ? items : blocks,
                    WARPGROUP * (t.consumers + 1));
-    launch_define(k, "HEAD", h.D);
+    k->arch = 90;
+    launch_define(k, "HEAD", h.width);
     launch_define(k, "GROUP", h.H / h.KV);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", drop->threshold > 0);

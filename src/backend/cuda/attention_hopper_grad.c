@@ -15,13 +15,16 @@ enum {
 
 struct sizes {
     int64_t B, T, H, KV, D;
+    int64_t
+        width; /* the text's: columns behind the D of a head are read as zeros and not written */
 };
 
 static struct sizes sizes_of(const struct kernel_call *c)
 {
     int64_t H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
     const struct type *qkv = &c->in_type[QKV];
-    return (struct sizes){qkv->dim[0], qkv->dim[1], H, KV, qkv->dim[2] / (H + 2 * KV)};
+    int64_t D = qkv->dim[2] / (H + 2 * KV);
+    return (struct sizes){qkv->dim[0], qkv->dim[1], H, KV, D, hopper_head(D)};
 }
 
 static int64_t parts_of(int64_t n, int64_t part)
@@ -41,8 +44,10 @@ struct layout {
  *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2: 5995, 4509; 3x64 plain 6897, 7573
  *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and K, V once late 7795, 6813, plain 7759, 6701
  * As many blocks as multiprocessors, each with items of all heads: 7206 for both at 64, 5998; a block to each item 8035, 5987.
- * The present choices are by what runs beside what, and not yet measured. Other head sizes follow their neighbours. */
-static const struct layout *layout_of(int64_t D, bool keys)
+ * With places that change: dq, 64: 3x64 ahead 2: 2641, 1948; ahead 1 2695, 2104; with late 2785, 2059; dk dv, 64: 6 stages ahead late
+ * 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427; dq, 128: ahead 1 late 5458, 3656; late 5699, 4083; dk dv, 128: 2 stages
+ * plain 6463, 5512; 4 stages late 7035, 5683. 32 and 16 follow 64, 96 is not measured. */
+static const struct layout *layout_of(int64_t width, bool keys)
 {
     static const struct {
         int head;
@@ -55,14 +60,14 @@ static const struct layout *layout_of(int64_t D, bool keys)
         {128, {2, 64, 4, 1, 1, 1}, {2, 64, 2, 2, 0, 0}},
     };
     for (int i = 0; i < COUNT_OF(all); i++)
-        if (all[i].head == D) return keys ? &all[i].dkv : &all[i].dq;
+        if (all[i].head == width) return keys ? &all[i].dkv : &all[i].dq;
     return NULL;
 }
 
 /* Q, dO and y of an item, or K and V; K and V of a tile, or Q, dO and statistics. */
-static unsigned shared_bytes(const struct layout *y, int64_t D, bool keys)
+static unsigned shared_bytes(const struct layout *y, int64_t width, bool keys)
 {
-    int64_t row = 2 * D, item = (keys ? 2 : 3) * y->consumers * OWN * row;
+    int64_t row = 2 * width, item = (keys ? 2 : 3) * y->consumers * OWN * row;
     int64_t stage = 2 * y->tile * row + (keys ? 2 * STATS * 4 : 0);
     return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + BARRIERS);
 }
@@ -70,7 +75,7 @@ static unsigned shared_bytes(const struct layout *y, int64_t D, bool keys)
 /* Rows of all heads of a tensor (B,T,heads,D), in boxes of so many rows of a head and as many columns as a panel has. */
 static struct cuda_tensor rows_of(const struct sizes *s, int64_t heads, int rows)
 {
-    int panel = s->D % 64 == 0 ? 64 : s->D % 32 == 0 ? 32 : 16;
+    int panel = s->width % 64 == 0 ? 64 : s->width % 32 == 0 ? 32 : 16;
     int64_t row = 2 * s->D * heads;
     return (struct cuda_tensor){.dtype = DT_BF16,
                                 .dim = {s->D, heads, s->T, s->B, 1},
@@ -85,14 +90,14 @@ static bool fits(const struct kernel_call *c)
     bool bf16 = c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
                 c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
     return bf16 && c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
-           !c->attr->attention.portable && cuda_hopper(c) && layout_of(s.D, false) &&
+           !c->attr->attention.portable && cuda_hopper(c) && layout_of(s.width, false) &&
            s.T * s.B * s.H <= INT32_MAX;
 }
 
 static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, bool keys)
 {
     struct sizes s = sizes_of(c);
-    const struct layout *y = layout_of(s.D, keys);
+    const struct layout *y = layout_of(s.width, keys);
     int64_t heads = s.B * (keys ? s.KV : s.H), items = heads * parts_of(s.T, OWN * y->consumers);
     int64_t processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
@@ -100,8 +105,8 @@ static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call
                    keys ? "attention_hopper_dkv" : "attention_hopper_dq",
                    items < processors ? items : processors, WARPGROUP * (y->consumers + 1));
     k->arch = 90;
-    k->shared_bytes = shared_bytes(y, s.D, keys);
-    launch_define(k, "HEAD_SIZE", s.D);
+    k->shared_bytes = shared_bytes(y, s.width, keys);
+    launch_define(k, "HEAD_SIZE", s.width);
     launch_define(k, "GROUP", s.H / s.KV);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
@@ -125,7 +130,7 @@ static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool k
     arg_i32(k, s.T);
     arg_i32(k, s.H);
     arg_i32(k, heads);
-    arg_i32(k, heads * parts_of(s.T, OWN * layout_of(s.D, keys)->consumers));
+    arg_i32(k, heads * parts_of(s.T, OWN * layout_of(s.width, keys)->consumers));
     arg_u32(k, drop->seed);
     arg_u32(k, drop->site);
     arg_i32(k, drop->threshold);
@@ -137,7 +142,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     int64_t all = s.H + 2 * s.KV;
     int64_t stats = launch_scratch(l, s.B * s.H * parts_of(s.T, STATS) * 2 * STATS * 4);
     struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
-    struct cuda_tensor tiles = rows_of(&s, all, layout_of(s.D, false)->tile);
+    struct cuda_tensor tiles = rows_of(&s, all, layout_of(s.width, false)->tile);
 
     struct cuda_launch *k = add(l, c, false);
     arg_tensor_map(k, ARG_IN, QKV, &packed);

@@ -16,8 +16,8 @@
  * are taken less; it follows the row's maximum only when that has grown by more than 2^8, which the whole warp decides, so
  * the output is seldom rescaled.
  *
- * A tensor map ends at row T of each sequence: rows behind it are zeros where they are read and dropped where they are
- * written. With CAUSAL no row that is kept sees a key behind it, so only the diagonal is masked. */
+ * A tensor map ends at row T of each sequence, and at the head's last column, which may lie before HEAD: what is behind is zeros where
+ * it is read and dropped where it is written. With CAUSAL no row that is kept sees a key behind it, so only the diagonal is masked. */
 #include "hopper.cuh"
 
 #if !defined HEAD || !defined CONSUMERS || !defined KEYS || !defined STAGES || !defined GROUP || !defined CAUSAL || \
