@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { MOST_HEAD = 128, TENSOR_CORES = 80, CHUNK = 16 };
+enum { MOST_HEAD = 128, F32_MOST_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 static const double LOG2_E = 1.44269504088896341;
 
 struct heads {
@@ -145,7 +145,7 @@ static bool fits_f32(const struct kernel_call *c)
     if (!types(c, DT_F32)) return false;
     const struct cuda_device *d = cuda_device_of(c);
     struct heads h = heads_of(c);
-    return d->arch >= TENSOR_CORES && h.D <= MOST_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
+    return d->arch >= TENSOR_CORES && h.D <= F32_MOST_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)

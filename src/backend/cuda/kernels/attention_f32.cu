@@ -3,7 +3,7 @@
  *
  * FlashAttention-2 as in attention.cu, with fused multiply-adds: a block has 64 query rows of one head, the 16 lanes of
  * half a warp have eight of them, 8 apart, and of the keys each every 16th. Bound by the multiply-adds, 4 HEAD for
- * each row and key; q, k, v and the weights lie in shared memory. HEAD: a multiple of 4, at most 128. */
+ * each row and key; q, k, v and the weights lie in shared memory. HEAD: a multiple of 4, at most 256. */
 #include "mma.cuh"
 
 #define THREADS 128
