@@ -145,7 +145,7 @@ static void test_page_data(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
-    struct profile_set set = {p, 2};
+    struct profile_set set = {p, 2, NULL, 0};
     json_t *data = profile_page_json(&set, &f->arena);
     json_t *slow = json_array_get(json_object_get(data, "profiles"), 0);
     json_t *table = json_object_get(slow, "table"), *texts = json_object_get(slow, "texts");
