@@ -57,7 +57,8 @@ static void test_they_are_planned_and_timed(void **state)
         says(said, model);
         assert_int_equal(strstr(said, "\nblock 0 saves") != NULL, i < 2); /* the others have none */
         assert_int_equal(run("memory", i, "--limit=256MiB"), 0);
-        says(said, "is the largest that does");
+        bool tiny = strcmp(models[i].name, "toy") == 0; /* what fits is more than the key takes */
+        says(said, tiny ? "the largest that the key takes" : "is the largest that does");
         assert_int_equal(run("bench", i, "--warmup=0 --steps=2"), 0);
         says(said, models[i].rate);
     }

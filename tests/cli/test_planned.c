@@ -372,10 +372,10 @@ static void test_memory_limit(void **state)
     assert_true(json_number_value(json_object_get(block, "batch_size")) > (double)batch);
     json_decref(all);
     assert_int_equal(strobe("memory", "--limit=0.25GiB"), 0);
-    says(arena_printf(&arena, "of 0.25GiB: it fits; batch_size = %lld is the largest that does\n",
+    says(arena_printf(&arena, "of 256.0 MiB: it fits; batch_size = %lld is the largest that does\n",
                       batch));
     assert_int_equal(strobe("memory", "--limit=20MB"), 0);
-    says("of 20MB: it does not fit; batch_size = ");
+    says("of 19.1 MiB: it does not fit; batch_size = ");
     assert_int_equal(strobe("memory", "--limit=1MiB"), 0);
     says("it does not fit; not even batch_size = 1 does\n");
     assert_int_equal(strobe("memory", "--phase=forward --limit=20MB"), 0);
