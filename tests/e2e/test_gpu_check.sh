@@ -42,6 +42,7 @@ operators=$("$STROBE" info --ops | sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\}
 # shellcheck disable=SC2086
 check_all hopper $operators
 said hopper mma ATTENTION ATTENTION_GRAD
+said hopper wgmma ATTENTION ATTENTION_GRAD
 said hopper mma_sums ATTENTION_GRAD
 said hopper plain ATTENTION ATTENTION_GRAD
 said hopper cublaslt MATMUL LINEAR LINEAR_GELU MATMUL_GELU_GRAD MATMUL_SUM
@@ -52,7 +53,11 @@ said hopper beside RMSNORM_GRAD_ADD
 said hopper bf16 LAYERNORM ADD_LAYERNORM LAYERNORM_GRAD LAYERNORM_GRAD_ADD LAYERNORM_GRAD_DROP
 said hopper few EMBED_GRAD
 
+# One multiprocessor: a block takes item after item, and its rings wrap.
+EMU_SMS=1 EMU_EARLY=1 check_all alone ATTENTION ATTENTION_GRAD
+said alone wgmma ATTENTION ATTENTION_GRAD
+
 export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1 EMU_EARLY=1
 check_all ampere ATTENTION ATTENTION_GRAD EMBED_GRAD LAYERNORM_GRAD LAYERNORM_GRAD_ADD LAYERNORM_GRAD_DROP RMSNORM_GRAD RMSNORM_GRAD_ADD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH
 said ampere mma ATTENTION ATTENTION_GRAD
-echo "ok: $(cat "$work"/hopper.* "$work"/ampere.* | grep -c ' ok$') rows"
+echo "ok: $(cat "$work"/hopper.* "$work"/alone.* "$work"/ampere.* | grep -c ' ok$') rows"

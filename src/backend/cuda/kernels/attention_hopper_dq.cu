@@ -10,6 +10,8 @@
  * from the second cache. Constants: attention_hopper_grad.cuh's; STAGES of keys and values; ITEM_STAGES of Q, dO, y. */
 #include "attention_hopper_grad.cuh"
 
+static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
+
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; in the place of y dQ */
