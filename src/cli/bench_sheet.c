@@ -124,9 +124,17 @@ static enum status add_subject(struct bench_grid *g, const struct bench_words *w
     return planned_vocabulary(&s->config, w->vocab, &s->vocab, a);
 }
 
+static enum status plan_vocabulary(const struct bench_grid *g, const struct config *c, int64_t *ret,
+                                   struct arena *a)
+{
+    return planned_vocabulary(c, g->vocab, ret, a);
+}
+
 static enum status make_grid(const struct bench_words *w, struct bench_grid *g, struct arena *a)
 {
-    *g = (struct bench_grid){.steps = w->steps > 0 ? (int)w->steps : GRID_STEPS};
+    *g = (struct bench_grid){.steps = w->steps > 0 ? (int)w->steps : GRID_STEPS,
+                             .vocabulary = plan_vocabulary,
+                             .vocab = w->vocab};
     g->subject = ARENA_NEW(a, struct bench_subject, w->words + 1);
     for (int i = 0; i < w->words; i++) {
         if (!config_is_override(w->word[i]))
@@ -158,7 +166,7 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
                         struct arena *a)
 {
     const char *path = w->save ? w->save : arena_printf(a, "%s/bench.json", folder);
-    if (w->form.json && !w->save) return ST_OK;
+    if (w->form.json && !w->save && !out_dir_of(w)) return ST_OK;
     TRY(sheet_write(s, path));
     log_info("%s; strobe report %s draws it", path, w->save ? path : folder);
     return ST_OK;
@@ -235,6 +243,7 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     if (w->suite) {
         TRY(suite_find(w->suite, &suite));
         TRY(check_suite_words(w));
+        TRY(suite_check_options(suite, &r));
         r.word = w->word;
         r.words = w->words;
         config_init(&c);
