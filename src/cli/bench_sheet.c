@@ -162,11 +162,27 @@ static void print_sheet(const struct sheet *s, const struct table_form *f)
     str_release(&out);
 }
 
+/* Where the result is written; NULL: nowhere. */
+static const char *path_of(const struct bench_words *w, const char *folder, struct arena *a)
+{
+    if (w->save) return w->save;
+    return w->form.json && !out_dir_of(w) ? NULL : arena_printf(a, "%s/bench.json", folder);
+}
+
+/* Before anything is measured. */
+static enum status check_path(const struct bench_words *w, const char *folder, struct arena *a)
+{
+    const char *path = path_of(w, folder, a);
+    if (!path) return ST_OK;
+    if (!w->save) TRY(file_make_dirs(folder));
+    return file_check_writable(path);
+}
+
 static enum status keep(const struct sheet *s, const struct bench_words *w, const char *folder,
                         struct arena *a)
 {
-    const char *path = w->save ? w->save : arena_printf(a, "%s/bench.json", folder);
-    if (w->form.json && !w->save && !out_dir_of(w)) return ST_OK;
+    const char *path = path_of(w, folder, a);
+    if (!path) return ST_OK;
     TRY(sheet_write(s, path));
     log_info("%s; strobe report %s draws it", path, w->save ? path : folder);
     return ST_OK;
@@ -255,8 +271,8 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     }
     if (!folder) folder = arena_printf(a, "runs/%s", suite ? suite->name : "bench");
     r.out_dir = folder;
-    if (w->save) TRY(file_check_writable(w->save));
     TRY(prepare(&c, &d));
+    TRY(check_path(w, folder, a));
     TRY(suite ? run_suite(suite, &r, &d, &s, a) : run_grid(&g, &r, &s, a));
     TRY(name_machine(&s, &d, a));
     print_sheet(&s, &w->form);

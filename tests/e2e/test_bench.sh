@@ -51,6 +51,8 @@ expect 2 'has no use for --order' "$STROBE" bench --suite=cs336-warmup --order=o
 expect 2 'has no use for --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
 expect 2 '--size is of suites' "$STROBE" bench tiny.conf --size=small --phase=step
 expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench --suite=nanogpt-attention --flash=true --device=cpu
+expect 1 'tiny.conf' "$STROBE" bench tiny.conf --phase=step --device=cpu --out_dir=tiny.conf/inside
+grep -q '^tiny ' out && fail "it measured before it looked where the result goes: $(cat out)"
 expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
 
 # --- suites, tiny: each says that it is a variant, and leaves its result
