@@ -23,7 +23,7 @@ STROBE = {
     "eager": "--dtype=float32 --fusion=op --flash=false --replay=false",
     "bf16": "--dtype=bfloat16 --fusion=op --flash=false --replay=false",
     "compiled": "--dtype=bfloat16 --fusion=full --flash=false --replay=false",
-    "graph": "--dtype=bfloat16 --fusion=full --flash=true --replay=true",
+    "graph": "--dtype=bfloat16 --fusion=full --flash=false --replay=true",
     "flash": "--dtype=bfloat16 --fusion=full --flash=true --replay=true",
 }
 PARTS = ("inference", "forward", "forward + backward", "update", "step")

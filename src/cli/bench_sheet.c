@@ -124,9 +124,17 @@ static enum status add_subject(struct bench_grid *g, const struct bench_words *w
     return planned_vocabulary(&s->config, w->vocab, &s->vocab, a);
 }
 
+static enum status plan_vocabulary(const struct bench_grid *g, const struct config *c, int64_t *ret,
+                                   struct arena *a)
+{
+    return planned_vocabulary(c, g->vocab, ret, a);
+}
+
 static enum status make_grid(const struct bench_words *w, struct bench_grid *g, struct arena *a)
 {
-    *g = (struct bench_grid){.steps = w->steps > 0 ? (int)w->steps : GRID_STEPS};
+    *g = (struct bench_grid){.steps = w->steps > 0 ? (int)w->steps : GRID_STEPS,
+                             .vocabulary = plan_vocabulary,
+                             .vocab = w->vocab};
     g->subject = ARENA_NEW(a, struct bench_subject, w->words + 1);
     for (int i = 0; i < w->words; i++) {
         if (!config_is_override(w->word[i]))
@@ -154,11 +162,27 @@ static void print_sheet(const struct sheet *s, const struct table_form *f)
     str_release(&out);
 }
 
+/* Where the result is written; NULL: nowhere. */
+static const char *path_of(const struct bench_words *w, const char *folder, struct arena *a)
+{
+    if (w->save) return w->save;
+    return w->form.json && !out_dir_of(w) ? NULL : arena_printf(a, "%s/bench.json", folder);
+}
+
+/* Before anything is measured. */
+static enum status check_path(const struct bench_words *w, const char *folder, struct arena *a)
+{
+    const char *path = path_of(w, folder, a);
+    if (!path) return ST_OK;
+    if (!w->save) TRY(file_make_dirs(folder));
+    return file_check_writable(path);
+}
+
 static enum status keep(const struct sheet *s, const struct bench_words *w, const char *folder,
                         struct arena *a)
 {
-    const char *path = w->save ? w->save : arena_printf(a, "%s/bench.json", folder);
-    if (w->form.json && !w->save) return ST_OK;
+    const char *path = path_of(w, folder, a);
+    if (!path) return ST_OK;
     TRY(sheet_write(s, path));
     log_info("%s; strobe report %s draws it", path, w->save ? path : folder);
     return ST_OK;
@@ -235,6 +259,7 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     if (w->suite) {
         TRY(suite_find(w->suite, &suite));
         TRY(check_suite_words(w));
+        TRY(suite_check_options(suite, &r));
         r.word = w->word;
         r.words = w->words;
         config_init(&c);
@@ -246,8 +271,8 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     }
     if (!folder) folder = arena_printf(a, "runs/%s", suite ? suite->name : "bench");
     r.out_dir = folder;
-    if (w->save) TRY(file_check_writable(w->save));
     TRY(prepare(&c, &d));
+    TRY(check_path(w, folder, a));
     TRY(suite ? run_suite(suite, &r, &d, &s, a) : run_grid(&g, &r, &s, a));
     TRY(name_machine(&s, &d, a));
     print_sheet(&s, &w->form);

@@ -17,7 +17,7 @@ struct bench_words {
 
 /* What is said of one cell alone is not of a grid. */
 bool bench_words_are_grid(const struct bench_words *w);
-/* Runs, prints, and writes bench.json. */
+/* Runs, prints, and writes bench.json; with --json only where a place is named. */
 enum status bench_sheet_run(const struct bench_words *w, struct arena *a);
 /* The table of suites. */
 enum status bench_sheet_list(const struct table_form *f, struct arena *a);

@@ -59,6 +59,11 @@ static enum status run(const struct bench_words *w, struct arena *a)
     if (w->steps < 1 && w->steps != NOT_SAID)
         return fail(ST_USAGE, "--steps is 1 to %d", STEPS_MOST);
     if (w->steps > STEPS_MOST) return fail(ST_USAGE, "--steps is 1 to %d", STEPS_MOST);
+    if (!w->suite && (w->size || w->iters || w->full))
+        return fail(ST_USAGE, "--%s is of suites; --suite=list shows them",
+                    w->size    ? "size"
+                    : w->iters ? "iters"
+                               : "full");
     if (w->suite && !strcmp(w->suite, "list")) return bench_sheet_list(&w->form, a);
     if (w->suite || bench_words_are_grid(w) || w->form.csv || w->form.markdown)
         return bench_sheet_run(w, a);

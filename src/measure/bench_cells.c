@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/threads.h"
 #include "measure/bench_engine.h"
 #include "measure/noise.h"
 #include "train/device.h"
@@ -75,6 +76,7 @@ enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, do
     struct arena scratch = {0};
     struct engine e;
     double flops = 0;
+    threads_set(c->config.plan.threads);
     enum status st = engine_plan(&e, &c->config, c->vocab, bench_kinds(c->lines),
                                  device_backend(&c->config), &scratch);
     c->tokens = c->config.data.batch_size * c->config.model.block_size *
@@ -131,6 +133,7 @@ static enum status take(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
     struct bench_cell *c = r->cell;
+    threads_set(c->config.plan.threads);
     TRY(bench_engine_step(r->engine, ms));
     for (int l = 0; l < BENCH_LINES; l++) {
         if (!(c->lines >> l & 1)) continue;
@@ -148,6 +151,7 @@ static enum status take(struct running_all *all, struct running *r, int at)
 static enum status open_cell(struct running_all *all, struct running *r)
 {
     if (r->engine || r->cell->reason) return ST_OK;
+    threads_set(r->cell->config.plan.threads);
     show(all, r);
     enum status st =
         bench_engine_open(&r->engine, &r->cell->config, r->cell->vocab, r->cell->lines);
@@ -226,12 +230,15 @@ static void conclude(const struct running *r)
 
 static enum bench_order order_of(const struct running_all *all, bool host, bool together)
 {
+    bool alike = true; /* a team that grows and shrinks from sample to sample is in the times */
     if (all->o->order != BENCH_AUTO) return all->o->order;
     for (int i = 0; i < all->n; i++) {
         int warmup = all->running[i].cell->warmup;
         if (warmup == 0 || warmup != all->running[0].cell->warmup) return BENCH_ONCE;
+        alike &=
+            all->running[i].cell->config.plan.threads == all->running[0].cell->config.plan.threads;
     }
-    return host && together ? BENCH_ROUNDS : BENCH_TWICE;
+    return host && together && alike ? BENCH_ROUNDS : BENCH_TWICE;
 }
 
 static void add_running(struct running_all *all, struct bench_cell *c, double flops)

@@ -2,7 +2,7 @@
  *
  * A cell is a configuration; its lines are the parts of its step that are timed: one sample a step, by the host's clock from before
  * a part is started to when the device is done with it; what goes in is fed before. With replay=true each part is a recording of its own
- * from its third run on. No cell is favoured by the drift of a clock: cells give their samples in rounds, or each runs twice, the second time
+ * that its second run makes and plays (so two steps of warm-up leave it out). No cell is favoured by the drift of a clock: cells give their samples in rounds, or each runs twice, the second time
  * in reversed order. */
 #ifndef MEASURE_BENCH_CELLS_H
 #define MEASURE_BENCH_CELLS_H
@@ -57,8 +57,8 @@ struct bench_cell {
 
 struct bench_options {
     enum bench_order
-        order; /* BENCH_AUTO: ONCE where warm-ups differ or one is none; ROUNDS on a host that computes itself and
-                               holds all cells at once; else TWICE: on a GPU the heat of a large cell is in the clocks of the next */
+        order; /* BENCH_AUTO: ONCE where warm-ups differ or one is none; ROUNDS on a host that computes itself,
+                               holds all cells at once and has as many threads for each; else TWICE: on a GPU the heat of a large cell is in the clocks of the next */
     int64_t limit; /* bytes of memory, as if there were no more; 0: what is free */
     void (*each)(void *user, double share, const char *what); /* 0 ... 1; NULL: none */
     void *user;

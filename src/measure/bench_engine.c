@@ -147,12 +147,13 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         TRY(engine_read(e, GRAPH_MICRO, "loss", &b->loss, sizeof b->loss));
         ret_ms[BENCH_DIFFERENCE] = ret_ms[BENCH_BOTH] - ret_ms[BENCH_FORWARD];
     }
-    if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     if (has(l, BENCH_STEP)) {
         TRY(e->backend->sync(e->context));
         TRY(noise_step(&b->noise, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->noise.loss;
     }
+    /* Last, so that the first loss of every line is of the weights as they were drawn. */
+    if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     b->iteration++;
     return ST_OK;
 }

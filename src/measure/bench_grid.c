@@ -54,6 +54,9 @@ enum status bench_read_warmups(struct bench_grid *g, const char *words)
                         "--warmup takes a number of steps, 0 to %d, or up to %d of them, as in "
                         "0,1,2,5; not %s",
                         STEPS_MOST, BENCH_WARMUPS, words);
+        for (int i = 0; i < g->warmups; i++)
+            if (g->warmup[i] == n)
+                return fail(ST_USAGE, "--warmup=%s: %ld is asked for twice", words, n);
         g->warmup[g->warmups++] = (int)n;
         if (!*end) return ST_OK;
         at = end;
@@ -96,6 +99,22 @@ struct bench_place bench_grid_place(const struct bench_grid *g, int cell)
     return p;
 }
 
+/* Whatever a vocabulary is planned by. */
+static bool is_of_subject(const struct config *x, const struct config *y)
+{
+    return x->model.vocab_size == y->model.vocab_size && x->model.kind == y->model.kind &&
+           is_same(x->data.dataset, y->data.dataset) && is_same(x->data.data_dir, y->data.data_dir);
+}
+
+static enum status set_vocabulary(const struct bench_grid *g, const struct bench_subject *s,
+                                  struct bench_cell *c, struct arena *a)
+{
+    if (is_of_subject(&c->config, &s->config)) return ST_OK;
+    if (g->vocabulary) return g->vocabulary(g, &c->config, &c->vocab, a);
+    if (c->config.model.vocab_size) c->vocab = c->config.model.vocab_size;
+    return ST_OK;
+}
+
 static enum status make_cell(const struct bench_grid *g, int i, struct bench_cell *c,
                              struct arena *a)
 {
@@ -113,6 +132,7 @@ static enum status make_cell(const struct bench_grid *g, int i, struct bench_cel
     if (c->config.train.gradient_accumulation_steps != 1)
         return fail(ST_USAGE, "bench times steps of one micro-step: add "
                               "--gradient_accumulation_steps=1");
+    TRY(set_vocabulary(g, s, c, a));
     enum status st = model_check(&c->config);
     if (st != ST_UNSUPPORTED) return st;
     c->reason = arena_strdup(a, fail_message());

@@ -8,6 +8,7 @@
 
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a)
 {
+    if (!isfinite(x)) return;
     int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
     int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
     *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
@@ -33,6 +34,7 @@ void table_set_bytes(struct table *t, int row, int column, int64_t bytes, struct
 void table_set_count(struct table *t, int row, int column, double x, struct arena *a)
 {
     char text[32];
+    if (!isfinite(x)) return;
     *table_at(t, row, column) =
         (struct table_cell){arena_strdup(a, str_thousands(text, (int64_t)(x + 0.5))), x};
 }

@@ -156,10 +156,31 @@ const char *grid_order_words(enum bench_order order)
         [BENCH_ROUNDS] = "The cells ran in turn, step by step, so drift of the clock favours none.",
         [BENCH_TWICE] =
             "The cells ran one after the other, then again in reversed order, warmed up each time; "
-            "half of the steps are of either.",
+            "half of the steps are of each pass; the last cell took all of its own at the turn.",
         [BENCH_ONCE] = "The cells ran one after the other, each once.",
     };
     return words[order];
+}
+
+/* A note of what the order of the cells and their warm-up make of the figures. */
+static void note_order(const struct bench_grid *g, const struct bench_cell *cell, int cells,
+                       enum bench_order asked, enum bench_order order, struct sheet *ret)
+{
+    int run = 0;
+    bool recorded = false;
+    for (int i = 0; i < cells; i++) {
+        run += !cell[i].reason;
+        recorded |= !cell[i].reason && cell[i].config.plan.replay && cell[i].warmup < 2;
+    }
+    if (run > 1 && asked == BENCH_ROUNDS && order == BENCH_TWICE)
+        sheet_note(ret, "Not in rounds: the cells do not fit in memory together.");
+    if (run > 1)
+        sheet_note(ret,
+                   grid_order_words(order == BENCH_TWICE && g->steps == 1 ? BENCH_ONCE : order));
+    if (recorded)
+        sheet_note(ret,
+                   "With replay=true a GPU's second run of a line makes its recording and plays "
+                   "it: with fewer than two steps of warm-up that run counts.");
 }
 
 /* --- running it -------------------------------------------------------------------------------- */
@@ -192,15 +213,14 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
         .order = r->order, .limit = r->limit, .each = show, .user = &named, .name = name_of};
     struct bench_cell *cell;
     enum bench_order order;
-    int cells, run = 0;
+    int cells;
     TRY(bench_grid_cells(g, &cell, &cells, a));
     named.cell = cell;
     enum status st = bench_cells_run(&o, cell, cells, &order, a);
     arena_release(&names);
     TRY(st);
-    for (int i = 0; i < cells; i++) run += !cell[i].reason;
     grid_table(g, cell, cells, ret, a);
-    if (run > 1) sheet_note(ret, grid_order_words(order));
+    note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
         sheet_note(ret, "backward, by difference: forward + backward less forward, step by step; "
                         "alone: forward runs untimed, then the clock starts.");
@@ -237,9 +257,10 @@ enum status suite_run_grid(const struct suite *s, const struct suite_request *r,
     TRY(suite_sizes(r, small ? x->small_sizes : x->sizes, &size, &g.subjects, a));
     g.subject = ARENA_NEW(a, struct bench_subject, g.subjects);
     for (int i = 0; i < g.subjects; i++) {
-        g.subject[i] = (struct bench_subject){.name = size[i].name, .vocab = x->vocab};
+        g.subject[i] = (struct bench_subject){.name = size[i].name};
         TRY(suite_config(r, small ? x->small_words : x->words, size[i].words, &g.subject[i].config,
                          a));
+        g.subject[i].vocab = suite_vocabulary(&g.subject[i].config, x->vocab);
     }
     TRY(add_axes(&g, r, small ? x->small_axis : x->axis, a));
     TRY(bench_read_warmups(&g, r->warmup ? r->warmup : x->warmup));

@@ -102,7 +102,7 @@ enum status suite_run_ladder(const struct suite *s, const struct suite_request *
     TRY(model_check(&c));
     int64_t room = suite_room(r, &d, 0);
     struct ladder_options o = {.config = &c,
-                               .vocab = small ? CHARACTERS : GPT2_VOCABULARY,
+                               .vocab = suite_vocabulary(&c, small ? CHARACTERS : GPT2_VOCABULARY),
                                .room = room < 0 || r->limit ? room : room / 10 * 9,
                                .steps = r->steps ? (int)r->steps : STEPS,
                                .limit_ms = small ? small_limit_ms : limit_ms,

@@ -11,6 +11,11 @@ static const char small_models[] =
     "models of 2 to 6 layers and 128 to 384 columns instead of those of the text, 64 tokens a "
     "sequence";
 
+enum {
+    OF_TIMES = SUITE_STEPS | SUITE_LIMIT | SUITE_FULL,
+    OF_GRID = OF_TIMES | SUITE_SIZE | SUITE_WARMUP | SUITE_PHASE | SUITE_ORDER,
+};
+
 /* clang-format off */
 static const struct suite_grid
     e2e = {
@@ -25,16 +30,16 @@ static const struct suite_grid
     };
 
 const struct suite suites[] = {
-    {"cs336-e2e",       "Forward, backward and whole steps of the CS336 models",          "CS336 assignment 2, 1.1.3 benchmarking_script (b)", .run = suite_run_grid, .grid = &e2e},
-    {"cs336-warmup",    "The same after 0, 1, 2 and 5 steps of warm-up",                  "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .run = suite_run_warmup},
-    {"cs336-precision", "fp32, TF32 and bf16, forward and backward",                      "CS336 assignment 2, 1.1.5 benchmarking_mixed_precision (c)", .run = suite_run_grid, .grid = &precision},
-    {"cs336-profile",   "Parts of a step by the clock and by the profiler, kernels, products, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .machine = true, .run = suite_run_profile},
-    {"cs336-memory",    "Peaks of memory, what a block saves, blocks computed again: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .run = suite_run_memory},
-    {"cs336-attention", "Attention alone, batch 8, one head: slow at two rungs and flash",  "CS336 assignment 2, pytorch_attention and torch_compile (a)", .run = suite_run_attention},
-    {"cs336-flash",     "Causal flash attention beside plain, batch 1, up to 65536 tokens", "CS336 assignment 2, flash_benchmarking", .run = suite_run_flash},
-    {"nanogpt-attention", "shakespeare_char trained with slow and with flash attention",    "nanoGPT, config/train_shakespeare_char.py", .runs = true, .run = suite_run_nanogpt},
-    {"attention-block", "The kernels of one block of attention, slow and flash",            "the profiled attention block of configs/attention_block.conf", .machine = true, .run = suite_run_block},
-    {"ladder",          "GPT-2 124M, one acceleration after the other",                    "Karpathy's \"Let's reproduce GPT-2 (124M)\"", .machine = true, .run = suite_run_ladder},
+    {"cs336-e2e",       "Forward, backward and whole steps of the CS336 models",          "CS336 assignment 2, 1.1.3 benchmarking_script (b)", .takes = OF_GRID, .run = suite_run_grid, .grid = &e2e},
+    {"cs336-warmup",    "The same after 0, 1, 2 and 5 steps of warm-up",                  "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = OF_GRID & ~SUITE_ORDER, .run = suite_run_warmup},
+    {"cs336-precision", "fp32, TF32 and bf16, forward and backward",                      "CS336 assignment 2, 1.1.5 benchmarking_mixed_precision (c)", .takes = OF_GRID, .run = suite_run_grid, .grid = &precision},
+    {"cs336-profile",   "Parts of a step by the clock and by the profiler, kernels, products, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .takes = SUITE_SIZE | OF_TIMES, .machine = true, .run = suite_run_profile},
+    {"cs336-memory",    "Peaks of memory, what a block saves, blocks computed again: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .takes = SUITE_SIZE | SUITE_LIMIT, .run = suite_run_memory},
+    {"cs336-attention", "Attention alone, batch 8, one head: slow at two rungs and flash",  "CS336 assignment 2, pytorch_attention and torch_compile (a)", .takes = OF_TIMES, .run = suite_run_attention},
+    {"cs336-flash",     "Causal flash attention beside plain, batch 1, up to 65536 tokens", "CS336 assignment 2, flash_benchmarking", .takes = OF_TIMES, .run = suite_run_flash},
+    {"nanogpt-attention", "shakespeare_char trained with slow and with flash attention",    "nanoGPT, config/train_shakespeare_char.py", .takes = SUITE_ITERS | SUITE_FULL, .runs = true, .run = suite_run_nanogpt},
+    {"attention-block", "The kernels of one block of attention, slow and flash",            "the profiled attention block of configs/attention_block.conf", .takes = OF_TIMES, .machine = true, .run = suite_run_block},
+    {"ladder",          "GPT-2 124M, one acceleration after the other",                    "Karpathy's \"Let's reproduce GPT-2 (124M)\"", .takes = OF_TIMES, .machine = true, .run = suite_run_ladder},
     {0},
 };
 /* clang-format on */
@@ -51,9 +56,33 @@ enum status suite_find(const char *name, const struct suite **ret)
                 nearest->name);
 }
 
+enum status suite_check_options(const struct suite *s, const struct suite_request *r)
+{
+    const struct {
+        enum suite_option option;
+        bool said;
+        const char *name;
+    } options[] = {
+        {SUITE_SIZE, r->size, "size"},
+        {SUITE_WARMUP, r->warmup, "warmup"},
+        {SUITE_PHASE, r->phase, "phase"},
+        {SUITE_STEPS, r->steps, "steps"},
+        {SUITE_ITERS, r->iters, "iters"},
+        {SUITE_LIMIT, r->limit, "mem-limit"},
+        {SUITE_ORDER, r->order != BENCH_AUTO, "order"},
+        {SUITE_FULL, r->full, "full"},
+    };
+    for (int i = 0; i < COUNT_OF(options); i++)
+        if (options[i].said && !(s->takes & options[i].option))
+            return fail(ST_USAGE, "the suite %s has no use for --%s; leave it out", s->name,
+                        options[i].name);
+    return ST_OK;
+}
+
 enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                       struct arena *a)
 {
+    TRY(suite_check_options(s, r));
     *ret = (struct sheet){.name = s->name, .title = s->title, .text = s->text};
     return s->run(s, r, ret, a);
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { LENGTHS_MOST = 8, TYPES_MOST = 4, TOP = 5 };
+enum { LENGTHS_MOST = 8, TOP = 5 };
 static const char lengths[] = "128,256,512", types[] = "float32,bfloat16", size_of_text[] = "2.7b";
 static const enum memory_extent extents[] = {EXTENT_FORWARD, EXTENT_STEP};
 
@@ -129,7 +129,8 @@ static enum status add_peak(struct looking *x, struct table *t, int row, const s
     show(x, p);
     name_point(t, row, x, p);
     table_set_text(t, row, PHASE, memory_extent_name(extent));
-    enum status st = engine_plan(&e, &p->config, CS336_VOCABULARY, kinds, x->backend, &plans);
+    enum status st = engine_plan(&e, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY),
+                                 kinds, x->backend, &plans);
     if (st == ST_OK) {
         set_peak(t, row, x, p, &e);
         engine_close(&e);
@@ -230,7 +231,8 @@ static enum status add_saved(struct looking *x)
             TRY(configure(x, &p));
             show(x, &p);
             enum status st =
-                engine_plan(&e, &p.config, CS336_VOCABULARY, 1u << GRAPH_MICRO, x->backend, x->a);
+                engine_plan(&e, &p.config, suite_vocabulary(&p.config, CS336_VOCABULARY),
+                            1u << GRAPH_MICRO, x->backend, x->a);
             if (st == ST_UNSUPPORTED) continue; /* the first table says why */
             TRY(st);
             int block = (int)model_layers(&p.config.model) / 2;
@@ -266,9 +268,9 @@ static enum status add_again(struct looking *x)
             int n;
             TRY(configure(x, &p));
             show(x, &p);
-            enum status st =
-                memory_variants(&p.config, CS336_VOCABULARY, memory_kinds(&p.config, EXTENT_STEP),
-                                x->backend, 0, NULL, NULL, v, &n);
+            enum status st = memory_variants(
+                &p.config, suite_vocabulary(&p.config, CS336_VOCABULARY),
+                memory_kinds(&p.config, EXTENT_STEP), x->backend, 0, NULL, NULL, v, &n);
             if (st == ST_UNSUPPORTED) continue;
             TRY(st);
             for (int i = 0; i < n; i++, row++) {

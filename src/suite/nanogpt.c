@@ -10,7 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORDS_MOST = 64, CHANGES = 15, ITERS = 6000, SMALL_ITERS = 250, EVALS = 24 };
+enum {
+    WORDS_MOST = 64,
+    USER_WORDS = 48,
+    CHANGES = 15,
+    ITERS = 6000,
+    SMALL_ITERS = 250,
+    EVALS = 24
+};
 static const char config[] = "configs/shakespeare_char.conf",
                   small_config[] = "configs/shakespeare_char_cpu.conf";
 static const char *const ways[] = {"flash=false", "flash=true"};
@@ -34,15 +41,40 @@ static void add_number(struct words *w, const char *key, int64_t x)
     add(w, arena_printf(w->a, "--%s=%lld", key, (long long)x));
 }
 
-/* The configuration, what a GPU has besides, and the user's words, which count most. */
-static void add_config(struct words *w, const struct suite_request *r, bool small)
+/* The configuration and what a GPU has besides. */
+static void add_config(struct words *w, bool small)
 {
     add(w, small ? small_config : config);
     if (!small) {
         add(w, "--dtype=bfloat16");
         add(w, "--replay=true");
     }
-    for (int i = 0; i < r->words; i++) add(w, r->word[i]);
+}
+
+static bool is_key(const char *word, const char *key)
+{
+    size_t n = strlen(key);
+    word += strspn(word, "-");
+    return !strncmp(word, key, n) && word[n] == '=';
+}
+
+/* The user's words count most, so they come last; where the runs lie was asked by one of them. */
+static void add_user(struct words *w, const struct suite_request *r)
+{
+    for (int i = 0; i < r->words; i++)
+        if (!is_key(r->word[i], "out_dir")) add(w, r->word[i]);
+}
+
+static enum status check(const struct suite_request *r)
+{
+    static const char *const none[] = {NULL};
+    TRY(suite_check_lists(r, none));
+    if (r->words > USER_WORDS) return fail(ST_USAGE, "more than %d keys", USER_WORDS);
+    for (int i = 0; i < r->words; i++)
+        if (is_key(r->word[i], "flash"))
+            return fail(ST_USAGE,
+                        "this suite trains with flash=false and flash=true; leave it out");
+    return ST_OK;
 }
 
 static enum status train(const struct suite_request *r, bool small, struct arena *a)
@@ -50,7 +82,7 @@ static enum status train(const struct suite_request *r, bool small, struct arena
     struct words w = {.a = a};
     int64_t iters = r->iters ? r->iters : small ? SMALL_ITERS : ITERS;
     add(&w, "compare");
-    add_config(&w, r, small);
+    add_config(&w, small);
     add(&w, "--flash=false,true");
     add(&w, "--overwrite");
     add_number(&w, "max_iters", iters);
@@ -59,6 +91,7 @@ static enum status train(const struct suite_request *r, bool small, struct arena
     if (small) add(&w, "--eval_iters=5");
     add_number(&w, "warmup_iters", iters < 1000 ? iters / 10 : 100);
     add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
+    add_user(&w, r);
     return r->command(r->user, w.word, w.n, false);
 }
 
@@ -67,11 +100,12 @@ static enum status profile(const struct suite_request *r, bool small, const char
 {
     struct words w = {.a = a};
     add(&w, "profile");
-    add_config(&w, r, small);
+    add_config(&w, small);
     add(&w, arena_printf(a, "--%s", way));
     add(&w, "--trace-steps=0");
     add_number(&w, "limit", small ? 5 : 60);
     add(&w, arena_printf(a, "--out_dir=%s/%s", r->out_dir, way));
+    add_user(&w, r);
     return r->command(r->user, w.word, w.n, true);
 }
 
@@ -201,10 +235,9 @@ static void show(const struct suite_request *r, double share, const char *what)
 enum status suite_run_nanogpt(const struct suite *s, const struct suite_request *r,
                               struct sheet *ret, struct arena *a)
 {
-    static const char *const none[] = {NULL};
     bool small;
     (void)s;
-    TRY(suite_check_lists(r, none));
+    TRY(check(r));
     TRY(suite_is_small(r, &small));
     show(r, 0, "two trainings");
     TRY(train(r, small, a));

@@ -57,6 +57,11 @@ enum status suite_config(const struct suite_request *r, const char *words, const
     return ST_OK;
 }
 
+int64_t suite_vocabulary(const struct config *c, int64_t own)
+{
+    return c->model.vocab_size ? c->model.vocab_size : own;
+}
+
 enum status suite_values(const struct suite_request *r, const char *key, const char *words,
                          struct bench_axis *ret, struct arena *a)
 {
@@ -109,7 +114,10 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
     while ((word = strsep(&rest, ","))) {
         int i = 0;
         while (i < n && strcmp(all[i].name, word) != 0) i++;
-        if (i == n || kept == n) return fail(ST_USAGE, "--size=%s: there are %s", r->size, known);
+        if (i == n) return fail(ST_USAGE, "--size=%s: there are %s", r->size, known);
+        for (int k = 0; k < kept; k++)
+            if (size[k].name == all[i].name)
+                return fail(ST_USAGE, "--size=%s: %s is asked for twice", r->size, all[i].name);
         size[kept++] = all[i];
     }
     *ret = size;

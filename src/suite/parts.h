@@ -24,6 +24,8 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
 /* Defaults, then these words, then the request's that are no lists. `more` may be NULL. */
 enum status suite_config(const struct suite_request *r, const char *words, const char *more,
                          struct config *ret, struct arena *a);
+/* The vocabulary of a configuration: its vocab_size, else the suite's own. */
+int64_t suite_vocabulary(const struct config *c, int64_t own);
 /* The values of a key: those of the request, else of `words` ("128,256"). */
 enum status suite_values(const struct suite_request *r, const char *key, const char *words,
                          struct bench_axis *ret, struct arena *a);

@@ -171,8 +171,9 @@ static enum status time_it(const struct profiling *x, const struct config *c,
 {
     const struct suite_request *r = x->request;
     struct bench_options o = {.order = BENCH_ONCE, .limit = r->limit};
-    *ret = (struct bench_cell){
-        .config = *c, .vocab = CS336_VOCABULARY, .warmup = x->small ? 1 : WARMUP};
+    *ret = (struct bench_cell){.config = *c,
+                               .vocab = suite_vocabulary(c, CS336_VOCABULARY),
+                               .warmup = x->small ? 1 : WARMUP};
     ret->steps = r->steps ? (int)r->steps : x->small ? STEPS / 2 : STEPS;
     ret->lines = bench_lines_of("backward", 8) | bench_lines_of("step", 4);
     return bench_cells_run(&o, ret, 1, NULL, x->a);
@@ -186,7 +187,7 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
     TRY(time_it(x, c, &clock));
     const char *reason = clock.reason;
     if (!reason) {
-        TRY(profiled_run(&p, x->request, c, CS336_VOCABULARY, clock.steps,
+        TRY(profiled_run(&p, x->request, c, clock.vocab, clock.steps,
                          x->small ? small_limit_ms : limit_ms));
         if (p.reason) reason = arena_strdup(x->a, p.reason);
     }

@@ -26,10 +26,23 @@ struct suite_request {
     void *user;
 };
 
+/* Options besides keys, a mask: those that a suite has a use for. */
+enum suite_option {
+    SUITE_SIZE = 1,
+    SUITE_WARMUP = 2,
+    SUITE_PHASE = 4,
+    SUITE_STEPS = 8,
+    SUITE_ITERS = 16,
+    SUITE_LIMIT = 32,
+    SUITE_ORDER = 64,
+    SUITE_FULL = 128
+};
+
 struct suite {
     const char *name;  /* "cs336-e2e" */
     const char *title; /* a sentence */
     const char *text;  /* which text it reproduces */
+    unsigned takes;    /* of enum suite_option; the rest is refused */
     bool machine;      /* it holds times against the machine's ceilings */
     bool runs;         /* it leaves run directories in out_dir */
     enum status (*run)(const struct suite *s, const struct suite_request *r, struct sheet *ret,
@@ -40,6 +53,8 @@ struct suite {
 extern const struct suite suites[]; /* ends with name == NULL */
 /* A name that nobody has is ST_USAGE and names the nearest. */
 enum status suite_find(const char *name, const struct suite **ret);
+/* ST_USAGE where the request has an option that the suite does not take. */
+enum status suite_check_options(const struct suite *s, const struct suite_request *r);
 /* Fills the sheet but for device, date and version. */
 enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                       struct arena *a);

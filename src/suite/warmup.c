@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MOST = 64, PARTS_MOST = 64 };
+enum { WORDS_MOST = 64 };
 static const char warmups[] = "0,1,2,5", phases[] = "forward,backward,step";
 
 struct part {

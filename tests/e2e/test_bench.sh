@@ -21,6 +21,11 @@ done
 [ -s grid.json ] || fail "--save is not followed"
 expect 0 '| tiny | float32 | step |' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --markdown --out_dir=grid
 expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json
+[ ! -e runs/bench ] || fail "--json alone leaves a file"
+expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json --out_dir=json
+[ -s json/bench.json ] || fail "--out_dir is not followed beside --json"
+expect 0 'one after the other, each once' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --order=twice --out_dir=grid
+expect 0 'the last cell took all of its own at the turn' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=2 --warmup=1 --order=twice --out_dir=grid
 
 # --- what does not fit is said with what it would need, and the rest runs
 expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_size=16,2048 --flash=false --phase=forward --steps=1 --warmup=1 \
@@ -39,6 +44,15 @@ expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
 expect 2 'a suite has its own configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
 expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
 expect 2 'this suite takes no list of it' "$STROBE" bench --suite=ladder --n_layer=1,2
+expect 2 'd128 is asked for twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
+expect 2 'has no use for --warmup' "$STROBE" bench --suite=cs336-attention --warmup=banana --device=cpu
+expect 2 'has no use for --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
+expect 2 'has no use for --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
+expect 2 'has no use for --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
+expect 2 '--size is of suites' "$STROBE" bench tiny.conf --size=small --phase=step
+expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench --suite=nanogpt-attention --flash=true --device=cpu
+expect 1 'tiny.conf' "$STROBE" bench tiny.conf --phase=step --device=cpu --out_dir=tiny.conf/inside
+grep -q '^tiny ' out && fail "it measured before it looked where the result goes: $(cat out)"
 expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
 
 # --- suites, tiny: each says that it is a variant, and leaves its result
@@ -52,6 +66,10 @@ expect 0 'Each model and warm-up has a process of its own' "$STROBE" bench --sui
 expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 --block_size=16,32 --n_embd=16,32 --steps=2 --out_dir=attention
 expect 0 'computed again, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
 grep -q ' yes$' out && grep -q ' no$' out || fail "no verdicts in: $(cat out)"
+mkdir configs
+cp tiny.conf configs/shakespeare_char_cpu.conf
+expect 0 'The variant for CPUs' "$STROBE" bench --suite=nanogpt-attention --device=cpu --iters=4 --max_iters=2 --eval_iters=1 --out_dir=pair
+grep -qx 'max_iters = 2' 'pair/flash=true/config.conf' || fail "the user's words do not count most: $(cat 'pair/flash=true/config.conf')"
 expect 0 '9.953125' "$STROBE" lab accumulate
 expect 2 'lab has no part sum; it has accumulate' "$STROBE" lab sum
 

@@ -106,6 +106,7 @@ static void test_what_a_grid_refuses(void **state)
     unsigned lines;
     int cells;
     refuses(bench_add_axis(&g, "dtype=float32,float32", &arena), "asked for twice");
+    refuses(bench_read_warmups(&g, "1,2,1"), "1 is asked for twice");
     refuses(bench_read_warmups(&g, "1,x"), "as in 0,1,2,5; not 1,x");
     refuses(bench_read_warmups(&g, "-1"), "--warmup takes");
     refuses(bench_read_warmups(&g, ""), "--warmup takes");
@@ -127,6 +128,21 @@ static void test_what_a_grid_refuses(void **state)
         axis(&g, word);
     }
     refuses(bench_grid_cells(&g, &cell, &cells, &arena), "more than 512 cells");
+}
+
+/* Ids are drawn below the vocabulary that the cell has, whichever word says it. */
+static void test_a_vocabulary_of_each_cell(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(1, "forward");
+    struct bench_cell *cell;
+    int cells;
+    axis(&g, "vocab_size=0,64,128");
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    for (int i = 0; i < cells; i++) {
+        const int64_t expected[] = {TINY_VOCAB, 64, 128};
+        assert_int_equal(cell[i].vocab, expected[i % 3]);
+    }
 }
 
 /* --- the cells ----------------------------------------------------------------------------------- */
@@ -191,6 +207,54 @@ static void test_lines_of_cells(void **state)
         assert_true(c->line[BENCH_STEP].ms.min > c->line[BENCH_UPDATE].ms.min);
     }
     assert_true(cell[1].bytes > cell[0].bytes);
+}
+
+/* The loss of the first step is that of the weights as they were drawn, whatever stands beside the line. */
+static void test_loss_is_of_drawn_weights(void **state)
+{
+    static const char *const words[] = {"step", "update,step", "backward,update",
+                                        "forward,backward,update,step"};
+    double loss[COUNT_OF(words)];
+    (void)state;
+    for (int i = 0; i < COUNT_OF(words); i++) {
+        struct bench_grid g = grid(2, words[i]);
+        struct bench_cell *cell;
+        struct heard heard;
+        run(&g, (struct bench_options){0}, &heard, &cell);
+        loss[i] = cell[0].loss;
+        assert_true(loss[i] == loss[0]);
+    }
+}
+
+/* Called behind each step: the team is the cell's. */
+static const char *check_threads(void *user, const struct bench_cell *c)
+{
+    struct heard *h = user;
+    if (h->share > 0) assert_int_equal(threads_count(), c->config.plan.threads);
+    return "";
+}
+
+static void test_threads_of_each_cell(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct bench_grid g = grid(3, "forward");
+        struct heard heard = {0};
+        struct bench_options o = {.order = i ? BENCH_ROUNDS : BENCH_AUTO,
+                                  .each = hear,
+                                  .name = check_threads,
+                                  .user = &heard};
+        struct bench_cell *cell;
+        enum bench_order order;
+        int cells;
+        g.subjects = 1;
+        axis(&g, "threads=1,2");
+        hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+        hand_ok(bench_cells_run(&o, cell, cells, &order, &arena));
+        assert_true(order == (i ? BENCH_ROUNDS : BENCH_TWICE)); /* teams are not changed in between */
+        assert_true(heard.calls > 0);
+    }
+    threads_set(1);
 }
 
 static void test_lines_that_nobody_asked_for(void **state)
@@ -315,7 +379,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_lists_make_a_grid, release),
         cmocka_unit_test_teardown(test_what_a_grid_refuses, release),
+        cmocka_unit_test_teardown(test_a_vocabulary_of_each_cell, release),
         cmocka_unit_test_teardown(test_lines_of_cells, release),
+        cmocka_unit_test_teardown(test_loss_is_of_drawn_weights, release),
+        cmocka_unit_test_teardown(test_threads_of_each_cell, release),
         cmocka_unit_test_teardown(test_lines_that_nobody_asked_for, release),
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_what_does_not_fit_is_not_tried, release),

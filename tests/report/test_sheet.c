@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 static const struct table_column columns[] = {
@@ -47,6 +48,21 @@ static const char *printed(const struct sheet *s, void (*print)(const struct tab
     const char *text = arena_strdup(&arena, str_text(&out));
     str_release(&out);
     return text;
+}
+
+/* What is no number is no text either. */
+static void test_no_number_is_an_empty_cell(void **state)
+{
+    (void)state;
+    struct sheet s = sheet();
+    struct table *t = &s.table[0].table;
+    const double none[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < COUNT_OF(none); i++) {
+        table_set(t, 3, 2, 3, none[i], &arena);
+        assert_null(table_at(t, 3, 2)->text);
+        table_set_count(t, 3, 2, none[i], &arena);
+        assert_null(table_at(t, 3, 2)->text);
+    }
 }
 
 static void test_written_and_read(void **state)
@@ -114,6 +130,7 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_number_is_an_empty_cell),
         cmocka_unit_test(test_written_and_read),
         cmocka_unit_test(test_curves),
         cmocka_unit_test(test_what_is_refused),
