@@ -251,7 +251,8 @@ static void test_threads_of_each_cell(void **state)
         axis(&g, "threads=1,2");
         hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
         hand_ok(bench_cells_run(&o, cell, cells, &order, &arena));
-        assert_true(order == (i ? BENCH_ROUNDS : BENCH_TWICE)); /* teams are not changed in between */
+        assert_true(order ==
+                    (i ? BENCH_ROUNDS : BENCH_TWICE)); /* teams are not changed in between */
         assert_true(heard.calls > 0);
     }
     threads_set(1);
