@@ -48,6 +48,7 @@ OP(SUM_LEADING,      PRIMITIVE, 1, 1, shape_trailing,         grad_sum_leading, 
 /* products */
 OP(MATMUL,           PRIMITIVE, 2, 2, shape_matmul,           grad_matmul,        NULL,                    cost_matmul,   0)
 OP(PACK,             PRIMITIVE, 1, 1, shape_pack,             NULL,               NULL,                    cost_move,     0)
+OP(MATMUL_SCALED,    PRIMITIVE, 4, 5, shape_matmul_scaled,    NULL,               NULL,                    cost_matmul_scaled, 0)
 /* moving */
 OP(SPLIT,            PRIMITIVE, 1, 1, shape_split,            grad_split,         NULL,                    cost_move,     GRAD_ALL)
 OP(CONCAT,           PRIMITIVE, 2, 4, shape_concat,           grad_concat,        NULL,                    cost_move,     0)
@@ -61,6 +62,7 @@ OP(ROPE_TABLE,       PRIMITIVE, 1, 1, shape_rope_table,       NULL,             
 /* state */
 OP(STORE,            PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_store,    WRITES)
 OP(ACCUMULATE,       PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_pointwise, WRITES)
+OP(QUANTISE,         PRIMITIVE, 3, 3, shape_quantise,         NULL,               NULL,                    cost_quantise, WRITES)
 /* one operation of a layer */
 OP(LINEAR,           LAYER,     3, 3, shape_linear,           grad_linear,        expand_linear,           cost_linear,   0)
 OP(GELU,             LAYER,     1, 1, shape_same,             grad_gelu,          expand_gelu,             cost_gelu,     INPLACE)

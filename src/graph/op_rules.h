@@ -116,6 +116,11 @@ EXPAND(matmul_gelu_grad);
 SHAPE(matmul_sum);
 EXPAND(matmul_sum);
 COST(matmul_sum);
+/* op_float8.c */
+SHAPE(quantise);
+SHAPE(matmul_scaled);
+COST(quantise);
+COST(matmul_scaled);
 /* op_norm.c */
 SHAPE(layernorm);
 SHAPE(layernorm_grad);
