@@ -1,0 +1,47 @@
+/* Operands of products of 8 bits. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/types.h"
+
+enum { THREADS = 256, COLUMNS = 128, ROWS = 64, WORD = 16 }; /* as kernels/quantise.cu has them */
+
+static int64_t tiles(int64_t n, int64_t of)
+{
+    return (n + of - 1) / of;
+}
+
+static bool is_even(int64_t n)
+{
+    return n % WORD == 0 && n <= INT32_MAX;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    const struct type *x = &c->in_type[1];
+    enum dtype to = c->attr->quantise.to;
+    return c->in_type[0].dtype == DT_F32 && (x->dtype == DT_F32 || x->dtype == DT_BF16) &&
+           c->out_type[1].dtype == to && is_even(type_rows(x)) && is_even(type_columns(x));
+}
+
+/* Tiles of 128 rows, or of 64 where there would be fewer than two for each processor. */
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
+    int64_t across = tiles(columns, COLUMNS);
+    int passes = across * tiles(rows, 2 * ROWS) >= 2 * l->device->processors ? 2 : 1;
+    struct cuda_launch *k = launch_add(l, "quantise.cu", "quantise", across, THREADS);
+    launch_grid(k, across, tiles(rows, passes * ROWS), 1);
+    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
+    launch_define(k, "PASSES", passes);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    arg_in(k, 1);
+    arg_in(k, 2);
+    arg_i32(k, rows);
+    arg_i32(k, columns);
+    arg_i32(k, c->attr->quantise.first);
+}
+
+const struct cuda_row quantise_rows[] = {
+    CUDA_ROW(QUANTISE, "tiles", fits, launches),
+    CUDA_ROWS_END,
+};
