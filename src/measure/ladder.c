@@ -34,6 +34,7 @@ static const struct {
     {CPU | GPU, "flash",             {"flash=true"},     {170000, 15000}},
     {CPU | GPU, "padded vocabulary", {"pad_vocab=64"},   {175000, 15300}},
     {GPU,       "replay",            {"replay=true"},    {0}},
+    {GPU,       "float8",            {"dtype=float8"},   {0}},
 };
 /* clang-format on */
 
