@@ -103,7 +103,8 @@ union attr {
     } matmul;
     struct {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
-        int first;     /* the scale is 2^first as long as no magnitude is known */
+        int first;     /* the scale is 2^-first as long as no magnitude is known */
+        bool tanh;     /* QUANTISE_GELU and its gradient: as gelu's */
     } quantise;
     struct {
         bool tb;            /* the weight is (N,K) */

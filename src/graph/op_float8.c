@@ -1,5 +1,5 @@
 /* Products of 8 bits and what they multiply: numbers of e4m3 or e5m2 with one scale for each tensor. */
-#include "graph/graph.h"
+#include "graph/build.h"
 #include "graph/op_rules.h"
 
 /* amax (AMAX_STEPS), x (...,C) of N rows, step (1) -> amax, codes (N,C), the same transposed (C,N), scale (1)
@@ -25,6 +25,42 @@ enum status shape_quantise(struct node *n, const struct type *in, const struct t
     out[3] = type_scalar(in[0].dtype);
     n->n_out = 4;
     return ST_OK;
+}
+
+static void quantise(struct graph *g, const struct node *n, value amax, value x, value step,
+                     value *out)
+{
+    value in[] = {amax, x, step};
+    value first = graph_add(g, OP_QUANTISE, &n->attr, 3, in, NULL);
+    for (int i = 0; i < 4; i++) out[i] = graph_out(first, i);
+}
+
+/* amax, x, step -> as quantise, of gelu(x), which is not rounded before */
+void expand_quantise_gelu(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    quantise(g, n, in[0], g_gelu(g, in[1], n->attr.quantise.tanh), in[2], out);
+}
+
+/* amax, dy, step, x -> as quantise, of dy gelu'(x), which is not rounded before */
+enum status shape_quantise_gelu_grad(struct node *n, const struct type *in,
+                                     const struct type *given, struct type *out)
+{
+    if (!type_same(&in[1], &in[3]))
+        return fail(ST_USAGE, "what GELU was taken of has another shape than its gradient");
+    return shape_quantise(n, in, given, out);
+}
+
+void expand_quantise_gelu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value dx = g_gelu_grad(g, in[1], in[3], n->attr.quantise.tanh);
+    quantise(g, n, in[0], dx, in[2], out);
+}
+
+struct cost cost_quantise_gelu(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_quantise(n, in, out);
+    c.flops += 10.0 * (double)type_elements(&in[1]); /* as GELU's */
+    return c;
 }
 
 struct cost cost_quantise(const struct node *n, const struct type *in, const struct type *out)

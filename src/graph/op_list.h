@@ -103,6 +103,8 @@ OP(SWIGLU_GRAD,      FUSED,     2, 3, shape_swiglu_grad,      NULL,             
 OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_score_softmax, INPLACE)
 OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_score_softmax, INPLACE)
 OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
+OP(QUANTISE_GELU,    FUSED,     3, 3, shape_quantise,         NULL,               expand_quantise_gelu,    cost_quantise_gelu, WRITES)
+OP(QUANTISE_GELU_GRAD, FUSED,   4, 4, shape_quantise_gelu_grad, NULL,             expand_quantise_gelu_grad, cost_quantise_gelu, WRITES)
 OP(ADAMW_COPY,       FUSED,     9, 9, shape_adamw_copy,       NULL,               expand_adamw_copy,       cost_adamw,    WRITES_4)
 /* what is left of pointwise neighbours, by the pass `chain` */
 OP(CHAIN,            FUSED,     1, 9, shape_chain,            NULL,               expand_chain,            cost_chain,    INPLACE)

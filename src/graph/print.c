@@ -50,6 +50,10 @@ static void print_attr(const struct node *n, struct str *s)
         if (a->matmul.tf32) str_append(s, " [tf32]");
         if (a->matmul.deterministic) str_append(s, " [deterministic]");
         break;
+    case OP_QUANTISE_GELU:
+    case OP_QUANTISE_GELU_GRAD:
+        str_printf(s, " [%s %s]", dtype_name(a->quantise.to), a->quantise.tanh ? "tanh" : "erf");
+        break;
     case OP_QUANTISE:
         str_printf(s, " [%s]", dtype_name(a->quantise.to));
         break;

@@ -562,6 +562,13 @@ static const struct op_case cases[] = {
     {OP_QUANTISE, "to e4m3, large", E4M3, .in = {AMAX, {F(272,400)}, STEP}},
     {OP_QUANTISE, "to e5m2, large", E5M2, .in = {AMAX, {F(400,272)}, STEP}},
     {OP_QUANTISE, "to e4m3, many tiles", E4M3, .in = {AMAX, {F(3072,1552)}, STEP}},
+/* A number a little beside the border between two codes falls to the other: one in some hundred, by a sixteenth or an eighth. */
+#define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes fall to either"
+    {OP_QUANTISE_GELU, "erf", .attr = {.quantise = {DT_E4M3, 3}}, OF_CODES, .in = {AMAX, {F(3,16,48)}, STEP}},
+    {OP_QUANTISE_GELU, "tanh, large", .attr = {.quantise = {DT_E4M3, 3, true}}, OF_CODES, .in = {AMAX, {F(400,272)}, STEP}},
+    {OP_QUANTISE_GELU_GRAD, "erf", .attr = {.quantise = {DT_E5M2, 21}}, OF_CODES, .in = {AMAX, {F(3,16,48)}, STEP, {F(3,16,48)}}},
+    {OP_QUANTISE_GELU_GRAD, "tanh, large", .attr = {.quantise = {DT_E5M2, 21, true}}, OF_CODES, .in = {AMAX, {F(400,272)}, STEP, {F(400,272)}}},
+    {OP_QUANTISE_GELU_GRAD, "to e4m3", .attr = {.quantise = {DT_E4M3, 20}}, OF_CODES, .in = {AMAX, {F(64,144)}, STEP, {F(64,144)}}},
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
 /* Tensor cores keep 13 bits behind the point of sums of such products, and where it is fast nothing adds them up in more. */
 #define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores add products of 8 bits in fewer bits than f32 has"

@@ -4,6 +4,7 @@
 #include "backend/cpu/cast.h"
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/ref/functions.h"
 
 static bool is_wide(enum dtype dtype)
 {
@@ -31,39 +32,70 @@ static int scale_exponent(const struct kernel_call *c, int64_t now)
     return e < -FAR ? -FAR : e > FAR ? FAR : e;
 }
 
-static double largest_of(const struct kernel_call *c)
+typedef double (*number_fn)(const struct kernel_call *c, int64_t i);
+
+/* What is quantised, number by number. */
+static double plain(const struct kernel_call *c, int64_t i)
+{
+    return float_load(c->in_type[1].dtype, c->in[1], i);
+}
+static double of_gelu(const struct kernel_call *c, int64_t i)
+{
+    return gelu(plain(c, i), c->attr->quantise.tanh);
+}
+static double of_gelu_grad(const struct kernel_call *c, int64_t i)
+{
+    double x = float_load(c->in_type[3].dtype, c->in[3], i);
+    return plain(c, i) * gelu_slope(x, c->attr->quantise.tanh);
+}
+
+static double largest_of(const struct kernel_call *c, number_fn number)
 {
     double most = 0;
     for (int64_t i = 0; i < type_elements(&c->in_type[1]); i++)
-        most = fmax(most, fabs(float_load(c->in_type[1].dtype, c->in[1], i)));
+        most = fmax(most, fabs(number(c, i)));
     return most;
 }
 
-/* Rows first ... last-1 of the codes, which are columns of the transposed ones. A check asks for them as doubles. */
-static void quantise_rows(const struct kernel_call *c, int64_t first, int64_t last)
+/* The codes, and as columns the transposed ones. A check asks for them as doubles. */
+static void store_codes(const struct kernel_call *c, number_fn number)
 {
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
     double scale = float_load(c->out_type[3].dtype, c->out[3], 0);
-    for (int64_t r = first; r < last; r++)
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < columns; k++) {
             int64_t i = r * columns + k;
-            double x = float_load(c->in_type[1].dtype, c->in[1], i) / scale;
+            double x = number(c, i) / scale;
             double code = float8_load(c->attr->quantise.to, float8_store(c->attr->quantise.to, x));
             float_store(c->out_type[1].dtype, c->out[1], i, code);
             float_store(c->out_type[2].dtype, c->out[2], k * rows + r, code);
         }
 }
 
-static enum status run_quantise(const struct kernel_call *c)
+static enum status quantise(const struct kernel_call *c, number_fn number)
 {
     int64_t now = (int64_t)(*(const uint32_t *)c->in[2] % AMAX_STEPS);
     enum dtype dtype = c->in_type[0].dtype;
     double scale = ldexp(1, scale_exponent(c, now));
     float_store(c->out_type[3].dtype, c->out[3], 0, scale);
-    float_store(dtype, c->out[0], now, fmax(float_load(dtype, c->in[0], now), largest_of(c)));
+    float_store(dtype, c->out[0], now,
+                fmax(float_load(dtype, c->in[0], now), largest_of(c, number)));
     float_store(dtype, c->out[0], (now + 1) % AMAX_STEPS, 0);
-    parallel_ranges(c, type_rows(&c->in_type[1]), 1, type_columns(&c->in_type[1]), quantise_rows);
+    store_codes(c, number);
     return ST_OK;
+}
+
+static enum status run_quantise(const struct kernel_call *c)
+{
+    return quantise(c, plain);
+}
+static enum status run_quantise_gelu(const struct kernel_call *c)
+{
+    return quantise(c, of_gelu);
+}
+static enum status run_quantise_gelu_grad(const struct kernel_call *c)
+{
+    return quantise(c, of_gelu_grad);
 }
 
 static bool fits_matmul(const struct kernel_call *c)
@@ -112,6 +144,8 @@ static enum status run_matmul(const struct kernel_call *c)
 
 const struct kernel float8_kernels[] = {
     {.op = OP_QUANTISE, .variant = "ref", .fits = fits_quantise, .run = run_quantise},
+    {.op = OP_QUANTISE_GELU, .variant = "ref", .fits = fits_quantise, .run = run_quantise_gelu},
+    {.op = OP_QUANTISE_GELU_GRAD, "ref", .fits = fits_quantise, .run = run_quantise_gelu_grad},
     {OP_MATMUL_SCALED, "ref", fits_matmul, scratch_matmul, NULL, NULL, run_matmul},
     {.run = NULL},
 };

@@ -1,20 +1,25 @@
-/* A matrix x (rows, columns) as codes of 8 bits, as it lies and transposed, and its largest magnitude.
+/* A matrix (rows, columns) as codes of 8 bits, as it lies and transposed, and its largest magnitude: x itself, gelu(x), or
+ * x gelu'(y), as OF is X, GELU or GELU_GRAD (TANH: GELU's approximation).
  *
- * T_X: float or bf16. E4M3: 1, or 0 for e5m2. PASSES: 64 rows of a tile each. rows and columns are multiples of 16. Reads x once and
- * writes two bytes an element: 4 bytes in bf16, by which it is bound; products read what is written from L2 where that holds it.
+ * T_X: float or bf16. E4M3: 1, or 0 for e5m2. PASSES: 64 rows of a tile each. rows and columns are multiples of 16. Reads x once (and
+ * y) and writes two bytes an element: 4 bytes in bf16, 6 with y, by which it is bound.
  *
  * A block has a tile of 64 PASSES rows and 128 columns. A thread takes four rows and eight columns at a time, writes their
  * codes, and puts the four codes of each column into one word of shared memory; column c begins 2 (c / 8) words
  * further on, round the column, so that the words of a warp lie in 32 banks. Then columns are written in runs of 64 PASSES
  * bytes. The scale is known before (see op_float8.c), so blocks wait for nothing; a maximum is the same in any order, and that of
  * floats that are not negative is that of their bits. */
-#include "device.cuh"
+#include "gelu.cuh"
 
 #define THREADS 256
 #define COLUMNS 128
 #define ROWS (64 * PASSES)
 #define WORDS (ROWS / 4) /* of a column */
 #define STEPS 16         /* AMAX_STEPS */
+
+#define X 0
+#define GELU 1
+#define GELU_GRAD 2
 
 /* Bits of mantissa, least exponent of a normal number, the largest code, the exponent of the uppermost whole binade. */
 #if E4M3
@@ -80,6 +85,21 @@ DEVICE int scale_exponent(const float *amax, int now, int first)
     return max(-FAR, min(FAR, e));
 }
 
+/* Eight numbers of a row, from element `at` on. */
+DEVICE floats<8> numbers_at(const T_X *x, const T_X *y, i64 at)
+{
+    floats<8> v = load_once<8>(x + at);
+    if (OF == GELU)
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = gelu_point<T_X, TANH>(v[e]).y;
+    if (OF == GELU_GRAD) {
+        const floats<8> of = load_once<8>(y + at);
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] *= gelu_point<T_X, TANH>(of[e]).slope;
+    }
+    return v;
+}
+
 /* Byte j of each of four words, for all j. */
 DEVICE void transpose(const u32 (&row)[4], u32 (&column)[4])
 {
@@ -99,7 +119,7 @@ DEVICE int word_at(int c, int w)
 
 KERNEL(THREADS)
 quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, const int *step,
-         int rows, int columns, int first)
+         const T_X *y, int rows, int columns, int first)
 {
     __shared__ __align__(16) u32 tile[COLUMNS * WORDS];
     const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
@@ -113,7 +133,7 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
         for (int r = 0; r < 4; r++) {
             const int row = top + 64 * p + 4 * ty + r;
             if (row < rows && column < columns)
-                v[p][r] = load_once<8>(x + (i64)row * columns + column);
+                v[p][r] = numbers_at(x, y, (i64)row * columns + column);
             else
 #pragma unroll
                 for (int e = 0; e < 8; e++) v[p][r][e] = 0.0f;
