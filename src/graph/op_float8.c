@@ -78,9 +78,11 @@ enum status shape_matmul_scaled(struct node *n, const struct type *in, const str
     char ta[TYPE_TEXT], tb[TYPE_TEXT];
     const struct type *a = &in[0], *b = &in[1];
     BUG_IF(!given, "a scaled product needs its type");
-    bool fine = dtype_is_float8(a->dtype) && dtype_is_float8(b->dtype) && a->rank == 2 &&
-                b->rank == 2 && a->dim[1] == b->dim[1] && type_rows(given) == a->dim[0] &&
-                type_columns(given) == b->dim[0];
+    bool both_wide =
+        a->dtype == DT_E5M2 && b->dtype == DT_E5M2; /* tensor cores do that, libraries do not */
+    bool fine = dtype_is_float8(a->dtype) && dtype_is_float8(b->dtype) && !both_wide &&
+                a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1] &&
+                type_rows(given) == a->dim[0] && type_columns(given) == b->dim[0];
     if (!fine)
         return fail(ST_USAGE, "no scaled product of %s and %s", type_text(ta, a), type_text(tb, b));
     if (type_elements(&in[2]) != 1 || type_elements(&in[3]) != 1)

@@ -49,15 +49,20 @@ static bool in_block(const struct graph *g, const struct node *n)
            is_even(graph_type(g, n->in[1]));
 }
 
-/* x w or dy w^T; below `full` the weight is cast. */
-static bool by_weight(const struct graph *g, const struct node *n)
+/* Below `full` it is cast. */
+static bool is_weight(const struct graph *g, value v)
 {
-    if (!in_block(g, n) || graph_type(g, n->in[1])->rank != 2) return false;
-    if (n->op == OP_MATMUL && n->attr.matmul.ta) return false;
-    const struct node *w = graph_producer(g, n->in[1]);
+    const struct node *w = graph_producer(g, v);
     if (w->op == OP_CAST) w = graph_producer(g, w->in[0]);
     return w->op == OP_LEAF &&
            (w->attr.leaf.storage == STORAGE_WEIGHTS || w->attr.leaf.storage == STORAGE_COPY);
+}
+
+/* x w or dy w^T */
+static bool by_weight(const struct graph *g, const struct node *n)
+{
+    if (!in_block(g, n) || graph_type(g, n->in[1])->rank != 2) return false;
+    return !(n->op == OP_MATMUL && n->attr.matmul.ta) && is_weight(g, n->in[1]);
 }
 
 /* x^T dy or dy^T x */
@@ -70,16 +75,6 @@ static bool of_weight(const struct graph *g, const struct node *n)
 static bool is_forward(const struct node *n)
 {
     return n->phase == PHASE_FORWARD || n->region; /* or computed again */
-}
-
-static void find_activations(struct float8 *f)
-{
-    for (int id = 0; id < f->in->nodes; id++) {
-        const struct node *n = &f->in->node[id];
-        if (!by_weight(f->in, n)) continue;
-        f->activation[root_of(f->in, n->in[1]).i] = true;
-        if (is_forward(n)) f->activation[root_of(f->in, n->in[0]).i] = true;
-    }
 }
 
 static value amax_leaf(struct float8 *f, const char *what)
@@ -145,10 +140,8 @@ enum status pass_float8(const struct graph *in, struct graph *out, const struct 
 {
     struct float8 f = {.options = o, .in = in, .out = out};
     f.map = ARENA_NEW(out->arena, value, in->values);
-    f.activation = ARENA_NEW(out->arena, bool, in->values);
     f.narrow = ARENA_NEW(out->arena, struct quantised, in->values);
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");
-    if (o->float8_gradients) find_activations(&f);
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
         bool one = o->float8_gradients && (by_weight(in, n) || of_weight(in, n));

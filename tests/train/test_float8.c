@@ -59,6 +59,8 @@ static void test_loss_is_near_bf16(void **state)
     struct config c = tiny_config();
     c.plan.recompute = RECOMPUTE_BLOCK;
     compare(&c);
+    c.plan.recompute = RECOMPUTE_GELU;
+    compare(&c);
 }
 
 static int count(const struct graph *g, enum op op, enum dtype dtype)
