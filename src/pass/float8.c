@@ -18,7 +18,6 @@ struct float8 {
     const struct graph *in;
     struct graph *out;
     value *map;
-    bool *activation; /* of each old value: the first operand of a forward product, or a weight */
     struct quantised *narrow; /* of each old value, once somebody needed it */
     value step;               /* of `out`, once it was met */
     int tensors;
@@ -104,10 +103,10 @@ static const struct quantised *quantised(struct float8 *f, value old)
     value root = root_of(f->in, old);
     struct quantised *q = &f->narrow[root.i];
     if (q->code.i) return q;
-    bool weight =
-        graph_producer(f->in, root)->op == OP_LEAF || graph_producer(f->in, root)->op == OP_CAST;
-    union attr attr = attr_of(f, f->activation[root.i]);
-    const char *what = !f->activation[root.i] ? "dy" : weight ? "w" : "x";
+    bool weight = is_weight(f->in, root);
+    bool activation = weight || is_forward(graph_producer(f->in, root));
+    union attr attr = attr_of(f, activation);
+    const char *what = weight ? "w" : activation ? "x" : "dy";
     value from[] = {amax_leaf(f, what), f->map[root.i], f->step};
     value first = graph_add(f->out, OP_QUANTISE, &attr, 3, from, NULL);
     *q = (struct quantised){graph_out(first, 1), graph_out(first, 2), graph_out(first, 3)};
