@@ -18,16 +18,20 @@ struct float8 {
     const struct graph *in;
     struct graph *out;
     value *map;
-    struct quantised *narrow; /* of each old value, once somebody needed it */
-    value step;               /* of `out`, once it was met */
+    struct quantised
+        *narrow; /* of each old value that is the origin of others, once somebody needed it */
+    value step;  /* of `out`, once it was met */
     int tensors;
 };
 
-/* The value whose numbers `v` shows: through reshapes, which change no order. */
-static value root_of(const struct graph *g, value v)
+/* The value whose numbers `v` has: through reshapes, which change no order, and casts, which below `full` stand before
+ * each product: all of them are of bf16. */
+static value origin_of(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);
-    while (n->op == OP_RESHAPE) {
+    int64_t columns = type_columns(graph_type(g, v));
+    while ((n->op == OP_RESHAPE || n->op == OP_CAST) &&
+           type_columns(graph_type(g, n->in[0])) == columns) {
         v = n->in[0];
         n = graph_producer(g, v);
     }
@@ -48,11 +52,9 @@ static bool in_block(const struct graph *g, const struct node *n)
            is_even(graph_type(g, n->in[1]));
 }
 
-/* Below `full` it is cast. */
 static bool is_weight(const struct graph *g, value v)
 {
-    const struct node *w = graph_producer(g, v);
-    if (w->op == OP_CAST) w = graph_producer(g, w->in[0]);
+    const struct node *w = graph_producer(g, origin_of(g, v));
     return w->op == OP_LEAF &&
            (w->attr.leaf.storage == STORAGE_WEIGHTS || w->attr.leaf.storage == STORAGE_COPY);
 }
@@ -100,14 +102,15 @@ static union attr attr_of(const struct float8 *f, bool activation)
 
 static const struct quantised *quantised(struct float8 *f, value old)
 {
-    value root = root_of(f->in, old);
-    struct quantised *q = &f->narrow[root.i];
+    value origin = origin_of(f->in, old);
+    struct quantised *q = &f->narrow[origin.i];
     if (q->code.i) return q;
-    bool weight = is_weight(f->in, root);
-    bool activation = weight || is_forward(graph_producer(f->in, root));
+    bool weight = is_weight(f->in, origin);
+    bool activation = weight || is_forward(graph_producer(f->in, origin));
     union attr attr = attr_of(f, activation);
     const char *what = weight ? "w" : activation ? "x" : "dy";
-    value from[] = {amax_leaf(f, what), f->map[root.i], f->step};
+    while (graph_producer(f->in, old)->op == OP_RESHAPE) old = graph_producer(f->in, old)->in[0];
+    value from[] = {amax_leaf(f, what), f->map[old.i], f->step};
     value first = graph_add(f->out, OP_QUANTISE, &attr, 3, from, NULL);
     *q = (struct quantised){graph_out(first, 1), graph_out(first, 2), graph_out(first, 3)};
     return q;

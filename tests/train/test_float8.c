@@ -56,11 +56,13 @@ static void test_loss_is_near_bf16(void **state)
             c.model.bias = bias;
             compare(&c);
         }
-    struct config c = tiny_config();
-    c.plan.recompute = RECOMPUTE_BLOCK;
-    compare(&c);
-    c.plan.recompute = RECOMPUTE_GELU;
-    compare(&c);
+    for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++)
+        for (int again = RECOMPUTE_GELU; again <= RECOMPUTE_BLOCK; again++) {
+            struct config c = tiny_config();
+            c.plan.fusion = (enum fusion)fusion;
+            c.plan.recompute = (enum recompute)again;
+            compare(&c);
+        }
 }
 
 static int count(const struct graph *g, enum op op, enum dtype dtype)
