@@ -17,7 +17,7 @@ extern const struct cuda_row rmsnorm_rows[];
 extern const struct cuda_row softmax_rows[];
 extern const struct cuda_row loss_rows[];
 extern const struct cuda_row optimizer_rows[];
-extern const struct cuda_row attention_short_rows[];  /* heads that shared memory has room for */
+extern const struct cuda_row attention_short_rows[]; /* heads that shared memory has room for */
 extern const struct cuda_row attention_hopper_rows[]; /* by what compute capability 9.0 has */
 extern const struct cuda_row attention_rows[];
 extern const struct cuda_row attention_hopper_grad_rows[]; /* compute capability 9.0 alone */
