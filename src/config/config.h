@@ -24,7 +24,18 @@ extern const char *const model_words[]; /* "gpt" ...; ends with NULL */
 enum gelu { GELU_ERF, GELU_TANH };
 /* DEVICE_CUDA_0 + n: the GPU of that number; DEVICE_CUDA: the first. */
 enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_0 };
-enum precision { PRECISION_FLOAT32, PRECISION_TFLOAT32, PRECISION_BFLOAT16 };
+enum precision {
+    PRECISION_FLOAT32,
+    PRECISION_TFLOAT32,
+    PRECISION_BFLOAT16,
+    PRECISION_FLOAT8 /* bfloat16, and products of blocks in 8 bits */
+};
+static inline bool precision_is_mixed(enum precision p)
+{
+    return p == PRECISION_BFLOAT16 || p == PRECISION_FLOAT8;
+}
+/* Of the gradients that products of 8 bits read. */
+enum float8 { FLOAT8_E5M2, FLOAT8_E4M3 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
@@ -70,6 +81,7 @@ struct config_train {
 struct config_plan {
     enum device_kind device;
     enum precision dtype;
+    enum float8 float8_gradients;
     enum fusion fusion;
     bool flash, replay, deterministic;
     bool hopper;               /* kernels for compute capability 9.0 alone may be taken */

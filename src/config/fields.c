@@ -10,7 +10,8 @@ _Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "a word for each model"
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
-static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", NULL};
+static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "float8", NULL};
+static const char *const float8s[] = {"e5m2", "e4m3", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
@@ -95,7 +96,8 @@ const struct field fields[] = {
     BOOL("check_nan",      train.check_nan,      "false",                     "wait for each operator; stop at the first value that is no number, or kernel that fails, and name it"),
 
     ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
-    ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products"),
+    ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products; float8: bfloat16, with the products of blocks in 8 bits"),
+    ENUM("float8_gradients", plan.float8_gradients, "e5m2",  enum float8, float8s, "with dtype=float8, how gradients are quantised: for range, or for precision"),
     ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),

@@ -28,10 +28,8 @@ static const struct {
     int64_t size;
     bool is_float;
 } dtypes[DT_COUNT] = {
-    [DT_F32] = {"f32", 4, true},
-    [DT_F64] = {"f64", 8, true},
-    [DT_BF16] = {"bf16", 2, true},
-    [DT_I32] = {"i32", 4, false},
+    [DT_F32] = {"f32", 4, true},  [DT_F64] = {"f64", 8, true},   [DT_BF16] = {"bf16", 2, true},
+    [DT_I32] = {"i32", 4, false}, [DT_E4M3] = {"e4m3", 1, true}, [DT_E5M2] = {"e5m2", 1, true},
 };
 
 int64_t dtype_size(enum dtype dtype)

@@ -18,7 +18,9 @@ typedef struct value {
     int32_t i;
 } value;
 
-enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_COUNT };
+/* E4M3 and E5M2 are floats of 8 bits with so many of exponent and mantissa (Micikevicius et al., arXiv 2209.05433): up to 448,
+ * without infinities, and up to 57344. They are operands of products alone, as QUANTISE makes them. */
+enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
 struct type {
     enum dtype dtype;
@@ -56,6 +58,7 @@ enum storage {
     STORAGE_COPY,      /* the weights once more in bf16, of the same layout */
     STORAGE_PACKED,    /* weights in the order in which a product wants them */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
+    STORAGE_AMAX,      /* the largest magnitudes that QUANTISE met in the last steps */
     STORAGE_DRAWN,     /* what a model that is only timed works on: drawn once, read in each run */
     STORAGE_STAGED,    /* inputs of a whole step on their way to its runs; no leaf lives here */
     STORAGE_ARENA,     /* everything that the planner places; no leaf lives here */
@@ -75,6 +78,8 @@ struct dropout {
 /* Leaves of a range start at multiples of this many elements. What lies between them is zero and
  * stays zero, so an operator may take the whole range as one tensor. */
 enum { RANGE_ALIGNMENT = 16 };
+/* Steps of which QUANTISE keeps the largest magnitude, the one that runs and the one to come included. */
+enum { AMAX_STEPS = 16 };
 
 union attr {
     struct {
@@ -94,7 +99,13 @@ union attr {
         bool tf32;          /* a product of f32 operands may round them to TF32 */
         bool deterministic; /* the same bits in every run: no choice may depend on a measurement */
         bool tanh;          /* MATMUL_GELU_GRAD: as gelu's */
+        bool fast;          /* MATMUL_SCALED: sums may be kept in fewer bits than f32 has */
     } matmul;
+    struct {
+        enum dtype to; /* DT_E4M3, DT_E5M2 */
+        int first;     /* the scale is 2^-first as long as no magnitude is known */
+        bool tanh;     /* QUANTISE_GELU and its gradient: as gelu's */
+    } quantise;
     struct {
         bool tb;            /* the weight is (N,K) */
         int64_t packed;     /* as matmul's */
@@ -201,6 +212,10 @@ static inline int op_writes(enum op op)
 int64_t dtype_size(enum dtype dtype);
 const char *dtype_name(enum dtype dtype);
 bool dtype_is_float(enum dtype dtype);
+static inline bool dtype_is_float8(enum dtype dtype)
+{
+    return dtype == DT_E4M3 || dtype == DT_E5M2;
+}
 
 struct type type_of(enum dtype dtype, int rank, const int64_t *dim);
 struct type type_scalar(enum dtype dtype); /* one element: rank 1, (1) */

@@ -48,6 +48,7 @@ OP(SUM_LEADING,      PRIMITIVE, 1, 1, shape_trailing,         grad_sum_leading, 
 /* products */
 OP(MATMUL,           PRIMITIVE, 2, 2, shape_matmul,           grad_matmul,        NULL,                    cost_matmul,   0)
 OP(PACK,             PRIMITIVE, 1, 1, shape_pack,             NULL,               NULL,                    cost_move,     0)
+OP(MATMUL_SCALED,    PRIMITIVE, 4, 5, shape_matmul_scaled,    NULL,               NULL,                    cost_matmul_scaled, 0)
 /* moving */
 OP(SPLIT,            PRIMITIVE, 1, 1, shape_split,            grad_split,         NULL,                    cost_move,     GRAD_ALL)
 OP(CONCAT,           PRIMITIVE, 2, 4, shape_concat,           grad_concat,        NULL,                    cost_move,     0)
@@ -61,6 +62,7 @@ OP(ROPE_TABLE,       PRIMITIVE, 1, 1, shape_rope_table,       NULL,             
 /* state */
 OP(STORE,            PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_store,    WRITES)
 OP(ACCUMULATE,       PRIMITIVE, 2, 2, shape_state,            NULL,               NULL,                    cost_pointwise, WRITES)
+OP(QUANTISE,         PRIMITIVE, 3, 3, shape_quantise,         NULL,               NULL,                    cost_quantise, WRITES)
 /* one operation of a layer */
 OP(LINEAR,           LAYER,     3, 3, shape_linear,           grad_linear,        expand_linear,           cost_linear,   0)
 OP(GELU,             LAYER,     1, 1, shape_same,             grad_gelu,          expand_gelu,             cost_gelu,     INPLACE)
@@ -101,6 +103,8 @@ OP(SWIGLU_GRAD,      FUSED,     2, 3, shape_swiglu_grad,      NULL,             
 OP(SCORE_SOFTMAX,    FUSED,     2, 2, shape_score_softmax,    NULL,               expand_score_softmax,    cost_score_softmax, INPLACE)
 OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,               expand_score_softmax_grad, cost_score_softmax, INPLACE)
 OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
+OP(QUANTISE_GELU,    FUSED,     3, 3, shape_quantise,         NULL,               expand_quantise_gelu,    cost_quantise_gelu, WRITES)
+OP(QUANTISE_GELU_GRAD, FUSED,   4, 4, shape_quantise_gelu_grad, NULL,             expand_quantise_gelu_grad, cost_quantise_gelu, WRITES)
 OP(ADAMW_COPY,       FUSED,     9, 9, shape_adamw_copy,       NULL,               expand_adamw_copy,       cost_adamw,    WRITES_4)
 /* what is left of pointwise neighbours, by the pass `chain` */
 OP(CHAIN,            FUSED,     1, 9, shape_chain,            NULL,               expand_chain,            cost_chain,    INPLACE)

@@ -116,6 +116,15 @@ EXPAND(matmul_gelu_grad);
 SHAPE(matmul_sum);
 EXPAND(matmul_sum);
 COST(matmul_sum);
+/* op_float8.c */
+SHAPE(quantise);
+SHAPE(matmul_scaled);
+SHAPE(quantise_gelu_grad);
+EXPAND(quantise_gelu);
+EXPAND(quantise_gelu_grad);
+COST(quantise);
+COST(quantise_gelu);
+COST(matmul_scaled);
 /* op_norm.c */
 SHAPE(layernorm);
 SHAPE(layernorm_grad);

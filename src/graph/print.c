@@ -7,7 +7,7 @@ static const char *const storage_names[STORAGE_COUNT] = {
     [STORAGE_INPUT] = "input",     [STORAGE_WEIGHTS] = "weights", [STORAGE_GRADIENTS] = "gradients",
     [STORAGE_MOMENT1] = "moment1", [STORAGE_MOMENT2] = "moment2", [STORAGE_COPY] = "copy",
     [STORAGE_PACKED] = "packed",   [STORAGE_CACHE] = "cache",     [STORAGE_STAGED] = "staged",
-    [STORAGE_DRAWN] = "drawn",     [STORAGE_ARENA] = "arena",
+    [STORAGE_DRAWN] = "drawn",     [STORAGE_ARENA] = "arena",     [STORAGE_AMAX] = "amax",
 };
 
 const char *phase_name(enum phase phase)
@@ -49,6 +49,13 @@ static void print_attr(const struct node *n, struct str *s)
             str_printf(s, " [%s%s]", a->matmul.ta ? "ta" : "", a->matmul.tb ? "tb" : "");
         if (a->matmul.tf32) str_append(s, " [tf32]");
         if (a->matmul.deterministic) str_append(s, " [deterministic]");
+        break;
+    case OP_QUANTISE_GELU:
+    case OP_QUANTISE_GELU_GRAD:
+        str_printf(s, " [%s %s]", dtype_name(a->quantise.to), a->quantise.tanh ? "tanh" : "erf");
+        break;
+    case OP_QUANTISE:
+        str_printf(s, " [%s]", dtype_name(a->quantise.to));
         break;
     case OP_MATMUL_GELU_GRAD:
         str_printf(s, " [%s%s%s]", a->matmul.tb ? "tb " : "", a->matmul.tanh ? "tanh" : "erf",

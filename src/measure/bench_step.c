@@ -7,7 +7,7 @@
 bool products_include(enum op op)
 {
     return op == OP_MATMUL || op == OP_LINEAR || op == OP_LINEAR_GELU ||
-           op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM;
+           op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM || op == OP_MATMUL_SCALED;
 }
 
 enum status products_run(struct plan *p, struct products *ret)

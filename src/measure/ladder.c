@@ -34,6 +34,7 @@ static const struct {
     {CPU | GPU, "flash",             {"flash=true"},     {170000, 15000}},
     {CPU | GPU, "padded vocabulary", {"pad_vocab=64"},   {175000, 15300}},
     {GPU,       "replay",            {"replay=true"},    {0}},
+    {GPU,       "float8",            {"dtype=float8"},   {0}},
 };
 /* clang-format on */
 
@@ -122,7 +123,7 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
         TRY(config_set(&r->config, rungs[i].key[k], c->a));
         r->differs = arena_printf(c->a, "%s%s--%s", r->differs, k ? " " : "", rungs[i].key[k]);
     }
-    r->products = machine_precision(r->config.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
+    r->products = machine_precision(precision_is_mixed(r->config.plan.dtype) ? DT_BF16 : DT_F32,
                                     r->config.plan.dtype == PRECISION_TFLOAT32);
     if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
         return fail(ST_UNSUPPORTED, "the model has no vocabulary");

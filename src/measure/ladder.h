@@ -11,7 +11,7 @@
 #include "train/facts.h"
 #include "train/gauge.h"
 
-enum { LADDER_RUNGS = 7, LADDER_PUBLISHED = 2 }; /* at most; machines of others */
+enum { LADDER_RUNGS = 8, LADDER_PUBLISHED = 2 }; /* at most; machines of others */
 enum ladder_order { LADDER_IN_TURN, LADDER_NO_ROOM, LADDER_WARM };
 
 /* Whose figures stand beside a GPU's ladder. */

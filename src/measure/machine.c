@@ -23,7 +23,10 @@ static const char *product_library(const struct environment *e, struct arena *a)
 
 enum machine_precision machine_precision(enum dtype dtype, bool tf32)
 {
-    return dtype == DT_BF16 ? MACHINE_BF16 : tf32 ? MACHINE_TF32 : MACHINE_F32;
+    /* Those of 8 bits are held against bf16's peak, which they may exceed. */
+    return dtype == DT_BF16 || dtype_is_float8(dtype) ? MACHINE_BF16
+           : tf32                                     ? MACHINE_TF32
+                                                      : MACHINE_F32;
 }
 
 const char *machine_precision_name(enum machine_precision p)

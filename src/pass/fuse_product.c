@@ -49,6 +49,25 @@ bool fuse_matmul_gelu_grad(struct fuse *f, int id)
     return true;
 }
 
+/* quantise(gelu(x)) -> quantise_gelu; quantise(gelu_grad(dy, x)) -> quantise_gelu_grad: nobody else reads what is quantised */
+bool fuse_quantise(struct fuse *f, int id)
+{
+    const struct node *n = &f->in->node[id], *gelu;
+    if (n->op != OP_QUANTISE) return false;
+    bool grad = graph_producer(f->in, n->in[1])->op == OP_GELU_GRAD;
+    gelu = fuse_only_for(f, n->in[1], grad ? OP_GELU_GRAD : OP_GELU);
+    if (!gelu || (grad && f->slope[gelu->in[1].i].i)) return false;
+    enum op op = grad ? OP_QUANTISE_GELU_GRAD : OP_QUANTISE_GELU;
+    union attr attr = n->attr;
+    attr.quantise.tanh = gelu->attr.gelu.tanh;
+    value in[4] = {moved(f, n->in[0]), moved(f, gelu->in[0]), moved(f, n->in[2])};
+    if (grad) in[3] = moved(f, gelu->in[1]);
+    if (!pass_gains(f->options, f->out, op, &attr, grad ? 4 : 3, in, NULL)) return false;
+    value first = graph_add(f->out, op, &attr, grad ? 4 : 3, in, NULL);
+    for (int i = 0; i < n->n_out; i++) f->map[n->out[i].i] = graph_out(first, i);
+    return true;
+}
+
 /* What a RESHAPE only looks at otherwise. */
 static value behind_views(const struct graph *g, value v)
 {

@@ -10,6 +10,7 @@ const struct pass passes[] = {
     {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
     {"recompute", AFTER_GRADIENT,  pass_recompute, "what backward reads of a region is computed again"},
     {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and equal bits, where they are asked for"},
+    {"float8",    AFTER_GRADIENT,  pass_float8,    "products of blocks in 8 bits, where they are asked for"},
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
     {"chain",     AFTER_GRADIENT,  pass_chain,     "pointwise operators in a row become one kernel"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "products take weights in their own layout"},

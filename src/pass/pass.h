@@ -19,7 +19,10 @@ struct pass_options {
     bool flash;       /* keep attention whole; else its expansion, with T x T matrices */
     enum dtype
         compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
-    bool tf32;   /* products of f32 operands may round them to TF32 */
+    /* Products of blocks are in 8 bits, and gradients are quantised to DT_E5M2 or DT_E4M3 for it; else DT_F32. Goes with
+     * DT_BF16. */
+    enum dtype float8_gradients;
+    bool tf32;          /* products of f32 operands may round them to TF32 */
     bool deterministic; /* kernels give the same bits in every run */
     bool portable;      /* attention by kernels that are not for one compute capability alone */
     const struct pass_packing *packing; /* NULL: weights are read as they lie */
@@ -82,6 +85,7 @@ enum status pass_expand(const struct graph *in, struct graph *out, const struct 
 enum status pass_precision(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_float8(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_pack(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o);

@@ -67,6 +67,7 @@ static void add_blocks(const struct storage_blocks *s, int64_t *bytes)
     bytes[MEMORY_GRADIENTS] = s->bytes[STORAGE_GRADIENTS];
     bytes[MEMORY_OPTIMIZER] = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2];
     bytes[MEMORY_COPIES] = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED];
+    bytes[MEMORY_COPIES] += s->bytes[STORAGE_AMAX];
     bytes[MEMORY_CACHE] = s->bytes[STORAGE_CACHE];
     bytes[MEMORY_INPUTS] = s->bytes[STORAGE_STAGED] + s->bytes[STORAGE_DRAWN];
 }

@@ -6,12 +6,12 @@
 
 bool copies_bf16(const struct config *c)
 {
-    return c->plan.fusion == FUSION_FULL && c->plan.dtype == PRECISION_BFLOAT16;
+    return c->plan.fusion == FUSION_FULL && precision_is_mixed(c->plan.dtype);
 }
 
 static enum dtype product_dtype(const struct config *c)
 {
-    return c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
+    return precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
 }
 
 static struct type packed_type(const struct config *c, const struct type *matrix)

@@ -69,12 +69,18 @@ enum status device_check_type(const struct engine *e)
 {
     const struct backend *b = e->backend;
     enum precision precision = e->config->plan.dtype;
-    bool narrow = precision == PRECISION_BFLOAT16, tf32 = precision == PRECISION_TFLOAT32;
+    static const struct {
+        const char *word, *instead;
+        enum dtype dtype;
+    } of[] = {[PRECISION_FLOAT32] = {"float32", "", DT_F32},
+              [PRECISION_TFLOAT32] = {"tfloat32", "float32", DT_F32},
+              [PRECISION_BFLOAT16] = {"bfloat16", "float32", DT_BF16},
+              [PRECISION_FLOAT8] = {"float8", "bfloat16", DT_E4M3}};
     if (!b->refuses) return ST_OK;
-    const char *why = b->refuses(e->context, narrow ? DT_BF16 : DT_F32, tf32);
+    const char *why = b->refuses(e->context, of[precision].dtype, precision == PRECISION_TFLOAT32);
     if (!why) return ST_OK;
-    return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=float32",
-                narrow ? "bfloat16" : "tfloat32", why);
+    return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=%s",
+                of[precision].word, why, of[precision].instead);
 }
 
 enum status device_check_room(const struct engine *e, unsigned kinds)

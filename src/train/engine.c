@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/host.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "graph/build.h"
 #include "train/copies.h"
@@ -35,7 +36,8 @@ void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void
     *k = (struct engine_kernels){.kernels = {gain, k}, .backend = b, .context = context};
 }
 
-static struct pass_options options_of(const struct config *c, const struct pass_packing *packing,
+static struct pass_options options_of(enum graph_kind kind, const struct config *c,
+                                      const struct pass_packing *packing,
                                       const struct pass_kernels *kernels)
 {
     static const enum pass_rung rungs[] = {
@@ -44,17 +46,22 @@ static struct pass_options options_of(const struct config *c, const struct pass_
                                             [RECOMPUTE_GELU] = AGAIN_GELU,
                                             [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
     int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
-    enum dtype compute = c->plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32;
-    return (struct pass_options){.rung = rungs[c->plan.fusion],
-                                 .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
-                                 .again_blocks = blocks,
-                                 .flash = c->plan.flash,
-                                 .compute = compute,
-                                 .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
-                                 .deterministic = c->plan.deterministic,
-                                 .portable = !c->plan.hopper,
-                                 .packing = packing,
-                                 .kernels = kernels};
+    enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
+    bool trains =
+        kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE; /* what is only read off stays in bf16 */
+    enum dtype gradients = c->plan.float8_gradients == FLOAT8_E4M3 ? DT_E4M3 : DT_E5M2;
+    return (struct pass_options){
+        .rung = rungs[c->plan.fusion],
+        .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
+        .again_blocks = blocks,
+        .flash = c->plan.flash,
+        .compute = compute,
+        .float8_gradients = c->plan.dtype == PRECISION_FLOAT8 && trains ? gradients : DT_F32,
+        .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
+        .deterministic = c->plan.deterministic,
+        .portable = !c->plan.hopper,
+        .packing = packing,
+        .kernels = kernels};
 }
 
 /* The gradient of the loss that the backward pass begins with. */
@@ -189,7 +196,7 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
                          const struct pass_packing *packing, const struct pass_kernels *kernels,
                          const char *last, struct graph *ret_g, struct arena *a)
 {
-    struct pass_options o = options_of(c, packing, kernels);
+    struct pass_options o = options_of(kind, c, packing, kernels);
     struct graph g;
     value loss = {0};
     graph_init(&g, a);
@@ -214,6 +221,16 @@ enum status engine_graph(enum graph_kind kind, const struct config *c, const str
     return ST_OK;
 }
 
+static void warn_of_no_float8(const struct engine *e, enum graph_kind kind)
+{
+    if (kind != GRAPH_MICRO || e->config->plan.dtype != PRECISION_FLOAT8) return;
+    for (int id = 0; id < e->graph[kind].nodes; id++)
+        if (e->graph[kind].node[id].op == OP_MATMUL_SCALED) return;
+    log_warning(
+        "no product of this model is in 8 bits, all stay in bfloat16: lengths in blocks, and "
+        "batch_size times block_size, are to be multiples of 16");
+}
+
 static enum status build(struct engine *e, enum graph_kind kind, struct arena *a)
 {
     const struct config_plan *p = &e->config->plan;
@@ -221,6 +238,7 @@ static enum status build(struct engine *e, enum graph_kind kind, struct arena *a
     struct engine_kernels k;
     engine_kernels_init(&k, e->backend, e->context);
     TRY(engine_graph(kind, e->config, &e->model, e->packing, &k.kernels, NULL, &e->graph[kind], a));
+    warn_of_no_float8(e, kind);
     TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
     e->built[kind] = true;
     storage_reserve(&e->storage, &e->plan[kind]);

@@ -169,7 +169,7 @@ void memory_tensors(const struct engine *e, const struct memory_moment *m,
     const struct node *n = &p->graph->node[m->step];
     struct stays stays;
     plan_stays(p, &stays, a);
-    enum { BLOCKS = 4, RANGES = 4 };
+    enum { BLOCKS = 5, RANGES = 4 };
     int most = stays.n + RANGES * e->model.parameters + BLOCKS + 1;
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
     for (int i = 0; i < stays.n; i++)
@@ -188,6 +188,7 @@ void memory_tensors(const struct engine *e, const struct memory_moment *m,
                                         m->step});
     add_parameters(e, p->steps, ret);
     add_block(e, STORAGE_PACKED, MEMORY_COPIES, "packed weights", p->steps, ret);
+    add_block(e, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
     add_block(e, STORAGE_CACHE, MEMORY_CACHE, "cache", p->steps, ret);
     add_block(e, STORAGE_STAGED, MEMORY_INPUTS, "inputs of the next step", p->steps, ret);
     add_block(e, STORAGE_DRAWN, MEMORY_INPUTS, "what is drawn", p->steps, ret);

@@ -10,9 +10,11 @@ enum status weights_draw(struct engine *e)
     float *weights = malloc((size_t)e->model.elements * sizeof *weights);
     enum status st = ST_OK;
     BUG_IF(!weights, "no host memory");
-    for (int s = STORAGE_MOMENT1; s <= STORAGE_MOMENT2; s++)
-        if (e->storage.base[s])
-            TRY_OUT(st, e->backend->fill(e->context, e->storage.base[s], 0, e->storage.bytes[s]));
+    static const enum storage zeroed[] = {STORAGE_MOMENT1, STORAGE_MOMENT2, STORAGE_AMAX};
+    for (int i = 0; i < COUNT_OF(zeroed); i++) {
+        void *range = e->storage.base[zeroed[i]];
+        if (range) TRY_OUT(st, e->backend->fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
+    }
     model_draw(&e->model, weights);
     TRY_OUT(st, e->backend->upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                    e->storage.bytes[STORAGE_WEIGHTS]));

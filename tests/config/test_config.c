@@ -137,7 +137,8 @@ static void test_refusals_say_where(void **state)
     assert_refused("dropout = 1", ":1: dropout takes a number, 0 to 0.99; 1 is not that");
     assert_refused("dropout = nan", ":1: dropout takes a number, 0 to 0.99; nan is not that");
     assert_refused("flash = yes", ":1: flash takes true, false; yes is not that");
-    assert_refused("dtype = fp16", ":1: dtype takes float32, tfloat32, bfloat16; fp16 is not that");
+    assert_refused("dtype = fp16",
+                   ":1: dtype takes float32, tfloat32, bfloat16, float8; fp16 is not that");
     assert_refused("pad_vocab = 32", ":1: pad_vocab takes 0, 64, 128; 32 is not that");
     assert_refused("import time\n", ":1: expected `key = value`, found `import time`");
     assert_refused("= 3\n", ":1: expected `key = value`, found `= 3`");

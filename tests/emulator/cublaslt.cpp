@@ -1,4 +1,4 @@
-/* cuBLASLt: what the program asks of it, multiplied on the host in float. Two algorithms for each product, which
+/* cuBLASLt: what the program asks of it, multiplied on the host in float, operands of 8 bits included. Two algorithms for each product, which
  * differ in the order in which they add. Columns come first, as the library counts. */
 #include <cublasLt.h>
 
@@ -23,6 +23,7 @@ struct operation {
     cublasLtEpilogue_t end;
     void *bias, *beside;
     int64_t beside_step;
+    const float *scale_a, *scale_b; /* of operands of 8 bits, read when the product runs; NULL: 1 */
 };
 struct layout {
     cudaDataType_t type;
@@ -31,9 +32,26 @@ struct layout {
     int64_t batch_step;
 };
 
+bool is_eight(const layout &l)
+{
+    return l.type == CUDA_R_8F_E4M3 || l.type == CUDA_R_8F_E5M2;
+}
+
+float read_eight(cudaDataType_t type, unsigned code)
+{
+    bool e4m3 = type == CUDA_R_8F_E4M3;
+    int mantissa = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15, whole = 1 << mantissa;
+    int size = code & 0x7f, exponent = size >> mantissa, digits = size % whole;
+    float sign = code & 0x80 ? -1.0f : 1.0f;
+    if (e4m3 ? size == 0x7f : exponent == 31) return !e4m3 && !digits ? sign * INFINITY : NAN;
+    return exponent ? sign * ldexpf((float)(whole + digits), exponent - bias - mantissa)
+                    : sign * ldexpf((float)digits, 1 - bias - mantissa);
+}
+
 float read(const layout &l, const void *from, int64_t i)
 {
     if (l.type == CUDA_R_32F) return ((const float *)from)[i];
+    if (is_eight(l)) return read_eight(l.type, ((const unsigned char *)from)[i]);
     unsigned bits = (unsigned)((const unsigned short *)from)[i] << 16;
     float a;
     memcpy(&a, &bits, sizeof a);
@@ -101,8 +119,19 @@ struct product {
 
     int64_t inner() const { return o.ta ? a.rows : a.columns; }
 
+    /* Bytes are multiplied along the sum, one type or both of them, in words of 16. */
+    bool eight_fits() const
+    {
+        bool even = d.rows % 16 == 0 && d.columns % 16 == 0 && inner() % 16 == 0;
+        bool both_wide = a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2;
+        bool plain = o.end == CUBLASLT_EPILOGUE_DEFAULT ||
+                     (o.end == CUBLASLT_EPILOGUE_BIAS && d.type == CUDA_R_16BF);
+        return is_eight(a) && is_eight(b) && o.ta && !o.tb && even && !both_wide && plain;
+    }
+
     bool fits() const
     {
+        if ((is_eight(a) || is_eight(b)) && !eight_fits()) return false;
         return (o.ta ? a.columns : a.rows) == d.rows && (o.tb ? b.rows : b.columns) == d.columns &&
                (o.tb ? b.columns : b.rows) == inner() && a.batch == d.batch && b.batch == d.batch;
     }
@@ -122,6 +151,11 @@ struct product {
         return all;
     }
 
+    float scale() const
+    {
+        return (o.scale_a ? *o.scale_a : 1.0f) * (o.scale_b ? *o.scale_b : 1.0f);
+    }
+
     template <int SUMS> float dot(const float *x, const float *y) const
     {
         float part[SUMS] = {}, sum = 0;
@@ -130,7 +164,7 @@ struct product {
             for (int e = 0; e < SUMS; e++) part[e] += x[i + e] * y[i + e];
         for (; i < n; i++) part[0] += x[i] * y[i];
         for (float one : part) sum += one;
-        return alpha * sum;
+        return alpha * scale() * sum;
     }
 
     void finish(int64_t i, int64_t j, int z, float sum) const
@@ -189,8 +223,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret, cublasCompute
                                         cudaDataType_t)
 {
     bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-    *ret = (cublasLtMatmulDesc_t) new operation{false, false, tf32, CUBLASLT_EPILOGUE_DEFAULT,
-                                                NULL,  NULL,  0};
+    *ret = (cublasLtMatmulDesc_t) new operation{
+        false, false, tf32, CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, 0, NULL, NULL};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -220,6 +254,14 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
         return CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
         o->beside = *(void *const *)from;
+        return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+        o->scale_a = *(const float *const *)from;
+        return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+        o->scale_b = *(const float *const *)from;
+        return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM: /* sums are float here */
         return CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
         o->beside_step = *(const int64_t *)from;
@@ -277,13 +319,15 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t to,
                                               cublasLtMatmulPreference_t, int most,
                                               cublasLtMatmulHeuristicResult_t ret[], int *found)
 {
     *found = 0;
-    if (!is_known(((operation *)d)->end)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    product p = {
+        *(operation *)d, *(layout *)a, *(layout *)b, *(layout *)to, NULL, NULL, NULL, 1, 4};
+    if (!is_known(p.o.end) || !p.fits()) return CUBLAS_STATUS_NOT_SUPPORTED;
     for (; *found < most && *found < (int)ALGORITHMS; ++*found) {
         ret[*found] = {};
         ret[*found].algo.data[0] = (uint64_t)*found + 1;

@@ -97,6 +97,30 @@ static inline unsigned pack_bf16(float low, float high)
 }
 #endif
 
+#if __CUDA_ARCH__ >= 890
+/* A number of 8 bits with so many of mantissa, whose least normal exponent and largest code these are. */
+static inline unsigned emu_code(float a, int mantissa, int least, unsigned largest)
+{
+    if (a != a) return 0x7f;
+    unsigned sign = __float_as_uint(a) >> 24 & 0x80;
+    float size = fabsf(a);
+    if (size > 65536) return sign | largest;
+    int e = (int)(__float_as_uint(size) >> 23) - 127;
+    if (e < least) e = least;
+    float digits = size * __uint_as_float((unsigned)(127 + mantissa - e) << 23);
+    unsigned code = (unsigned)((e - least) << mantissa) + (unsigned)__builtin_rintf(digits);
+    return sign | (code < largest ? code : largest);
+}
+static inline unsigned codes_e4m3(float low, float high)
+{
+    return emu_code(low, 3, -6, 0x7e) | emu_code(high, 3, -6, 0x7e) << 8;
+}
+static inline unsigned codes_e5m2(float low, float high)
+{
+    return emu_code(low, 2, -14, 0x7b) | emu_code(high, 2, -14, 0x7b) << 8;
+}
+#endif
+
 #if __CUDA_ARCH__ >= 900
 #include "hopper.hpp"
 

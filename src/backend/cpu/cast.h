@@ -2,6 +2,7 @@
 #ifndef BACKEND_CPU_CAST_H
 #define BACKEND_CPU_CAST_H
 
+#include "backend/cpu/float8.h"
 #include "graph/op.h"
 
 #include <math.h>
@@ -36,6 +37,7 @@ static inline double float_load(enum dtype dtype, const void *from, int64_t i)
 {
     if (dtype == DT_F32) return (double)((const float *)from)[i];
     if (dtype == DT_F64) return ((const double *)from)[i];
+    if (dtype_is_float8(dtype)) return float8_load(dtype, ((const uint8_t *)from)[i]);
     return bf16_load(((const uint16_t *)from)[i]);
 }
 
@@ -44,6 +46,7 @@ static inline void float_store(enum dtype dtype, void *to, int64_t i, double x)
     if (dtype == DT_F32) ((float *)to)[i] = (float)x;
     if (dtype == DT_F64) ((double *)to)[i] = x;
     if (dtype == DT_BF16) ((uint16_t *)to)[i] = bf16_store(x);
+    if (dtype_is_float8(dtype)) ((uint8_t *)to)[i] = float8_store(dtype, x);
 }
 
 #endif

@@ -5,7 +5,8 @@
 #include "backend/cpu/vector/tables.h"
 
 static const struct kernel *const onednn_tables[] = {onednn_rows, NULL};
-static const struct kernel *const mixed_tables[] = {cast_kernels, chain_kernels, NULL};
+static const struct kernel *const mixed_tables[] = {cast_kernels, chain_kernels, float8_kernels,
+                                                    NULL};
 
 /* THE table of CPU kernels, best first: libraries, then instruction sets from the widest down, then
  * the reference that everything is compared with. */

@@ -1,6 +1,7 @@
 /* One GPU as a backend: the primary context of a device, one stream, everything in order on it. */
 #include "backend/backend.h"
 #include "backend/cuda/context.h"
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/facts.h"
 #include "backend/cuda/fault.h"
@@ -17,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80 /* the first with bf16 and TF32 */ };
+/* The first with bf16 and TF32, with products of 8 bits. */
+enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
     bool plans_only;
@@ -190,10 +192,15 @@ static const char *cuda_refuses(const void *context, enum dtype dtype, bool tf32
 {
     static _Thread_local char why[160];
     const struct cuda_device *d = cuda_context_device(context);
-    if ((dtype != DT_BF16 && !tf32) || d->arch >= TENSOR_ARCH) return NULL;
-    snprintf(why, sizeof why, "%s has compute capability %d.%d and 8.0 is needed", d->name,
-             d->arch / 10, d->arch % 10);
-    return why;
+    int needed = dtype_is_float8(dtype) ? FLOAT8_ARCH : dtype == DT_BF16 || tf32 ? TENSOR_ARCH : 0;
+    if (d->arch < needed) {
+        snprintf(why, sizeof why, "%s has compute capability %d.%d and %d.%d is needed", d->name,
+                 d->arch / 10, d->arch % 10, needed / 10, needed % 10);
+        return why;
+    }
+    bool library = cuda_plans_only(context) || cublaslt(NULL);
+    return dtype_is_float8(dtype) && !library ? "its products are cuBLASLt's, which is not there"
+                                              : NULL;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)

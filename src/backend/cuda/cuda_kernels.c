@@ -18,6 +18,7 @@ static const struct cuda_row *const families[] = {
     reduce_rows,
     move_rows,
     rope_rows,
+    quantise_rows,
     matmul_rows,
     chain_rows,
 };

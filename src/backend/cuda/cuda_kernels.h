@@ -9,6 +9,7 @@ extern const struct cuda_row chain_rows[];     /* chains of these, each by a tex
 extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
 extern const struct cuda_row move_rows[];      /* heads, parts of rows, embeddings, picks */
 extern const struct cuda_row rope_rows[];
+extern const struct cuda_row quantise_rows[];
 extern const struct cuda_row gelu_rows[];
 extern const struct cuda_row gated_rows[]; /* SwiGLU */
 extern const struct cuda_row norm_rows[];

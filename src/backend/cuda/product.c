@@ -1,4 +1,4 @@
-/* Matrix products by cuBLASLt: f32, f32 rounded to TF32, and bf16 with sums in f32. */
+/* Matrix products by cuBLASLt: f32, f32 rounded to TF32, bf16 with sums in f32, and 8 bits with a scale for each operand. */
 #include "backend/cuda/product.h"
 
 #include "backend/cuda/context.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What the library asks for at most, of its manual; one place in the arena serves all products. */
-enum { HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
+enum { ADA = 89, HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
 
 static int64_t workspace_bytes(const struct kernel_call *c)
 {
@@ -31,6 +31,7 @@ static bool has_algorithm(enum op op, const struct kernel_call *c)
 {
     struct product p;
     if (!gemm_of(op, c, &p)) return false;
+    if (product_is_scaled(&p) && cuda_device_of(c)->arch < ADA) return false;
     if (cuda_plans_only(c->context)) return true;
     p = product_even(&p);
     struct product_parts parts;
@@ -49,6 +50,11 @@ static bool fits_matmul(const struct kernel_call *c)
 static bool fits_linear(const struct kernel_call *c)
 {
     return has_algorithm(OP_LINEAR, c);
+}
+
+static bool fits_matmul_scaled(const struct kernel_call *c)
+{
+    return has_algorithm(OP_MATMUL_SCALED, c);
 }
 
 static bool fits_linear_gelu(const struct kernel_call *c)
@@ -143,7 +149,9 @@ static enum status run(const struct kernel_call *c)
                                .out = copy_of(c, r->copies.out, c->out[0]),
                                .workspace = workspace_of(c, r->copies.bytes),
                                .workspace_bytes = r->workspace_bytes};
-    if (r->product.bias) m.bias = copy_of(c, r->copies.bias, c->in[2]);
+    bool scaled = product_is_scaled(&r->product);
+    if (scaled) m.scale_a = c->in[2], m.scale_b = c->in[3];
+    if (r->product.bias) m.bias = scaled ? c->in[4] : copy_of(c, r->copies.bias, c->in[2]);
     if (end == END_SUM) m.bias = c->out[1];
     if (end == END_GELU_KEEP) m.beside = c->out[1];
     if (end == END_GELU_GRAD) m.beside = c->in[2];
@@ -156,6 +164,7 @@ static enum status run(const struct kernel_call *c)
 const struct kernel product_rows[] = {
     {OP_MATMUL, "cublaslt", fits_matmul, scratch_bytes, prepare, release, run},
     {OP_LINEAR, "cublaslt", fits_linear, scratch_bytes, prepare, release, run},
+    {OP_MATMUL_SCALED, "cublaslt", fits_matmul_scaled, scratch_bytes, prepare, release, run},
     {OP_LINEAR_GELU, "cublaslt", fits_linear_gelu, scratch_bytes, prepare, release, run},
     {OP_MATMUL_GELU_GRAD, "cublaslt", fits_matmul_gelu_grad, scratch_bytes, prepare, release, run},
     {OP_MATMUL_SUM, "cublaslt", fits_matmul_sum, scratch_bytes, prepare, release, run},
@@ -205,6 +214,8 @@ static double us_apart(const struct product *p, const struct kernel_call *c)
 bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct product p;
+    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD) /* save writing and reading bf16 */
+        return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
     /* Saves reading the gradient once more, where rows are not too long for it. */
     if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;

@@ -28,8 +28,9 @@ enum product_end {
 struct product {
     int64_t M, N, K, batch;
     bool ta, tb, tf32;
-    enum dtype in, out;
-    bool bias; /* of N elements, of the type of the output */
+    enum dtype in, in_b, out; /* in_b is another than in where both are of 8 bits */
+    bool fast;                /* of 8 bits: sums need not be kept in f32 */
+    bool bias;                /* of N elements, of the type of the output */
     enum product_end end;
     bool deterministic; /* the library's first guess is taken, whatever is faster */
 };
@@ -37,6 +38,8 @@ struct product {
 /* False where the library does not multiply such types, and for packed weights. `op` is what the call is of. */
 bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret);
 bool product_has_bias(enum op op, const struct kernel_call *c);
+/* Bytes along K, with a scale for each operand; the rows of both matrices and K are multiples of 16. */
+bool product_is_scaled(const struct product *p);
 bool product_has_beside(const struct product *p);
 /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */
 enum { PRODUCT_TEXT = 160 };
@@ -72,7 +75,8 @@ int product_candidates(const struct product_parts *parts, int64_t workspace_byte
 
 struct product_memory {
     const void *a, *b;
-    void *bias;   /* or where END_SUM leaves the sums */
+    const void *scale_a, *scale_b; /* f32 numbers; NULL: 1 */
+    void *bias;                    /* or where END_SUM leaves the sums */
     void *beside; /* the matrix that END_GELU_KEEP writes and END_GELU_GRAD reads */
     void *out, *workspace;
     int64_t workspace_bytes;

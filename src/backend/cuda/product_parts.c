@@ -9,6 +9,11 @@ bool product_has_bias(enum op op, const struct kernel_call *c)
     return (op == OP_LINEAR || op == OP_LINEAR_GELU) && c->n_in == 3;
 }
 
+bool product_is_scaled(const struct product *p)
+{
+    return dtype_is_float8(p->in);
+}
+
 bool product_has_beside(const struct product *p)
 {
     return p->end == END_GELU_KEEP || p->end == END_GELU_GRAD;
@@ -46,14 +51,39 @@ static bool end_of(enum op op, const struct kernel_call *c, enum product_end *re
     }
 }
 
+static bool is_even(int64_t n)
+{
+    enum { WORD = 16 };
+    return n % WORD == 0;
+}
+
+/* The library does not multiply two of e5m2. */
+static bool scaled_of(const struct kernel_call *c, struct product *ret)
+{
+    enum dtype a = c->in_type[0].dtype, b = c->in_type[1].dtype, y = c->out_type[0].dtype;
+    bool bias = c->n_in == 5;
+    *ret = (struct product){.in = a, .in_b = b, .out = y, .batch = 1, .tb = true, .bias = bias};
+    ret->M = c->in_type[0].dim[0];
+    ret->N = c->in_type[1].dim[0];
+    ret->K = c->in_type[0].dim[1];
+    ret->fast = c->attr->matmul.fast;
+    ret->deterministic = c->attr->matmul.deterministic;
+    if (!dtype_is_float8(a) || !dtype_is_float8(b) || (a == DT_E5M2 && b == DT_E5M2)) return false;
+    if (bias && (y != DT_BF16 || c->in_type[4].dtype != DT_BF16)) return false;
+    return (y == DT_BF16 || y == DT_F32) && c->in_type[2].dtype == DT_F32 && is_even(ret->M) &&
+           is_even(ret->N) && is_even(ret->K);
+}
+
 bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
 {
+    if (op == OP_MATMUL_SCALED) return scaled_of(c, ret);
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
     bool linear = op == OP_LINEAR || op == OP_LINEAR_GELU;
     enum product_end end;
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
     if (!types_fit(op, c) || !end_of(op, c, &end)) return false;
-    *ret = (struct product){.in = a->dtype, .out = y->dtype, .batch = 1, .end = end};
+    *ret =
+        (struct product){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .end = end};
     ret->bias = product_has_bias(op, c);
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
@@ -76,17 +106,23 @@ void product_text(const struct product *p, char ret_text[PRODUCT_TEXT])
                                        [END_GELU_KEEP] = ", gelu and x",
                                        [END_GELU_GRAD] = ", gelu's gradient",
                                        [END_SUM] = ", sum of rows"};
-    char batch[32] = "";
+    char batch[32] = "", types[32];
+    snprintf(types, sizeof types, "%s%s%s", p->tf32 ? "tf32" : dtype_name(p->in),
+             p->in == p->in_b ? "" : " by ", p->in == p->in_b ? "" : dtype_name(p->in_b));
     if (p->batch > 1) snprintf(batch, sizeof batch, "%lld times ", (long long)p->batch);
-    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s", batch,
-             p->tf32 ? "tf32" : dtype_name(p->in), (long long)p->M, (long long)p->K,
-             p->ta ? " ta" : "", (long long)p->K, (long long)p->N, p->tb ? " tb" : "",
-             dtype_name(p->out), p->bias ? ", bias" : "", ends[p->end]);
+    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s", batch, types,
+             (long long)p->M, (long long)p->K, p->ta ? " ta" : "", (long long)p->K, (long long)p->N,
+             p->tb ? " tb" : "", dtype_name(p->out), p->bias ? ", bias" : "",
+             p->fast ? ", fast" : "", ends[p->end]);
 }
 
 static cudaDataType_t type_word(enum dtype dtype)
 {
-    return dtype == DT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    static const cudaDataType_t words[DT_COUNT] = {[DT_F32] = CUDA_R_32F,
+                                                   [DT_BF16] = CUDA_R_16BF,
+                                                   [DT_E4M3] = CUDA_R_8F_E4M3,
+                                                   [DT_E5M2] = CUDA_R_8F_E5M2};
+    return words[dtype];
 }
 
 static cublasStatus_t set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which,
@@ -111,6 +147,15 @@ static cublasStatus_t open_layout(cublasLtMatrixLayout_t *ret, enum dtype dtype,
         s = t->cublasLtMatrixLayoutSetAttribute(*ret, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
                                                 &step, sizeof step);
     return s;
+}
+
+/* Its A is our b. */
+static cublasStatus_t set_scales(cublasLtMatmulDesc_t d, const void *scale_a, const void *scale_b)
+{
+    cublasStatus_t s = set(d, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale_b, sizeof scale_b);
+    return s == CUBLAS_STATUS_SUCCESS
+               ? set(d, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale_a, sizeof scale_a)
+               : s;
 }
 
 static cublasStatus_t set_pointers(cublasLtMatmulDesc_t d, const void *bias, const void *beside)
@@ -151,6 +196,9 @@ static cublasStatus_t open_operation(cublasLtMatmulDesc_t *ret, const struct pro
     cublasStatus_t s = cublaslt(NULL)->cublasLtMatmulDescCreate(ret, compute, CUDA_R_32F);
     if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSA, &tb, sizeof tb);
     if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSB, &ta, sizeof ta);
+    int8_t fast = p->fast;
+    if (s == CUBLAS_STATUS_SUCCESS && product_is_scaled(p))
+        s = set(*ret, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
     return s == CUBLAS_STATUS_SUCCESS ? set_epilogue(*ret, p) : s;
 }
 
@@ -161,7 +209,7 @@ enum status product_open(struct product_parts *parts, const struct product *p)
     if (s == CUBLAS_STATUS_SUCCESS)
         s = open_layout(&parts->a, p->in, p->ta ? p->K : p->M, p->ta ? p->M : p->K, p->batch);
     if (s == CUBLAS_STATUS_SUCCESS)
-        s = open_layout(&parts->b, p->in, p->tb ? p->N : p->K, p->tb ? p->K : p->N, p->batch);
+        s = open_layout(&parts->b, p->in_b, p->tb ? p->N : p->K, p->tb ? p->K : p->N, p->batch);
     if (s == CUBLAS_STATUS_SUCCESS) s = open_layout(&parts->out, p->out, p->M, p->N, p->batch);
     if (s != CUBLAS_STATUS_SUCCESS) product_close(parts);
     return cublaslt_check(s, "describe a product");
@@ -224,6 +272,8 @@ enum status product_run(const struct product_parts *parts, const cublasLtMatmulA
 {
     const float one = 1, zero = 0;
     cublasStatus_t s = set_pointers(parts->operation, m->bias, m->beside);
+    if (s == CUBLAS_STATUS_SUCCESS && m->scale_a)
+        s = set_scales(parts->operation, m->scale_a, m->scale_b);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublaslt(NULL)->cublasLtMatmul(cublaslt_handle(), parts->operation, &one, m->b,
                                            parts->b, m->a, parts->a, &zero, m->out, parts->out,

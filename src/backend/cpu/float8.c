@@ -1,0 +1,151 @@
+/* Products of 8 bits, number by number: what those of a GPU are held against. They save no time here. */
+#include "backend/cpu/float8.h"
+
+#include "backend/cpu/cast.h"
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/ref/functions.h"
+
+static bool is_wide(enum dtype dtype)
+{
+    return dtype == DT_F32 || dtype == DT_BF16 || dtype == DT_F64;
+}
+
+static bool fits_quantise(const struct kernel_call *c)
+{
+    return is_wide(c->in_type[0].dtype) && c->in_type[0].dtype != DT_BF16 &&
+           is_wide(c->in_type[1].dtype);
+}
+
+/* The exponent of the scale, of the magnitudes that are neither of this step nor of the next. */
+static int scale_exponent(const struct kernel_call *c, int64_t now)
+{
+    enum { FAR = 100 }; /* scales and what they scale stay floats */
+    int top = c->attr->quantise.to == DT_E4M3 ? 7 : 14;
+    double most = 0;
+    for (int64_t i = 0; i < AMAX_STEPS; i++) {
+        double amax = float_load(c->in_type[0].dtype, c->in[0], i);
+        bool past = i != now && i != (now + 1) % AMAX_STEPS;
+        if (past && isfinite(amax) && amax > most) most = amax;
+    }
+    int e = most > 0 ? ilogb(most) - top : -c->attr->quantise.first;
+    return e < -FAR ? -FAR : e > FAR ? FAR : e;
+}
+
+typedef double (*number_fn)(const struct kernel_call *c, int64_t i);
+
+/* What is quantised, number by number. */
+static double plain(const struct kernel_call *c, int64_t i)
+{
+    return float_load(c->in_type[1].dtype, c->in[1], i);
+}
+static double of_gelu(const struct kernel_call *c, int64_t i)
+{
+    return gelu(plain(c, i), c->attr->quantise.tanh);
+}
+static double of_gelu_grad(const struct kernel_call *c, int64_t i)
+{
+    double x = float_load(c->in_type[3].dtype, c->in[3], i);
+    return plain(c, i) * gelu_slope(x, c->attr->quantise.tanh);
+}
+
+static double largest_of(const struct kernel_call *c, number_fn number)
+{
+    double most = 0;
+    for (int64_t i = 0; i < type_elements(&c->in_type[1]); i++)
+        most = fmax(most, fabs(number(c, i)));
+    return most;
+}
+
+/* The codes, and as columns the transposed ones. A check asks for them as doubles. */
+static void store_codes(const struct kernel_call *c, number_fn number)
+{
+    int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
+    double scale = float_load(c->out_type[3].dtype, c->out[3], 0);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < columns; k++) {
+            int64_t i = r * columns + k;
+            double x = number(c, i) / scale;
+            double code = float8_load(c->attr->quantise.to, float8_store(c->attr->quantise.to, x));
+            float_store(c->out_type[1].dtype, c->out[1], i, code);
+            float_store(c->out_type[2].dtype, c->out[2], k * rows + r, code);
+        }
+}
+
+static enum status quantise(const struct kernel_call *c, number_fn number)
+{
+    int64_t now = (int64_t)(*(const uint32_t *)c->in[2] % AMAX_STEPS);
+    enum dtype dtype = c->in_type[0].dtype;
+    double scale = ldexp(1, scale_exponent(c, now));
+    float_store(c->out_type[3].dtype, c->out[3], 0, scale);
+    float_store(dtype, c->out[0], now,
+                fmax(float_load(dtype, c->in[0], now), largest_of(c, number)));
+    float_store(dtype, c->out[0], (now + 1) % AMAX_STEPS, 0);
+    store_codes(c, number);
+    return ST_OK;
+}
+
+static enum status run_quantise(const struct kernel_call *c)
+{
+    return quantise(c, plain);
+}
+static enum status run_quantise_gelu(const struct kernel_call *c)
+{
+    return quantise(c, of_gelu);
+}
+static enum status run_quantise_gelu_grad(const struct kernel_call *c)
+{
+    return quantise(c, of_gelu_grad);
+}
+
+static bool fits_matmul(const struct kernel_call *c)
+{
+    return is_wide(c->out_type[0].dtype) && dtype_is_float8(c->in_type[0].dtype) &&
+           dtype_is_float8(c->in_type[1].dtype);
+}
+
+static int64_t scratch_matmul(const struct kernel *k, const struct kernel_call *c)
+{
+    (void)k;
+    return (type_elements(&c->in_type[0]) + type_elements(&c->in_type[1])) * (int64_t)sizeof(float);
+}
+
+static void decode(const struct type *t, const uint8_t *from, float *to)
+{
+    float number[256];
+    for (int i = 0; i < 256; i++) number[i] = (float)float8_load(t->dtype, (uint8_t)i);
+    for (int64_t i = 0; i < type_elements(t); i++) to[i] = number[from[i]];
+}
+
+static void multiply_rows(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    int64_t K = c->in_type[0].dim[1], N = c->in_type[1].dim[0];
+    const float *a = c->scratch, *b = a + type_elements(&c->in_type[0]);
+    double scale =
+        float_load(c->in_type[2].dtype, c->in[2], 0) * float_load(c->in_type[3].dtype, c->in[3], 0);
+    for (int64_t m = first; m < last; m++)
+        for (int64_t n = 0; n < N; n++) {
+            double sum = 0;
+            for (int64_t k = 0; k < K; k++) sum += (double)(a[m * K + k] * b[n * K + k]);
+            sum *= scale;
+            if (c->n_in == 5) sum += float_load(c->in_type[4].dtype, c->in[4], n);
+            float_store(c->out_type[0].dtype, c->out[0], m * N + n, sum);
+        }
+}
+
+static enum status run_matmul(const struct kernel_call *c)
+{
+    int64_t K = c->in_type[0].dim[1], N = c->in_type[1].dim[0];
+    decode(&c->in_type[0], c->in[0], c->scratch);
+    decode(&c->in_type[1], c->in[1], (float *)c->scratch + type_elements(&c->in_type[0]));
+    parallel_ranges(c, c->in_type[0].dim[0], 1, N * K, multiply_rows);
+    return ST_OK;
+}
+
+const struct kernel float8_kernels[] = {
+    {.op = OP_QUANTISE, .variant = "ref", .fits = fits_quantise, .run = run_quantise},
+    {.op = OP_QUANTISE_GELU, .variant = "ref", .fits = fits_quantise, .run = run_quantise_gelu},
+    {.op = OP_QUANTISE_GELU_GRAD, "ref", .fits = fits_quantise, .run = run_quantise_gelu_grad},
+    {OP_MATMUL_SCALED, "ref", fits_matmul, scratch_matmul, NULL, NULL, run_matmul},
+    {.run = NULL},
+};

@@ -1,0 +1,158 @@
+/* Products of blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or e4m3, sums in f32.
+ *
+ * Behind mixed precision, whose products of a block and their gradients are of bf16: qkv, attention's output, the two or three of the
+ * feed-forward part. Each operand, activation, weight or gradient, is quantised once, in both orders: x for x w and
+ * transposed for the gradient of w, w likewise, and the gradient for both of its products. So a block takes 12 tensors, as
+ * GPT-2 has it, with a scale each, that follows its largest magnitude of the steps before; these are state, in
+ * a range of the device (STORAGE_AMAX). The head, attention and everything else stay as they are. Runs behind
+ * `recompute`, for what is computed again is quantised again, and magnitudes are written once a run. */
+#include "graph/build.h"
+#include "pass/pass.h"
+
+struct quantised {
+    value code, transposed, scale;
+};
+
+struct float8 {
+    const struct pass_options *options;
+    const struct graph *in;
+    struct graph *out;
+    value *map;
+    struct quantised
+        *narrow; /* of each old value that is the origin of others, once somebody needed it */
+    value step;  /* of `out`, once it was met */
+    int tensors;
+};
+
+/* The value whose numbers `v` has: through reshapes, which change no order, and casts, which below `full` stand before
+ * each product: all of them are of bf16. */
+static value origin_of(const struct graph *g, value v)
+{
+    const struct node *n = graph_producer(g, v);
+    int64_t columns = type_columns(graph_type(g, v));
+    while ((n->op == OP_RESHAPE || n->op == OP_CAST) &&
+           type_columns(graph_type(g, n->in[0])) == columns) {
+        v = n->in[0];
+        n = graph_producer(g, v);
+    }
+    return v;
+}
+
+/* Tensor cores take bytes in words of 16 from every matrix of a product, the transposed ones included. */
+static bool is_even(const struct type *t)
+{
+    enum { WORD = 16 };
+    return t->dtype == DT_BF16 && type_rows(t) % WORD == 0 && type_columns(t) % WORD == 0;
+}
+
+static bool in_block(const struct graph *g, const struct node *n)
+{
+    bool product = n->op == OP_LINEAR || n->op == OP_MATMUL;
+    return product && n->layer >= 0 && is_even(graph_type(g, n->in[0])) &&
+           is_even(graph_type(g, n->in[1]));
+}
+
+static bool is_weight(const struct graph *g, value v)
+{
+    const struct node *w = graph_producer(g, origin_of(g, v));
+    return w->op == OP_LEAF &&
+           (w->attr.leaf.storage == STORAGE_WEIGHTS || w->attr.leaf.storage == STORAGE_COPY);
+}
+
+/* x w or dy w^T */
+static bool by_weight(const struct graph *g, const struct node *n)
+{
+    if (!in_block(g, n) || graph_type(g, n->in[1])->rank != 2) return false;
+    return !(n->op == OP_MATMUL && n->attr.matmul.ta) && is_weight(g, n->in[1]);
+}
+
+/* x^T dy or dy^T x */
+static bool of_weight(const struct graph *g, const struct node *n)
+{
+    return in_block(g, n) && n->op == OP_MATMUL && n->attr.matmul.ta && !n->attr.matmul.tb &&
+           graph_type(g, n->in[0])->rank == 2 && graph_type(g, n->out[0])->dtype == DT_F32;
+}
+
+static bool is_forward(const struct node *n)
+{
+    return n->phase == PHASE_FORWARD || n->region; /* or computed again */
+}
+
+static value amax_leaf(struct float8 *f, const char *what)
+{
+    struct graph_scope here = {f->out->scope, f->out->layer};
+    const char *name = arena_printf(f->out->arena, "%s.%s", here.scope, what);
+    struct type t = type_1d(DT_F32, AMAX_STEPS);
+    f->out->scope = "";
+    value v = g_leaf(f->out, STORAGE_AMAX, name, t, f->tensors++ * range_elements(&t));
+    graph_leave(f->out, here);
+    return v;
+}
+
+/* What a tensor is taken to be before it was met: activations and weights of at most 56 at 2^3; gradients, which a mean over
+ * tokens makes small, of 7e-12 to 0.027 in e5m2 at 2^21, of 2e-9 to 4e-4 in e4m3 at 2^20. */
+static union attr attr_of(const struct float8 *f, bool activation)
+{
+    enum { ACTIVATION = 3, GRADIENT_E5M2 = 21, GRADIENT_E4M3 = 20 };
+    enum dtype gradients = f->options->float8_gradients;
+    if (activation) return (union attr){.quantise = {DT_E4M3, ACTIVATION}};
+    int first = gradients == DT_E5M2 ? GRADIENT_E5M2 : GRADIENT_E4M3;
+    return (union attr){.quantise = {gradients, first}};
+}
+
+static const struct quantised *quantised(struct float8 *f, value old)
+{
+    value origin = origin_of(f->in, old);
+    struct quantised *q = &f->narrow[origin.i];
+    if (q->code.i) return q;
+    bool weight = is_weight(f->in, origin);
+    bool activation = weight || is_forward(graph_producer(f->in, origin));
+    union attr attr = attr_of(f, activation);
+    const char *what = weight ? "w" : activation ? "x" : "dy";
+    while (graph_producer(f->in, old)->op == OP_RESHAPE) old = graph_producer(f->in, old)->in[0];
+    value from[] = {amax_leaf(f, what), f->map[old.i], f->step};
+    value first = graph_add(f->out, OP_QUANTISE, &attr, 3, from, NULL);
+    *q = (struct quantised){graph_out(first, 1), graph_out(first, 2), graph_out(first, 3)};
+    return q;
+}
+
+static value scaled(struct float8 *f, const struct node *n, value a, value b, value scale_a,
+                    value scale_b)
+{
+    value from[] = {a, b, scale_a, scale_b, {0}};
+    const struct type *given = graph_type(f->in, n->out[0]);
+    union attr attr = {.matmul = {.tb = true, .fast = is_forward(n)}};
+    attr.matmul.deterministic = f->options->deterministic;
+    if (n->op == OP_LINEAR) from[4] = g_cast(f->out, f->map[n->in[2].i], given->dtype);
+    return graph_add(f->out, OP_MATMUL_SCALED, &attr, n->op == OP_LINEAR ? 5 : 4, from, given);
+}
+
+/* Both operands are to lie along K. */
+static void narrow(struct float8 *f, const struct node *n)
+{
+    bool weight = by_weight(f->in, n);
+    bool tb = n->op == OP_LINEAR ? n->attr.linear.tb : n->attr.matmul.tb;
+    pass_mark(f->out, n);
+    const struct quantised *a = quantised(f, n->in[0]), *b = quantised(f, n->in[1]);
+    value left = weight ? a->code : a->transposed, right = tb ? b->code : b->transposed;
+    f->map[n->out[0].i] = scaled(f, n, left, right, a->scale, b->scale);
+}
+
+enum status pass_float8(const struct graph *in, struct graph *out, const struct pass_options *o)
+{
+    struct float8 f = {.options = o, .in = in, .out = out};
+    f.map = ARENA_NEW(out->arena, value, in->values);
+    f.narrow = ARENA_NEW(out->arena, struct quantised, in->values);
+    value step = graph_find_leaf(in, STORAGE_INPUT, "step");
+    for (int id = 0; id < in->nodes; id++) {
+        const struct node *n = &in->node[id];
+        bool one = o->float8_gradients && (by_weight(in, n) || of_weight(in, n));
+        if (one && f.step.i && graph_status(out) == ST_OK)
+            narrow(&f, n);
+        else
+            pass_keep(in, id, out, f.map);
+        if (step.i && n->out[0].i == step.i) f.step = f.map[step.i];
+    }
+    pass_finish(in, out, f.map);
+    return graph_status(out);
+}

@@ -1,0 +1,146 @@
+/* dtype=float8 while training: near bfloat16 at every rung, products of blocks in 8 bits and no others, the same bits again,
+ * magnitudes that are those of the steps before. */
+#include "../support/hand.h"
+#include "../support/tiny.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 40 };
+static const unsigned KINDS = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
+
+static void train(const struct config *c, float *ret_loss)
+{
+    struct tiny t;
+    tiny_open(&t, c, KINDS);
+    for (int i = 0; i < STEPS; i++) ret_loss[i] = tiny_step(&t, i, 1e-3);
+    tiny_close(&t);
+}
+
+static double furthest(const float *a, const float *b)
+{
+    double most = 0;
+    for (int i = 0; i < STEPS; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    return most;
+}
+
+static void compare(struct config *c)
+{
+    float bf16[STEPS], loss[STEPS];
+    c->plan.dtype = PRECISION_BFLOAT16;
+    train(c, bf16);
+    assert_true(bf16[0] - bf16[STEPS - 1] > 0.2f); /* something is learned */
+    c->plan.dtype = PRECISION_FLOAT8;
+    for (int gradients = FLOAT8_E5M2; gradients <= FLOAT8_E4M3; gradients++) {
+        c->plan.float8_gradients = (enum float8)gradients;
+        train(c, loss);
+        double off = furthest(loss, bf16);
+        if (off > 0.03)
+            fail_msg("fusion %d, bias %d, recompute %d, gradients %d: off by %.4f",
+                     (int)c->plan.fusion, c->model.bias, (int)c->plan.recompute, gradients, off);
+        assert_true(off > 0); /* 8 bits they are */
+    }
+}
+
+static void test_loss_is_near_bf16(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++)
+        for (int bias = 0; bias < 2; bias++) {
+            struct config c = tiny_config();
+            c.plan.fusion = (enum fusion)fusion;
+            c.model.bias = bias;
+            compare(&c);
+        }
+    for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++)
+        for (int again = RECOMPUTE_GELU; again <= RECOMPUTE_BLOCK; again++) {
+            struct config c = tiny_config();
+            c.plan.fusion = (enum fusion)fusion;
+            c.plan.recompute = (enum recompute)again;
+            compare(&c);
+        }
+}
+
+static int count(const struct graph *g, enum op op, enum dtype dtype)
+{
+    int n = 0;
+    for (int id = 0; id < g->nodes; id++)
+        n += g->node[id].op == op && graph_type(g, g->node[id].in[0])->dtype == dtype;
+    return n;
+}
+
+/* Of a block twelve products and as many tensors: four weights, what they multiply, and its gradients. */
+static void test_products_of_blocks_alone(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    struct tiny t;
+    int layers = (int)c.model.n_layer;
+    c.plan.dtype = PRECISION_FLOAT8;
+    tiny_open(&t, &c, KINDS | 1u << GRAPH_EVAL);
+    const struct graph *g = &t.engine.graph[GRAPH_MICRO];
+    assert_int_equal(count(g, OP_MATMUL_SCALED, DT_E4M3) + count(g, OP_MATMUL_SCALED, DT_E5M2),
+                     12 * layers);
+    assert_int_equal(count(g, OP_QUANTISE, DT_F32), 12 * layers);
+    assert_int_equal(count(&t.engine.graph[GRAPH_EVAL], OP_QUANTISE, DT_F32), 0);
+    int head = count(g, OP_MATMUL, DT_BF16) + count(g, OP_LINEAR, DT_BF16);
+    assert_int_equal(head, 3);
+    tiny_close(&t);
+    c.model.n_embd = 24; /* no multiple of 16 */
+    tiny_open(&t, &c, KINDS);
+    assert_int_equal(count(&t.engine.graph[GRAPH_MICRO], OP_QUANTISE, DT_F32), 0);
+    tiny_close(&t);
+}
+
+static void test_same_bits_again(void **state)
+{
+    (void)state;
+    float a[STEPS], b[STEPS];
+    struct config c = tiny_config();
+    c.model.dropout = 0.2;
+    c.plan.dtype = PRECISION_FLOAT8;
+    train(&c, a);
+    train(&c, b);
+    assert_memory_equal(a, b, sizeof a);
+}
+
+/* After step s its slot of every tensor holds what was met, and the next is clear. */
+static void test_magnitudes_of_the_last_steps(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    struct tiny t;
+    c.plan.dtype = PRECISION_FLOAT8;
+    tiny_open(&t, &c, KINDS);
+    const float *amax = t.engine.storage.base[STORAGE_AMAX];
+    int64_t tensors = t.engine.storage.bytes[STORAGE_AMAX] / (AMAX_STEPS * (int64_t)sizeof(float));
+    assert_int_equal(tensors, 12 * c.model.n_layer);
+    for (int step = 0; step < AMAX_STEPS + 3; step++) {
+        tiny_step(&t, step, 1e-3);
+        for (int64_t i = 0; i < tensors; i++) {
+            const float *of = amax + i * AMAX_STEPS;
+            for (int s = 0; s < AMAX_STEPS; s++) {
+                int age = (step - s + 2 * AMAX_STEPS) % AMAX_STEPS;
+                bool kept = age < AMAX_STEPS - 1 && age <= step;
+                if ((of[s] > 0) != kept)
+                    fail_msg("step %d, tensor %d, slot %d: %g", step, (int)i, s, (double)of[s]);
+            }
+        }
+    }
+    tiny_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loss_is_near_bf16),
+        cmocka_unit_test(test_products_of_blocks_alone),
+        cmocka_unit_test(test_same_bits_again),
+        cmocka_unit_test(test_magnitudes_of_the_last_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
