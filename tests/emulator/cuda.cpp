@@ -333,7 +333,7 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream s)
 {
-    emu_what what = {EMU_FILL, NULL, bytes, 0};
+    emu_what what = {EMU_FILL, NULL, bytes, 0, to, byte};
     return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, what, [=] {
         memset((void *)to, byte, bytes);
         return CUDA_SUCCESS;

@@ -11,6 +11,8 @@ struct emu_what {
     const char *name; /* of a kernel; lives as long as the program */
     size_t bytes;
     int direction; /* of a copy: a CUpti_ActivityMemcpyKind */
+    unsigned long long to = 0; /* of a fill */
+    unsigned char byte = 0;
 };
 
 /* Work takes its reckoned milliseconds and may fail; then nothing more is done on this device. */

@@ -26,7 +26,9 @@
     F(cuGraphExecDestroy) F(cuGraphGetNodes) F(cuGraphNodeGetType) F(cuProfilerStart)               \
     F(cuProfilerStop)
 /* Those that drivers before CUDA 12 lack, without which they still serve: NULL there. */
-#define DRIVER_NEWER_LIST(F) F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx)
+#define DRIVER_NEWER_LIST(F) F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx)                            \
+    F(cuGraphMemsetNodeGetParams) F(cuGraphMemsetNodeSetParams) F(cuGraphNodeGetDependencies) F(cuGraphNodeGetDependentNodes)     \
+    F(cuGraphAddDependencies) F(cuGraphDestroyNode)
 #define NVRTC_LIST(F)                                                                               \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)             \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)           \
