@@ -54,7 +54,7 @@ fi
 # What was played are the kernels that were started one by one, as often, but for what is cleared at once.
 runs() {
     grep -o '"node":[0-9]*,"op"\|"device_kernel":"[^"]*"\|"per_step":[0-9.]*' "$1/profile.json" |
-        awk '/memset/ { getline; next } { print }'
+        awk '/"node"/ { node = $0; next } /memset/ { getline; next } { print node, $0 }'
 }
 runs $by.false >started
 runs $by.true >played
