@@ -43,13 +43,14 @@ enum status suite_run_block(const struct suite *s, const struct suite_request *r
                       &lengths, a));
     kernel_lines_open(&l, ret, NULL, &way_column, lengths * COUNT_OF(ways) * 2, TOP, a);
     for (int i = 0; i < lengths; i++)
-        for (int way = 0; way < COUNT_OF(ways); way++) {
+        for (int way = 0; way < COUNT_OF(ways) && !suite_stopped(); way++) {
             if (r->each)
                 r->each(r->user, (double)(i * COUNT_OF(ways) + way) / (lengths * COUNT_OF(ways)),
                         arena_printf(a, "T %lld %s", (long long)length[i], ways[way]));
             TRY(add_one(&l, r, length[i], way, small));
         }
     kernel_lines_close(&l);
+    TRY(suite_check_stopped(l.n > 0));
     sheet_note(ret,
                "The block of configs/attention_block.conf: one head of 256, batch 32, float32. "
                "Kernels behind the twelve longest of a phase are left out.");

@@ -219,6 +219,9 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     enum status st = bench_cells_run(&o, cell, cells, &order, a);
     arena_release(&names);
     TRY(st);
+    bool measured = false;
+    for (int i = 0; i < cells; i++) measured |= !cell[i].reason;
+    TRY(suite_check_stopped(measured));
     grid_table(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)

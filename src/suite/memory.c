@@ -149,11 +149,12 @@ static enum status add_peaks(struct looking *x)
     struct point p = {0};
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values; p.type++)
-            for (p.length = 0; p.length < x->lengths; p.length++) {
+            for (p.length = 0; p.length < x->lengths && !suite_stopped(); p.length++) {
                 TRY(configure(x, &p));
                 for (int i = 0; i < COUNT_OF(extents); i++)
                     TRY(add_peak(x, &t->table, row++, &p, extents[i]));
             }
+    t->table.rows = row;
     t->chart = (struct sheet_chart){.kind = SHEET_BARS,
                                     .title = "peak of memory",
                                     .label = {"config", "dtype", "T", "phase"},
@@ -225,7 +226,7 @@ static enum status add_saved(struct looking *x)
                   saved_columns, SAVED_COLUMNS, x->sizes * x->type.values * (TOP + 2), x->a);
     int row = 0;
     for (p.size = 0; p.size < x->sizes; p.size++)
-        for (p.type = 0; p.type < x->type.values; p.type++) {
+        for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct engine e;
             struct memory_tensors saved;
             TRY(configure(x, &p));
@@ -263,7 +264,7 @@ static enum status add_again(struct looking *x)
     struct sheet_table *t = sheet_add(x->sheet, "Blocks computed again, at the longest T",
                                       again_columns, AGAIN_COLUMNS, most, x->a);
     for (p.size = 0; p.size < x->sizes; p.size++)
-        for (p.type = 0; p.type < x->type.values; p.type++) {
+        for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct memory_variant v[MEMORY_VARIANTS];
             int n;
             TRY(configure(x, &p));
@@ -319,6 +320,7 @@ enum status suite_run_memory(const struct suite *s, const struct suite_request *
     x.all = x.sizes * x.type.values * (x.lengths * COUNT_OF(extents) + 2);
     TRY(find_backend(&x));
     TRY(add_peaks(&x));
+    TRY(suite_check_stopped(ret->table[0].table.rows > 0));
     TRY(add_saved(&x));
     return add_again(&x);
 }

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/str.h"
 #include "train/device.h"
+#include "train/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,4 +159,19 @@ int64_t suite_room(const struct suite_request *r, const struct device *d, int64_
     int64_t room = d->backend->room(d->number);
     if (r->limit) limit = r->limit;
     return limit && (room < 0 || limit < room) ? limit : room;
+}
+
+/* --- Ctrl-C ------------------------------------------------------------------------------------ */
+
+const char suite_not_reached[] = "not reached: it was stopped before";
+
+bool suite_stopped(void)
+{
+    return interrupt_noted() != 0;
+}
+
+enum status suite_check_stopped(bool measured)
+{
+    if (measured || !suite_stopped()) return ST_OK;
+    return fail(ST_INTERRUPTED, "stopped before anything was measured: there is no table yet");
 }

@@ -214,7 +214,7 @@ static enum status add_all(struct profiling *x)
     const struct suite_request *r = x->request;
     const char *words = x->small ? cs336_small_words : cs336_words;
     for (int s = 0; s < x->sizes; s++)
-        for (int i = 0; i < x->lengths; i++) {
+        for (int i = 0; i < x->lengths && !suite_stopped(); i++) {
             struct config c;
             const char *more =
                 arena_printf(x->a, "%s block_size=%lld", x->size[s].words, (long long)x->length[i]);
@@ -246,6 +246,7 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
     kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
     x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
     TRY(add_all(&x));
+    TRY(suite_check_stopped(x.rows > 0));
     kernel_lines_close(&x.kernels);
     x.phases->table.rows = x.rows;
     x.inside->table.rows = x.inside_rows;
