@@ -159,6 +159,28 @@ static void test_no_time(void **state)
     }
 }
 
+/* A length that runs alone is judged by a shorter one, too. */
+static void test_a_length_before(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    o.lengths = 1;
+    run(&o);
+    const struct attention_cell *before = cell;
+    o.length[0] = 128;
+    o.limit_ms = 0;
+    o.before = before;
+    run(&o);
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        double times = cell[w].expected_ms / before[w].expected_ms;
+        assert_non_null(strstr(cell[w].reason, "too long for the 0 s of all"));
+        assert_true(times > 3.99 && times < 4.01); /* as many tokens, four times as long */
+    }
+    o.all_ms = 1e9; /* next to nothing of all */
+    run(&o);
+    for (int w = 0; w < ATTENTION_WAYS; w++) assert_true(!cell[w].reason && cell[w].both.n == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +189,7 @@ int main(void)
         cmocka_unit_test_teardown(test_no_room, release),
         cmocka_unit_test_teardown(test_flash_only, release),
         cmocka_unit_test_teardown(test_no_time, release),
+        cmocka_unit_test_teardown(test_a_length_before, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "../support/hand.h"
 #include "base/arena.h"
 #include "base/threads.h"
+#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,7 +161,8 @@ static void test_attention(void **state)
         assert_true(both > 0.999 * number(t, i, "both_ms") &&
                     both < 1.001 * number(t, i, "both_ms"));
     }
-    r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes");
+    /* the plan's, and q, k, v and the gradient that it is fed from */
+    r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes") + 4LL * 8 * 64 * (3 * 16 + 16);
     s = run("cs336-attention", &r);
     t = &s.table[0].table;
     assert_non_null(strstr(text(t, t->rows - 3, "note"), ", the limit is "));
@@ -173,6 +176,50 @@ static void test_attention(void **state)
     assert_non_null(strstr(fail_message(), "takes no list of it"));
 }
 
+static void stop(void *user, double share, const char *what)
+{
+    double *at = user;
+    (void)what;
+    if (share >= *at && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum status run_until(const char *name, double share, struct suite_request *r,
+                             struct sheet *ret)
+{
+    const struct suite *suite;
+    threads_set(1);
+    hand_ok(suite_find(name, &suite));
+    r->each = stop;
+    r->user = &share;
+    interrupt_catch();
+    enum status st = suite_run(suite, r, ret, &arena);
+    interrupt_release();
+    return st;
+}
+
+static void test_ctrl_c_leaves_what_was_measured(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--block_size=16,64", "--n_embd=8,16"};
+    struct suite_request r = {.word = words, .words = 3, .steps = 2};
+    struct sheet s;
+    assert_int_equal(run_until("cs336-attention", 0, &r, &s), ST_INTERRUPTED);
+    assert_non_null(strstr(fail_message(), "there is no table yet"));
+    hand_ok(run_until("cs336-attention", 0.25, &r, &s));
+    assert_true(s.table[0].table.rows > 0 && s.table[0].table.rows < 12);
+    char *memory[] = {"--device=cpu", "--dtype=float32", "--block_size=32,64"};
+    struct suite_request m = {.word = memory, .words = 3, .size = "small"};
+    hand_ok(run_until("cs336-memory", 0.1, &m, &s));
+    assert_true(s.tables == 3 && s.table[0].table.rows == 2);
+    assert_true(s.table[1].table.rows == 0 && s.table[2].table.rows == 0);
+    char *model[] = {"--device=cpu", "--n_layer=1", "--block_size=8,16"};
+    struct suite_request p = {.word = model, .words = 3, .size = "d128", .steps = 1};
+    hand_ok(run_until("cs336-profile", 0.5, &p, &s));
+    assert_non_null(text(&s.table[0].table, 0, "clock_ms"));
+    assert_non_null(
+        strstr(text(&s.table[0].table, s.table[0].table.rows - 1, "note"), "not reached"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +227,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_grid_and_its_words, release),
         cmocka_unit_test_teardown(test_memory, release),
         cmocka_unit_test_teardown(test_attention, release),
+        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
