@@ -32,10 +32,10 @@ grep -q 'of memory, the limit is 36.0 MiB' "$work/json" || fail "nothing was ref
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 1 ] || fail "not one cell ran: $(cat "$work/json")"
 
 # A recording takes memory that no plan knows of: the cell that has none for it says so, and the others go on.
-export EMU_MEMORY=150000000
+export EMU_MEMORY=60000000
 losses --device=cuda --replay=true --block_size=16,512,32 --flash=false --warmup=2 --phase=forward >"$work/none"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 3 ] || fail "the memory is not enough for three: $(cat "$work/json")"
-export EMU_RECORDING=120000000
+export EMU_RECORDING=20000000
 losses --device=cuda --replay=true --block_size=16,512,32 --flash=false --warmup=2 --phase=forward >"$work/none"
 grep -q 'did not fit: .*out of memory' "$work/json" || fail "no cell says that it did not fit: $(cat "$work/json")"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 2 ] || fail "not two cells ran: $(cat "$work/json")"
