@@ -36,7 +36,7 @@ static enum status configure(const struct looking *x, struct point *p)
 {
     const char *more = arena_printf(x->a, "%s dtype=%s block_size=%lld", x->size[p->size].words,
                                     x->type.value[p->type], (long long)x->length[p->length]);
-    TRY(suite_config(x->request, cs336_words, more, &p->config, x->a));
+    TRY(suite_config(x->request, x->size[p->size].file, cs336_words, more, &p->config, x->a));
     return model_check(&p->config);
 }
 
@@ -295,7 +295,7 @@ static enum status find_backend(struct looking *x)
 {
     struct config c;
     struct device d;
-    TRY(suite_config(x->request, "", NULL, &c, x->a));
+    TRY(suite_config(x->request, NULL, "", NULL, &c, x->a));
     TRY(suite_device(x->request, &d));
     bool planned = c.plan.device == DEVICE_AUTO && d.backend->host_memory && backend_find("cuda");
     x->backend = planned ? "cuda" : d.backend->name;

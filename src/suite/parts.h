@@ -4,13 +4,14 @@
 
 #include "suite/suite.h"
 
-/* Keys as they stand in a file, with blanks between: "n_layer=12 n_head=12 n_embd=768". */
+/* A configuration file of texts.h, and keys over it with blanks between: "n_layer=2 n_head=2". */
 struct suite_size {
-    const char *name, *words;
+    const char *name, *file, *words;
+    bool asked; /* run only where --size names it */
 };
 /* Both end with name == NULL. */
 extern const struct suite_size cs336_sizes[], cs336_small_sizes[];
-extern const char cs336_words[], cs336_small_words[]; /* what all sizes share */
+extern const char cs336_words[]; /* what all sizes share, over their files */
 enum { CS336_VOCABULARY = 10000 };
 
 /* True where the smaller variant is to run: on a CPU, unless the published size is asked for. */
@@ -21,9 +22,9 @@ void suite_say_small(struct sheet *s, const char *what, struct arena *a);
 enum status suite_sizes(const struct suite_request *r, const struct suite_size *all,
                         const struct suite_size **ret, int *ret_n, struct arena *a);
 
-/* Defaults, then these words, then the request's that are no lists. `more` may be NULL. */
-enum status suite_config(const struct suite_request *r, const char *words, const char *more,
-                         struct config *ret, struct arena *a);
+/* Defaults, then the file, then these words, then the request's that are no lists. `file` and `more` may be NULL. */
+enum status suite_config(const struct suite_request *r, const char *file, const char *words,
+                         const char *more, struct config *ret, struct arena *a);
 /* The vocabulary of a configuration: its vocab_size, else the suite's own. */
 int64_t suite_vocabulary(const struct config *c, int64_t own);
 /* The values of a key: those of the request, else of `words` ("128,256"). */

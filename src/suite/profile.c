@@ -212,7 +212,6 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
 static enum status add_all(struct profiling *x)
 {
     const struct suite_request *r = x->request;
-    const char *words = x->small ? cs336_small_words : cs336_words;
     for (int s = 0; s < x->sizes; s++)
         for (int i = 0; i < x->lengths && !suite_stopped(); i++) {
             struct config c;
@@ -221,7 +220,7 @@ static enum status add_all(struct profiling *x)
             if (r->each)
                 r->each(r->user, (double)(s * x->lengths + i) / (x->sizes * x->lengths),
                         arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]));
-            TRY(suite_config(r, words, more, &c, x->a));
+            TRY(suite_config(r, x->size[s].file, cs336_words, more, &c, x->a));
             c.model.block_size = x->length[i];
             TRY(model_check(&c));
             TRY(add_one(x, x->size[s].name, x->length[i], &c));

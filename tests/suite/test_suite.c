@@ -3,7 +3,9 @@
 
 #include "../support/hand.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "base/threads.h"
+#include "suite/parts.h"
 #include "train/interrupt.h"
 
 #include <setjmp.h>
@@ -12,6 +14,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,6 +78,36 @@ static void test_the_list(void **state)
     assert_int_equal(n, 10);
     assert_int_equal(suite_find("cs336-flesh", &found), ST_USAGE);
     assert_non_null(strstr(fail_message(), "the nearest is cs336-flash"));
+}
+
+/* A size is its configuration file, taken into the program, whichever folder that runs in; and each file is a size. */
+static void test_sizes_are_files(void **state)
+{
+    (void)state;
+    const struct suite_request r = {0}, named = {.size = "10b,xl2026"};
+    const struct suite_size *size;
+    int n = 0, kept;
+    glob_t files;
+    for (const struct suite_size *s = cs336_sizes; s->name; s++, n++) {
+        struct config built_in, read;
+        struct str x = {0}, y = {0};
+        assert_string_equal(s->file, arena_printf(&arena, "cs336_%s.conf", s->name));
+        config_init(&read);
+        hand_ok(config_read(&read, arena_printf(&arena, "configs/%s", s->file), &arena));
+        hand_ok(suite_config(&r, s->file, s->words, NULL, &built_in, &arena));
+        config_print(&read, &x);
+        config_print(&built_in, &y);
+        assert_string_equal(str_text(&x), str_text(&y));
+        str_release(&x);
+        str_release(&y);
+    }
+    assert_int_equal(glob("configs/cs336_*.conf", 0, NULL, &files), 0);
+    assert_int_equal(files.gl_pathc, n);
+    globfree(&files);
+    hand_ok(suite_sizes(&r, cs336_sizes, &size, &kept, &arena));
+    assert_true(kept == 5 && !strcmp(size[4].name, "2.7b"));
+    hand_ok(suite_sizes(&named, cs336_sizes, &size, &kept, &arena));
+    assert_true(kept == 2 && !strcmp(size[0].name, "10b"));
 }
 
 /* Keys of the user count in all cells; a list of his takes the place of the suite's. */
@@ -224,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_the_list, release),
+        cmocka_unit_test_teardown(test_sizes_are_files, release),
         cmocka_unit_test_teardown(test_a_grid_and_its_words, release),
         cmocka_unit_test_teardown(test_memory, release),
         cmocka_unit_test_teardown(test_attention, release),
