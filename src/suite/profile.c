@@ -71,6 +71,7 @@ static const struct {
     {1u << PHASE_FORWARD, BENCH_FORWARD},
     {1u << PHASE_BACKWARD, BENCH_BACKWARD},
     {1u << PHASE_FORWARD | 1u << PHASE_BACKWARD, BENCH_BOTH},
+    {1u << PHASE_UPDATE, BENCH_UPDATE},
     {PHASES_ALL, BENCH_STEP},
 };
 
@@ -175,7 +176,7 @@ static enum status time_it(const struct profiling *x, const struct config *c,
                                .vocab = suite_vocabulary(c, CS336_VOCABULARY),
                                .warmup = x->small ? 1 : WARMUP};
     ret->steps = r->steps ? (int)r->steps : x->small ? STEPS / 2 : STEPS;
-    ret->lines = bench_lines_of("backward", 8) | bench_lines_of("step", 4);
+    TRY(bench_read_lines(&ret->lines, "backward,update,step"));
     return bench_cells_run(&o, ret, 1, NULL, x->a);
 }
 

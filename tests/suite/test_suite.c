@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 #include <glob.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,16 +152,21 @@ static void test_memory(void **state)
     struct suite_request r = {.word = words, .words = 3, .size = "small", .limit = 2LL << 30};
     struct sheet s = run("cs336-memory", &r);
     const struct table *t = &s.table[0].table;
-    assert_true(s.tables == 3 && t->rows == 4);
-    for (int i = 0; i < 4; i++) {
-        bool step = i % 2;
-        assert_string_equal(text(t, i, "phase"), step ? "step" : "forward");
-        assert_true(number(t, i, "T") == (i < 2 ? 128 : 256));
+    assert_true(s.tables == 3 && t->rows == 6);
+    for (int i = 0; i < 6; i++) {
+        static const char *const phases[] = {"forward", "forward of a step", "step"};
+        int phase = i % 3;
+        assert_string_equal(text(t, i, "phase"), phases[phase]);
+        assert_true(number(t, i, "T") == (i < 3 ? 128 : 256));
         assert_true(number(t, i, "residual_bytes") == 4.0 * number(t, i, "T") * 768 * 4);
         assert_true(number(t, i, "peak_bytes") <= number(t, i, "total_bytes"));
         bool fits = number(t, i, "total_bytes") <= (double)r.limit;
         assert_string_equal(text(t, i, "fits"), fits ? "yes" : "no");
-        if (step) assert_true(number(t, i, "peak_bytes") > 3 * number(t, i - 1, "peak_bytes"));
+        if (phase < 2) continue;
+        double alone = number(t, i - 2, "peak_bytes"), saving = number(t, i - 1, "peak_bytes");
+        double step = number(t, i, "peak_bytes");
+        assert_true(step > 3 * alone && saving > 3 * alone && saving <= step);
+        assert_non_null(text(t, i - 1, "saved_bytes"));
     }
     /* what a block saves: shares of all, and the rest of it */
     const struct table *saved = &s.table[1].table;
@@ -173,6 +179,27 @@ static void test_memory(void **state)
     assert_string_equal(text(again, 0, "recompute"), "none");
     for (int i = 1; i < again->rows; i++)
         assert_true(number(again, i, "saved_bytes") < number(again, 0, "saved_bytes"));
+}
+
+/* Every part of a step by both clocks; the optimizer is one. */
+static void test_profile(void **state)
+{
+    (void)state;
+    static const char *const phases[] = {"forward", "backward, alone", "forward + backward",
+                                         "update", "step"};
+    char *words[] = {"--device=cpu", "--n_layer=1", "--block_size=8"};
+    struct suite_request r = {.word = words, .words = 3, .size = "d128", .steps = 2};
+    struct sheet s = run("cs336-profile", &r);
+    const struct table *t = &s.table[0].table;
+    assert_int_equal(t->rows, COUNT_OF(phases));
+    for (int i = 0; i < t->rows; i++) {
+        assert_string_equal(text(t, i, "phase"), phases[i]);
+        assert_true(number(t, i, "clock_ms") > 0 && number(t, i, "profiler_ms") > 0);
+        assert_non_null(text(t, i, "kernel"));
+    }
+    assert_non_null(strstr(text(t, 3, "kernel"), "ADAMW"));
+    double whole = number(t, 2, "profiler_ms") + number(t, 3, "profiler_ms");
+    assert_true(fabs(whole - number(t, 4, "profiler_ms")) < 1e-3 * whole);
 }
 
 static void test_attention(void **state)
@@ -243,7 +270,7 @@ static void test_ctrl_c_leaves_what_was_measured(void **state)
     char *memory[] = {"--device=cpu", "--dtype=float32", "--block_size=32,64"};
     struct suite_request m = {.word = memory, .words = 3, .size = "small"};
     hand_ok(run_until("cs336-memory", 0.1, &m, &s));
-    assert_true(s.tables == 3 && s.table[0].table.rows == 2);
+    assert_true(s.tables == 3 && s.table[0].table.rows == 3);
     assert_true(s.table[1].table.rows == 0 && s.table[2].table.rows == 0);
     char *model[] = {"--device=cpu", "--n_layer=1", "--block_size=8,16"};
     struct suite_request p = {.word = model, .words = 3, .size = "d128", .steps = 1};
@@ -260,6 +287,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sizes_are_files, release),
         cmocka_unit_test_teardown(test_a_grid_and_its_words, release),
         cmocka_unit_test_teardown(test_memory, release),
+        cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),
         cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
     };
