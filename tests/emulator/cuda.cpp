@@ -253,6 +253,18 @@ CUresult cuGetErrorString(CUresult r, const char **words)
     return *words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+bool emu_take(size_t bytes)
+{
+    if (bytes > memory() - taken) return false;
+    taken += bytes;
+    return true;
+}
+
+void emu_give(size_t bytes)
+{
+    taken -= bytes;
+}
+
 CUresult cuMemGetInfo(size_t *left, size_t *all)
 {
     *all = memory();

@@ -67,6 +67,11 @@ double clock_ms;
 const emu_watcher *watcher;
 unsigned calls, recordings;
 
+size_t recording_bytes()
+{
+    return (size_t)emu_number("EMU_RECORDING", 0);
+}
+
 CUstream of(CUstream s)
 {
     return s ? s : &first;
@@ -246,6 +251,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph g, unsigned long long)
 {
+    if (!emu_take(recording_bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
     *run =
         new CUgraphExec_st{std::make_shared<const CUgraph_st>(*g), ++recordings, watcher != NULL};
     return fault;
@@ -275,6 +281,7 @@ CUresult cuGraphDestroy(CUgraph g)
 
 CUresult cuGraphExecDestroy(CUgraphExec run)
 {
+    emu_give(recording_bytes());
     delete run;
     return CUDA_SUCCESS;
 }

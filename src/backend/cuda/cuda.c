@@ -225,7 +225,7 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {
         size_t left = 0, all = 0;
         d->cuMemGetInfo(&left, &all);
-        return fail(ST_UNSUPPORTED,
+        return fail(ST_MEMORY,
                     "%.1f GiB of the GPU's memory are needed and %.1f are free; try a smaller "
                     "batch_size or model",
                     (double)size / (1 << 30), (double)left / (1 << 30));

@@ -52,7 +52,7 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 
 /* "out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
 void cuda_words(CUresult r, char ret_text[160]);
-/* "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", or that a kernel failed before. */
+/* "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", which is ST_MEMORY, or that a kernel failed before. */
 enum status cuda_check(CUresult r, const char *doing);
 
 /* The CUDA version that the driver serves, 13000 of 13.0; 0 without one. */
