@@ -173,6 +173,7 @@ static void test_a_length_before(void **state)
     run(&o);
     for (int w = 0; w < ATTENTION_WAYS; w++) {
         double times = cell[w].expected_ms / before[w].expected_ms;
+        assert_non_null(cell[w].reason);
         assert_non_null(strstr(cell[w].reason, "too long for the 0 s of all"));
         assert_true(times > 3.99 && times < 4.01); /* as many tokens, four times as long */
     }
