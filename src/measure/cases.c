@@ -32,6 +32,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_TF32_P      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits; in bf16 p is, and then the output"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
+#include "measure/cases_attention.h"
 #include "measure/cases_chain.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
@@ -587,7 +588,8 @@ static const struct op_case cases[] = {
     {OP_MATMUL_SCALED, "gradient of a weight in e4m3", OF_EIGHT,
      .in = {EIGHT(E4M3, 96,272), EIGHT(E4M3, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
-#include "measure/cases_attention.h"
+    ATTENTION_HEADS
+    ATTENTION_LARGE_KEYS
 };
 /* clang-format on */
 
