@@ -32,6 +32,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_TF32_P      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits; in bf16 p is, and then the output"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
+#include "measure/cases_attention.h"
 #include "measure/cases_chain.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
@@ -587,13 +588,8 @@ static const struct op_case cases[] = {
     {OP_MATMUL_SCALED, "gradient of a weight in e4m3", OF_EIGHT,
      .in = {EIGHT(E4M3, 96,272), EIGHT(E4M3, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
-    {OP_ATTENTION, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {{F(2,197,480)}, STEP}, .no_differences = SLOW},
-    {OP_ATTENTION, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, .in = {{F(1,131,160)}, STEP}, .no_differences = SLOW},
-    {OP_ATTENTION_GRAD, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_DS,
-     .in = {{F(2,197,160)}, {F(2,197,480)}, ATTENTION_OUT(0, 2,197,160), ATTENTION_OUT(1, 2,2,197), STEP}},
-    {OP_ATTENTION_GRAD, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS,
-     .in = {{F(1,131,80)}, {F(1,131,160)}, ATTENTION_OUT(0, 1,131,80), ATTENTION_OUT(1, 1,2,131), STEP}},
-    {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
+    ATTENTION_HEADS
+    ATTENTION_LARGE_KEYS
 };
 /* clang-format on */
 

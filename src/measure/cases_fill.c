@@ -51,6 +51,13 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
     return ST_OK;
 }
 
+/* Rows of packed q, k, v: large queries and keys, values as they are. */
+static bool spiked(const struct type *t, int64_t i)
+{
+    int64_t columns = type_columns(t), row = i / columns;
+    return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
+}
+
 static double draw(const struct case_input *in, uint32_t sequence, int64_t i)
 {
     double normal = (double)rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
@@ -61,6 +68,8 @@ static double draw(const struct case_input *in, uint32_t sequence, int64_t i)
         return 10 * normal;
     case FILL_MASKED:
         return i % type_columns(&in->type) % 3 == 2 ? -INFINITY : normal;
+    case FILL_SPIKED:
+        return spiked(&in->type, i) ? in->x * normal : normal;
     case FILL_CONSTANT:
         return in->x;
     default:

@@ -278,6 +278,12 @@ template <typename T> static inline T atomicMax(T *p, T a)
     if (a > old) *p = a;
     return old;
 }
+static inline unsigned atomicOr(unsigned *p, unsigned a)
+{
+    unsigned old = *p;
+    *p |= a;
+    return old;
+}
 static inline unsigned atomicInc(unsigned *p, unsigned most)
 {
     unsigned old = *p;

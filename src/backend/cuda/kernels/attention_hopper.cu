@@ -12,9 +12,10 @@
  *     HEAD a multiple of 16, CONSUMERS 2, 3 or 4, KEYS a multiple of 64, STAGES, GROUP, CAUSAL, DROPOUT
  *     TURNS   warpgroups start their products one after the other, so that they do not drift into step
  *
- * The exponentials of a tile run beside this warpgroup's product of the tile before with its values. `top` is what exponents
- * are taken less; it follows the row's maximum only when that has grown by more than 2^8, which the whole warp decides, so
- * the output is seldom rescaled.
+ * The exponentials of a tile run beside this warpgroup's product of the tile before with its values. `top` is what exponents are
+ * taken less: the row's maximum in the first tile, and no other maximum is looked for. Sums and outputs in float bear rows that
+ * outgrow it by 2^64; a consumer with one that grows further, or is not finite, writes nothing and has its item handed out again.
+ * Then, and only then, `top` follows the row's maximum, when that has grown by more than 2^8 in any row of a warp.
  *
  * A tensor map ends at row T of each sequence, and at the head's last column, which may lie before HEAD: what is behind is zeros where
  * it is read and dropped where it is written. With CAUSAL no row that is kept sees a key behind it, so only the diagonal is masked. */
@@ -57,10 +58,9 @@ enum {
     PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,
 };
 static_assert(HEAD % 16 == 0 && KEYS % 64 == 0 && 2 <= CONSUMERS && CONSUMERS <= 4, "");
-/* By how much, in powers of 2, a maximum may outgrow what exponents are taken less. */
-#define LAG 8.0f
-
 extern __shared__ __align__(1024) u8 shared_memory[];
+#include "attention_hopper_items.cuh"
+#include "attention_hopper_softmax.cuh"
 
 /* Which stage is next, and in which phase its barriers are. */
 struct ring {
@@ -73,65 +73,6 @@ DEVICE void advance(ring &r)
 DEVICE u32 barrier_of(u32 barriers, const ring &r)
 {
     return barriers + 8 * r.stage;
-}
-
-/* Items are counted through `group` heads at a time, whose keys and values fit into the second cache, those with the most
- * keys first. Rows are cut from the end of the sequence, in 64s, so that consumers without rows are those of the item with the
- * fewest keys: their rows are negative. */
-struct __align__(16) item {
-    int b, h, row, tiles; /* of which head, first row, tiles of keys; of none: no more items */
-};
-DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
-{
-    return ((CAUSAL ? min(rows, T) : T) + KEYS - 1) / KEYS;
-}
-DEVICE int items_of(int T, int BH)
-{
-    return (T + ROWS - 1) / ROWS * BH;
-}
-DEVICE item item_at(int n, int T, int H, int BH, int group)
-{
-    if (n >= items_of(T, BH)) return {};
-    int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
-    int heads = min(group, BH - section * group), bh = section * group + rest % heads;
-    int row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
-    return {bh / H, bh % H, row, tiles_of(row + ROWS, T)};
-}
-/* A block's first item has its own number; from then on they are taken as blocks get to them. The last block to find none left
- * sets both to zero, for the next launch, which begins when this one has ended. */
-__device__ u32 items_taken, blocks_done;
-DEVICE int next_item()
-{
-    return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
-}
-DEVICE void no_more_items()
-{
-    if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
-}
-/* Items go from who loads keys to all others through two slots; `count` of them went before. */
-DEVICE u32 slot_of(u32 base, int count)
-{
-    return base + count % 2 * 8;
-}
-DEVICE item *item_in_slot(int count)
-{
-    return (item *)(shared_memory + AT_ITEMS) + count % 2;
-}
-DEVICE item read_item(u32 base, int count)
-{
-    mbarrier_wait(slot_of(base + ITEM_FULL, count), count / 2 % 2);
-    return *item_in_slot(count);
-}
-/* By one thread, when all that it speaks for have read it. */
-DEVICE void item_read(u32 base, int count)
-{
-    mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
-}
-DEVICE void write_item(u32 base, int count, const item &i)
-{
-    mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
-    *item_in_slot(count) = i;
-    mbarrier_arrive(slot_of(base + ITEM_FULL, count));
 }
 
 /* Consumer w's rows for its n-th item, and their barriers. */
@@ -169,13 +110,12 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
     int items[CONSUMERS] = {}, n = blockIdx.x;
 #pragma unroll 1
     for (int count = 0;; count++) {
-        item i = item_at(n, T, H, BH, group);
-        write_item(base, count, i);
+        put_item(base, count, n, T, H, BH, group);
+        item i = *item_in_slot(count);
         if (!i.tiles) break;
-        n = next_item();
 #pragma unroll
         for (int w = 0; w < CONSUMERS; w++)
-            if (i.row + 64 * w >= 0) {
+            if (has_rows(i, w)) {
                 mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
                 load_rows<64>(own_rows(base, w, items[w]), q_map, own_barrier(base + Q_FULL, w, items[w]), i.h, i.row + 64 * w, i.b);
                 items[w]++;
@@ -195,22 +135,11 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
     }
 }
 
-/* What a thread knows of its warpgroup's rows, as fragments of the products: [h]: row g + 8h of its warp's 16. */
-struct rows {
-    float o[HEAD / 2];
-    u32 p[KEYS / 16][4];
-    float top[2], sum[2], factor[2];
-    bool lifted;
-    int first; /* row g of the warp */
-};
 /* Where a consumer is: its rings and number, whose turn is next, dropout. */
 struct place {
     ring k, v;
     u32 base;
     int w, items; /* its number, items that it has had */
-};
-struct drop {
-    u32 seed, site, step, bh, less, carry;
 };
 
 /* The descriptor of what lies `bytes` further: its lower half never carries. */
@@ -240,122 +169,6 @@ DEVICE void start_values(rows &r, const place &c, const ring &at)
 #pragma unroll
     for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], further(v, j * 16 * PITCH), true);
     wgmma_commit();
-}
-
-/* What a row may not see becomes -inf; `first` is the tile's first key. */
-template <int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
-{
-    int column = first + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int seen = (CAUSAL ? r.first + 8 * h + 1 : T) - column;
-#pragma unroll
-        for (int n = 0; n < E / 4; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                if (8 * n + i >= seen) s[4 * n + 2 * h + i] = -INFINITY_F;
-    }
-}
-
-/* Lifts `top` to the maxima if that of any row has grown too far; the sums are rescaled here, the output by lift_output, once
- * no product writes it. */
-template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
-{
-    float max[2];
-    bool far = false;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float a = fmaxf(s[2 * h], s[2 * h + 1]);
-#pragma unroll
-        for (int n = 1; n < E / 4; n++) a = fmaxf(a, fmaxf(s[4 * n + 2 * h], s[4 * n + 2 * h + 1]));
-        max[h] = a;
-        far |= (a - r.top[h]) * scale > LAG;
-    }
-    r.lifted = FIRST || __any_sync(~0u, far);
-    if (!r.lifted) return;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float a = fmaxf(max[h], __shfl_xor_sync(~0u, max[h], 1));
-        a = fmaxf(fmaxf(a, __shfl_xor_sync(~0u, a, 2)), r.top[h]);
-        r.factor[h] = FIRST ? 0 : ex2_approx((r.top[h] - a) * scale);
-        r.top[h] = a;
-        r.sum[h] *= r.factor[h];
-    }
-}
-DEVICE void lift_output(rows &r)
-{
-    if (!r.lifted) return;
-#pragma unroll
-    for (int n = 0; n < HEAD / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
-}
-
-/* s = exp2(scale (s - top)), and their sums. */
-template <int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
-{
-    float less[2] = {r.top[0] * scale, r.top[1] * scale};
-#pragma unroll
-    for (int n = 0; n < E / 4; n++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float *a = &s[4 * n + 2 * h];
-            a[0] = ex2_approx(a[0] * scale - less[h]), a[1] = ex2_approx(a[1] * scale - less[h]);
-            r.sum[h] += a[0] + a[1];
-        }
-}
-
-#if DROPOUT
-/* Random bytes of the 16x16 blocks k16 (bits[0]) and k16 + 1 of the warp's rows: [h] for row g + 8h, its bytes for columns
- * 2q, 2q+1, 2q+8, 2q+9. Lanes of rows 2a and 2a+1 need two words each of the same sets, so either draws one set. */
-DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
-{
-    u32 lane = threadIdx.x % WARP, odd = lane / 4 & 1;
-    words w = dropout_attention(d.seed, d.site, d.step, d.bh, q16, k16 + odd, lane / 8, lane % 4);
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        u32 mine = odd ? w.w[2 * h + 1] : w.w[2 * h], other = odd ? w.w[2 * h] : w.w[2 * h + 1];
-        other = __shfl_xor_sync(~0u, other, 4);
-        bits[0][h] = odd ? other : mine;
-        bits[1][h] = odd ? mine : other;
-    }
-}
-#endif
-/* Signs of bytes: whether elements are kept; [j][h] as draw's. Drawn while a product runs. */
-struct kept {
-    u32 w[DROPOUT ? KEYS / 16 : 1][2];
-};
-DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
-{
-#if DROPOUT
-#pragma unroll
-    for (int j = 0; j < KEYS / 16; j += 2) {
-        u32 bits[2][2];
-        draw(bits, d, r.first / 16, first / 16 + j);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bits[i][h], d.less, d.carry);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            computed(a.w[j + i]);
-    }
-#endif
-}
-/* p = s in bf16, less what is dropped. */
-template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
-{
-#pragma unroll
-    for (int j = 0; j < KEYS / 16; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (8 * j >= E) {
-                r.p[j][i] = 0;
-                continue;
-            }
-            r.p[j][i] = pack_bf16(s[8 * j + 2 * i], s[8 * j + 2 * i + 1]);
-            if (DROPOUT) r.p[j][i] &= prmt(a.w[DROPOUT ? j : 0][i % 2], 0, i < 2 ? 0x9988 : 0xbbaa);
-        }
 }
 
 DEVICE bool leader()
@@ -391,12 +204,12 @@ template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int ke
     advance(c.k);
     mask_scores(s, r, key, T);
     lift_top<true>(r, s, scale);
-    exponentials(r, s, scale);
+    exponentials<true>(r, s, scale);
     mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     pack_weights(r, s, a);
 }
 /* The scores of one more tile, and the output of the one before. */
-DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
+template <bool LIFT> DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
@@ -412,13 +225,13 @@ DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    lift_top<false>(r, s, scale);
-    exponentials(r, s, scale);
+    if (LIFT) lift_top<false>(r, s, scale);
+    exponentials<LIFT>(r, s, scale);
     mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     wgmma_wait<0>();
     wgmma_hold(r.o);
     release(c.base + V_EMPTY, before);
-    lift_output(r);
+    if (LIFT) lift_output(r);
     pack_weights(r, s, a);
 }
 /* The output of the last. */
@@ -449,6 +262,21 @@ DEVICE void skip_tiles(place &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
+/* Whether sums or outputs of this consumer's rows have grown too far: then its item says so. All scores are computed. */
+DEVICE bool outgrown(const rows &r, const place &c, item *of)
+{
+    if (!of->redo) {
+        float nothing = 0;
+        bool far = !(r.sum[0] < LIMIT && r.sum[1] < LIMIT);
+#pragma unroll
+        for (int n = 0; n < HEAD / 2; n++) nothing += 0 * r.o[n];
+        if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0) atomicOr(&of->failed, 1u << c.w);
+    }
+    named_barrier_sync(OWN + c.w, WARPGROUP);
+    if (!(*(volatile u32 *)&of->failed >> c.w & 1)) return false;
+    named_barrier_sync(OWN + c.w, WARPGROUP); /* all have seen it */
+    return true;
+}
 /* y = o / sum through shared memory; log-sum-exp. */
 DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
                    float factor)
@@ -464,7 +292,6 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
             lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * 0.693147180559945309f;
         r.sum[i] = factor / sum;
     }
-    named_barrier_sync(OWN + c.w, WARPGROUP); /* all scores are computed */
 #pragma unroll
     for (int j = 0; j < HEAD / 16; j++) {
         constexpr int EACH = WIDTH / 16; /* of a panel */
@@ -492,7 +319,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
 #pragma unroll 1
     for (int count = 0; (i = read_item(base, count)).tiles; count++) {
         int row = i.row + 64 * w;
-        int tiles = row < 0 ? 0 : tiles_of(row + 64, T);
+        int tiles = has_rows(i, w) ? tiles_of(row + 64, T) : 0;
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
         if (!tiles) {
             if (leader()) item_read(base, count);
@@ -515,11 +342,17 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             tma_store_wait_read<0>();
             mbarrier_arrive(own_barrier(base + Q_EMPTY, w, c.items - 1));
         }
+        if (!i.redo)
 #pragma unroll 1
-        for (int tile = tiles - 2; tile >= 0; tile--) next_tile(r, c, d, tile * KEYS, scale);
+            for (int tile = tiles - 2; tile >= 0; tile--) next_tile<false>(r, c, d, tile * KEYS, scale);
+        else
+#pragma unroll 1
+            for (int tile = tiles - 2; tile >= 0; tile--) next_tile<true>(r, c, d, tile * KEYS, scale);
         last_tile(r, c);
-        i = *item_in_slot(count); /* rather than keep them in registers */
-        finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
+        if (!outgrown(r, c, item_in_slot(count))) {
+            i = *item_in_slot(count); /* rather than keep them in registers */
+            finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
+        }
         if (leader()) item_read(base, count);
         c.items++;
     }

@@ -1,0 +1,94 @@
+/* attention_hopper_items.cuh - who has which rows in attention_hopper.cu: items, how they go to warpgroups, and what comes back.
+ *
+ * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, whose keys and values fit into the
+ * second cache, those with the most keys first. Rows are cut from the end of the sequence, in 64s, so that consumers without rows
+ * are those of the item with the fewest keys: their rows are negative.
+ *
+ * Items are counted in the module, from zero, and a launch leaves zero behind: so launches of one module stand on one stream (a
+ * context has no other for kernels), none begins before the one ahead of it has ended, and a launch that is broken off
+ * spoils the module. */
+#pragma once
+
+struct __align__(16) item {
+    int b, h, row, tiles; /* of which head, first row, tiles of keys; of none: no more items */
+    u32 redo, failed;     /* consumers, as bits: who does it again, or none: all do it first; for whom it is to be done again */
+};
+DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
+{
+    return ((CAUSAL ? min(rows, T) : T) + KEYS - 1) / KEYS;
+}
+DEVICE bool has_rows(const item &i, int w)
+{
+    return i.row + 64 * w >= 0 && (!i.redo || i.redo >> w & 1);
+}
+DEVICE int items_of(int T, int BH)
+{
+    return (T + ROWS - 1) / ROWS * BH;
+}
+DEVICE item item_at(int n, int T, int H, int BH, int group)
+{
+    if (n >= items_of(T, BH)) return {};
+    int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
+    int heads = min(group, BH - section * group), bh = section * group + rest % heads;
+    int row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
+    return {bh / H, bh % H, row, tiles_of(row + ROWS, T), 0, 0};
+}
+
+/* A block's first item has its own number; from then on they are taken as blocks get to them. The last block to find none left
+ * sets both to zero, for the next launch, which begins when this one has ended. */
+__device__ u32 items_taken, blocks_done;
+DEVICE int next_item()
+{
+    return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
+}
+DEVICE void no_more_items()
+{
+    if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
+}
+
+/* Items go from who loads keys to all others through two slots; `count` of them went before. */
+DEVICE u32 slot_of(u32 base, int count)
+{
+    return base + count % 2 * 8;
+}
+DEVICE item *item_in_slot(int count)
+{
+    return (item *)(shared_memory + AT_ITEMS) + count % 2;
+}
+DEVICE item read_item(u32 base, int count)
+{
+    mbarrier_wait(slot_of(base + ITEM_FULL, count), count / 2 % 2);
+    return *item_in_slot(count);
+}
+/* By one thread, when all that it speaks for have read it. */
+DEVICE void item_read(u32 base, int count)
+{
+    mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
+}
+/* Until item count - 2 was read by all. */
+DEVICE void wait_slot(u32 base, int count)
+{
+    mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
+}
+/* Item `count`: one that has failed comes before number n, the next that nobody had. Where none is left, the last ones are
+ * waited for: they may fail. */
+DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int group)
+{
+    item *to = item_in_slot(count), *last = item_in_slot(count + 1);
+    wait_slot(base, count);
+    bool again = count > 1 && to->failed;
+    if (!again && count > 0 && n >= items_of(T, BH)) {
+        wait_slot(base, count + 1);
+        again = last->failed;
+        if (again) *to = *last;
+        last->failed = 0;
+    }
+    if (again) {
+        to->redo = to->failed;
+        to->failed = 0;
+    } else {
+        *to = item_at(n, T, H, BH, group);
+        if (n < items_of(T, BH)) n = next_item();
+    }
+    mbarrier_arrive(slot_of(base + ITEM_FULL, count));
+}

@@ -1,0 +1,138 @@
+/* attention_hopper_softmax.cuh - what happens to the scores of a tile in attention_hopper.cu, in registers: mask, maxima where they are
+ * looked for, exponentials and their sums, dropout, weights in bf16. E: numbers of a thread's fragment, two for each key. */
+#pragma once
+
+/* How large a row's sum may become where nothing is lifted; by how much, in powers of 2, a maximum may outgrow `top` where it is. */
+#define LIMIT 18446744073709551616.0f
+#define LAG 8.0f
+
+/* What a thread knows of its warpgroup's rows, as fragments of the products: [h]: row g + 8h of its warp's 16. */
+struct rows {
+    float o[HEAD / 2];
+    u32 p[KEYS / 16][4];
+    float top[2], sum[2], factor[2];
+    bool lifted;
+    int first; /* row g of the warp */
+};
+struct drop {
+    u32 seed, site, step, bh, less, carry;
+};
+
+/* What a row may not see becomes -inf; `first` is the tile's first key. */
+template <int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
+{
+    int column = first + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int seen = (CAUSAL ? r.first + 8 * h + 1 : T) - column;
+#pragma unroll
+        for (int n = 0; n < E / 4; n++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (8 * n + i >= seen) s[4 * n + 2 * h + i] = -INFINITY_F;
+    }
+}
+
+/* Lifts `top` to the maxima if that of any row has grown too far; the sums are rescaled here, the output by lift_output, once
+ * no product writes it. */
+template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
+{
+    float max[2];
+    bool far = false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float a = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+        for (int n = 1; n < E / 4; n++) a = fmaxf(a, fmaxf(s[4 * n + 2 * h], s[4 * n + 2 * h + 1]));
+        max[h] = a;
+        far |= (a - r.top[h]) * scale > LAG;
+    }
+    r.lifted = FIRST || __any_sync(~0u, far);
+    if (!r.lifted) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float a = fmaxf(max[h], __shfl_xor_sync(~0u, max[h], 1));
+        a = fmaxf(fmaxf(a, __shfl_xor_sync(~0u, a, 2)), r.top[h]);
+        r.factor[h] = r.top[h] == -INFINITY_F ? 0 : ex2_approx((r.top[h] - a) * scale);
+        r.top[h] = a;
+        r.sum[h] *= r.factor[h];
+    }
+}
+DEVICE void lift_output(rows &r)
+{
+    if (!r.lifted) return;
+#pragma unroll
+    for (int n = 0; n < HEAD / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
+}
+
+/* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf, and nothing was summed. */
+template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
+{
+    float less[2] = {r.top[0] * scale, r.top[1] * scale};
+#pragma unroll
+    for (int h = 0; NONE && h < 2; h++)
+        if (r.top[h] == -INFINITY_F) less[h] = 0;
+#pragma unroll
+    for (int n = 0; n < E / 4; n++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float *a = &s[4 * n + 2 * h];
+            a[0] = ex2_approx(a[0] * scale - less[h]), a[1] = ex2_approx(a[1] * scale - less[h]);
+            r.sum[h] += a[0] + a[1];
+        }
+}
+
+#if DROPOUT
+/* Random bytes of the 16x16 blocks k16 (bits[0]) and k16 + 1 of the warp's rows: [h] for row g + 8h, its bytes for columns
+ * 2q, 2q+1, 2q+8, 2q+9. Lanes of rows 2a and 2a+1 need two words each of the same sets, so either draws one set. */
+DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
+{
+    u32 lane = threadIdx.x % WARP, odd = lane / 4 & 1;
+    words w = dropout_attention(d.seed, d.site, d.step, d.bh, q16, k16 + odd, lane / 8, lane % 4);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        u32 mine = odd ? w.w[2 * h + 1] : w.w[2 * h], other = odd ? w.w[2 * h] : w.w[2 * h + 1];
+        other = __shfl_xor_sync(~0u, other, 4);
+        bits[0][h] = odd ? other : mine;
+        bits[1][h] = odd ? mine : other;
+    }
+}
+#endif
+/* Signs of bytes: whether elements are kept; [j][h] as draw's. Drawn while a product runs. */
+struct kept {
+    u32 w[DROPOUT ? KEYS / 16 : 1][2];
+};
+DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
+{
+#if DROPOUT
+#pragma unroll
+    for (int j = 0; j < KEYS / 16; j += 2) {
+        u32 bits[2][2];
+        draw(bits, d, r.first / 16, first / 16 + j);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bits[i][h], d.less, d.carry);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            computed(a.w[j + i]);
+    }
+#endif
+}
+/* p = s in bf16, less what is dropped. */
+template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
+{
+#pragma unroll
+    for (int j = 0; j < KEYS / 16; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (8 * j >= E) {
+                r.p[j][i] = 0;
+                continue;
+            }
+            r.p[j][i] = pack_bf16(s[8 * j + 2 * i], s[8 * j + 2 * i + 1]);
+            if (DROPOUT) r.p[j][i] &= prmt(a.w[DROPOUT ? j : 0][i % 2], 0, i < 2 ? 0x9988 : 0xbbaa);
+        }
+}
