@@ -19,6 +19,7 @@ static const struct cuda_row *const families[] = {
     move_rows,
     rope_rows,
     quantise_rows,
+    product_hopper_rows,
     matmul_rows,
     chain_rows,
 };
