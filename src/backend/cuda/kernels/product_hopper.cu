@@ -265,9 +265,12 @@ DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
 {
     tma_store(map, panel, column, row, 0, 0, 0);
 }
-DEVICE float bias_at(const T_BIAS *bias, int column, int N)
+/* Of two columns; their number is even. */
+DEVICE floats<2> bias_at(const T_BIAS *bias, int column, int N)
 {
-    return column < N ? to_float(bias[column]) : 0.0f;
+    floats<2> none;
+    none[0] = none[1] = 0;
+    return column < N ? load<2>(bias + column) : none;
 }
 
 #if WHAT & 1
@@ -298,8 +301,9 @@ DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const t
             float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
             if (BIAS) {
                 int c = column + 16 * j + i / 2 * 8 + lane % 4 * 2;
-                low += bias_at(bias, c, N);
-                high += bias_at(bias, c + 1, N);
+                floats<2> two = bias_at(bias, c, N);
+                low += two[0];
+                high += two[1];
             }
             if (KEEP) x[j][i] = pack_bf16(low, high);
             y[j][i] = pack_bf16(gelu_of(low), gelu_of(high));
@@ -416,6 +420,7 @@ DEVICE void prepare(u32 base)
         for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + CAME + 8 * i, 1);
         fence_barrier_init();
     }
+    __syncwarp();
     cluster_sync();
 }
 
