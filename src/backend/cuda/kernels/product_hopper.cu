@@ -206,9 +206,20 @@ DEVICE void release(u32 base, int stage)
     if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(barrier);
 #endif
 }
-/* One product is always under way while the next is started. */
-DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int own_row, int steps, bool lead)
+/* With TURNS a consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
+ * to who is a whole phase ahead. */
+DEVICE void await_turn(int w)
 {
+    named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
+}
+DEVICE void pass_turn(int w)
+{
+    named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
+}
+/* One product is always under way while the next is started. */
+DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool lead, bool pass)
+{
+    int own_row = TURNS ? 0 : w * OWN;
     int before = 0;
 #pragma unroll 1
     for (int k = 0; k < steps; k++) {
@@ -230,6 +241,7 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int ow
         advance(r);
         if (STAGGER > 0 && lead && k + 1 == min(STAGGER, steps)) named_barrier_arrive(1, CONSUMERS * WARPGROUP);
     }
+    if (TURNS && pass) pass_turn(w);
     wgmma_wait<0>();
 #pragma unroll
     for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
@@ -389,7 +401,8 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
 #if WHAT & 2
         if (GRAD) first_x(p, x_map, row, of.column);
 #endif
-        multiply(sum, base, r, TURNS ? 0 : w * OWN, steps, lead);
+        if (TURNS && number > 0) await_turn(w);
+        multiply(sum, base, r, w, steps, lead, n + tile_step() < all);
         lead = false;
 #pragma unroll
         for (int i = 0; i < TILES * CHUNKS; i++) {
