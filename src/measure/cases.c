@@ -594,6 +594,7 @@ static const struct op_case cases[] = {
     {OP_ATTENTION_GRAD, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS,
      .in = {{F(1,131,80)}, {F(1,131,160)}, ATTENTION_OUT(0, 1,131,80), ATTENTION_OUT(1, 1,2,131), STEP}},
     {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
+#include "measure/cases_product.h"
 };
 /* clang-format on */
 

@@ -32,5 +32,7 @@ extern const struct kernel product_rows[];          /* cuBLASLt */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
 const struct kernel *cuda_row_at(int i);
 bool cuda_gains(int op, const struct kernel_call *call);
+/* The row that measured faster than those before it in the table; NULL: none did, or it was not asked. */
+const struct kernel *cuda_faster(int op, const struct kernel_call *call);
 
 #endif

@@ -30,6 +30,9 @@
 #ifndef STAGGER
 #define STAGGER 0
 #endif
+#ifndef HINT
+#define HINT 0
+#endif
 #ifndef BRIEF
 #define BRIEF 1
 #endif
@@ -119,7 +122,7 @@ DEVICE void cluster_sync()
 DEVICE void mbarrier_arrive_at(u32 barrier, u32 rank)
 {
     asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a];\n}" ::"r"(barrier), "r"(rank) : "memory");
+                 "mbarrier.arrive.shared::cluster.b64 _, [a];\n}" ::"r"(barrier), "r"(rank) : "memory");
 }
 DEVICE void tma_load_all(u32 to, const tensor_map *map, u32 barrier, int c0, int c1, u16 mask)
 {
@@ -273,8 +276,15 @@ DEVICE u32 in_panel(u32 panel, int j)
     int lane = threadIdx.x % WARP;
     return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
 }
-DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
+DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column, bool once)
 {
+#if HINT
+    if (HINT == 2 || once)
+        asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%2, %3, %4, %4, %4}], [%1], %5;" ::"l"(map),
+                     "r"(panel), "r"(column), "r"(row), "r"(0), "l"(0x12F0000000000000ull)
+                     : "memory");
+    else
+#endif
     tma_store(map, panel, column, row, 0, 0, 0);
 }
 /* Of two columns; their number is even. */
@@ -330,8 +340,8 @@ DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const t
     fence_async();
     __syncwarp();
     if (lane == 0) {
-        store_panel(y_map, to, row, column);
-        if (KEEP) store_panel(x_map, to + PANEL_BYTES, row, column);
+        store_panel(y_map, to, row, column, false);
+        if (KEEP) store_panel(x_map, to + PANEL_BYTES, row, column, true);
         tma_store_commit();
     }
 }
@@ -343,7 +353,14 @@ DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, int row, int
 {
     int panel = (p.count + n) % PANELS;
     mbarrier_expect(p.came + 8 * panel, PANEL_BYTES);
+#if HINT
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
+                 "%5, %5, %5}], [%2], %6;" ::"r"(p.at + panel * PANEL_BYTES),
+                 "l"(x_map), "r"(p.came + 8 * panel), "r"(column + n % CHUNKS * CHUNK), "r"(row + n / CHUNKS * 64), "r"(0), "l"(0x12F0000000000000ull)
+                 : "memory");
+#else
     tma_load(p.at + panel * PANEL_BYTES, x_map, p.came + 8 * panel, column + n % CHUNKS * CHUNK, row + n / CHUNKS * 64, 0, 0, 0);
+#endif
 }
 DEVICE void first_x(const panels &p, const tensor_map *x_map, int row, int column)
 {
@@ -371,7 +388,7 @@ DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const t
     fence_async();
     __syncwarp();
     if (lane == 0) {
-        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK);
+        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK, false);
         tma_store_commit();
         if (n > 0 && n - 1 + PANELS < TILES * CHUNKS) { /* the one before has been read */
             tma_store_wait_read<1>();
