@@ -5,36 +5,24 @@
  *
  * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A block stays on its multiprocessor and takes tile after tile, neighbours sharing
  * their operands in the second cache. One thread loads by tensor maps, DEPTH of the sum at a time, into STAGES; each of two
- * consumers is a warpgroup, and either has half the rows of a tile or, with TURNS, every second tile: then one's end is
- * computed beside the other's products.
+ * consumers is a warpgroup with every second tile (ping-pong, as CUTLASS calls it): one's end is computed beside the other's products.
  *
- * Bound by the tensor cores: ROWS * COLUMNS / 32 clocks for a stage, next to which shared memory takes
- * (OWN + COLUMNS) / 2 / COLUMNS of them for each OWN rows to be read and as much to be written. The end is 8 to 12 instructions
- * an element. Each warp takes its own 16 rows by 64 columns at a time, through a panel of its own, so nobody waits for another.
+ * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second
+ * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end is 8 to 12 instructions an element. Each warp takes its own
+ * 16 rows by 64 columns at a time, through a panel of its own, so nobody waits for another.
  *
- *     TILES     times 64 rows of a consumer: OWN
+ *     TILES     times 64 rows of a tile: ROWS
  *     COLUMNS   of a tile: 64, 128, 192 or 256
  *     PANELS    of a warp: x as it comes, y as it goes
- *     TURNS, TRANSPOSED, TANH, KEEP, BIAS (with T_BIAS)
+ *     WHAT      1: product_gelu, 2: product_gelu_grad
+ *     TRANSPOSED, TANH, KEEP, BIAS (with T_BIAS)
  *
  * What lies behind a tensor's end is zeros where it is read and dropped where it is written. */
 #include "gelu.cuh"
 #include "hopper.cuh"
 
-#if !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TURNS || !defined TRANSPOSED || !defined TANH
+#if !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TRANSPOSED || !defined TANH || !defined WHAT
 #error "the host says all of these"
-#endif
-#ifndef CLUSTER
-#define CLUSTER 1
-#endif
-#ifndef STAGGER
-#define STAGGER 0
-#endif
-#ifndef HINT
-#define HINT 0
-#endif
-#ifndef BRIEF
-#define BRIEF 1
 #endif
 #ifndef KEEP
 #define KEEP 0
@@ -43,9 +31,6 @@
 #define BIAS 0
 #define T_BIAS float
 #endif
-#ifndef WHAT
-#define WHAT 3
-#endif
 
 enum {
     WARPGROUP = 128,
@@ -53,8 +38,7 @@ enum {
     THREADS = WARPGROUP * (CONSUMERS + 1),
     DEPTH = 64, /* of the sum in a stage: a panel of 128 bytes a row */
     PITCH = 2 * DEPTH,
-    OWN = 64 * TILES,
-    ROWS = TURNS ? OWN : CONSUMERS * OWN,
+    ROWS = 64 * TILES,
     A_BYTES = ROWS * PITCH,
     B_BYTES = COLUMNS * PITCH,
     STAGE_BYTES = A_BYTES + B_BYTES,
@@ -105,72 +89,20 @@ DEVICE int over(int n, int by)
 }
 DEVICE int tiles_of(const shape &s)
 {
-    return over(s.M, ROWS * CLUSTER) * over(s.N, COLUMNS);
+    return over(s.M, ROWS) * over(s.N, COLUMNS);
 }
-
-#if CLUSTER > 1
-DEVICE u32 cluster_rank()
-{
-    u32 r;
-    asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(r));
-    return r;
-}
-DEVICE void cluster_sync()
-{
-    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-DEVICE void mbarrier_arrive_at(u32 barrier, u32 rank)
-{
-    asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [a];\n}" ::"r"(barrier), "r"(rank) : "memory");
-}
-DEVICE void tma_load_all(u32 to, const tensor_map *map, u32 barrier, int c0, int c1, u16 mask)
-{
-    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, "
-                 "%5, %5, %5}], [%2], %6;" ::"r"(to), "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(0), "h"(mask)
-                 : "memory");
-}
-#else
-DEVICE u32 cluster_rank()
-{
-    return 0;
-}
-DEVICE void cluster_sync()
-{
-    __syncthreads();
-}
-#endif
 
 DEVICE place place_of(int n, const shape &s)
 {
-    int down = over(s.M, ROWS * CLUSTER), per = s.group * over(s.N, COLUMNS), first = n / per * s.group, rest = n % per;
+    int down = over(s.M, ROWS), per = s.group * over(s.N, COLUMNS), first = n / per * s.group, rest = n % per;
     int high = min(down - first, s.group);
-    return {((first + rest % high) * CLUSTER + (int)cluster_rank()) * ROWS, rest / high * COLUMNS};
-}
-DEVICE int first_tile()
-{
-    return blockIdx.x / CLUSTER;
-}
-DEVICE int tile_step()
-{
-    return gridDim.x / CLUSTER;
+    return {(first + rest % high) * ROWS, rest / high * COLUMNS};
 }
 
 /* By one thread. */
 DEVICE void load_b(u32 to, const tensor_map *map, u32 barrier, int column, int k)
 {
-#if CLUSTER > 1
-    u16 mask = (1 << CLUSTER) - 1;
 #if TRANSPOSED
-    int first = (int)cluster_rank() * COLUMNS / CLUSTER;
-    tma_load_all(to + first * PITCH, map, barrier, k, column + first, mask);
-#else
-    int first = (int)cluster_rank() * DEPTH / CLUSTER;
-#pragma unroll
-    for (int p = 0; p < COLUMNS / 64; p++)
-        tma_load_all(to + (64 * p + first) * PITCH, map, barrier, column + 64 * p, k + first, mask);
-#endif
-#elif TRANSPOSED
     tma_load(to, map, barrier, k, column, 0, 0, 0);
 #else
 #pragma unroll
@@ -181,7 +113,7 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
 {
     ring r = {0, 0};
 #pragma unroll 1
-    for (int n = first_tile(); n < tiles_of(s); n += tile_step()) {
+    for (int n = (int)blockIdx.x; n < tiles_of(s); n += (int)gridDim.x) {
         place p = place_of(n, s);
 #pragma unroll 1
         for (int k = 0; k < s.K; k += DEPTH, advance(r)) {
@@ -202,14 +134,9 @@ DEVICE u64 further(u64 descriptor, int bytes)
 DEVICE void release(u32 base, int stage)
 {
     u32 barrier = base + EMPTY + 8 * stage;
-#if CLUSTER > 1
-    if (threadIdx.x % WARPGROUP / WARP < CLUSTER && threadIdx.x % WARP == 0)
-        mbarrier_arrive_at(barrier, threadIdx.x % WARPGROUP / WARP);
-#else
     if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(barrier);
-#endif
 }
-/* With TURNS a consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
+/* A consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
  * to who is a whole phase ahead. */
 DEVICE void await_turn(int w)
 {
@@ -220,14 +147,13 @@ DEVICE void pass_turn(int w)
     named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
 }
 /* One product is always under way while the next is started. */
-DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool lead, bool pass)
+DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
 {
-    int own_row = TURNS ? 0 : w * OWN;
     int before = 0;
 #pragma unroll 1
     for (int k = 0; k < steps; k++) {
         u32 at = base + r.stage * STAGE_BYTES;
-        u64 a = wgmma_descriptor(at + own_row * PITCH, 16, 8 * PITCH);
+        u64 a = wgmma_descriptor(at, 16, 8 * PITCH);
         u64 b = wgmma_descriptor(at + A_BYTES, TRANSPOSED ? 16 : 64 * PITCH, 8 * PITCH);
         mbarrier_wait(barrier_of(base + FULL, r), r.parity);
         wgmma_fence();
@@ -242,9 +168,8 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
         if (k > 0) release(base, before);
         before = r.stage;
         advance(r);
-        if (STAGGER > 0 && lead && k + 1 == min(STAGGER, steps)) named_barrier_arrive(1, CONSUMERS * WARPGROUP);
     }
-    if (TURNS && pass) pass_turn(w);
+    if (pass) pass_turn(w);
     wgmma_wait<0>();
 #pragma unroll
     for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
@@ -254,13 +179,13 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
 #define ROOT 0.797884561f /* sqrt(2/pi) */
 DEVICE float gelu_of(float x)
 {
-    if (!TANH || !BRIEF) return gelu_point<bf16, TANH>(x).y;
+    if (!TANH) return gelu_point<bf16, TANH>(x).y;
     float t = tanh_approx(x * (0.044715f * ROOT * (x * x) + ROOT)), half = 0.5f * x;
     return half * t + half;
 }
 DEVICE float slope_of(float x)
 {
-    if (!TANH || !BRIEF) return gelu_point<bf16, TANH>(x).slope;
+    if (!TANH) return gelu_point<bf16, TANH>(x).slope;
     float square = fminf(x * x, 1000.0f);
     float t = tanh_approx(x * (0.044715f * ROOT * square + ROOT));
     return (0.5f * x) * ((1.0f - t * t) * (3 * 0.044715f * ROOT * square + ROOT)) + (0.5f * t + 0.5f);
@@ -276,15 +201,8 @@ DEVICE u32 in_panel(u32 panel, int j)
     int lane = threadIdx.x % WARP;
     return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
 }
-DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column, bool once)
+DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
 {
-#if HINT
-    if (HINT == 2 || once)
-        asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%2, %3, %4, %4, %4}], [%1], %5;" ::"l"(map),
-                     "r"(panel), "r"(column), "r"(row), "r"(0), "l"(0x12F0000000000000ull)
-                     : "memory");
-    else
-#endif
     tma_store(map, panel, column, row, 0, 0, 0);
 }
 /* Of two columns; their number is even. */
@@ -340,8 +258,8 @@ DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const t
     fence_async();
     __syncwarp();
     if (lane == 0) {
-        store_panel(y_map, to, row, column, false);
-        if (KEEP) store_panel(x_map, to + PANEL_BYTES, row, column, true);
+        store_panel(y_map, to, row, column);
+        if (KEEP) store_panel(x_map, to + PANEL_BYTES, row, column);
         tma_store_commit();
     }
 }
@@ -353,14 +271,7 @@ DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, int row, int
 {
     int panel = (p.count + n) % PANELS;
     mbarrier_expect(p.came + 8 * panel, PANEL_BYTES);
-#if HINT
-    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
-                 "%5, %5, %5}], [%2], %6;" ::"r"(p.at + panel * PANEL_BYTES),
-                 "l"(x_map), "r"(p.came + 8 * panel), "r"(column + n % CHUNKS * CHUNK), "r"(row + n / CHUNKS * 64), "r"(0), "l"(0x12F0000000000000ull)
-                 : "memory");
-#else
     tma_load(p.at + panel * PANEL_BYTES, x_map, p.came + 8 * panel, column + n % CHUNKS * CHUNK, row + n / CHUNKS * 64, 0, 0, 0);
-#endif
 }
 DEVICE void first_x(const panels &p, const tensor_map *x_map, int row, int column)
 {
@@ -388,7 +299,7 @@ DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const t
     fence_async();
     __syncwarp();
     if (lane == 0) {
-        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK, false);
+        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK);
         tma_store_commit();
         if (n > 0 && n - 1 + PANELS < TILES * CHUNKS) { /* the one before has been read */
             tma_store_wait_read<1>();
@@ -405,22 +316,19 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
     int at = 4 * w + warp;
     panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + CAME + 8 * PANELS * at, 0};
     float sum[TILES][COLUMNS / 2];
-    if (STAGGER > 0 && w == 1) named_barrier_sync(1, CONSUMERS * WARPGROUP);
-    bool lead = w == 0;
 #pragma unroll 1
-    for (int n = first_tile(); n < all; n += tile_step(), number++) {
-        if (TURNS && number % CONSUMERS != w) {
+    for (int n = (int)blockIdx.x; n < all; n += (int)gridDim.x, number++) {
+        if (number % CONSUMERS != w) {
             advance_by(r, steps);
             continue;
         }
         place of = place_of(n, s);
-        int row = of.row + (TURNS ? 0 : w * OWN) + 16 * warp;
+        int row = of.row + 16 * warp;
 #if WHAT & 2
         if (GRAD) first_x(p, x_map, row, of.column);
 #endif
-        if (TURNS && number > 0) await_turn(w);
-        multiply(sum, base, r, w, steps, lead, n + tile_step() < all);
-        lead = false;
+        if (number > 0) await_turn(w);
+        multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
 #pragma unroll
         for (int i = 0; i < TILES * CHUNKS; i++) {
             const int t = i / CHUNKS, c = i % CHUNKS;
@@ -434,7 +342,6 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
         }
         if (GRAD) p.count += TILES * CHUNKS;
     }
-    if (STAGGER > 0 && w == 0 && lead) named_barrier_arrive(1, CONSUMERS * WARPGROUP);
     if (threadIdx.x % WARP == 0) tma_store_wait_read<0>();
 }
 
@@ -444,14 +351,14 @@ DEVICE void prepare(u32 base)
 #pragma unroll
         for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + FULL + 8 * s, 1);
-            mbarrier_init(base + EMPTY + 8 * s, (TURNS ? 1 : CONSUMERS) * CLUSTER);
+            mbarrier_init(base + EMPTY + 8 * s, 1);
         }
 #pragma unroll
         for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + CAME + 8 * i, 1);
         fence_barrier_init();
     }
     __syncwarp();
-    cluster_sync();
+    __syncthreads();
 }
 
 #define MAP const __grid_constant__ tensor_map
@@ -469,10 +376,6 @@ DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor
         registers_inc<CONSUMER_REGISTERS>();
         consume<GRAD>(base, warp / 4 - 1, y_map, x_map, bias, s);
     }
-#if CLUSTER > 1
-    __syncwarp();
-    cluster_sync();
-#endif
 }
 
 #if WHAT & 1
