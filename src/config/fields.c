@@ -104,7 +104,7 @@ const struct field fields[] = {
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
     ENUM_N("recompute",    plan.recompute,       "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
-    BOOL("hopper",         plan.hopper,          "true",                      "attention by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
+    BOOL("hopper",         plan.hopper,          "true",                      "attention and products by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),
     INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: one for each core that this process may use"),

@@ -98,6 +98,7 @@ union attr {
         int64_t packed;     /* 0, or N: B is what PACK made of it */
         bool tf32;          /* a product of f32 operands may round them to TF32 */
         bool deterministic; /* the same bits in every run: no choice may depend on a measurement */
+        bool portable;      /* no kernel that is for one compute capability of GPUs alone */
         bool tanh;          /* MATMUL_GELU_GRAD: as gelu's */
         bool fast;          /* MATMUL_SCALED: sums may be kept in fewer bits than f32 has */
     } matmul;
@@ -111,6 +112,7 @@ union attr {
         int64_t packed;     /* as matmul's */
         bool tf32;          /* as matmul's */
         bool deterministic; /* as matmul's */
+        bool portable;      /* as matmul's */
         bool tanh;          /* LINEAR_GELU: as gelu's */
         bool keep;          /* LINEAR_GELU: what GELU was taken of is an output, too */
     } linear;
@@ -148,7 +150,7 @@ union attr {
         struct dropout drop;
         bool tf32;          /* as matmul's */
         bool deterministic; /* the same bits in every run */
-        bool portable;      /* no kernel that is for one compute capability of GPUs alone */
+        bool portable;      /* as matmul's */
         int kv_heads;       /* of keys and values, a divisor of heads; 0: as many as of queries */
     } attention;
     struct {

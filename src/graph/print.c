@@ -58,11 +58,12 @@ static void print_attr(const struct node *n, struct str *s)
         str_printf(s, " [%s]", dtype_name(a->quantise.to));
         break;
     case OP_MATMUL_GELU_GRAD:
-        str_printf(s, " [%s%s%s]", a->matmul.tb ? "tb " : "", a->matmul.tanh ? "tanh" : "erf",
-                   a->matmul.tf32 ? " tf32" : "");
+        str_printf(s, " [%s%s%s%s]", a->matmul.tb ? "tb " : "", a->matmul.tanh ? "tanh" : "erf",
+                   a->matmul.tf32 ? " tf32" : "", a->matmul.portable ? " portable" : "");
         break;
     case OP_LINEAR_GELU:
-        str_printf(s, " [%s%s]", a->linear.tanh ? "tanh" : "erf", a->linear.tf32 ? " tf32" : "");
+        str_printf(s, " [%s%s%s]", a->linear.tanh ? "tanh" : "erf", a->linear.tf32 ? " tf32" : "",
+                   a->linear.portable ? " portable" : "");
         break;
     case OP_LINEAR:
         if (a->linear.tf32) str_append(s, " [tf32]");

@@ -590,6 +590,7 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
     ATTENTION_HEADS
     ATTENTION_LARGE_KEYS
+#include "measure/cases_product.h"
 };
 /* clang-format on */
 

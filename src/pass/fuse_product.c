@@ -20,7 +20,8 @@ bool fuse_linear_gelu(struct fuse *f, int id)
     if (matmul)
         attr = (union attr){.linear = {.tb = product->attr.matmul.tb,
                                        .tf32 = product->attr.matmul.tf32,
-                                       .deterministic = product->attr.matmul.deterministic}};
+                                       .deterministic = product->attr.matmul.deterministic,
+                                       .portable = product->attr.matmul.portable}};
     attr.linear.tanh = gelu->attr.gelu.tanh;
     attr.linear.keep = f->uses[product->out[0].i] > 1;
     value in[3] = {{0}};

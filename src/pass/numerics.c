@@ -11,10 +11,12 @@ static void mark(const struct graph *in, struct node *n, const struct pass_optio
     case OP_MATMUL:
         n->attr.matmul.tf32 = tf32;
         n->attr.matmul.deterministic = o->deterministic;
+        n->attr.matmul.portable = o->portable;
         break;
     case OP_LINEAR:
         n->attr.linear.tf32 = tf32;
         n->attr.linear.deterministic = o->deterministic;
+        n->attr.linear.portable = o->portable;
         break;
     case OP_ATTENTION:
     case OP_ATTENTION_GRAD:

@@ -24,7 +24,8 @@ struct pass_options {
     enum dtype float8_gradients;
     bool tf32;          /* products of f32 operands may round them to TF32 */
     bool deterministic; /* kernels give the same bits in every run */
-    bool portable;      /* attention by kernels that are not for one compute capability alone */
+    bool
+        portable; /* attention and products by kernels that are not for one compute capability alone */
     const struct pass_packing *packing; /* NULL: weights are read as they lie */
     const struct pass_kernels
         *kernels; /* NULL: no operator is made that only some kernels gain by */

@@ -42,7 +42,7 @@ static void test_two_programs_keep_what_both_found(void **state)
     if (other == 0) {
         keep("theirs", 1);
         keep("of both", 2);
-        product_apart_keep(GPU, "of both", 3);
+        product_way_keep(GPU, "of both", WAY_APART, 3);
         _exit(0);
     }
     assert_int_equal(waitpid(other, &ended, 0), other);
@@ -54,7 +54,8 @@ static void test_two_programs_keep_what_both_found(void **state)
     assert_non_null(strstr(text, "\"theirs\""));
     assert_true(product_winner(GPU, "theirs", &choice));
     assert_true(product_winner(GPU, "of both", &choice) && choice.us > 3.9);
-    assert_true(product_apart_us(GPU, "of both") > 2.9);
+    assert_true(product_way_us(GPU, "of both", WAY_APART) > 2.9);
+    assert_true(product_way_us(GPU, "of both", WAY_WGMMA) == 0);
     arena_release(&a);
     workdir_close();
 }

@@ -161,6 +161,10 @@ static inline float lg2_approx(float a)
 {
     return log2f(a);
 }
+static inline float tanh_approx(float a)
+{
+    return tanhf(a);
+}
 static inline unsigned prmt(unsigned a, unsigned b, unsigned which)
 {
     return __byte_perm(a, b, which);

@@ -19,6 +19,7 @@ static const struct cuda_row *const families[] = {
     move_rows,
     rope_rows,
     quantise_rows,
+    product_hopper_rows,
     matmul_rows,
     chain_rows,
 };
@@ -36,8 +37,9 @@ const struct kernel *cuda_row_at(int i)
 
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n)
 {
-    const struct kernel *k;
+    const struct kernel *k, *faster = cuda_faster(op, call);
+    if (faster && n-- == 0) return faster;
     for (int i = 0; (k = cuda_row_at(i)); i++)
-        if ((int)k->op == op && (!k->fits || k->fits(call)) && n-- == 0) return k;
+        if ((int)k->op == op && k != faster && (!k->fits || k->fits(call)) && n-- == 0) return k;
     return NULL;
 }

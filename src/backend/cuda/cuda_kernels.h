@@ -24,12 +24,15 @@ extern const struct cuda_row attention_hopper_rows[]; /* by what compute capabil
 extern const struct cuda_row attention_rows[];
 extern const struct cuda_row attention_hopper_grad_rows[]; /* compute capability 9.0 alone */
 extern const struct cuda_row attention_grad_rows[];
-extern const struct cuda_row matmul_rows[]; /* products where there is no library */
-extern const struct kernel product_rows[];  /* cuBLASLt */
+extern const struct cuda_row matmul_rows[];         /* products where there is no library */
+extern const struct cuda_row product_hopper_rows[]; /* with GELU, compute capability 9.0 alone */
+extern const struct kernel product_rows[];          /* cuBLASLt */
 
 /* As struct backend says. */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
 const struct kernel *cuda_row_at(int i);
 bool cuda_gains(int op, const struct kernel_call *call);
+/* The row that measured faster than those before it in the table; NULL: none did, or it was not asked. */
+const struct kernel *cuda_faster(int op, const struct kernel_call *call);
 
 #endif

@@ -207,10 +207,50 @@ static double us_apart(const struct product *p, const struct kernel_call *c)
     static const double SHARE = 0.9, LAUNCH_US = 1.5;
     struct product alone = *p;
     alone.end = END_STORE;
+    alone.erf = false;
     int64_t bytes = bytes_beside(p) + product_copied_bytes(&alone);
     alone = product_even(&alone);
     double product = us_of(&alone, c), copy = product_copy_us(bytes, c->context);
     return product > 0 && copy > 0 ? product + copy / SHARE + LAUNCH_US : 0;
+}
+
+/* Of product_hopper.c's row, from the file of winners or measured now. */
+static double us_own(const struct kernel *own, const char *name, const struct kernel_call *c)
+{
+    const char *device = cuda_device_of(c)->name;
+    double us = own ? product_way_us(device, name, WAY_WGMMA) : 0;
+    if (own && us <= 0 && (us = product_own_us(own, c)) > 0)
+        product_way_keep(device, name, WAY_WGMMA, us);
+    return us;
+}
+
+static double least_of(double a, double b)
+{
+    return a <= 0 || (b > 0 && b < a) ? b : a;
+}
+
+/* Whether a product and what stands beside it are faster as one, by the library or by a row of our own. */
+static bool gains_as_one(enum op op, const struct kernel_call *c)
+{
+    struct product p;
+    const struct kernel *own = product_hopper_row(op, c);
+    bool library = has_algorithm(op, c);
+    if (!library && !own) return false;
+    bool fine = own ? product_hopper_of(op, c, &p) : gemm_of(op, c, &p);
+    BUG_IF(!fine, "a product that does not fit");
+    if (p.deterministic) return false; /* what a measurement decides is not done */
+    if (cuda_plans_only(c->context)) return true;
+    const char *device = cuda_device_of(c)->name;
+    char name[PRODUCT_TEXT];
+    product_text(&p, name);
+    double together = library ? us_of(&p, c) : 0;
+    together = least_of(together, us_own(own, name, c));
+    double apart = product_way_us(device, name, WAY_APART);
+    /* A plan does not change with a measurement's noise. */
+    if (together > 0 && apart <= 0 && (apart = us_apart(&p, c)) > 0)
+        product_way_keep(device, name, WAY_APART, apart);
+    return together > 0 && apart > 0 &&
+           together < apart; /* what could not be measured gains nothing */
 }
 
 bool cuda_gains(int op, const struct kernel_call *c)
@@ -222,18 +262,19 @@ bool cuda_gains(int op, const struct kernel_call *c)
     /* Saves reading the gradient once more, where rows are not too long for it. */
     if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
-    if (!has_algorithm((enum op)op, c)) return false;
-    bool fine = gemm_of((enum op)op, c, &p);
-    BUG_IF(!fine, "a product that does not fit");
-    if (p.deterministic) return false; /* what a measurement decides is not done */
-    if (cuda_plans_only(c->context)) return true;
+    return gains_as_one((enum op)op, c);
+}
+
+const struct kernel *cuda_faster(int op, const struct kernel_call *c)
+{
+    struct product p;
+    struct product_choice library;
+    const struct kernel *own = product_hopper_row(op, c);
+    if (!own || !product_hopper_of((enum op)op, c, &p) || p.deterministic) return NULL;
+    if (cuda_plans_only(c->context)) return own;
     const char *device = cuda_device_of(c)->name;
     char name[PRODUCT_TEXT];
     product_text(&p, name);
-    double together = us_of(&p, c), apart = product_apart_us(device, name);
-    if (together > 0 && apart <= 0 && (apart = us_apart(&p, c)) > 0)
-        product_apart_keep(device, name,
-                           apart); /* a plan does not change with a measurement's noise */
-    return together > 0 && apart > 0 &&
-           together < apart; /* what could not be measured gains nothing */
+    double us = product_way_us(device, name, WAY_WGMMA);
+    return us > 0 && (!product_winner(device, name, &library) || us < library.us) ? own : NULL;
 }

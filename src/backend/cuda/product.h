@@ -32,6 +32,7 @@ struct product {
     bool fast;                /* of 8 bits: sums need not be kept in f32 */
     bool bias;                /* of N elements, of the type of the output */
     enum product_end end;
+    bool erf;           /* GELU without its approximation, which the library has not */
     bool deterministic; /* the library's first guess is taken, whatever is faster */
 };
 
@@ -93,6 +94,8 @@ struct product_choice {
 };
 enum status product_choose(const struct product *p, const struct product_parts *parts,
                            int64_t workspace_bytes, void *context, struct product_choice *ret);
+/* Numbers of no pattern that a GPU could save power by; waits. */
+CUresult product_fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream);
 /* Microseconds in which this GPU copies so many bytes, read and written; 0 if that cannot be measured. */
 double product_copy_us(int64_t bytes, void *context);
 
@@ -105,8 +108,22 @@ struct product_times {
 };
 void product_winner_keep(const char *device, const char *product,
                          const cublasLtMatmulAlgo_t *winner, const struct product_times *times);
-/* What the product and what stands beside it take apart from each other, once that was asked; 0: it was not. */
-double product_apart_us(const char *device, const char *product);
-void product_apart_keep(const char *device, const char *product, double us);
+/* What a product takes by other ways than the library's, once that was asked; 0: it was not. */
+enum product_way {
+    WAY_APART, /* the product, and a kernel for what stands beside it */
+    WAY_WGMMA, /* product_hopper.c's row */
+    WAYS,
+};
+double product_way_us(const char *device, const char *product, enum product_way way);
+void product_way_keep(const char *device, const char *product, enum product_way way, double us);
+
+/* product_hopper.c: products with GELU at the end by the products of warpgroups, of compute capability 9.0 alone. */
+/* The row for that call; NULL: there is none, or the call forbids it. */
+const struct kernel *product_hopper_row(int op, const struct kernel_call *c);
+/* As gemm_of, for a call that has a row. */
+bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *ret);
+
+/* product_own.c: microseconds of a row made of launches, measured now; 0 if that cannot be done. Allocates for that time. */
+double product_own_us(const struct kernel *k, const struct kernel_call *c);
 
 #endif

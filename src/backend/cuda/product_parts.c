@@ -106,14 +106,15 @@ void product_text(const struct product *p, char ret_text[PRODUCT_TEXT])
                                        [END_GELU_KEEP] = ", gelu and x",
                                        [END_GELU_GRAD] = ", gelu's gradient",
                                        [END_SUM] = ", sum of rows"};
+    const char *erf = p->erf ? " by erf" : "";
     char batch[32] = "", types[32];
     snprintf(types, sizeof types, "%s%s%s", p->tf32 ? "tf32" : dtype_name(p->in),
              p->in == p->in_b ? "" : " by ", p->in == p->in_b ? "" : dtype_name(p->in_b));
     if (p->batch > 1) snprintf(batch, sizeof batch, "%lld times ", (long long)p->batch);
-    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s", batch, types,
-             (long long)p->M, (long long)p->K, p->ta ? " ta" : "", (long long)p->K, (long long)p->N,
-             p->tb ? " tb" : "", dtype_name(p->out), p->bias ? ", bias" : "",
-             p->fast ? ", fast" : "", ends[p->end]);
+    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s%s", batch,
+             types, (long long)p->M, (long long)p->K, p->ta ? " ta" : "", (long long)p->K,
+             (long long)p->N, p->tb ? " tb" : "", dtype_name(p->out), p->bias ? ", bias" : "",
+             p->fast ? ", fast" : "", ends[p->end], erf);
 }
 
 static cudaDataType_t type_word(enum dtype dtype)

@@ -33,7 +33,7 @@ static size_t aligned(int64_t bytes)
 }
 
 /* Numbers of -1 ... 1, or codes of 8 bits below 2, the same 1 MiB over and over: with zeros a GPU draws less power and runs faster than it will. */
-static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
+CUresult product_fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     char *pattern = malloc(PATTERN_BYTES);
@@ -76,8 +76,8 @@ static CUresult take_memory(struct tuning *t, const struct product *p)
     t->memory.beside = beside ? (void *)(t->block + a + b + bias) : NULL;
     t->memory.out = (void *)(t->block + filled);
     t->memory.workspace = (void *)(t->block + filled + y);
-    r = fill(t->block, a + b, p->in, t->stream);
-    if (r == CUDA_SUCCESS) r = fill(t->block + a + b, bias + beside, p->out, t->stream);
+    r = product_fill(t->block, a + b, p->in, t->stream);
+    if (r == CUDA_SUCCESS) r = product_fill(t->block + a + b, bias + beside, p->out, t->stream);
     if (r == CUDA_SUCCESS) r = d->cuEventCreate(&t->from, CU_EVENT_DEFAULT);
     return r == CUDA_SUCCESS ? d->cuEventCreate(&t->to, CU_EVENT_DEFAULT) : r;
 }

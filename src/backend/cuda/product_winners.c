@@ -84,10 +84,13 @@ bool product_winner(const char *device, const char *product, struct product_choi
     return read_algorithm(json_string_value(json_object_get(entry, "algorithm")), &ret->algorithm);
 }
 
-double product_apart_us(const char *device, const char *product)
+static const char *const ways[WAYS] = {
+    [WAY_APART] = "apart_microseconds", [WAY_WGMMA] = "wgmma_microseconds"};
+
+double product_way_us(const char *device, const char *product, enum product_way way)
 {
     const json_t *entry = json_object_get(winners_of(device), product);
-    return json_number_value(json_object_get(entry, "apart_microseconds"));
+    return json_number_value(json_object_get(entry, ways[way]));
 }
 
 /* What other programs found meanwhile stays. */
@@ -126,11 +129,14 @@ static void write_winners(const char *device)
     if (write_file(device) != ST_OK) log_debug("products are not kept: %s", fail_message());
 }
 
-void product_apart_keep(const char *device, const char *product, double us)
+void product_way_keep(const char *device, const char *product, enum product_way way, double us)
 {
-    json_t *entry = json_object_get(winners_of(device), product);
-    if (entry && json_object_set_new(entry, "apart_microseconds", json_real(us)) == 0)
-        write_winners(device);
+    json_t *all = winners_of(device), *entry = json_object_get(all, product);
+    if (!entry) { /* the library has no such product */
+        json_object_set_new(all, product, json_object());
+        entry = json_object_get(all, product);
+    }
+    if (json_object_set_new(entry, ways[way], json_real(us)) == 0) write_winners(device);
 }
 
 void product_winner_keep(const char *device, const char *product,
@@ -142,5 +148,7 @@ void product_winner_keep(const char *device, const char *product,
     json_t *entry =
         json_pack("{s:s, s:f, s:f, s:i}", "algorithm", text, "microseconds", times->best_us,
                   "first_guess_microseconds", times->first_us, "candidates", times->candidates);
-    if (json_object_set_new(winners_of(device), product, entry) == 0) write_winners(device);
+    json_t *all = winners_of(device);
+    json_object_update_missing(entry, json_object_get(all, product)); /* what other ways take */
+    if (json_object_set_new(all, product, entry) == 0) write_winners(device);
 }

@@ -116,6 +116,13 @@ DEVICE float lg2_approx(float a)
     asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
 }
+/* To 11 bits; NaN stays. */
+DEVICE float tanh_approx(float a)
+{
+    float r;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
 
 /* Four bytes picked from the eight of a (0 ... 3) and b (4 ... 7), the lowest nibble of `which` for the lowest byte; 8 + i: the
  * sign of byte i, eight times. */

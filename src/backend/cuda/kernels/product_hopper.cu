@@ -1,0 +1,396 @@
+/* product_hopper.cu - products with GELU or its gradient at the end, by Hopper's products of warpgroups, bf16 with sums in float:
+ *
+ *     product_gelu        y = gelu(x) and, with KEEP, x = a b + bias (M,N)
+ *     product_gelu_grad   y = (a b) gelu'(x)
+ *
+ * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A block stays on its multiprocessor and takes tile after tile, neighbours sharing
+ * their operands in the second cache. One thread loads by tensor maps, DEPTH of the sum at a time, into STAGES; each of two
+ * consumers is a warpgroup with every second tile (ping-pong, as CUTLASS calls it): one's end is computed beside the other's products.
+ *
+ * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second
+ * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end is 8 to 12 instructions an element. Each warp takes its own
+ * 16 rows by 64 columns at a time, through a panel of its own, so nobody waits for another.
+ *
+ *     TILES     times 64 rows of a tile: ROWS
+ *     COLUMNS   of a tile: 64, 128, 192 or 256
+ *     PANELS    of a warp: x as it comes, y as it goes
+ *     WHAT      1: product_gelu, 2: product_gelu_grad
+ *     TRANSPOSED, TANH, KEEP, BIAS (with T_BIAS)
+ *
+ * What lies behind a tensor's end is zeros where it is read and dropped where it is written. */
+#include "gelu.cuh"
+#include "hopper.cuh"
+
+#if !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TRANSPOSED || !defined TANH || !defined WHAT
+#error "the host says all of these"
+#endif
+#ifndef KEEP
+#define KEEP 0
+#endif
+#ifndef BIAS
+#define BIAS 0
+#define T_BIAS float
+#endif
+
+enum {
+    WARPGROUP = 128,
+    CONSUMERS = 2,
+    THREADS = WARPGROUP * (CONSUMERS + 1),
+    DEPTH = 64, /* of the sum in a stage: a panel of 128 bytes a row */
+    PITCH = 2 * DEPTH,
+    ROWS = 64 * TILES,
+    A_BYTES = ROWS * PITCH,
+    B_BYTES = COLUMNS * PITCH,
+    STAGE_BYTES = A_BYTES + B_BYTES,
+    CHUNK = 64, /* columns that a warp ends at a time */
+    CHUNKS = COLUMNS / CHUNK,
+    PANEL_BYTES = 16 * 2 * CHUNK,
+    AT_PANELS = STAGES * STAGE_BYTES,
+    AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
+    FULL = AT_BARRIERS, /* of each stage */
+    EMPTY = FULL + 8 * STAGES,
+    CAME = EMPTY + 8 * STAGES, /* of each panel */
+    CONSUMER_REGISTERS = 240,
+    PRODUCER_REGISTERS = 24,
+};
+static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= 384, "");
+
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+/* Which stage is next, and in which phase its barriers are. */
+struct ring {
+    int stage, parity;
+};
+DEVICE void advance(ring &r)
+{
+    if (++r.stage == STAGES) r.stage = 0, r.parity ^= 1;
+}
+DEVICE void advance_by(ring &r, int n)
+{
+    n += r.stage;
+    r.stage = n % STAGES;
+    r.parity ^= n / STAGES & 1;
+}
+DEVICE u32 barrier_of(u32 barriers, const ring &r)
+{
+    return barriers + 8 * r.stage;
+}
+
+/* Tiles are counted through `group` of them down, then to the right. */
+struct place {
+    int row, column;
+};
+struct shape {
+    int M, N, K, group;
+};
+DEVICE int over(int n, int by)
+{
+    return (n + by - 1) / by;
+}
+DEVICE int tiles_of(const shape &s)
+{
+    return over(s.M, ROWS) * over(s.N, COLUMNS);
+}
+
+DEVICE place place_of(int n, const shape &s)
+{
+    int down = over(s.M, ROWS), per = s.group * over(s.N, COLUMNS), first = n / per * s.group, rest = n % per;
+    int high = min(down - first, s.group);
+    return {(first + rest % high) * ROWS, rest / high * COLUMNS};
+}
+
+/* By one thread. */
+DEVICE void load_b(u32 to, const tensor_map *map, u32 barrier, int column, int k)
+{
+#if TRANSPOSED
+    tma_load(to, map, barrier, k, column, 0, 0, 0);
+#else
+#pragma unroll
+    for (int p = 0; p < COLUMNS / 64; p++) tma_load(to + 64 * p * PITCH, map, barrier, column + 64 * p, k, 0, 0, 0);
+#endif
+}
+DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, const shape &s)
+{
+    ring r = {0, 0};
+#pragma unroll 1
+    for (int n = (int)blockIdx.x; n < tiles_of(s); n += (int)gridDim.x) {
+        place p = place_of(n, s);
+#pragma unroll 1
+        for (int k = 0; k < s.K; k += DEPTH, advance(r)) {
+            u32 to = base + r.stage * STAGE_BYTES, full = barrier_of(base + FULL, r);
+            mbarrier_wait(barrier_of(base + EMPTY, r), r.parity ^ 1);
+            mbarrier_expect(full, STAGE_BYTES);
+            tma_load(to, a_map, full, k, p.row, 0, 0, 0);
+            load_b(to + A_BYTES, b_map, full, p.column, k);
+        }
+    }
+}
+
+/* The descriptor of what lies `bytes` further: its lower half never carries. */
+DEVICE u64 further(u64 descriptor, int bytes)
+{
+    return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
+}
+DEVICE void release(u32 base, int stage)
+{
+    u32 barrier = base + EMPTY + 8 * stage;
+    if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(barrier);
+}
+/* A consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
+ * to who is a whole phase ahead. */
+DEVICE void await_turn(int w)
+{
+    named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
+}
+DEVICE void pass_turn(int w)
+{
+    named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
+}
+/* One product is always under way while the next is started. */
+DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
+{
+    int before = 0;
+#pragma unroll 1
+    for (int k = 0; k < steps; k++) {
+        u32 at = base + r.stage * STAGE_BYTES;
+        u64 a = wgmma_descriptor(at, 16, 8 * PITCH);
+        u64 b = wgmma_descriptor(at + A_BYTES, TRANSPOSED ? 16 : 64 * PITCH, 8 * PITCH);
+        mbarrier_wait(barrier_of(base + FULL, r), r.parity);
+        wgmma_fence();
+#pragma unroll
+        for (int j = 0; j < DEPTH / 16; j++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+                wgmma_ss<COLUMNS, 0, !TRANSPOSED>(sum[t], further(a, j * 32 + t * 64 * PITCH), further(b, TRANSPOSED ? j * 32 : j * 16 * PITCH),
+                                          k > 0 || j > 0);
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (k > 0) release(base, before);
+        before = r.stage;
+        advance(r);
+    }
+    if (pass) pass_turn(w);
+    wgmma_wait<0>();
+#pragma unroll
+    for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
+    release(base, before);
+}
+
+#define ROOT 0.797884561f /* sqrt(2/pi) */
+DEVICE float gelu_of(float x)
+{
+    if (!TANH) return gelu_point<bf16, TANH>(x).y;
+    float t = tanh_approx(x * (0.044715f * ROOT * (x * x) + ROOT)), half = 0.5f * x;
+    return half * t + half;
+}
+DEVICE float slope_of(float x)
+{
+    if (!TANH) return gelu_point<bf16, TANH>(x).slope;
+    float square = fminf(x * x, 1000.0f);
+    float t = tanh_approx(x * (0.044715f * ROOT * square + ROOT));
+    return (0.5f * x) * ((1.0f - t * t) * (3 * 0.044715f * ROOT * square + ROOT)) + (0.5f * t + 0.5f);
+}
+
+/* A warp's panels. */
+struct panels {
+    u32 at, came;
+    int count; /* of this warp's chunks so far, with x */
+};
+DEVICE u32 in_panel(u32 panel, int j)
+{
+    int lane = threadIdx.x % WARP;
+    return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
+}
+DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
+{
+    tma_store(map, panel, column, row, 0, 0, 0);
+}
+/* Of two columns; their number is even. */
+DEVICE floats<2> bias_at(const T_BIAS *bias, int column, int N)
+{
+    floats<2> none;
+    none[0] = none[1] = 0;
+    return column < N ? load<2>(bias + column) : none;
+}
+
+#if WHAT & 1
+/* Until all but N of this warp's groups of stores have read their panels. */
+template <int N> DEVICE void stores_read()
+{
+    if (threadIdx.x % WARP == 0) tma_store_wait_read<N>();
+    __syncwarp();
+}
+DEVICE void store_end(u32 to, int j, const u32 (&x)[4], const u32 (&y)[4])
+{
+    stmatrix_x4(in_panel(to, j), y);
+    if (KEEP) stmatrix_x4(in_panel(to + PANEL_BYTES, j), x);
+}
+/* The chunk `s` of 16 rows from `row` on. */
+DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, int row,
+                     int column, int N)
+{
+    constexpr int OUTS = KEEP ? 2 : 1, SLOTS = PANELS / OUTS;
+    int lane = threadIdx.x % WARP;
+    constexpr bool WAIT = SLOTS > 1; /* until a panel is free, before rather than with all results in registers */
+    u32 to = p.at + p.count++ % SLOTS * OUTS * PANEL_BYTES, x[CHUNK / 16][4], y[CHUNK / 16][4];
+    if (WAIT) stores_read<SLOTS - 1>();
+#pragma unroll
+    for (int j = 0; j < CHUNK / 16; j++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
+            if (BIAS) {
+                int c = column + 16 * j + i / 2 * 8 + lane % 4 * 2;
+                floats<2> two = bias_at(bias, c, N);
+                low += two[0];
+                high += two[1];
+            }
+            if (KEEP) x[j][i] = pack_bf16(low, high);
+            y[j][i] = pack_bf16(gelu_of(low), gelu_of(high));
+        }
+        if (WAIT) store_end(to, j, x[j], y[j]);
+    }
+    if (!WAIT) {
+        stores_read<0>();
+#pragma unroll
+        for (int j = 0; j < CHUNK / 16; j++) store_end(to, j, x[j], y[j]);
+    }
+    fence_async();
+    __syncwarp();
+    if (lane == 0) {
+        store_panel(y_map, to, row, column);
+        if (KEEP) store_panel(x_map, to + PANEL_BYTES, row, column);
+        tma_store_commit();
+    }
+}
+#endif
+
+#if WHAT & 2
+/* The chunk of a tile's x for this warp: t-th 64 rows, c-th columns, into panel c + t CHUNKS, counted on. By one lane. */
+DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, int row, int column)
+{
+    int panel = (p.count + n) % PANELS;
+    mbarrier_expect(p.came + 8 * panel, PANEL_BYTES);
+    tma_load(p.at + panel * PANEL_BYTES, x_map, p.came + 8 * panel, column + n % CHUNKS * CHUNK, row + n / CHUNKS * 64, 0, 0, 0);
+}
+DEVICE void first_x(const panels &p, const tensor_map *x_map, int row, int column)
+{
+    if (threadIdx.x % WARP) return;
+    tma_store_wait_read<0>();
+#pragma unroll 1
+    for (int n = 0; n < min(PANELS, TILES * CHUNKS); n++) load_x(p, x_map, n, row, column);
+}
+DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, int row, int column)
+{
+    int lane = threadIdx.x % WARP, panel = (p.count + n) % PANELS;
+    u32 at = p.at + panel * PANEL_BYTES;
+    mbarrier_wait(p.came + 8 * panel, (p.count + n) / PANELS % 2);
+#pragma unroll
+    for (int j = 0; j < CHUNK / 16; j++) {
+        u32 x[4];
+        ldmatrix_x4(x, in_panel(at, j));
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float low = __uint_as_float(x[i] << 16), high = __uint_as_float(x[i] & 0xffff0000u);
+            x[i] = pack_bf16(s[8 * j + 2 * i] * slope_of(low), s[8 * j + 2 * i + 1] * slope_of(high));
+        }
+        stmatrix_x4(in_panel(at, j), x);
+    }
+    fence_async();
+    __syncwarp();
+    if (lane == 0) {
+        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK);
+        tma_store_commit();
+        if (n > 0 && n - 1 + PANELS < TILES * CHUNKS) { /* the one before has been read */
+            tma_store_wait_read<1>();
+            load_x(p, x_map, n - 1 + PANELS, row, column);
+        }
+    }
+}
+#endif
+
+template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, const shape &s)
+{
+    ring r = {0, 0};
+    int warp = threadIdx.x / WARP % 4, steps = over(s.K, DEPTH), all = tiles_of(s), number = 0;
+    int at = 4 * w + warp;
+    panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + CAME + 8 * PANELS * at, 0};
+    float sum[TILES][COLUMNS / 2];
+#pragma unroll 1
+    for (int n = (int)blockIdx.x; n < all; n += (int)gridDim.x, number++) {
+        if (number % CONSUMERS != w) {
+            advance_by(r, steps);
+            continue;
+        }
+        place of = place_of(n, s);
+        int row = of.row + 16 * warp;
+#if WHAT & 2
+        if (GRAD) first_x(p, x_map, row, of.column);
+#endif
+        if (number > 0) await_turn(w);
+        multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
+#pragma unroll
+        for (int i = 0; i < TILES * CHUNKS; i++) {
+            const int t = i / CHUNKS, c = i % CHUNKS;
+            /* A chunk behind the last column is not left out: panels are counted. */
+#if WHAT & 2
+            if (GRAD) end_grad(sum[t] + c * CHUNK / 2, p, y_map, x_map, i, row, of.column);
+#endif
+#if WHAT & 1
+            if (!GRAD) end_gelu(sum[t] + c * CHUNK / 2, p, y_map, x_map, bias, row + 64 * t, of.column + c * CHUNK, s.N);
+#endif
+        }
+        if (GRAD) p.count += TILES * CHUNKS;
+    }
+    if (threadIdx.x % WARP == 0) tma_store_wait_read<0>();
+}
+
+DEVICE void prepare(u32 base)
+{
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int s = 0; s < STAGES; s++) {
+            mbarrier_init(base + FULL + 8 * s, 1);
+            mbarrier_init(base + EMPTY + 8 * s, 1);
+        }
+#pragma unroll
+        for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + CAME + 8 * i, 1);
+        fence_barrier_init();
+    }
+    __syncwarp();
+    __syncthreads();
+}
+
+#define MAP const __grid_constant__ tensor_map
+template <int GRAD>
+DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor_map *y_map, const tensor_map *x_map,
+                  const T_BIAS *bias, const shape &s)
+{
+    u32 base = shared_address(shared_memory);
+    int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
+    prepare(base);
+    if (warp < 4) {
+        registers_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0) produce(base, a_map, b_map, s);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        consume<GRAD>(base, warp / 4 - 1, y_map, x_map, bias, s);
+    }
+}
+
+#if WHAT & 1
+/* Boxes of a_map: DEPTH columns, ROWS rows; of b_map DEPTH columns, COLUMNS rows with TRANSPOSED, else 64 columns, DEPTH rows; of y_map and
+ * x_map CHUNK columns, 16 rows. */
+KERNEL_MIN(THREADS, 1)
+product_gelu(MAP a_map, MAP b_map, MAP y_map, MAP x_map, const T_BIAS *bias, int M, int N, int K, int group)
+{
+    roles<0>(&a_map, &b_map, &y_map, &x_map, bias, {M, N, K, group});
+}
+#endif
+#if WHAT & 2
+KERNEL_MIN(THREADS, 1)
+product_gelu_grad(MAP a_map, MAP b_map, MAP y_map, MAP x_map, int M, int N, int K, int group)
+{
+    roles<1>(&a_map, &b_map, &y_map, &x_map, 0, {M, N, K, group});
+}
+#endif
