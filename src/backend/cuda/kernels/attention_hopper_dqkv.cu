@@ -1,0 +1,488 @@
+/* attention_hopper_dqkv.cu - the backward of attention for sm_90a by one kernel: dk, dv, and the sums of dq.
+ *
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats as attention_hopper_sums.cu leaves them -> the columns of dqkv behind the first C; to dq, in
+ * pieces as that text has them, each item adds what its keys give, in an order that is not said.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * Two warpgroups have 64 keys each and walk over the queries that see those of both, and over the GROUP heads of queries that share
+ * them. For dQ, whose rows are queries, both leave dS in shared memory. Heads of 128: each multiplies the dS of a tile by
+ * half of K's columns. Heads of 64: each has one tile of two, and all columns, and meets the other once in two tiles. What
+ * comes of that goes through shared memory, from where two threads of the producer's warpgroup, one for each, have it added to memory
+ * in bulk (ADD_DIRECTLY: by additions of 16 bytes from registers). They also store dK and dV.
+ *
+ * A tile's groups of products, one after the other: dP, dV, dK, dQ, and S of the next tile, which heads of 64 have behind dV. So there
+ * is always one under way while P, dS or dQ are in the threads' hands.
+ *
+ * Items are taken from a counter, those of `section` heads before others, so that the sums and rows of these stay in the second
+ * cache; in a section the longest first.
+ *
+ * Bound by shared memory and tensor cores: 5 products of 2 D clocks for 64 x 64 pairs. Constants: attention_hopper_grad.cuh's;
+ * CONSUMERS is 2, TILE_ROWS 64, HEAD_SIZE 64 or 128; STAGES of Q, dO and statistics; ITEM_STAGES of K and V; ADD_DIRECTLY. */
+#include "attention_hopper_keys.cuh"
+static_assert(CONSUMERS == 2 && TILE == OWN && (D == 64 || D == 128), "whose part of dQ is whose");
+
+enum {
+    PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one */
+    PARTS = PAIRS ? 2 : 1,
+    PIECES = D / 64,
+    PIECE = 64 * 64,
+    BLOCK_BYTES = CONSUMERS * OWN_BYTES,
+    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; in the place of V dV */
+    STAGE_BYTES = 2 * TILE_BYTES,
+    DS_BYTES = 2 * BLOCK * TILE,
+    DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
+    AT_TILES = ITEM_STAGES * ITEM_BYTES,
+    AT_DS = AT_TILES + STAGES * STAGE_BYTES,
+    AT_DQ = AT_DS + PARTS * DS_BYTES,
+    AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
+    AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
+    TAKEN = AT_BARRIERS, /* the item's number is there */
+    K_FULL = TAKEN + 8 * ITEM_STAGES,
+    V_FULL = K_FULL + 8 * ITEM_STAGES,
+    K_FREE = V_FULL + 8 * ITEM_STAGES,
+    V_FREE = K_FREE + 8 * ITEM_STAGES,
+    QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
+    DO_FULL = QUERIES_FULL + 8 * STAGES,
+    FREE = DO_FULL + 8 * STAGES,
+    DS_FREE = FREE + 8 * STAGES,
+    DQ_FULL = DS_FREE + 8, /* of each warpgroup */
+    DQ_FREE = DQ_FULL + 8 * CONSUMERS,
+    ITEM_AT = DQ_FREE + 8 * CONSUMERS,
+    ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
+    BOTH = 3,                             /* the named barrier of both */
+};
+enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are there */
+
+struct sizes {
+    int T, H, heads, section, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+};
+DEVICE sizes sizes_of(int T, int H, int heads, int section, int items)
+{
+    sizes s = {T, H, heads, section, items, (T + PARTS * TILE - 1) / (PARTS * TILE) * PARTS};
+    return s;
+}
+DEVICE item item_of(int i, const sizes &s)
+{
+    int ranks = (s.T + BLOCK - 1) / BLOCK, section = i / (s.section * ranks), before = section * s.section;
+    int heads = before + s.section < s.heads ? s.section : s.heads - before, in = i - before * ranks;
+    item r = {before + in % heads, in / heads};
+    return r;
+}
+/* An int of shared memory. */
+DEVICE volatile int &word_at(u32 address)
+{
+    return *(volatile int *)(shared_memory + (address - shared_address(shared_memory)));
+}
+
+/* The thread that takes items and asks for their K and V. */
+DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int *counter)
+{
+    ring<ITEM_STAGES> own = {0, 1};
+    int KV = s.H / GROUP;
+    dependents_wait();
+    for (;; own.next()) {
+        int i = atomicAdd(counter, 1);
+        u32 to = base + own.stage * ITEM_BYTES, of = base + 8 * own.stage;
+        mbarrier_wait(of + K_FREE, own.phase);
+        word_at(base + ITEM_AT + 4 * own.stage) = i < s.items ? i : STOP;
+        mbarrier_arrive(of + TAKEN);
+        if (i >= s.items) return;
+        item it = item_of(i, s);
+        int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
+        mbarrier_expect(of + K_FULL, BLOCK_BYTES);
+        for (int group = 0; group < CONSUMERS; group++)
+            load_rows<OWN>(to + group * OWN_BYTES, rows, of + K_FULL, s.H + kv, first + OWN * group, b);
+        mbarrier_wait(of + V_FREE, own.phase);
+        mbarrier_expect(of + V_FULL, BLOCK_BYTES);
+        for (int group = 0; group < CONSUMERS; group++)
+            load_rows<OWN>(to + BLOCK_BYTES + group * OWN_BYTES, rows, of + V_FULL, s.H + KV + kv, first + OWN * group, b);
+    }
+}
+
+/* The thread that asks for tiles of queries. */
+DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
+{
+    ring<STAGES> at = {0, 1};
+    dependents_wait();
+    for (int round = 0;; round++) {
+        ring<ITEM_STAGES> of = ring_of(round);
+        mbarrier_wait(base + TAKEN + 8 * of.stage, of.phase);
+        int i = word_at(base + ITEM_AT + 4 * of.stage);
+        if (i == STOP) return;
+        item it = item_of(i, s);
+        int first = first_tile(it.rank * BLOCK), head = it.head * GROUP, b = head / s.H, h = head - b * s.H;
+        int strip = head * s.tiles; /* of statistics */
+#pragma unroll 1
+        for (int member = 0; member < GROUP; member++, h++) {
+            strip += first;
+#pragma unroll 1
+            for (int tile = first; tile < s.tiles; tile++, strip++, at.next()) {
+                u32 stage = base + AT_TILES + at.stage * STAGE_BYTES, full = base + 8 * at.stage;
+                mbarrier_wait(full + FREE, at.phase);
+                mbarrier_expect(full + QUERIES_FULL, TILE_BYTES + STATS_BYTES);
+                load_rows<TILE>(stage, rows, full + QUERIES_FULL, h, tile * TILE, b);
+                bulk_load(base + AT_STATS + at.stage * STATS_BYTES, stats + (i64)strip * 2 * STATS, STATS_BYTES, full + QUERIES_FULL);
+                mbarrier_expect(full + DO_FULL, TILE_BYTES);
+                load_rows<TILE>(stage + TILE_BYTES, dy, full + DO_FULL, h, tile * TILE, b);
+            }
+        }
+    }
+}
+
+/* The thread that has a warpgroup's sums added to memory, and its dK and dV stored. */
+DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
+{
+    u32 from = base + AT_DQ + group * DQ_BYTES;
+    int KV = s.H / GROUP;
+    ring<1> at = {0, 0};
+    ring<ITEM_STAGES> of = {0, 0};
+    dependents_wait();
+    for (;; at.next()) {
+        mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
+        int order = word_at(base + ORDER_AT + 4 * group);
+        if (order == STOP) break;
+        if (order >= 0) {
+            bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
+        } else {
+            item it = item_of(STORE - order, s);
+            int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK + OWN * group;
+            store_rows(from, map, s.H + kv, first, b);
+            store_rows(base + of.stage * ITEM_BYTES + BLOCK_BYTES + group * OWN_BYTES, map, s.H + KV + kv, first, b);
+        }
+        tma_store_commit();
+        tma_store_wait_read<0>();
+        mbarrier_arrive(base + DQ_FREE + 8 * group);
+        if (order >= 0) continue;
+        mbarrier_arrive(base + V_FREE + 8 * of.stage);
+        of.next();
+    }
+    tma_store_wait<0>();
+}
+
+/* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
+struct place : keys {
+    ring<STAGES> at;
+    ring<1> ds, dq; /* places in shared memory that it waits for */
+    u32 block;      /* K of both */
+    int group, tile, member, first_head;
+    float *sums;
+};
+typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
+
+/* S of the tile at a stage is begun. */
+DEVICE void begin(scores &s, const place &p)
+{
+    mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
+    wgmma_forget(s);
+    wgmma_fence();
+    rows_by_rows(s, p.k, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    wgmma_commit();
+}
+/* To the next tile, perhaps of the next head. */
+DEVICE void go_on(place &p)
+{
+    p.at.next();
+    if (++p.tile < p.tiles || GROUP == 1) return;
+    p.tile = p.item_tile;
+    p.member++;
+}
+/* dS of the warpgroup's keys, the rows, to its place; 16 queries after the other, so that few registers have it. */
+DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const scores &dp, const float *stats)
+{
+    int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
+    u32 to = p.base + AT_DS + part * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) {
+        gradients(pr, dp, p, stats, 2 * k, 2 * k + 2);
+#pragma unroll
+        for (int i = 0; i < 4; i++) e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
+        stmatrix_x4(to ^ 32 * k, e[k]);
+    }
+    fence_async();
+}
+/* The warpgroup's part of dQ is begun. */
+DEVICE void begin_queries(products &dq, const place &p)
+{
+    named_barrier_sync(BOTH, CONSUMERS * WARPGROUP); /* both have left their dS */
+    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group * DS_BYTES : 0), 16, 1024);
+    u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
+    wgmma_forget(dq);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < BLOCK / 16; k++)
+        wgmma_ss<64, 1, 1>(dq, a + k * 128, b + (k / 4 * OWN_BYTES + k % 4 * 2048) / 16, k > 0);
+    wgmma_commit();
+}
+/* The stage before `at` is read; dS is. */
+DEVICE void free_before(const place &p, const ring<STAGES> &at)
+{
+    release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), p.thread % WARP);
+}
+DEVICE void free_scores(const place &p)
+{
+    release(p.base + DS_FREE, p.thread % WARP);
+}
+/* The warpgroup's piece of dQ of a tile or pair. */
+DEVICE int piece_of(const place &p, int member, int tile)
+{
+    return (p.first_head + member) * p.tiles * PIECES + tile * PIECES + p.group;
+}
+DEVICE void hand_over(place &p, int order)
+{
+    fence_async();
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * p.group) = order;
+    release(p.base + DQ_FULL + 8 * p.group, p.thread % WARP);
+}
+DEVICE void wait_for_room(place &p)
+{
+    mbarrier_wait(p.base + DQ_FREE + 8 * p.group, p.dq.phase);
+    p.dq.next();
+}
+DEVICE void add_queries(const products &dq, place &p, int piece)
+{
+    int thread = forgotten(p.thread);
+    if (ADD_DIRECTLY) {
+        float *to = p.sums + (i64)piece * PIECE + 4 * thread;
+#pragma unroll
+        for (int c = 0; c < PIECE / WARPGROUP; c += 4) {
+            float f[4] = {dq[c], dq[c + 1], dq[c + 2], dq[c + 3]};
+            red_add_x4(to + c * WARPGROUP, f);
+        }
+    } else {
+        wait_for_room(p);
+        float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES) + thread;
+#pragma unroll
+        for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
+            to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
+        hand_over(p, piece);
+    }
+}
+
+/* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ may
+ * be under way, and if there is MORE, S of the next tile is there at the end, and dK under way. Heads of 128: S is under way, and at the
+ * end dV and dK. */
+template <int PART, bool MORE>
+DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
+{
+    scores dp, pr;
+    kept_scores a;
+    int here = p.at.stage, lane = p.thread % WARP;
+    u32 queries = p.base + AT_TILES + here * STAGE_BYTES;
+    const float *stats =
+        (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
+    int tile = p.tile;
+#if DROPOUT
+    int member = p.member;
+#endif
+    mbarrier_wait(p.base + DO_FULL + 8 * here, p.at.phase);
+    wgmma_forget(dp);
+    wgmma_fence();
+    rows_by_rows(dp, p.v, queries + TILE_BYTES);
+    wgmma_commit();
+    if (!PAIRS) {
+        wgmma_wait<1>();
+        wgmma_hold(s);
+        if (MORE) free_before(p, p.at);
+        if (MORE && LEFT_SHARED) free_scores(p);
+    }
+    if (CAUSAL && tile * TILE < p.first + OWN) mask(s, p, tile);
+    probabilities(pr, s, p, stats);
+#if DROPOUT
+    mark_dropped(pr, p, member, tile);
+#endif
+    pack_kept(a, pr);
+    if (PAIRS) {
+        wgmma_wait<1>();
+        if (PART == 0) wgmma_hold(dq);
+        if (PART == 1 || last >= 0) free_before(p, p.at);
+        if (PART == 0 && last >= 0) free_scores(p);
+    }
+    wgmma_fence();
+    add_by_columns(dv, a, queries + TILE_BYTES);
+    wgmma_commit();
+    if (PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
+    if (PAIRS && MORE) {
+        go_on(p);
+        begin(s, p);
+    }
+    wgmma_wait<PAIRS ? 1 + MORE : LEFT_SHARED>();
+    wgmma_hold(dp);
+    if (PART == 0) {
+        mbarrier_wait(p.base + DS_FREE, p.ds.phase);
+        p.ds.next();
+    }
+    keep_scores(p, PART, e, pr, dp, stats);
+    if (!PAIRS) return;
+    wgmma_fence();
+    add_by_columns(dk, e, queries);
+    wgmma_commit();
+    wgmma_wait<1>();
+    wgmma_hold(dv);
+    if (MORE) wgmma_hold(s);
+}
+
+/* dQ and dK of a tile whose dS is left. */
+DEVICE void begin_both(products &dq, sums &dk, const kept_scores &e, const place &p)
+{
+    u32 queries = p.base + AT_TILES + p.at.stage * STAGE_BYTES;
+    begin_queries(dq, p);
+    if (LEFT_SHARED) {
+        u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + p.group * (DS_BYTES / 2), 16, 1024);
+        u64 b = wgmma_descriptor<SWIZZLE>(queries, TILE * PITCH, 8 * PITCH);
+#pragma unroll
+        for (int k = 0; k < TILE / 16; k++) wgmma_ss<D, 0, 1>(dk, a + 2 * k, b + k * PITCH, true);
+    } else {
+        add_by_columns(dk, e, queries);
+    }
+    wgmma_commit();
+}
+/* `left` tiles. Between two turns of the loop nothing is under way whose sums are read in it, for the compiler would then wait for
+ * every product. What is overwritten is declared in the loop: it would else be kept through it. */
+DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int left)
+{
+    scores s;
+    kept_scores e;
+    products dq;
+    int last = -1; /* the piece under way */
+    begin(s, p);
+    mbarrier_wait(values_full, phase);
+    if (PAIRS) {
+        wgmma_wait<0>();
+        wgmma_hold(s);
+#pragma unroll 1
+        for (; left > PARTS; left -= PARTS) { /* the first time the product is of what lies there, and nobody's */
+            int next = piece_of(p, p.member, p.tile);
+            begin_queries(dq, p);
+            step<0, true>(s, e, dq, dk, dv, p, last);
+            step<PARTS - 1, true>(s, e, dq, dk, dv, p);
+            last = next;
+        }
+        begin_queries(dq, p);
+        step<0, true>(s, e, dq, dk, dv, p, last);
+        step<PARTS - 1, false>(s, e, dq, dk, dv, p);
+        last = piece_of(p, p.member, p.tile - 1);
+        begin_queries(dq, p);
+    } else {
+        step<0, false>(s, e, dq, dk, dv, p);
+#pragma unroll 1
+        for (; left > 1; left--) {
+            begin_both(dq, dk, e, p);
+            wgmma_wait<1>();
+            wgmma_hold(dq);
+            wgmma_hold(dv);
+            if (!LEFT_SHARED) free_scores(p);
+            add_queries(dq, p, piece_of(p, p.member, p.tile));
+            go_on(p);
+            begin(s, p);
+            step<0, true>(s, e, dq, dk, dv, p);
+        }
+        last = piece_of(p, p.member, p.tile);
+        begin_both(dq, dk, e, p);
+    }
+    wgmma_wait<0>();
+    wgmma_hold(dk);
+    wgmma_hold(dv);
+    wgmma_hold(dq);
+    go_on(p);
+    free_before(p, p.at);
+    free_scores(p);
+    add_queries(dq, p, last);
+}
+
+DEVICE void consume(const sizes &s, place &p, float scale, float drop_scale)
+{
+    ring<ITEM_STAGES> of = {0, 0};
+    int KV = s.H / GROUP;
+    p.tiles = s.tiles;
+    for (;; of.next()) {
+        mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
+        int i = word_at(p.base + ITEM_AT + 4 * of.stage);
+        if (i == STOP) break;
+        mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
+        item it = item_of(i, s);
+        int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
+        p.first = first + OWN * p.group;
+        p.tile = p.item_tile = first_tile(first);
+        p.member = 0;
+        p.first_head = b * s.H + kv * GROUP;
+#if DROPOUT
+        p.head = p.first_head;
+#endif
+        p.block = p.base + of.stage * ITEM_BYTES;
+        p.k = p.block + p.group * OWN_BYTES;
+        p.v = p.k + BLOCK_BYTES;
+        sums dk, dv;
+        clear(dk);
+        clear(dv);
+        walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase, GROUP * (s.tiles - p.item_tile));
+        release(p.base + K_FREE + 8 * of.stage, p.thread % WARP);
+        wait_for_room(p);
+        named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
+        keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
+        keep_rows(p.v, dv, drop_scale, p.thread);
+        hand_over(p, STORE - i);
+    }
+    wait_for_room(p);
+    hand_over(p, STOP);
+}
+
+KERNEL_MIN(THREADS, 1)
+attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
+                      const __grid_constant__ tensor_map dqkv, const float *stats, float *dq, int *counter,
+                      const int *step_number, float scale, int T, int H, int heads, int section, int items, u32 seed, u32 site,
+                      int threshold)
+{
+    u32 base = shared_base();
+    sizes s = sizes_of(T, H, heads, section, items);
+    int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < ITEM_STAGES; i++) {
+            mbarrier_init(base + TAKEN + 8 * i, 1);
+            mbarrier_init(base + K_FULL + 8 * i, 1);
+            mbarrier_init(base + V_FULL + 8 * i, 1);
+            mbarrier_init(base + K_FREE + 8 * i, ARRIVALS);
+            mbarrier_init(base + V_FREE + 8 * i, CONSUMERS);
+        }
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
+            mbarrier_init(base + DO_FULL + 8 * i, 1);
+            mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        }
+        mbarrier_init(base + DS_FREE, ARRIVALS);
+        for (int i = 0; i < CONSUMERS; i++) {
+            mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
+            mbarrier_init(base + DQ_FREE + 8 * i, 1);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+    dependents_start();
+    if (group == CONSUMERS) {
+        registers_dec<PRODUCER_REGISTERS>();
+        int warp = threadIdx.x / WARP % 4;
+        if (threadIdx.x % WARP) return;
+        if (warp < CONSUMERS)
+            deliver(base, s, warp, &dqkv, dq);
+        else if (warp == CONSUMERS)
+            produce_items(base, s, &rows, counter);
+        else
+            produce_tiles(base, s, &rows, &dy, stats);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        place p;
+        float drop_scale = 1;
+        p.base = base;
+        p.group = group;
+        p.thread = threadIdx.x % WARPGROUP;
+        p.factor = scale * LOG2_E;
+        p.at.stage = p.at.phase = p.ds.stage = p.dq.stage = 0;
+        p.ds.phase = p.dq.phase = 1;
+            p.sums = dq;
+#if DROPOUT
+        drop_scale = dropout_scale(threshold);
+        p.seed = seed, p.site = site, p.step = (u32)*step_number;
+        p.threshold = threshold;
+        p.drop_scale = drop_scale;
+#endif
+        consume(s, p, scale, drop_scale);
+    }
+}
