@@ -76,13 +76,13 @@ DEVICE volatile int &word_at(u32 address)
 /* The thread that takes items and asks for their K and V. */
 DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int *counter)
 {
-    ring<ITEM_STAGES> own = {0, 1};
     int KV = s.H / GROUP;
     dependents_wait();
-    for (;; own.next()) {
-        int i = atomicAdd(counter, 1);
+    for (int round = 0;; round++) {
+        ring<ITEM_STAGES> own = ring_of(round);
+        int i = atomicAdd(counter, 1), before = own.phase ^ 1;
         u32 to = base + own.stage * ITEM_BYTES, of = base + 8 * own.stage;
-        mbarrier_wait(of + K_FREE, own.phase);
+        mbarrier_wait(of + K_FREE, before);
         word_at(base + ITEM_AT + 4 * own.stage) = i < s.items ? i : STOP;
         mbarrier_arrive(of + TAKEN);
         if (i >= s.items) return;
@@ -91,7 +91,7 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
         mbarrier_expect(of + K_FULL, BLOCK_BYTES);
         for (int group = 0; group < CONSUMERS; group++)
             load_rows<OWN>(to + group * OWN_BYTES, rows, of + K_FULL, s.H + kv, first + OWN * group, b);
-        mbarrier_wait(of + V_FREE, own.phase);
+        mbarrier_wait(of + V_FREE, before);
         mbarrier_expect(of + V_FULL, BLOCK_BYTES);
         for (int group = 0; group < CONSUMERS; group++)
             load_rows<OWN>(to + BLOCK_BYTES + group * OWN_BYTES, rows, of + V_FULL, s.H + KV + kv, first + OWN * group, b);
@@ -134,7 +134,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
     u32 from = base + AT_DQ + group * DQ_BYTES;
     int KV = s.H / GROUP;
     ring<1> at = {0, 0};
-    ring<ITEM_STAGES> of = {0, 0};
+    int round = 0;
     dependents_wait();
     for (;; at.next()) {
         mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
@@ -143,6 +143,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
         } else {
+            ring<ITEM_STAGES> of = ring_of(round);
             item it = item_of(STORE - order, s);
             int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK + OWN * group;
             store_rows(from, map, s.H + kv, first, b);
@@ -152,8 +153,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         tma_store_wait_read<0>();
         mbarrier_arrive(base + DQ_FREE + 8 * group);
         if (order >= 0) continue;
-        mbarrier_arrive(base + V_FREE + 8 * of.stage);
-        of.next();
+        mbarrier_arrive(base + V_FREE + 8 * ring_of(round++).stage);
     }
     tma_store_wait<0>();
 }
@@ -165,6 +165,9 @@ struct place : keys {
     u32 block;      /* K of both */
     int group, tile, member, first_head;
     float *sums;
+#if KEEP_VALUES
+    u32 values[D / 16][4]; /* the warpgroup's V, a left operand */
+#endif
 };
 typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
 
@@ -177,6 +180,29 @@ DEVICE void begin(scores &s, const place &p)
     rows_by_rows(s, p.k, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
     wgmma_commit();
 }
+/* dP of the tile at a stage is begun. */
+DEVICE void begin_values(scores &dp, const place &p, u32 dout)
+{
+    wgmma_forget(dp);
+    wgmma_fence();
+#if KEEP_VALUES
+    u64 b = wgmma_descriptor<SWIZZLE>(dout, 16, 8 * PITCH);
+#pragma unroll
+    for (int k = 0; k < D / 16; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + (k / 4 * TILE * PITCH + k % 4 * 32) / 16, k > 0);
+#else
+    rows_by_rows(dp, p.v, dout);
+#endif
+    wgmma_commit();
+}
+#if KEEP_VALUES
+DEVICE void load_values(place &p)
+{
+    int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
+#pragma unroll
+    for (int k = 0; k < D / 16; k++)
+        ldmatrix_x4(p.values[k], p.v + k / 4 * OWN * PITCH + panel_chunk<SWIZZLE>(row, k % 4 * 2 + lane / 16));
+}
+#endif
 /* To the next tile, perhaps of the next head. */
 DEVICE void go_on(place &p)
 {
@@ -274,10 +300,7 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     int member = p.member;
 #endif
     mbarrier_wait(p.base + DO_FULL + 8 * here, p.at.phase);
-    wgmma_forget(dp);
-    wgmma_fence();
-    rows_by_rows(dp, p.v, queries + TILE_BYTES);
-    wgmma_commit();
+    begin_values(dp, p, queries + TILE_BYTES);
     if (!PAIRS) {
         wgmma_wait<1>();
         wgmma_hold(s);
@@ -345,6 +368,9 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
     int last = -1; /* the piece under way */
     begin(s, p);
     mbarrier_wait(values_full, phase);
+#if KEEP_VALUES
+    load_values(p);
+#endif
     if (PAIRS) {
         wgmma_wait<0>();
         wgmma_hold(s);
