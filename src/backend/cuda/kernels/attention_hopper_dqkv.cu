@@ -21,6 +21,7 @@
 static_assert(CONSUMERS == 2 && TILE == OWN && (D == 64 || D == 128), "whose part of dQ is whose");
 
 enum {
+    PLACES = CONSUMERS * DQ_STAGES, /* of warpgroup 0, of 1, of 0 ... */
     PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one */
     PARTS = PAIRS ? 2 : 1,
     PIECES = D / 64,
@@ -33,7 +34,7 @@ enum {
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_DS = AT_TILES + STAGES * STAGE_BYTES,
     AT_DQ = AT_DS + PARTS * DS_BYTES,
-    AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
+    AT_STATS = AT_DQ + PLACES * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
     TAKEN = AT_BARRIERS, /* the item's number is there */
     K_FULL = TAKEN + 8 * ITEM_STAGES,
@@ -45,10 +46,10 @@ enum {
     FREE = DO_FULL + 8 * STAGES,
     DS_FREE = FREE + 8 * STAGES,
     DQ_FULL = DS_FREE + 8, /* of each warpgroup */
-    DQ_FREE = DQ_FULL + 8 * CONSUMERS,
-    ITEM_AT = DQ_FREE + 8 * CONSUMERS,
+    DQ_FREE = DQ_FULL + 8 * PLACES,
+    ITEM_AT = DQ_FREE + 8 * PLACES,
     ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
-    BOTH = 3,                             /* the named barrier of both */
+    MET = 3, /* the named barrier of a warpgroup: the other has left its dS */
 };
 enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are there */
 
@@ -131,14 +132,15 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 /* The thread that has a warpgroup's sums added to memory, and its dK and dV stored. */
 DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
 {
-    u32 from = base + AT_DQ + group * DQ_BYTES;
     int KV = s.H / GROUP;
-    ring<1> at = {0, 0};
+    ring<DQ_STAGES> at = {0, 0};
     int round = 0;
     dependents_wait();
     for (;; at.next()) {
-        mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
-        int order = word_at(base + ORDER_AT + 4 * group);
+        int place = CONSUMERS * at.stage + group;
+        u32 from = base + AT_DQ + place * DQ_BYTES;
+        mbarrier_wait(base + DQ_FULL + 8 * place, at.phase);
+        int order = word_at(base + ORDER_AT + 4 * place);
         if (order == STOP) break;
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
@@ -151,7 +153,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         }
         tma_store_commit();
         tma_store_wait_read<0>();
-        mbarrier_arrive(base + DQ_FREE + 8 * group);
+        mbarrier_arrive(base + DQ_FREE + 8 * place);
         if (order >= 0) continue;
         mbarrier_arrive(base + V_FREE + 8 * ring_of(round++).stage);
     }
@@ -161,7 +163,8 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
 /* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
 struct place : keys {
     ring<STAGES> at;
-    ring<1> ds, dq; /* places in shared memory that it waits for */
+    ring<1> ds;
+    ring<DQ_STAGES> dq; /* places in shared memory that it waits for */
     u32 block;      /* K of both */
     int group, tile, member, first_head;
     float *sums;
@@ -172,9 +175,12 @@ struct place : keys {
 typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
 
 /* S of the tile at a stage is begun. */
-DEVICE void begin(scores &s, const place &p)
+DEVICE void wait_for_queries(const place &p)
 {
     mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
+}
+DEVICE void begin(scores &s, const place &p)
+{
     wgmma_forget(s);
     wgmma_fence();
     rows_by_rows(s, p.k, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
@@ -212,23 +218,31 @@ DEVICE void go_on(place &p)
     p.member++;
 }
 /* dS of the warpgroup's keys, the rows, to its place; 16 queries after the other, so that few registers have it. */
-DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const scores &dp, const float *stats)
+DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const scores &dp, const float *stats, const kept_scores &a)
 {
     int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
     u32 to = p.base + AT_DS + part * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) {
+#if PACKED
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            pr[8 * k + 2 * i] = __uint_as_float(a[k][i] << 16);
+            pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
+        }
+#endif
         gradients(pr, dp, p, stats, 2 * k, 2 * k + 2);
 #pragma unroll
         for (int i = 0; i < 4; i++) e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
         stmatrix_x4(to ^ 32 * k, e[k]);
     }
     fence_async();
+    if (part == PARTS - 1) named_barrier_arrive(MET + 1 - p.group, CONSUMERS * WARPGROUP);
 }
 /* The warpgroup's part of dQ is begun. */
-DEVICE void begin_queries(products &dq, const place &p)
+DEVICE void begin_queries(products &dq, const place &p, bool left = true)
 {
-    named_barrier_sync(BOTH, CONSUMERS * WARPGROUP); /* both have left their dS */
+    if (left) named_barrier_sync(MET + p.group, CONSUMERS * WARPGROUP);
     u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group * DS_BYTES : 0), 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
@@ -252,16 +266,20 @@ DEVICE int piece_of(const place &p, int member, int tile)
 {
     return (p.first_head + member) * p.tiles * PIECES + tile * PIECES + p.group;
 }
+DEVICE int room(const place &p)
+{
+    return CONSUMERS * p.dq.stage + p.group;
+}
 DEVICE void hand_over(place &p, int order)
 {
     fence_async();
-    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * p.group) = order;
-    release(p.base + DQ_FULL + 8 * p.group, p.thread % WARP);
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * room(p)) = order;
+    release(p.base + DQ_FULL + 8 * room(p), p.thread % WARP);
+    p.dq.next();
 }
 DEVICE void wait_for_room(place &p)
 {
-    mbarrier_wait(p.base + DQ_FREE + 8 * p.group, p.dq.phase);
-    p.dq.next();
+    mbarrier_wait(p.base + DQ_FREE + 8 * room(p), p.dq.phase);
 }
 DEVICE void add_queries(const products &dq, place &p, int piece)
 {
@@ -275,7 +293,7 @@ DEVICE void add_queries(const products &dq, place &p, int piece)
         }
     } else {
         wait_for_room(p);
-        float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES) + thread;
+        float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + room(p) * DQ_BYTES) + thread;
 #pragma unroll
         for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
             to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
@@ -291,7 +309,8 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
 {
     scores dp, pr;
     kept_scores a;
-    int here = p.at.stage, lane = p.thread % WARP;
+    ring<STAGES> at = p.at;
+    int here = at.stage, lane = p.thread % WARP;
     u32 queries = p.base + AT_TILES + here * STAGE_BYTES;
     const float *stats =
         (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
@@ -302,10 +321,9 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     mbarrier_wait(p.base + DO_FULL + 8 * here, p.at.phase);
     begin_values(dp, p, queries + TILE_BYTES);
     if (!PAIRS) {
-        wgmma_wait<1>();
+        wgmma_wait<MORE && ORDER == 1 ? 2 : 1>();
         wgmma_hold(s);
-        if (MORE) free_before(p, p.at);
-        if (MORE && LEFT_SHARED) free_scores(p);
+        if (MORE && ORDER == 0) free_before(p, p.at);
     }
     if (CAUSAL && tile * TILE < p.first + OWN) mask(s, p, tile);
     probabilities(pr, s, p, stats);
@@ -314,26 +332,32 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
 #endif
     pack_kept(a, pr);
     if (PAIRS) {
+#pragma unroll
+        for (int k = 0; k < TILE / 16; k++) computed(a[k]);
+        if (MORE) go_on(p);
+        wait_for_queries(p); /* also a branch, which keeps what is above it above */
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
-        if (PART == 1 || last >= 0) free_before(p, p.at);
+        if (PART == 1 || last >= 0) free_before(p, at);
         if (PART == 0 && last >= 0) free_scores(p);
     }
     wgmma_fence();
     add_by_columns(dv, a, queries + TILE_BYTES);
     wgmma_commit();
-    if (PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
-    if (PAIRS && MORE) {
-        go_on(p);
-        begin(s, p);
-    }
-    wgmma_wait<PAIRS ? 1 + MORE : LEFT_SHARED>();
+    if (!ADD_LATE && PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
+    if (PAIRS && MORE) begin(s, p);
+    if (ADD_LATE && PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
+    wgmma_wait<PAIRS ? 1 + MORE : (LEFT_SHARED)>();
     wgmma_hold(dp);
+    if (!PAIRS && MORE && ORDER == 1) {
+        wgmma_hold(dk);
+        free_before(p, p.at);
+    }
     if (PART == 0) {
         mbarrier_wait(p.base + DS_FREE, p.ds.phase);
         p.ds.next();
     }
-    keep_scores(p, PART, e, pr, dp, stats);
+    keep_scores(p, PART, e, pr, dp, stats, a);
     if (!PAIRS) return;
     wgmma_fence();
     add_by_columns(dk, e, queries);
@@ -344,10 +368,8 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
 }
 
 /* dQ and dK of a tile whose dS is left. */
-DEVICE void begin_both(products &dq, sums &dk, const kept_scores &e, const place &p)
+DEVICE void begin_keys(sums &dk, const kept_scores &e, const place &p, u32 queries)
 {
-    u32 queries = p.base + AT_TILES + p.at.stage * STAGE_BYTES;
-    begin_queries(dq, p);
     if (LEFT_SHARED) {
         u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + p.group * (DS_BYTES / 2), 16, 1024);
         u64 b = wgmma_descriptor<SWIZZLE>(queries, TILE * PITCH, 8 * PITCH);
@@ -366,6 +388,7 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
     kept_scores e;
     products dq;
     int last = -1; /* the piece under way */
+    wait_for_queries(p);
     begin(s, p);
     mbarrier_wait(values_full, phase);
 #if KEEP_VALUES
@@ -377,12 +400,12 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
 #pragma unroll 1
         for (; left > PARTS; left -= PARTS) { /* the first time the product is of what lies there, and nobody's */
             int next = piece_of(p, p.member, p.tile);
-            begin_queries(dq, p);
+            begin_queries(dq, p, last >= 0);
             step<0, true>(s, e, dq, dk, dv, p, last);
             step<PARTS - 1, true>(s, e, dq, dk, dv, p);
             last = next;
         }
-        begin_queries(dq, p);
+        begin_queries(dq, p, last >= 0);
         step<0, true>(s, e, dq, dk, dv, p, last);
         step<PARTS - 1, false>(s, e, dq, dk, dv, p);
         last = piece_of(p, p.member, p.tile - 1);
@@ -391,18 +414,39 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
         step<0, false>(s, e, dq, dk, dv, p);
 #pragma unroll 1
         for (; left > 1; left--) {
-            begin_both(dq, dk, e, p);
-            wgmma_wait<1>();
+            u32 queries = p.base + AT_TILES + p.at.stage * STAGE_BYTES;
+            int piece = piece_of(p, p.member, p.tile);
+            if (ORDER == 2) {
+                if (LEFT_SHARED) named_barrier_sync(1 + p.group, WARPGROUP);
+                wgmma_fence();
+                begin_keys(dk, e, p, queries);
+            }
+            begin_queries(dq, p);
+            if (ORDER != 0) {
+                go_on(p);
+                wait_for_queries(p);
+                begin(s, p);
+            }
+            if (ORDER != 2) begin_keys(dk, e, p, queries);
+            wgmma_wait<ORDER == 1 ? 2 : 1>();
             wgmma_hold(dq);
             wgmma_hold(dv);
-            if (!LEFT_SHARED) free_scores(p);
-            add_queries(dq, p, piece_of(p, p.member, p.tile));
-            go_on(p);
-            begin(s, p);
+            if (ORDER == 2) {
+                wgmma_hold(dk);
+                free_before(p, p.at);
+            }
+            free_scores(p);
+            add_queries(dq, p, piece);
+            if (ORDER == 0) {
+                go_on(p);
+                wait_for_queries(p);
+                begin(s, p);
+            }
             step<0, true>(s, e, dq, dk, dv, p);
         }
         last = piece_of(p, p.member, p.tile);
-        begin_both(dq, dk, e, p);
+        begin_queries(dq, p);
+        begin_keys(dk, e, p, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
     }
     wgmma_wait<0>();
     wgmma_hold(dk);
@@ -443,7 +487,7 @@ DEVICE void consume(const sizes &s, place &p, float scale, float drop_scale)
         release(p.base + K_FREE + 8 * of.stage, p.thread % WARP);
         wait_for_room(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
-        keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
+        keep_rows(p.base + AT_DQ + room(p) * DQ_BYTES, dk, scale, p.thread);
         keep_rows(p.v, dv, drop_scale, p.thread);
         hand_over(p, STORE - i);
     }
@@ -474,7 +518,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
         mbarrier_init(base + DS_FREE, ARRIVALS);
-        for (int i = 0; i < CONSUMERS; i++) {
+        for (int i = 0; i < PLACES; i++) {
             mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
             mbarrier_init(base + DQ_FREE + 8 * i, 1);
         }
