@@ -44,6 +44,7 @@ check_all hopper $operators
 said hopper mma ATTENTION ATTENTION_GRAD
 said hopper wgmma ATTENTION ATTENTION_GRAD
 said hopper mma_sums ATTENTION_GRAD
+said hopper wgmma_sums ATTENTION_GRAD
 said hopper plain ATTENTION ATTENTION_GRAD
 said hopper cublaslt MATMUL LINEAR LINEAR_GELU MATMUL_GELU_GRAD MATMUL_SUM
 said hopper tiles MATMUL LINEAR
@@ -56,6 +57,7 @@ said hopper few EMBED_GRAD
 # One multiprocessor: a block takes item after item, and its rings wrap.
 EMU_SMS=1 EMU_EARLY=1 check_all alone ATTENTION ATTENTION_GRAD
 said alone wgmma ATTENTION ATTENTION_GRAD
+said alone wgmma_sums ATTENTION_GRAD
 
 export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1 EMU_EARLY=1
 check_all ampere ATTENTION ATTENTION_GRAD EMBED_GRAD LAYERNORM_GRAD LAYERNORM_GRAD_ADD LAYERNORM_GRAD_DROP RMSNORM_GRAD RMSNORM_GRAD_ADD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH

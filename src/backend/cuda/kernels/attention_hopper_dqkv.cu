@@ -7,7 +7,7 @@
  * them. For dQ, whose rows are queries, both leave dS in shared memory. Heads of 128: each multiplies the dS of a tile by
  * half of K's columns. Heads of 64: each has one tile of two, and all columns, and meets the other once in two tiles. What
  * comes of that goes through shared memory, from where two threads of the producer's warpgroup, one for each, have it added to memory
- * in bulk (ADD_DIRECTLY: by additions of 16 bytes from registers). They also store dK and dV.
+ * in bulk. They also store dK and dV.
  *
  * A tile's groups of products, one after the other: dP, dV, dK, dQ, and S of the next tile, which heads of 64 have behind dV. So there
  * is always one under way while P, dS or dQ are in the threads' hands.
@@ -17,8 +17,16 @@
  *
  * Bound by shared memory and tensor cores: 5 products of 2 D clocks for 64 x 64 pairs. Constants: attention_hopper_grad.cuh's;
  * CONSUMERS is 2, TILE_ROWS 64, HEAD_SIZE 64 or 128; STAGES of Q, dO and statistics; ITEM_STAGES of K and V; ADD_DIRECTLY. */
+#define CONSUMERS 2
+#define TILE_ROWS 64
+#define DROPOUT   0
+#define KEEP_VALUES (HEAD_SIZE == 64)
+#define PACKED (HEAD_SIZE == 64)
+#define ADD_LATE 1
+#define LEFT_SHARED (HEAD_SIZE == 128)
+#define ORDER 1
 #include "attention_hopper_keys.cuh"
-static_assert(CONSUMERS == 2 && TILE == OWN && (D == 64 || D == 128), "whose part of dQ is whose");
+static_assert(D == 64 || D == 128, "whose part of dQ is whose");
 
 enum {
     PLACES = CONSUMERS * DQ_STAGES, /* of warpgroup 0, of 1, of 0 ... */
@@ -167,7 +175,6 @@ struct place : keys {
     ring<DQ_STAGES> dq; /* places in shared memory that it waits for */
     u32 block;      /* K of both */
     int group, tile, member, first_head;
-    float *sums;
 #if KEEP_VALUES
     u32 values[D / 16][4]; /* the warpgroup's V, a left operand */
 #endif
@@ -283,22 +290,13 @@ DEVICE void wait_for_room(place &p)
 }
 DEVICE void add_queries(const products &dq, place &p, int piece)
 {
-    int thread = forgotten(p.thread);
-    if (ADD_DIRECTLY) {
-        float *to = p.sums + (i64)piece * PIECE + 4 * thread;
+    wait_for_room(p);
+    float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + room(p) * DQ_BYTES);
+    to += forgotten(p.thread);
 #pragma unroll
-        for (int c = 0; c < PIECE / WARPGROUP; c += 4) {
-            float f[4] = {dq[c], dq[c + 1], dq[c + 2], dq[c + 3]};
-            red_add_x4(to + c * WARPGROUP, f);
-        }
-    } else {
-        wait_for_room(p);
-        float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + room(p) * DQ_BYTES) + thread;
-#pragma unroll
-        for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
-            to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
-        hand_over(p, piece);
-    }
+    for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
+        to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
+    hand_over(p, piece);
 }
 
 /* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ may
@@ -315,9 +313,6 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     const float *stats =
         (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
     int tile = p.tile;
-#if DROPOUT
-    int member = p.member;
-#endif
     mbarrier_wait(p.base + DO_FULL + 8 * here, p.at.phase);
     begin_values(dp, p, queries + TILE_BYTES);
     if (!PAIRS) {
@@ -327,9 +322,6 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     }
     if (CAUSAL && tile * TILE < p.first + OWN) mask(s, p, tile);
     probabilities(pr, s, p, stats);
-#if DROPOUT
-    mark_dropped(pr, p, member, tile);
-#endif
     pack_kept(a, pr);
     if (PAIRS) {
 #pragma unroll
@@ -458,7 +450,7 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
     add_queries(dq, p, last);
 }
 
-DEVICE void consume(const sizes &s, place &p, float scale, float drop_scale)
+DEVICE void consume(const sizes &s, place &p, float scale)
 {
     ring<ITEM_STAGES> of = {0, 0};
     int KV = s.H / GROUP;
@@ -474,9 +466,6 @@ DEVICE void consume(const sizes &s, place &p, float scale, float drop_scale)
         p.tile = p.item_tile = first_tile(first);
         p.member = 0;
         p.first_head = b * s.H + kv * GROUP;
-#if DROPOUT
-        p.head = p.first_head;
-#endif
         p.block = p.base + of.stage * ITEM_BYTES;
         p.k = p.block + p.group * OWN_BYTES;
         p.v = p.k + BLOCK_BYTES;
@@ -488,7 +477,7 @@ DEVICE void consume(const sizes &s, place &p, float scale, float drop_scale)
         wait_for_room(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
         keep_rows(p.base + AT_DQ + room(p) * DQ_BYTES, dk, scale, p.thread);
-        keep_rows(p.v, dv, drop_scale, p.thread);
+        keep_rows(p.v, dv, 1, p.thread);
         hand_over(p, STORE - i);
     }
     wait_for_room(p);
@@ -497,9 +486,8 @@ DEVICE void consume(const sizes &s, place &p, float scale, float drop_scale)
 
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
-                      const __grid_constant__ tensor_map dqkv, const float *stats, float *dq, int *counter,
-                      const int *step_number, float scale, int T, int H, int heads, int section, int items, u32 seed, u32 site,
-                      int threshold)
+                      const __grid_constant__ tensor_map dqkv, const float *stats, float *dq, int *counter, float scale, int T,
+                      int H, int heads, int section, int items)
 {
     u32 base = shared_base();
     sizes s = sizes_of(T, H, heads, section, items);
@@ -539,20 +527,12 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         place p;
-        float drop_scale = 1;
         p.base = base;
         p.group = group;
         p.thread = threadIdx.x % WARPGROUP;
         p.factor = scale * LOG2_E;
         p.at.stage = p.at.phase = p.ds.stage = p.dq.stage = 0;
         p.ds.phase = p.dq.phase = 1;
-            p.sums = dq;
-#if DROPOUT
-        drop_scale = dropout_scale(threshold);
-        p.seed = seed, p.site = site, p.step = (u32)*step_number;
-        p.threshold = threshold;
-        p.drop_scale = drop_scale;
-#endif
-        consume(s, p, scale, drop_scale);
+        consume(s, p, scale);
     }
 }
