@@ -167,15 +167,15 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
 
 /* The one kernel. Five products instead of seven, but dq goes to memory and back: gains where sequences are long. */
 struct sums_layout {
-    int head, stages, item_stages, dq_stages, pairs; /* as the text has them; tiles of a pair */
+    int head, stages, item_stages, pairs; /* as the text has them; tiles of a pair */
     int ranks; /* items of a head at a time: more of them share its rows in the second cache, and its sums */
     int64_t T; /* from where it is faster than row wgmma, causal */
 };
 static const struct sums_layout *sums_layout_of(int64_t width)
 {
     static const struct sums_layout all[] = {
-        {64, 5, 2, 1, 2, 4, 4096},
-        {128, 3, 1, 1, 1, 4, 4096},
+        {64, 5, 2, 2, 4, 4096},
+        {128, 3, 1, 1, 4, 4096},
     };
     for (int i = 0; i < COUNT_OF(all); i++)
         if (all[i].head == width) return &all[i];
@@ -186,7 +186,7 @@ static unsigned sums_shared_bytes(const struct sums_layout *y)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
     int row = 2 * y->head, item = 2 * BLOCK * row, stage = 2 * OWN * row + 2 * STATS * 4;
-    int ds = y->pairs * 2 * BLOCK * OWN, dq = y->dq_stages * 2 * 4 * OWN * OWN;
+    int ds = y->pairs * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
     return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + ds + dq + SUMS_BARRIERS);
 }
 /* Dropout is not in the text: its numbers' registers are not there. */
@@ -231,7 +231,6 @@ static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "STAGES", y->stages);
     launch_define(k, "ITEM_STAGES", y->item_stages);
-    launch_define(k, "DQ_STAGES", y->dq_stages);
     return k;
 }
 

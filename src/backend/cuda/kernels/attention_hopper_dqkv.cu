@@ -9,28 +9,24 @@
  * comes of that goes through shared memory, from where two threads of the producer's warpgroup, one for each, have it added to memory
  * in bulk. They also store dK and dV.
  *
- * A tile's groups of products, one after the other: dP, dV, dK, dQ, and S of the next tile, which heads of 64 have behind dV. So there
- * is always one under way while P, dS or dQ are in the threads' hands.
+ * A tile's groups of products, one after the other. Heads of 64: (dQ of the pair before,) dP, dV, S of the next tile, dK. Heads of 128:
+ * S, dP, dV, dQ, dK. So there is one under way while P, dQ and, at 64, dS are in the threads' hands. Registers decide: heads of 64 have V
+ * there, and for dS take P as it was rounded for dV.
  *
  * Items are taken from a counter, those of `section` heads before others, so that the sums and rows of these stay in the second
  * cache; in a section the longest first.
  *
- * Bound by shared memory and tensor cores: 5 products of 2 D clocks for 64 x 64 pairs. Constants: attention_hopper_grad.cuh's;
- * CONSUMERS is 2, TILE_ROWS 64, HEAD_SIZE 64 or 128; STAGES of Q, dO and statistics; ITEM_STAGES of K and V; ADD_DIRECTLY. */
+ * Bound by shared memory, for 128 x 128 pairs 2816 clocks (D 64) and 5888 (128), and tensor cores, 40 D: 5 products; adding dQ up in
+ * memory costs 800 and 1600 clocks of 4700 and 8000.
+ * Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics; ITEM_STAGES of K and V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
 #define DROPOUT   0
-#define KEEP_VALUES (HEAD_SIZE == 64)
-#define PACKED (HEAD_SIZE == 64)
-#define ADD_LATE 1
-#define LEFT_SHARED (HEAD_SIZE == 128)
-#define ORDER 1
 #include "attention_hopper_keys.cuh"
 static_assert(D == 64 || D == 128, "whose part of dQ is whose");
 
 enum {
-    PLACES = CONSUMERS * DQ_STAGES, /* of warpgroup 0, of 1, of 0 ... */
-    PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one */
+    PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one; and what registers allow with it */
     PARTS = PAIRS ? 2 : 1,
     PIECES = D / 64,
     PIECE = 64 * 64,
@@ -42,7 +38,7 @@ enum {
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_DS = AT_TILES + STAGES * STAGE_BYTES,
     AT_DQ = AT_DS + PARTS * DS_BYTES,
-    AT_STATS = AT_DQ + PLACES * DQ_BYTES,
+    AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
     TAKEN = AT_BARRIERS, /* the item's number is there */
     K_FULL = TAKEN + 8 * ITEM_STAGES,
@@ -54,8 +50,8 @@ enum {
     FREE = DO_FULL + 8 * STAGES,
     DS_FREE = FREE + 8 * STAGES,
     DQ_FULL = DS_FREE + 8, /* of each warpgroup */
-    DQ_FREE = DQ_FULL + 8 * PLACES,
-    ITEM_AT = DQ_FREE + 8 * PLACES,
+    DQ_FREE = DQ_FULL + 8 * CONSUMERS,
+    ITEM_AT = DQ_FREE + 8 * CONSUMERS,
     ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
     MET = 3, /* the named barrier of a warpgroup: the other has left its dS */
 };
@@ -141,14 +137,13 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
 {
     int KV = s.H / GROUP;
-    ring<DQ_STAGES> at = {0, 0};
+    u32 from = base + AT_DQ + group * DQ_BYTES;
+    ring<1> at = {0, 0};
     int round = 0;
     dependents_wait();
     for (;; at.next()) {
-        int place = CONSUMERS * at.stage + group;
-        u32 from = base + AT_DQ + place * DQ_BYTES;
-        mbarrier_wait(base + DQ_FULL + 8 * place, at.phase);
-        int order = word_at(base + ORDER_AT + 4 * place);
+        mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
+        int order = word_at(base + ORDER_AT + 4 * group);
         if (order == STOP) break;
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
@@ -161,7 +156,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         }
         tma_store_commit();
         tma_store_wait_read<0>();
-        mbarrier_arrive(base + DQ_FREE + 8 * place);
+        mbarrier_arrive(base + DQ_FREE + 8 * group);
         if (order >= 0) continue;
         mbarrier_arrive(base + V_FREE + 8 * ring_of(round++).stage);
     }
@@ -171,21 +166,18 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
 /* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
 struct place : keys {
     ring<STAGES> at;
-    ring<1> ds;
-    ring<DQ_STAGES> dq; /* places in shared memory that it waits for */
+    ring<1> ds, dq; /* places in shared memory that it waits for */
     u32 block;      /* K of both */
     int group, tile, member, first_head;
-#if KEEP_VALUES
-    u32 values[D / 16][4]; /* the warpgroup's V, a left operand */
-#endif
+    u32 values[4][4]; /* heads of 64: the warpgroup's V, a left operand */
 };
 typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
 
-/* S of the tile at a stage is begun. */
 DEVICE void wait_for_queries(const place &p)
 {
     mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
 }
+/* S of the tile at a stage is begun. */
 DEVICE void begin(scores &s, const place &p)
 {
     wgmma_forget(s);
@@ -198,24 +190,21 @@ DEVICE void begin_values(scores &dp, const place &p, u32 dout)
 {
     wgmma_forget(dp);
     wgmma_fence();
-#if KEEP_VALUES
-    u64 b = wgmma_descriptor<SWIZZLE>(dout, 16, 8 * PITCH);
+    if constexpr (PAIRS) {
+        u64 b = wgmma_descriptor<SWIZZLE>(dout, 16, 8 * PITCH);
 #pragma unroll
-    for (int k = 0; k < D / 16; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + (k / 4 * TILE * PITCH + k % 4 * 32) / 16, k > 0);
-#else
-    rows_by_rows(dp, p.v, dout);
-#endif
+        for (int k = 0; k < 4; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + 2 * k, k > 0);
+    } else {
+        rows_by_rows(dp, p.v, dout);
+    }
     wgmma_commit();
 }
-#if KEEP_VALUES
 DEVICE void load_values(place &p)
 {
     int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
 #pragma unroll
-    for (int k = 0; k < D / 16; k++)
-        ldmatrix_x4(p.values[k], p.v + k / 4 * OWN * PITCH + panel_chunk<SWIZZLE>(row, k % 4 * 2 + lane / 16));
+    for (int k = 0; k < 4; k++) ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
 }
-#endif
 /* To the next tile, perhaps of the next head. */
 DEVICE void go_on(place &p)
 {
@@ -224,20 +213,23 @@ DEVICE void go_on(place &p)
     p.tile = p.item_tile;
     p.member++;
 }
+/* P as it was rounded for dV, columns 16 k ... k + 15. */
+DEVICE void unpack(scores &pr, const kept_scores &a, int k)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        pr[8 * k + 2 * i] = __uint_as_float(a[k][i] << 16);
+        pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
+    }
+}
 /* dS of the warpgroup's keys, the rows, to its place; 16 queries after the other, so that few registers have it. */
-DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const scores &dp, const float *stats, const kept_scores &a)
+DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const kept_scores &a, const scores &dp, const float *stats)
 {
     int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
     u32 to = p.base + AT_DS + part * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) {
-#if PACKED
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            pr[8 * k + 2 * i] = __uint_as_float(a[k][i] << 16);
-            pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
-        }
-#endif
+        if (PAIRS) unpack(pr, a, k);
         gradients(pr, dp, p, stats, 2 * k, 2 * k + 2);
 #pragma unroll
         for (int i = 0; i < 4; i++) e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
@@ -246,7 +238,7 @@ DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, co
     fence_async();
     if (part == PARTS - 1) named_barrier_arrive(MET + 1 - p.group, CONSUMERS * WARPGROUP);
 }
-/* The warpgroup's part of dQ is begun. */
+/* The warpgroup's part of dQ is begun, of what is left, or of what lies there, and nobody's. */
 DEVICE void begin_queries(products &dq, const place &p, bool left = true)
 {
     if (left) named_barrier_sync(MET + p.group, CONSUMERS * WARPGROUP);
@@ -273,25 +265,21 @@ DEVICE int piece_of(const place &p, int member, int tile)
 {
     return (p.first_head + member) * p.tiles * PIECES + tile * PIECES + p.group;
 }
-DEVICE int room(const place &p)
-{
-    return CONSUMERS * p.dq.stage + p.group;
-}
 DEVICE void hand_over(place &p, int order)
 {
     fence_async();
-    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * room(p)) = order;
-    release(p.base + DQ_FULL + 8 * room(p), p.thread % WARP);
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * p.group) = order;
+    release(p.base + DQ_FULL + 8 * p.group, p.thread % WARP);
     p.dq.next();
 }
 DEVICE void wait_for_room(place &p)
 {
-    mbarrier_wait(p.base + DQ_FREE + 8 * room(p), p.dq.phase);
+    mbarrier_wait(p.base + DQ_FREE + 8 * p.group, p.dq.phase);
 }
 DEVICE void add_queries(const products &dq, place &p, int piece)
 {
     wait_for_room(p);
-    float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + room(p) * DQ_BYTES);
+    float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES);
     to += forgotten(p.thread);
 #pragma unroll
     for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
@@ -299,35 +287,41 @@ DEVICE void add_queries(const products &dq, place &p, int piece)
     hand_over(p, piece);
 }
 
-/* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ may
- * be under way, and if there is MORE, S of the next tile is there at the end, and dK under way. Heads of 128: S is under way, and at the
- * end dV and dK. */
-template <int PART, bool MORE>
+/* dK of a tile. */
+DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
+{
+    wgmma_fence();
+    add_by_columns(dk, e, queries);
+    wgmma_commit();
+}
+
+/* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ, the
+ * piece `last`, may be under way, and if there is MORE, S of the next tile is there at the end, and dK under way. Heads of 128: S is under
+ * way, and dK if there is a tile BEFORE; nothing at the end. */
+template <int PART, bool MORE, bool BEFORE = true>
 DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
 {
     scores dp, pr;
     kept_scores a;
     ring<STAGES> at = p.at;
-    int here = at.stage, lane = p.thread % WARP;
-    u32 queries = p.base + AT_TILES + here * STAGE_BYTES;
+    u32 queries = p.base + AT_TILES + at.stage * STAGE_BYTES;
     const float *stats =
-        (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
-    int tile = p.tile;
-    mbarrier_wait(p.base + DO_FULL + 8 * here, p.at.phase);
+        (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + at.stage * STATS_BYTES) + p.thread % 4 * 2;
+    mbarrier_wait(p.base + DO_FULL + 8 * at.stage, at.phase);
     begin_values(dp, p, queries + TILE_BYTES);
     if (!PAIRS) {
-        wgmma_wait<MORE && ORDER == 1 ? 2 : 1>();
+        wgmma_wait<1>();
         wgmma_hold(s);
-        if (MORE && ORDER == 0) free_before(p, p.at);
+        if (BEFORE) free_before(p, at);
     }
-    if (CAUSAL && tile * TILE < p.first + OWN) mask(s, p, tile);
+    if (CAUSAL && p.tile * TILE < p.first + OWN) mask(s, p, p.tile);
     probabilities(pr, s, p, stats);
-    pack_kept(a, pr);
+    pack(a, pr);
     if (PAIRS) {
 #pragma unroll
         for (int k = 0; k < TILE / 16; k++) computed(a[k]);
         if (MORE) go_on(p);
-        wait_for_queries(p); /* also a branch, which keeps what is above it above */
+        wait_for_queries(p); /* also a branch: the compiler has the wait for products before what it finds between branches */
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
         if (PART == 1 || last >= 0) free_before(p, at);
@@ -336,110 +330,26 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     wgmma_fence();
     add_by_columns(dv, a, queries + TILE_BYTES);
     wgmma_commit();
-    if (!ADD_LATE && PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
+    if (PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
     if (PAIRS && MORE) begin(s, p);
-    if (ADD_LATE && PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
-    wgmma_wait<PAIRS ? 1 + MORE : (LEFT_SHARED)>();
+    wgmma_wait<PAIRS ? 1 + MORE : 0>(); /* heads of 128 lack the registers to have dV late */
     wgmma_hold(dp);
-    if (!PAIRS && MORE && ORDER == 1) {
-        wgmma_hold(dk);
-        free_before(p, p.at);
-    }
+    if (!PAIRS) wgmma_hold(dv);
     if (PART == 0) {
         mbarrier_wait(p.base + DS_FREE, p.ds.phase);
         p.ds.next();
     }
-    keep_scores(p, PART, e, pr, dp, stats, a);
+    keep_scores(p, PART, e, pr, a, dp, stats);
     if (!PAIRS) return;
-    wgmma_fence();
-    add_by_columns(dk, e, queries);
-    wgmma_commit();
+    begin_keys(dk, e, queries);
     wgmma_wait<1>();
     wgmma_hold(dv);
     if (MORE) wgmma_hold(s);
 }
 
-/* dQ and dK of a tile whose dS is left. */
-DEVICE void begin_keys(sums &dk, const kept_scores &e, const place &p, u32 queries)
+/* What is under way at the end of an item. */
+DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int piece)
 {
-    if (LEFT_SHARED) {
-        u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + p.group * (DS_BYTES / 2), 16, 1024);
-        u64 b = wgmma_descriptor<SWIZZLE>(queries, TILE * PITCH, 8 * PITCH);
-#pragma unroll
-        for (int k = 0; k < TILE / 16; k++) wgmma_ss<D, 0, 1>(dk, a + 2 * k, b + k * PITCH, true);
-    } else {
-        add_by_columns(dk, e, queries);
-    }
-    wgmma_commit();
-}
-/* `left` tiles. Between two turns of the loop nothing is under way whose sums are read in it, for the compiler would then wait for
- * every product. What is overwritten is declared in the loop: it would else be kept through it. */
-DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int left)
-{
-    scores s;
-    kept_scores e;
-    products dq;
-    int last = -1; /* the piece under way */
-    wait_for_queries(p);
-    begin(s, p);
-    mbarrier_wait(values_full, phase);
-#if KEEP_VALUES
-    load_values(p);
-#endif
-    if (PAIRS) {
-        wgmma_wait<0>();
-        wgmma_hold(s);
-#pragma unroll 1
-        for (; left > PARTS; left -= PARTS) { /* the first time the product is of what lies there, and nobody's */
-            int next = piece_of(p, p.member, p.tile);
-            begin_queries(dq, p, last >= 0);
-            step<0, true>(s, e, dq, dk, dv, p, last);
-            step<PARTS - 1, true>(s, e, dq, dk, dv, p);
-            last = next;
-        }
-        begin_queries(dq, p, last >= 0);
-        step<0, true>(s, e, dq, dk, dv, p, last);
-        step<PARTS - 1, false>(s, e, dq, dk, dv, p);
-        last = piece_of(p, p.member, p.tile - 1);
-        begin_queries(dq, p);
-    } else {
-        step<0, false>(s, e, dq, dk, dv, p);
-#pragma unroll 1
-        for (; left > 1; left--) {
-            u32 queries = p.base + AT_TILES + p.at.stage * STAGE_BYTES;
-            int piece = piece_of(p, p.member, p.tile);
-            if (ORDER == 2) {
-                if (LEFT_SHARED) named_barrier_sync(1 + p.group, WARPGROUP);
-                wgmma_fence();
-                begin_keys(dk, e, p, queries);
-            }
-            begin_queries(dq, p);
-            if (ORDER != 0) {
-                go_on(p);
-                wait_for_queries(p);
-                begin(s, p);
-            }
-            if (ORDER != 2) begin_keys(dk, e, p, queries);
-            wgmma_wait<ORDER == 1 ? 2 : 1>();
-            wgmma_hold(dq);
-            wgmma_hold(dv);
-            if (ORDER == 2) {
-                wgmma_hold(dk);
-                free_before(p, p.at);
-            }
-            free_scores(p);
-            add_queries(dq, p, piece);
-            if (ORDER == 0) {
-                go_on(p);
-                wait_for_queries(p);
-                begin(s, p);
-            }
-            step<0, true>(s, e, dq, dk, dv, p);
-        }
-        last = piece_of(p, p.member, p.tile);
-        begin_queries(dq, p);
-        begin_keys(dk, e, p, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
-    }
     wgmma_wait<0>();
     wgmma_hold(dk);
     wgmma_hold(dv);
@@ -447,7 +357,67 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
     go_on(p);
     free_before(p, p.at);
     free_scores(p);
-    add_queries(dq, p, last);
+    add_queries(dq, p, piece);
+}
+/* Pairs of tiles, `left` tiles in all; S of the first is under way. */
+DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p, int left)
+{
+    kept_scores e;
+    products dq;
+    int last = -1; /* the piece under way */
+    wgmma_wait<0>();
+    wgmma_hold(s);
+#pragma unroll 1
+    for (; left > PARTS; left -= PARTS) {
+        int next = piece_of(p, p.member, p.tile);
+        begin_queries(dq, p, last >= 0);
+        step<0, true>(s, e, dq, dk, dv, p, last);
+        step<PARTS - 1, true>(s, e, dq, dk, dv, p);
+        last = next;
+    }
+    begin_queries(dq, p, last >= 0);
+    step<0, true>(s, e, dq, dk, dv, p, last);
+    step<PARTS - 1, false>(s, e, dq, dk, dv, p);
+    begin_queries(dq, p);
+    last_queries(dq, dk, dv, p, piece_of(p, p.member, p.tile - 1));
+}
+/* The same without pairs. */
+DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p, int left)
+{
+    kept_scores e;
+    products dq;
+    step<0, false, false>(s, e, dq, dk, dv, p);
+#pragma unroll 1
+    for (; left > 1; left--) {
+        begin_queries(dq, p);
+        begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+        wgmma_wait<1>();
+        wgmma_hold(dq);
+        free_scores(p);
+        add_queries(dq, p, piece_of(p, p.member, p.tile));
+        go_on(p);
+        wait_for_queries(p);
+        begin(s, p);
+        step<0, true>(s, e, dq, dk, dv, p);
+    }
+    begin_queries(dq, p);
+    begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    last_queries(dq, dk, dv, p, piece_of(p, p.member, p.tile));
+}
+/* `left` tiles of an item. Between two turns of the loops nothing is under way whose sums are read in it, for the compiler would then
+ * wait for every product. What is overwritten is declared in the loop: it would else be kept through it. */
+DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int left)
+{
+    scores s;
+    wait_for_queries(p);
+    begin(s, p);
+    mbarrier_wait(values_full, phase);
+    if (PAIRS) {
+        load_values(p);
+        walk_pairs(s, dk, dv, p, left);
+    } else {
+        walk_tiles(s, dk, dv, p, left);
+    }
 }
 
 DEVICE void consume(const sizes &s, place &p, float scale)
@@ -476,7 +446,7 @@ DEVICE void consume(const sizes &s, place &p, float scale)
         release(p.base + K_FREE + 8 * of.stage, p.thread % WARP);
         wait_for_room(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
-        keep_rows(p.base + AT_DQ + room(p) * DQ_BYTES, dk, scale, p.thread);
+        keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
         keep_rows(p.v, dv, 1, p.thread);
         hand_over(p, STORE - i);
     }
@@ -506,7 +476,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
         mbarrier_init(base + DS_FREE, ARRIVALS);
-        for (int i = 0; i < PLACES; i++) {
+        for (int i = 0; i < CONSUMERS; i++) {
             mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
             mbarrier_init(base + DQ_FREE + 8 * i, 1);
         }
