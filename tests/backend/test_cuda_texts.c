@@ -180,6 +180,12 @@ static void test_all_compile(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* A row may stand at two places of the table, for some calls here and for others there. */
+static bool same_row(const struct kernel *a, const struct kernel *b)
+{
+    return a->op == b->op && !strcmp(a->variant, b->variant);
+}
+
 /* What no case meets is never compared with anything, nor compiled here. */
 static void test_every_row_has_a_case(void **state)
 {
@@ -198,7 +204,7 @@ static void test_every_row_has_a_case(void **state)
                 if (case_node(c, dtypes[d], &node, call.in_type, call.out_type) != ST_OK) continue;
                 call.n_in = node.n_in;
                 call.n_out = node.n_out;
-                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++) met |= k == row;
+                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++) met |= same_row(k, row);
             }
         if (met) continue;
         missing++;

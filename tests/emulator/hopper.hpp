@@ -76,6 +76,7 @@ template <int emu_n> static inline void wgmma_wait()
     EMU_HOPPER.product_wait(emu_n);
 }
 template <int emu_n> static inline void wgmma_hold(float (&)[emu_n]) {}
+template <int emu_n> static inline void wgmma_forget(float (&)[emu_n]) {}
 template <int emu_n> static inline void computed(unsigned (&)[emu_n]) {}
 template <int emu_n, bool emu_ta, bool emu_tb>
 static inline void wgmma_ss(float (&d)[emu_n / 2], unsigned long long a, unsigned long long b,

@@ -1,4 +1,5 @@
-/* The backward of attention for compute capability 9.0: dq and the sums of rows, then dk and dv. The texts say how. */
+/* The backward of attention for compute capability 9.0. Row wgmma: dq and the sums of rows, then dk and dv. Row wgmma_sums: all
+ * by one kernel that adds dq up in memory, in any order, and a small one before and behind it. The texts say how. */
 #include "backend/cuda/cuda_kernels.h"
 #include "base/rng.h"
 
@@ -10,7 +11,8 @@ enum {
     OWN = 64,
     STATS = 64,
     ALIGN = 1024,
-    BARRIERS = 256
+    BARRIERS = 256,
+    SUMS_THREADS = 256
 }; /* as the texts have them */
 
 struct sizes {
@@ -163,7 +165,130 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_sizes(k, c, true);
 }
 
+/* The one kernel. Five products instead of seven, but dq goes to memory and back: gains where sequences are long. */
+struct sums_layout {
+    int head, stages, item_stages, pairs; /* as the text has them; tiles of a pair */
+    int ranks; /* items of a head at a time: more of them share its rows in the second cache, and its sums */
+    int64_t T; /* from where it is faster than row wgmma, causal */
+};
+static const struct sums_layout *sums_layout_of(int64_t width)
+{
+    static const struct sums_layout all[] = {
+        {64, 5, 2, 2, 4, 4096},
+        {128, 3, 1, 1, 4, 4096},
+    };
+    for (int i = 0; i < COUNT_OF(all); i++)
+        if (all[i].head == width) return &all[i];
+    return NULL;
+}
+/* K and V of items; Q, dO and statistics; dS of a pair of tiles; what goes to dq, of two warpgroups. */
+static unsigned sums_shared_bytes(const struct sums_layout *y)
+{
+    enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
+    int row = 2 * y->head, item = 2 * BLOCK * row, stage = 2 * OWN * row + 2 * STATS * 4;
+    int ds = y->pairs * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
+    return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + ds + dq + SUMS_BARRIERS);
+}
+/* Dropout is not in the text: its numbers' registers are not there. */
+static bool fits_sums(const struct kernel_call *c)
+{
+    return fits(c) && !c->attr->attention.deterministic && c->attr->attention.drop.threshold == 0 &&
+           sums_layout_of(sizes_of(c).width);
+}
+static bool is_long(const struct kernel_call *c)
+{
+    return sizes_of(c).T >= sums_layout_of(sizes_of(c).width)->T;
+}
+static bool fits_sums_long(const struct kernel_call *c)
+{
+    return fits_sums(c) && is_long(c);
+}
+static bool fits_sums_short(const struct kernel_call *c)
+{
+    return fits_sums(c) && !is_long(c);
+}
+
+static struct cuda_launch *add_rows(struct cuda_launches *l, const struct sizes *s,
+                                    const char *entry, int64_t blocks)
+{
+    struct cuda_launch *k = launch_add(l, "attention_hopper_sums.cu", entry, blocks, SUMS_THREADS);
+    k->arch = 90;
+    launch_define(k, "HEAD_SIZE", s->width);
+    return k;
+}
+static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_call *c,
+                                   const struct sums_layout *y, int64_t items)
+{
+    struct sizes s = sizes_of(c);
+    int64_t processors = cuda_device_of(c)->processors;
+    struct cuda_launch *k = launch_add(l, "attention_hopper_dqkv.cu", "attention_hopper_dqkv",
+                                       items < processors ? items : processors, 3 * WARPGROUP);
+    k->arch = 90;
+    k->dependent = true;
+    k->shared_bytes = sums_shared_bytes(y);
+    launch_define(k, "HEAD_SIZE", s.width);
+    launch_define(k, "GROUP", s.H / s.KV);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "STAGES", y->stages);
+    launch_define(k, "ITEM_STAGES", y->item_stages);
+    return k;
+}
+
+static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct sizes s = sizes_of(c);
+    const struct sums_layout *y = sums_layout_of(s.width);
+    int64_t tiles = parts_of(s.T, OWN * y->pairs) * y->pairs, blocks = s.B * s.H * tiles;
+    int64_t heads = s.B * s.KV, items = heads * parts_of(s.T, 2 * OWN);
+    int64_t section = parts_of(cuda_device_of(c)->processors, y->ranks);
+    int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
+    int64_t dq = launch_scratch(l, blocks * OWN * s.width * 4);
+    int64_t counter = launch_scratch(l, 4), all = s.H + 2 * s.KV;
+    struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
+    double scale = 1 / sqrt((double)s.D);
+
+    struct cuda_launch *k = add_rows(l, &s, "attention_hopper_rows", blocks);
+    arg_in(k, DY);
+    arg_in(k, Y);
+    arg_in(k, LSE);
+    arg_scratch(k, stats);
+    arg_scratch(k, dq);
+    arg_scratch(k, counter);
+    arg_i32(k, s.T);
+    arg_i32(k, s.H);
+    arg_i32(k, s.D);
+    arg_i32(k, tiles);
+
+    k = add_all(l, c, y, items);
+    arg_tensor_map(k, ARG_IN, QKV, &packed);
+    arg_tensor_map(k, ARG_IN, DY, &plain);
+    arg_tensor_map(k, ARG_OUT, 0, &packed);
+    arg_scratch(k, stats);
+    arg_scratch(k, dq);
+    arg_scratch(k, counter);
+    arg_f32(k, scale);
+    arg_i32(k, s.T);
+    arg_i32(k, s.H);
+    arg_i32(k, heads);
+    arg_i32(k, section < heads ? section : heads);
+    arg_i32(k, items);
+
+    k = add_rows(l, &s, "attention_hopper_convert", blocks);
+    k->dependent = true;
+    arg_scratch(k, dq);
+    arg_out(k, 0);
+    arg_f32(k, scale);
+    arg_i32(k, s.T);
+    arg_i32(k, s.H);
+    arg_i32(k, s.D);
+    arg_i32(k, all * s.D);
+    arg_i32(k, tiles);
+}
+
+/* Each row fits where those above it are not faster; wgmma_sums stands behind, too, so that it can be tried. */
 const struct cuda_row attention_hopper_grad_rows[] = {
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_long, launches_sums),
     CUDA_ROW(ATTENTION_GRAD, "wgmma", fits, launches),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_short, launches_sums),
     CUDA_ROWS_END,
 };

@@ -9,8 +9,7 @@
  * Bound by tensor cores: 4 products of 2 D clocks for 64 x 64 pairs; moves 8 D bytes a row and queries again for each item, from
  * the second cache. Constants: attention_hopper_grad.cuh's; TILE_ROWS is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K
  * and V, at whose places dK and dV are then. */
-#include "attention_hopper_grad.cuh"
-static_assert(TILE == STATS, "statistics come by tiles");
+#include "attention_hopper_keys.cuh"
 /* Between heads a warpgroup passes over tiles while it still has one, and wants the one behind. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
 
@@ -36,12 +35,6 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
     sizes s = {T, H, heads, items, (T + TILE - 1) / TILE};
     return s;
 }
-/* The first tile of queries that sees key `first`. */
-DEVICE int first_tile(int first)
-{
-    return CAUSAL ? first / TILE : 0;
-}
-
 /* The thread that asks for copies. What the first kernel wrote is waited for when it is wanted. */
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
 {
@@ -76,85 +69,6 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
                 mbarrier_expect(full, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
             }
-        }
-    }
-}
-
-/* What a thread knows of its warpgroup's keys. */
-struct keys {
-    u32 base, k, v; /* shared memory; the warpgroup's rows there */
-    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
-    float factor;
-#if DROPOUT
-    u32 seed, site, step;
-    int threshold, head; /* the first of queries */
-    float drop_scale;
-#endif
-};
-
-/* Scores of queries before the key become -inf. */
-DEVICE void mask(scores &s, const keys &own, int tile)
-{
-    int lane = own.thread % WARP, row = own.first + own.thread / WARP * 16 + lane / 4 - tile * TILE - lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < TILE / 2; i++)
-        if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
-}
-
-#if DROPOUT
-/* Probabilities that are dropped get a sign, so that nothing else need be known of them later. */
-DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
-{
-    int warp = own.thread / WARP, lane = own.thread % WARP;
-#pragma unroll
-    for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes d = draw<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
-#pragma unroll
-        for (int i = 0; i < 16; i++)
-            if ((int)drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
-    }
-}
-DEVICE bool is_dropped(float p)
-{
-    return __float_as_int(p) < 0;
-}
-#endif
-/* What of the probabilities counts for dV. */
-DEVICE void pack_kept(kept_scores &a, const scores &p)
-{
-#if DROPOUT
-#pragma unroll
-    for (int i = 0; i < TILE / 4; i++)
-        a[i / 4][i % 4] = pack_bf16(is_dropped(p[2 * i]) ? 0 : p[2 * i], is_dropped(p[2 * i + 1]) ? 0 : p[2 * i + 1]);
-#else
-    pack(a, p);
-#endif
-}
-
-/* P of S, which may be in its place; dS of P and dP, in the place of P. stats: of the thread's first column. */
-DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
-{
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++) {
-        float2 lse = *(const float2 *)(stats + 8 * n);
-#pragma unroll
-        for (int i = 0; i < 4; i++) p[4 * n + i] = ex2_approx(s[4 * n + i] * own.factor - (i % 2 ? lse.y : lse.x));
-    }
-}
-DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float *stats)
-{
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++) {
-        float2 delta = *(const float2 *)(stats + STATS + 8 * n);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float d = dp[4 * n + i], less = i % 2 ? delta.y : delta.x;
-#if DROPOUT
-            d = is_dropped(p[4 * n + i]) ? 0 : d * own.drop_scale;
-            p[4 * n + i] = fabsf(p[4 * n + i]) * (d - less);
-#else
-            p[4 * n + i] *= d - less;
-#endif
         }
     }
 }

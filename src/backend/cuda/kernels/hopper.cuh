@@ -66,6 +66,14 @@ template <int N> DEVICE void wgmma_hold(float (&d)[N])
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/* What d held is not wanted: before a first product that overwrites it, for the compiler takes it that each adds to it, and in a
+ * loop keeps it. */
+template <int N> DEVICE void wgmma_forget(float (&d)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "=f"(d[i]));
+}
+
 /* `a` is computed before what stands behind this: beside products that a wait is for, not after it. */
 template <int N> DEVICE void computed(u32 (&a)[N])
 {

@@ -1,0 +1,508 @@
+/* attention_hopper_dqkv.cu - the backward of attention for sm_90a by one kernel: dk, dv, and the sums of dq.
+ *
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats as attention_hopper_sums.cu leaves them -> the columns of dqkv behind the first C; to dq, in
+ * pieces as that text has them, each item adds what its keys give, in an order that is not said.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * Two warpgroups have 64 keys each and walk over the queries that see those of both, and over the GROUP heads of queries that share
+ * them. For dQ, whose rows are queries, both leave dS in shared memory. Heads of 128: each multiplies the dS of a tile by
+ * half of K's columns. Heads of 64: each has one tile of two, and all columns, and meets the other once in two tiles. What
+ * comes of that goes through shared memory, from where two threads of the producer's warpgroup, one for each, have it added to memory
+ * in bulk. They also store dK and dV.
+ *
+ * A tile's groups of products, one after the other. Heads of 64: (dQ of the pair before,) dP, dV, S of the next tile, dK. Heads of 128:
+ * S, dP, dV, dQ, dK. So there is one under way while P, dQ and, at 64, dS are in the threads' hands. Registers decide: heads of 64 have V
+ * there, and for dS take P as it was rounded for dV.
+ *
+ * Items are taken from a counter, those of `section` heads before others, so that the sums and rows of these stay in the second
+ * cache; in a section the longest first.
+ *
+ * Bound by shared memory, for 128 x 128 pairs 2816 clocks (D 64) and 5888 (128), and tensor cores, 40 D: 5 products; adding dQ up in
+ * memory costs 800 and 1600 clocks of 4700 and 8000.
+ * Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics; ITEM_STAGES of K and V. */
+#define CONSUMERS 2
+#define TILE_ROWS 64
+#define DROPOUT   0
+#include "attention_hopper_keys.cuh"
+static_assert(D == 64 || D == 128, "whose part of dQ is whose");
+
+enum {
+    PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one; and what registers allow with it */
+    PARTS = PAIRS ? 2 : 1,
+    PIECES = D / 64,
+    PIECE = 64 * 64,
+    BLOCK_BYTES = CONSUMERS * OWN_BYTES,
+    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; in the place of V dV */
+    STAGE_BYTES = 2 * TILE_BYTES,
+    DS_BYTES = 2 * BLOCK * TILE,
+    DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
+    AT_TILES = ITEM_STAGES * ITEM_BYTES,
+    AT_DS = AT_TILES + STAGES * STAGE_BYTES,
+    AT_DQ = AT_DS + PARTS * DS_BYTES,
+    AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
+    AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
+    TAKEN = AT_BARRIERS, /* the item's number is there */
+    K_FULL = TAKEN + 8 * ITEM_STAGES,
+    V_FULL = K_FULL + 8 * ITEM_STAGES,
+    K_FREE = V_FULL + 8 * ITEM_STAGES,
+    V_FREE = K_FREE + 8 * ITEM_STAGES,
+    QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
+    DO_FULL = QUERIES_FULL + 8 * STAGES,
+    FREE = DO_FULL + 8 * STAGES,
+    DS_FREE = FREE + 8 * STAGES,
+    DQ_FULL = DS_FREE + 8, /* of each warpgroup */
+    DQ_FREE = DQ_FULL + 8 * CONSUMERS,
+    ITEM_AT = DQ_FREE + 8 * CONSUMERS,
+    ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
+    MET = 3, /* the named barrier of a warpgroup: the other has left its dS */
+};
+enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are there */
+
+struct sizes {
+    int T, H, heads, section, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+};
+DEVICE sizes sizes_of(int T, int H, int heads, int section, int items)
+{
+    sizes s = {T, H, heads, section, items, (T + PARTS * TILE - 1) / (PARTS * TILE) * PARTS};
+    return s;
+}
+DEVICE item item_of(int i, const sizes &s)
+{
+    int ranks = (s.T + BLOCK - 1) / BLOCK, section = i / (s.section * ranks), before = section * s.section;
+    int heads = before + s.section < s.heads ? s.section : s.heads - before, in = i - before * ranks;
+    item r = {before + in % heads, in / heads};
+    return r;
+}
+/* An int of shared memory. */
+DEVICE volatile int &word_at(u32 address)
+{
+    return *(volatile int *)(shared_memory + (address - shared_address(shared_memory)));
+}
+
+/* The thread that takes items and asks for their K and V. */
+DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int *counter)
+{
+    int KV = s.H / GROUP;
+    dependents_wait();
+    for (int round = 0;; round++) {
+        ring<ITEM_STAGES> own = ring_of(round);
+        int i = atomicAdd(counter, 1), before = own.phase ^ 1;
+        u32 to = base + own.stage * ITEM_BYTES, of = base + 8 * own.stage;
+        mbarrier_wait(of + K_FREE, before);
+        word_at(base + ITEM_AT + 4 * own.stage) = i < s.items ? i : STOP;
+        mbarrier_arrive(of + TAKEN);
+        if (i >= s.items) return;
+        item it = item_of(i, s);
+        int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
+        mbarrier_expect(of + K_FULL, BLOCK_BYTES);
+        for (int group = 0; group < CONSUMERS; group++)
+            load_rows<OWN>(to + group * OWN_BYTES, rows, of + K_FULL, s.H + kv, first + OWN * group, b);
+        mbarrier_wait(of + V_FREE, before);
+        mbarrier_expect(of + V_FULL, BLOCK_BYTES);
+        for (int group = 0; group < CONSUMERS; group++)
+            load_rows<OWN>(to + BLOCK_BYTES + group * OWN_BYTES, rows, of + V_FULL, s.H + KV + kv, first + OWN * group, b);
+    }
+}
+
+/* The thread that asks for tiles of queries. */
+DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
+{
+    ring<STAGES> at = {0, 1};
+    dependents_wait();
+    for (int round = 0;; round++) {
+        ring<ITEM_STAGES> of = ring_of(round);
+        mbarrier_wait(base + TAKEN + 8 * of.stage, of.phase);
+        int i = word_at(base + ITEM_AT + 4 * of.stage);
+        if (i == STOP) return;
+        item it = item_of(i, s);
+        int first = first_tile(it.rank * BLOCK), head = it.head * GROUP, b = head / s.H, h = head - b * s.H;
+        int strip = head * s.tiles; /* of statistics */
+#pragma unroll 1
+        for (int member = 0; member < GROUP; member++, h++) {
+            strip += first;
+#pragma unroll 1
+            for (int tile = first; tile < s.tiles; tile++, strip++, at.next()) {
+                u32 stage = base + AT_TILES + at.stage * STAGE_BYTES, full = base + 8 * at.stage;
+                mbarrier_wait(full + FREE, at.phase);
+                mbarrier_expect(full + QUERIES_FULL, TILE_BYTES + STATS_BYTES);
+                load_rows<TILE>(stage, rows, full + QUERIES_FULL, h, tile * TILE, b);
+                bulk_load(base + AT_STATS + at.stage * STATS_BYTES, stats + (i64)strip * 2 * STATS, STATS_BYTES, full + QUERIES_FULL);
+                mbarrier_expect(full + DO_FULL, TILE_BYTES);
+                load_rows<TILE>(stage + TILE_BYTES, dy, full + DO_FULL, h, tile * TILE, b);
+            }
+        }
+    }
+}
+
+/* The thread that has a warpgroup's sums added to memory, and its dK and dV stored. */
+DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
+{
+    int KV = s.H / GROUP;
+    u32 from = base + AT_DQ + group * DQ_BYTES;
+    ring<1> at = {0, 0};
+    int round = 0;
+    dependents_wait();
+    for (;; at.next()) {
+        mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
+        int order = word_at(base + ORDER_AT + 4 * group);
+        if (order == STOP) break;
+        if (order >= 0) {
+            bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
+        } else {
+            ring<ITEM_STAGES> of = ring_of(round);
+            item it = item_of(STORE - order, s);
+            int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK + OWN * group;
+            store_rows(from, map, s.H + kv, first, b);
+            store_rows(base + of.stage * ITEM_BYTES + BLOCK_BYTES + group * OWN_BYTES, map, s.H + KV + kv, first, b);
+        }
+        tma_store_commit();
+        tma_store_wait_read<0>();
+        mbarrier_arrive(base + DQ_FREE + 8 * group);
+        if (order >= 0) continue;
+        mbarrier_arrive(base + V_FREE + 8 * ring_of(round++).stage);
+    }
+    tma_store_wait<0>();
+}
+
+/* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
+struct place : keys {
+    ring<STAGES> at;
+    ring<1> ds, dq; /* places in shared memory that it waits for */
+    u32 block;      /* K of both */
+    int group, tile, member, first_head;
+    u32 values[4][4]; /* heads of 64: the warpgroup's V, a left operand */
+};
+typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
+
+DEVICE void wait_for_queries(const place &p)
+{
+    mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
+}
+/* S of the tile at a stage is begun. */
+DEVICE void begin(scores &s, const place &p)
+{
+    wgmma_forget(s);
+    wgmma_fence();
+    rows_by_rows(s, p.k, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    wgmma_commit();
+}
+/* dP of the tile at a stage is begun. */
+DEVICE void begin_values(scores &dp, const place &p, u32 dout)
+{
+    wgmma_forget(dp);
+    wgmma_fence();
+    if constexpr (PAIRS) {
+        u64 b = wgmma_descriptor<SWIZZLE>(dout, 16, 8 * PITCH);
+#pragma unroll
+        for (int k = 0; k < 4; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + 2 * k, k > 0);
+    } else {
+        rows_by_rows(dp, p.v, dout);
+    }
+    wgmma_commit();
+}
+DEVICE void load_values(place &p)
+{
+    int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
+#pragma unroll
+    for (int k = 0; k < 4; k++) ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
+}
+/* To the next tile, perhaps of the next head. */
+DEVICE void go_on(place &p)
+{
+    p.at.next();
+    if (++p.tile < p.tiles || GROUP == 1) return;
+    p.tile = p.item_tile;
+    p.member++;
+}
+/* P as it was rounded for dV, columns 16 k ... k + 15. */
+DEVICE void unpack(scores &pr, const kept_scores &a, int k)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        pr[8 * k + 2 * i] = __uint_as_float(a[k][i] << 16);
+        pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
+    }
+}
+/* dS of the warpgroup's keys, the rows, to its place; 16 queries after the other, so that few registers have it. */
+DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const kept_scores &a, const scores &dp, const float *stats)
+{
+    int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
+    u32 to = p.base + AT_DS + part * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) {
+        if (PAIRS) unpack(pr, a, k);
+        gradients(pr, dp, p, stats, 2 * k, 2 * k + 2);
+#pragma unroll
+        for (int i = 0; i < 4; i++) e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
+        stmatrix_x4(to ^ 32 * k, e[k]);
+    }
+    fence_async();
+    if (part == PARTS - 1) named_barrier_arrive(MET + 1 - p.group, CONSUMERS * WARPGROUP);
+}
+/* The warpgroup's part of dQ is begun, of what is left, or of what lies there, and nobody's. */
+DEVICE void begin_queries(products &dq, const place &p, bool left = true)
+{
+    if (left) named_barrier_sync(MET + p.group, CONSUMERS * WARPGROUP);
+    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group * DS_BYTES : 0), 16, 1024);
+    u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
+    wgmma_forget(dq);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < BLOCK / 16; k++)
+        wgmma_ss<64, 1, 1>(dq, a + k * 128, b + (k / 4 * OWN_BYTES + k % 4 * 2048) / 16, k > 0);
+    wgmma_commit();
+}
+/* The stage before `at` is read; dS is. */
+DEVICE void free_before(const place &p, const ring<STAGES> &at)
+{
+    release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), p.thread % WARP);
+}
+DEVICE void free_scores(const place &p)
+{
+    release(p.base + DS_FREE, p.thread % WARP);
+}
+/* The warpgroup's piece of dQ of a tile or pair. */
+DEVICE int piece_of(const place &p, int member, int tile)
+{
+    return (p.first_head + member) * p.tiles * PIECES + tile * PIECES + p.group;
+}
+DEVICE void hand_over(place &p, int order)
+{
+    fence_async();
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * p.group) = order;
+    release(p.base + DQ_FULL + 8 * p.group, p.thread % WARP);
+    p.dq.next();
+}
+DEVICE void wait_for_room(place &p)
+{
+    mbarrier_wait(p.base + DQ_FREE + 8 * p.group, p.dq.phase);
+}
+DEVICE void add_queries(const products &dq, place &p, int piece)
+{
+    wait_for_room(p);
+    float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES);
+    to += forgotten(p.thread);
+#pragma unroll
+    for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
+        to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
+    hand_over(p, piece);
+}
+
+/* dK of a tile. */
+DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
+{
+    wgmma_fence();
+    add_by_columns(dk, e, queries);
+    wgmma_commit();
+}
+
+/* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ, the
+ * piece `last`, may be under way, and if there is MORE, S of the next tile is there at the end, and dK under way. Heads of 128: S is under
+ * way, and dK if there is a tile BEFORE; nothing at the end. */
+template <int PART, bool MORE, bool BEFORE = true>
+DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
+{
+    scores dp, pr;
+    kept_scores a;
+    ring<STAGES> at = p.at;
+    u32 queries = p.base + AT_TILES + at.stage * STAGE_BYTES;
+    const float *stats =
+        (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + at.stage * STATS_BYTES) + p.thread % 4 * 2;
+    mbarrier_wait(p.base + DO_FULL + 8 * at.stage, at.phase);
+    begin_values(dp, p, queries + TILE_BYTES);
+    if (!PAIRS) {
+        wgmma_wait<1>();
+        wgmma_hold(s);
+        if (BEFORE) free_before(p, at);
+    }
+    if (CAUSAL && p.tile * TILE < p.first + OWN) mask(s, p, p.tile);
+    probabilities(pr, s, p, stats);
+    pack(a, pr);
+    if (PAIRS) {
+#pragma unroll
+        for (int k = 0; k < TILE / 16; k++) computed(a[k]);
+        if (MORE) go_on(p);
+        wait_for_queries(p); /* also a branch: the compiler has the wait for products before what it finds between branches */
+        wgmma_wait<1>();
+        if (PART == 0) wgmma_hold(dq);
+        if (PART == 1 || last >= 0) free_before(p, at);
+        if (PART == 0 && last >= 0) free_scores(p);
+    }
+    wgmma_fence();
+    add_by_columns(dv, a, queries + TILE_BYTES);
+    wgmma_commit();
+    if (PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
+    if (PAIRS && MORE) begin(s, p);
+    wgmma_wait<PAIRS ? 1 + MORE : 0>(); /* heads of 128 lack the registers to have dV late */
+    wgmma_hold(dp);
+    if (!PAIRS) wgmma_hold(dv);
+    if (PART == 0) {
+        mbarrier_wait(p.base + DS_FREE, p.ds.phase);
+        p.ds.next();
+    }
+    keep_scores(p, PART, e, pr, a, dp, stats);
+    if (!PAIRS) return;
+    begin_keys(dk, e, queries);
+    wgmma_wait<1>();
+    wgmma_hold(dv);
+    if (MORE) wgmma_hold(s);
+}
+
+/* What is under way at the end of an item. */
+DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int piece)
+{
+    wgmma_wait<0>();
+    wgmma_hold(dk);
+    wgmma_hold(dv);
+    wgmma_hold(dq);
+    go_on(p);
+    free_before(p, p.at);
+    free_scores(p);
+    add_queries(dq, p, piece);
+}
+/* Pairs of tiles, `left` tiles in all; S of the first is under way. */
+DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p, int left)
+{
+    kept_scores e;
+    products dq;
+    int last = -1; /* the piece under way */
+    wgmma_wait<0>();
+    wgmma_hold(s);
+#pragma unroll 1
+    for (; left > PARTS; left -= PARTS) {
+        int next = piece_of(p, p.member, p.tile);
+        begin_queries(dq, p, last >= 0);
+        step<0, true>(s, e, dq, dk, dv, p, last);
+        step<PARTS - 1, true>(s, e, dq, dk, dv, p);
+        last = next;
+    }
+    begin_queries(dq, p, last >= 0);
+    step<0, true>(s, e, dq, dk, dv, p, last);
+    step<PARTS - 1, false>(s, e, dq, dk, dv, p);
+    begin_queries(dq, p);
+    last_queries(dq, dk, dv, p, piece_of(p, p.member, p.tile - 1));
+}
+/* The same without pairs. */
+DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p, int left)
+{
+    kept_scores e;
+    products dq;
+    step<0, false, false>(s, e, dq, dk, dv, p);
+#pragma unroll 1
+    for (; left > 1; left--) {
+        begin_queries(dq, p);
+        begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+        wgmma_wait<1>();
+        wgmma_hold(dq);
+        free_scores(p);
+        add_queries(dq, p, piece_of(p, p.member, p.tile));
+        go_on(p);
+        wait_for_queries(p);
+        begin(s, p);
+        step<0, true>(s, e, dq, dk, dv, p);
+    }
+    begin_queries(dq, p);
+    begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    last_queries(dq, dk, dv, p, piece_of(p, p.member, p.tile));
+}
+/* `left` tiles of an item. Between two turns of the loops nothing is under way whose sums are read in it, for the compiler would then
+ * wait for every product. What is overwritten is declared in the loop: it would else be kept through it. */
+DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int left)
+{
+    scores s;
+    wait_for_queries(p);
+    begin(s, p);
+    mbarrier_wait(values_full, phase);
+    if (PAIRS) {
+        load_values(p);
+        walk_pairs(s, dk, dv, p, left);
+    } else {
+        walk_tiles(s, dk, dv, p, left);
+    }
+}
+
+DEVICE void consume(const sizes &s, place &p, float scale)
+{
+    ring<ITEM_STAGES> of = {0, 0};
+    int KV = s.H / GROUP;
+    p.tiles = s.tiles;
+    for (;; of.next()) {
+        mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
+        int i = word_at(p.base + ITEM_AT + 4 * of.stage);
+        if (i == STOP) break;
+        mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
+        item it = item_of(i, s);
+        int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
+        p.first = first + OWN * p.group;
+        p.tile = p.item_tile = first_tile(first);
+        p.member = 0;
+        p.first_head = b * s.H + kv * GROUP;
+        p.block = p.base + of.stage * ITEM_BYTES;
+        p.k = p.block + p.group * OWN_BYTES;
+        p.v = p.k + BLOCK_BYTES;
+        sums dk, dv;
+        clear(dk);
+        clear(dv);
+        walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase, GROUP * (s.tiles - p.item_tile));
+        release(p.base + K_FREE + 8 * of.stage, p.thread % WARP);
+        wait_for_room(p);
+        named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
+        keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
+        keep_rows(p.v, dv, 1, p.thread);
+        hand_over(p, STORE - i);
+    }
+    wait_for_room(p);
+    hand_over(p, STOP);
+}
+
+KERNEL_MIN(THREADS, 1)
+attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
+                      const __grid_constant__ tensor_map dqkv, const float *stats, float *dq, int *counter, float scale, int T,
+                      int H, int heads, int section, int items)
+{
+    u32 base = shared_base();
+    sizes s = sizes_of(T, H, heads, section, items);
+    int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < ITEM_STAGES; i++) {
+            mbarrier_init(base + TAKEN + 8 * i, 1);
+            mbarrier_init(base + K_FULL + 8 * i, 1);
+            mbarrier_init(base + V_FULL + 8 * i, 1);
+            mbarrier_init(base + K_FREE + 8 * i, ARRIVALS);
+            mbarrier_init(base + V_FREE + 8 * i, CONSUMERS);
+        }
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
+            mbarrier_init(base + DO_FULL + 8 * i, 1);
+            mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        }
+        mbarrier_init(base + DS_FREE, ARRIVALS);
+        for (int i = 0; i < CONSUMERS; i++) {
+            mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
+            mbarrier_init(base + DQ_FREE + 8 * i, 1);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+    dependents_start();
+    if (group == CONSUMERS) {
+        registers_dec<PRODUCER_REGISTERS>();
+        int warp = threadIdx.x / WARP % 4;
+        if (threadIdx.x % WARP) return;
+        if (warp < CONSUMERS)
+            deliver(base, s, warp, &dqkv, dq);
+        else if (warp == CONSUMERS)
+            produce_items(base, s, &rows, counter);
+        else
+            produce_tiles(base, s, &rows, &dy, stats);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        place p;
+        p.base = base;
+        p.group = group;
+        p.thread = threadIdx.x % WARPGROUP;
+        p.factor = scale * LOG2_E;
+        p.at.stage = p.at.phase = p.ds.stage = p.dq.stage = 0;
+        p.ds.phase = p.dq.phase = 1;
+        consume(s, p, scale);
+    }
+}

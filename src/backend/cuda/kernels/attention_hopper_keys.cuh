@@ -1,0 +1,90 @@
+/* attention_hopper_keys.cuh - what the texts of attention's backward for sm_90a share in which a warpgroup has 64 keys and
+ * walks over tiles of queries: scores are transposed, their rows keys; P of S and dS of dP, the mask, dropout. */
+#pragma once
+#include "attention_hopper_grad.cuh"
+static_assert(TILE == STATS, "statistics come by tiles");
+
+/* The first tile of queries that sees key `first`. */
+DEVICE int first_tile(int first)
+{
+    return CAUSAL ? first / TILE : 0;
+}
+
+/* What a thread knows of its warpgroup's keys. */
+struct keys {
+    u32 base, k, v; /* shared memory; the warpgroup's rows there */
+    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
+    float factor;
+#if DROPOUT
+    u32 seed, site, step;
+    int threshold, head; /* the first of queries */
+    float drop_scale;
+#endif
+};
+
+/* Scores of queries before the key become -inf. */
+DEVICE void mask(scores &s, const keys &own, int tile)
+{
+    int lane = own.thread % WARP, row = own.first + own.thread / WARP * 16 + lane / 4 - tile * TILE - lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++)
+        if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
+}
+
+#if DROPOUT
+/* Probabilities that are dropped get a sign, so that nothing else need be known of them later. */
+DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
+{
+    int warp = own.thread / WARP, lane = own.thread % WARP;
+#pragma unroll
+    for (int j = 0; j < TILE / 32; j++) {
+        drop_bytes d = draw<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            if ((int)drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
+    }
+}
+DEVICE bool is_dropped(float p)
+{
+    return __float_as_int(p) < 0;
+}
+#endif
+/* What of the probabilities counts for dV. */
+DEVICE void pack_kept(kept_scores &a, const scores &p)
+{
+#if DROPOUT
+#pragma unroll
+    for (int i = 0; i < TILE / 4; i++)
+        a[i / 4][i % 4] = pack_bf16(is_dropped(p[2 * i]) ? 0 : p[2 * i], is_dropped(p[2 * i + 1]) ? 0 : p[2 * i + 1]);
+#else
+    pack(a, p);
+#endif
+}
+
+/* P of S, which may be in its place; dS of P and dP, in the place of P. stats: of the thread's first column. */
+DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
+{
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        float2 lse = *(const float2 *)(stats + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4; i++) p[4 * n + i] = ex2_approx(s[4 * n + i] * own.factor - (i % 2 ? lse.y : lse.x));
+    }
+}
+DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float *stats, int from = 0, int to = TILE / 8)
+{
+#pragma unroll
+    for (int n = from; n < to; n++) {
+        float2 delta = *(const float2 *)(stats + STATS + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float d = dp[4 * n + i], less = i % 2 ? delta.y : delta.x;
+#if DROPOUT
+            d = is_dropped(p[4 * n + i]) ? 0 : d * own.drop_scale;
+            p[4 * n + i] = fabsf(p[4 * n + i]) * (d - less);
+#else
+            p[4 * n + i] *= d - less;
+#endif
+        }
+    }
+}
