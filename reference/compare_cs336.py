@@ -4,6 +4,8 @@
 usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
 Each round gives PyTorch and Strobe a turn of --steps samples of each part, forth and back in turn; a ratio is one of medians within a
 round, and its median over the rounds is printed. What does not run is named with its reason. Sizes are configs/cs336_SIZE.conf.
+Losses are not compared: `strobe bench` draws its weights and tokens by counter and writes none, PyTorch draws its own, so first losses
+differ by the draw. That both compute the same is checked from weights that both make: cs336.py and tests/train/test_cs336_golden.c.
 """
 import argparse
 import json
@@ -131,7 +133,9 @@ def print_table(rows):
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="CS336's model: Strobe beside PyTorch on a GPU", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="CS336's model: Strobe beside PyTorch on a GPU", allow_abbrev=False,
+                                epilog="Times alone. Losses are not compared: each side draws weights and tokens of its own, and strobe bench writes "
+                                "none. cs336.py and tests/train/test_cs336_golden.c check that both compute the same, from weights that both make.")
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
     a.add_argument("--torch", default=sys.executable)
     a.add_argument("--sizes", default="small,medium,large,xl,2.7b")

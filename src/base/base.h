@@ -19,6 +19,7 @@ enum [[nodiscard]] status{
     ST_FORMAT,                /* a file is not what it should be */
     ST_UNSUPPORTED,           /* right, but not to be had here */
     ST_DEVICE,                /* a device or its driver said no */
+    ST_MEMORY,                /* a device has no memory left for what it is to do */
     ST_NUMERIC,               /* a value that is no number */
     ST_INTERRUPTED,           /* the user pressed Ctrl-C: exit code 130 */
     ST_HELP,                  /* -h was among the words: its help is shown, exit code 0 */

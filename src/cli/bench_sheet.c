@@ -48,9 +48,7 @@ static enum status run_command(void *user, char *const *word, int words, bool qu
     (void)user;
     all[0] = "strobe";
     for (int i = 0; i < words; i++) all[1 + i] = word[i];
-    interrupt_catch();
     enum status st = child_run(all, word[0], quiet);
-    interrupt_release();
     arena_release(&a);
     return st;
 }
@@ -189,15 +187,10 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
 }
 
 static enum status run_suite(const struct suite *suite, const struct suite_request *asked,
-                             const struct device *d, struct sheet *s, struct arena *a)
+                             struct sheet *s, struct arena *a)
 {
-    struct machine m;
     struct progress progress = {0};
     struct suite_request r = *asked;
-    if (suite->machine) {
-        TRY(ceilings_get(&m, d, a));
-        r.machine = &m;
-    }
     r.user = &progress;
     progress_start(&progress, suite->name, 0, PERMILLE);
     enum status st = suite_run(suite, &r, s, a);
@@ -245,40 +238,67 @@ static enum status check_suite_words(const struct bench_words *w)
     return ST_OK;
 }
 
+/* What is measured: a suite, else a grid, on the device. */
+struct subject {
+    const struct suite *suite;
+    struct bench_grid grid;
+    struct suite_request request;
+    struct device device;
+};
+
+/* After Ctrl-C the table is of what was measured until then, and it says so. */
+static enum status measure(const struct subject *x, const struct bench_words *w, struct arena *a)
+{
+    static const char stopped[] = "stopped: the table is of what was measured until then";
+    const char *folder = x->request.out_dir;
+    struct sheet s;
+    TRY(x->suite ? run_suite(x->suite, &x->request, &s, a)
+                 : run_grid(&x->grid, &x->request, &s, a));
+    bool whole = !interrupt_noted();
+    if (!whole) sheet_note(&s, "Stopped by Ctrl-C: this is what was measured until then.");
+    TRY(name_machine(&s, &x->device, a));
+    print_sheet(&s, &w->form);
+    TRY(keep(&s, w, folder, a));
+    if (!whole) return fail(ST_INTERRUPTED, stopped);
+    char *report[] = {"report", arena_strdup(a, folder)};
+    bool runs = x->suite && x->suite->runs;
+    return runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;
+}
+
 enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
 {
-    const struct suite *suite = NULL;
-    struct suite_request r;
-    struct bench_grid g;
-    struct device d;
-    struct sheet s;
+    struct subject x = {0};
+    struct suite_request *r = &x.request;
     struct config c;
+    struct machine m;
     const char *folder = out_dir_of(w);
     TRY(table_form_check(&w->form));
-    TRY(make_request(w, &r));
+    TRY(make_request(w, r));
     if (w->suite) {
-        TRY(suite_find(w->suite, &suite));
+        TRY(suite_find(w->suite, &x.suite));
         TRY(check_suite_words(w));
-        TRY(suite_check_options(suite, &r));
-        r.word = w->word;
-        r.words = w->words;
+        TRY(suite_check_options(x.suite, r));
+        r->word = w->word;
+        r->words = w->words;
         config_init(&c);
         for (int i = 0; i < w->words; i++)
             if (!bench_is_list(w->word[i])) TRY(config_set(&c, w->word[i], a));
     } else {
-        TRY(make_grid(w, &g, a));
-        c = g.subject[0].config;
+        TRY(make_grid(w, &x.grid, a));
+        c = x.grid.subject[0].config;
     }
-    if (!folder) folder = arena_printf(a, "runs/%s", suite ? suite->name : "bench");
-    r.out_dir = folder;
-    TRY(prepare(&c, &d));
+    if (!folder) folder = arena_printf(a, "runs/%s", x.suite ? x.suite->name : "bench");
+    r->out_dir = folder;
+    TRY(prepare(&c, &x.device));
     TRY(check_path(w, folder, a));
-    TRY(suite ? run_suite(suite, &r, &d, &s, a) : run_grid(&g, &r, &s, a));
-    TRY(name_machine(&s, &d, a));
-    print_sheet(&s, &w->form);
-    TRY(keep(&s, w, folder, a));
-    char *report[] = {"report", arena_strdup(a, folder)};
-    return suite && suite->runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;
+    if (x.suite && x.suite->machine) {
+        TRY(ceilings_get(&m, &x.device, a));
+        r->machine = &m;
+    }
+    interrupt_catch();
+    enum status st = measure(&x, w, a);
+    interrupt_release();
+    return st;
 }
 
 enum status bench_sheet_list(const struct table_form *f, struct arena *a)

@@ -88,6 +88,7 @@ struct reader {
     const char *path;
     int line;
     struct arena *arena;
+    const char *(*find)(const char *name); /* of texts that are no files; NULL: they are */
     int depth, entries;
     int seen[FIELD_MOST]; /* the line on which each key was set */
 };
@@ -107,8 +108,11 @@ static enum status read_include(struct reader *r, const char *value)
     const char *slash = strrchr(r->path, '/');
     if (*name != '/' && slash)
         name = arena_printf(r->arena, "%.*s/%s", (int)(slash - r->path), r->path, name);
-    struct reader inner = {
-        .config = r->config, .path = name, .arena = r->arena, .depth = r->depth + 1};
+    struct reader inner = {.config = r->config,
+                           .path = name,
+                           .arena = r->arena,
+                           .find = r->find,
+                           .depth = r->depth + 1};
     return read_file(&inner);
 }
 
@@ -138,12 +142,24 @@ static enum status read_line(struct reader *r, char *line)
     return ST_OK;
 }
 
+static enum status load(const struct reader *r, char **ret_text)
+{
+    int64_t size;
+    if (r->find) {
+        const char *text = r->find(r->path);
+        if (!text) return fail(ST_IO, "there is no text %s", r->path);
+        *ret_text = arena_strdup(r->arena, text);
+        return ST_OK;
+    }
+    TRY(file_read(r->path, r->arena, ret_text, &size));
+    if ((int64_t)strlen(*ret_text) != size) return fail(ST_FORMAT, "%s: is no text file", r->path);
+    return ST_OK;
+}
+
 static enum status read_file(struct reader *r)
 {
     char *text;
-    int64_t size;
-    TRY(file_read(r->path, r->arena, &text, &size));
-    if ((int64_t)strlen(text) != size) return fail(ST_FORMAT, "%s: is no text file", r->path);
+    TRY(load(r, &text));
     for (char *line = text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = '\0';
@@ -157,6 +173,13 @@ static enum status read_file(struct reader *r)
 enum status config_read(struct config *c, const char *path, struct arena *a)
 {
     struct reader r = {.config = c, .path = path, .arena = a};
+    return read_file(&r);
+}
+
+enum status config_read_text(struct config *c, const char *name,
+                             const char *(*find)(const char *name), struct arena *a)
+{
+    struct reader r = {.config = c, .path = name, .arena = a, .find = find};
     return read_file(&r);
 }
 

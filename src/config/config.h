@@ -112,6 +112,10 @@ void config_init(struct config *c);
 /* Reads a file over what is there. Strings live in `a`. An unknown key names the nearest one and the
  * line; a value out of range names the range. */
 enum status config_read(struct config *c, const char *path, struct arena *a);
+/* The same of texts that `find` has by the names of their files, as in "cs336_small.conf", those that they include, too; an
+ * unknown name is NULL and a failure. */
+enum status config_read_text(struct config *c, const char *name,
+                             const char *(*find)(const char *name), struct arena *a);
 /* One override: "--key=value", "--key" (a boolean: true) or "key=value". */
 enum status config_set(struct config *c, const char *text, struct arena *a);
 /* "--key=value" or "key=value": a word that sets something. A path may hold a '=', behind its first '/'. */

@@ -220,23 +220,30 @@ static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, str
                         str_bytes(needed, (double)bytes), str_bytes(free, (double)room));
 }
 
+static double pairs_of(const struct attention_cell *c)
+{
+    return (double)c->B * (double)c->T * (double)c->T / 2;
+}
+
 /* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
  * lengths that took more than their share would leave nothing to the fast ways of the last. */
-static const char *reason_of_time(double ms, double budget_ms, double limit_ms, struct arena *a)
+static const char *reason_of_time(const struct attention_options *o, double ms, double budget_ms,
+                                  struct arena *a)
 {
-    if (ms == 0 || ms * 2 <= budget_ms || ms * 2 <= limit_ms / 20) return NULL;
-    return arena_printf(a, "would take about %.2g s a run, too long for --limit", ms * 1e-3);
+    double all_ms = o->all_ms > 0 ? o->all_ms : o->limit_ms;
+    if (ms == 0 || ms * 2 <= budget_ms || ms * 2 <= all_ms / 20) return NULL;
+    return arena_printf(a, "would take about %.2g s a run, too long for the %.3g s of all",
+                        ms * 1e-3, all_ms * 1e-3);
 }
 
 static void conclude(const struct attention_options *o, struct trial *t, const struct contender *c)
 {
     struct attention_cell *cell = t->cell;
-    double T = (double)cell->T, pairs = (double)cell->B * T * T / 2;
     cell->forward = c->part[0];
     cell->backward = c->part[1];
     cell->both = c->whole;
     cell->expected_ms = c->whole.median;
-    cell->forward_flops = 4 * pairs * (double)(o->heads * o->head_size);
+    cell->forward_flops = 4 * pairs_of(cell) * (double)(o->heads * o->head_size);
     cell->backward_flops = 2.5 * cell->forward_flops;
 }
 
@@ -268,17 +275,16 @@ static enum status place_stock(struct length *l)
     return l->backend->upload(l->context, l->dy, s->dy, s->dy_bytes);
 }
 
-static enum status time_trials(struct length *l, double budget_ms, struct report *report)
+/* Memory for all that run, then samples of each in turn. */
+static enum status time_together(struct length *l, struct trial **running, int n, double budget_ms,
+                                 struct report *report)
 {
     struct contender contender[ATTENTION_WAYS];
-    struct trial *running[ATTENTION_WAYS];
     struct rounds rounds = {
         .most = l->o->samples, .least = LEAST, .warmup = WARMUP - 1, .each = show, .user = report};
-    int n = 0;
     if (rounds.least > rounds.most) rounds.least = rounds.most;
     if (!l->backend->host_memory) rounds.cold = 1, rounds.sample_ms = DEVICE_SAMPLE_MS;
-    for (int w = 0; w < ATTENTION_WAYS; w++)
-        if (!l->trial[w].cell->reason) running[n++] = &l->trial[w];
+    l->storage = (struct storage_blocks){.backend = l->backend, .context = l->context};
     for (int i = 0; i < n; i++) {
         storage_reserve(&l->storage, &running[i]->plan);
         bool again = running[i]->step[1];
@@ -296,6 +302,45 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
     return ST_OK;
 }
 
+static void release_memory(struct length *l)
+{
+    if (l->qkv) l->backend->free(l->context, l->qkv);
+    if (l->dy) l->backend->free(l->context, l->dy);
+    l->qkv = l->dy = NULL;
+    if (l->storage.backend) storage_free(&l->storage);
+    l->storage = (struct storage_blocks){0};
+}
+
+/* Where there is less memory than was thought, the way that needs most is over, and the others begin again. */
+static enum status time_trials(struct length *l, double budget_ms, struct report *report,
+                               struct arena *a)
+{
+    for (;;) {
+        struct trial *running[ATTENTION_WAYS], *largest = NULL;
+        int n = 0;
+        for (int w = 0; w < ATTENTION_WAYS; w++) {
+            struct trial *t = &l->trial[w];
+            if (t->cell->reason) continue;
+            if (!largest || t->cell->bytes > largest->cell->bytes) largest = t;
+            running[n++] = t;
+        }
+        if (!n) return ST_OK;
+        enum status st = time_together(l, running, n, budget_ms, report);
+        if (st != ST_MEMORY) return st;
+        largest->cell->reason = arena_printf(a, "did not fit: %s", fail_message());
+        for (int w = 0; w < ATTENTION_WAYS; w++)
+            for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
+        release_memory(l);
+    }
+}
+
+/* Beside the plan: the stock on the device, and on a host, whose memory is the same, that which it is copied from. */
+static int64_t bytes_beside(const struct length *l)
+{
+    int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;
+    return copies * (l->stock->qkv_bytes + l->stock->dy_bytes);
+}
+
 /* Why a cell cannot be run, or shall not; its plan is made in any case. */
 static enum status judge(struct length *l, struct trial *t, const struct attention_cell *before,
                          double budget_ms, struct arena *a)
@@ -308,10 +353,11 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
     enum status st = make_plan(l, t);
     if (st != ST_OK && st != ST_UNSUPPORTED) return st;
     if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
-    if (before) /* the work grows with the length */
-        c->expected_ms = before->expected_ms * (double)c->T / (double)before->T;
-    if (!c->reason) c->reason = reason_of_room(c->bytes, l->o->room, l->o->limited, a);
-    if (!c->reason) c->reason = reason_of_time(c->expected_ms, budget_ms, l->o->limit_ms, a);
+    if (before && before->T) /* the work is that of all pairs of tokens */
+        c->expected_ms = before->expected_ms * pairs_of(c) / pairs_of(before);
+    if (!c->reason)
+        c->reason = reason_of_room(c->bytes + bytes_beside(l), l->o->room, l->o->limited, a);
+    if (!c->reason) c->reason = reason_of_time(l->o, c->expected_ms, budget_ms, a);
     return ST_OK;
 }
 
@@ -322,7 +368,7 @@ static enum status run_length(struct length *l, const struct attention_cell *bef
         l->trial[w].length = l;
         TRY(judge(l, &l->trial[w], before ? &before[w] : NULL, budget_ms, a));
     }
-    return time_trials(l, budget_ms, report);
+    return time_trials(l, budget_ms, report, a);
 }
 
 static void close_length(struct length *l)
@@ -331,9 +377,7 @@ static void close_length(struct length *l)
         for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
         if (l->trial[w].planned) plan_release(&l->trial[w].plan);
     }
-    if (l->qkv) l->backend->free(l->context, l->qkv);
-    if (l->dy) l->backend->free(l->context, l->dy);
-    if (l->storage.backend) storage_free(&l->storage);
+    release_memory(l);
     if (l->context) l->backend->close(l->context);
     arena_release(&l->arena);
 }
@@ -350,7 +394,6 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     }
     show(r, 0, 0);
     TRY(l.backend->open(r->o->device.number, &l.context));
-    l.storage = (struct storage_blocks){.backend = l.backend, .context = l.context};
     enum status st = run_length(&l, before, budget_ms, r, a);
     close_length(&l);
     if (st != ST_OK) return fail_in(st, "T %lld", (long long)r->T);
@@ -382,7 +425,7 @@ static enum status run_all(const struct attention_options *o, const struct stock
             r.T = o->length[i];
             r.weight = weight(o, i);
             double budget_ms = left * r.weight / (r.all - r.done);
-            TRY(run_one(&r, at, i ? at - of_length : NULL, budget_ms, a));
+            TRY(run_one(&r, at, i ? at - of_length : o->before, budget_ms, a));
         }
     return ST_OK;
 }

@@ -29,7 +29,11 @@ struct attention_options {
     int samples;   /* of each cell */
     double
         limit_ms; /* of all: slow cells give fewer samples, and what would take too long is not run */
-    int64_t room; /* bytes of memory that may be used; -1: unknown, no limit */
+    double
+        all_ms; /* of all that this is a part of: a little of that is no reason not to run; 0: limit_ms */
+    const struct attention_cell *
+        before; /* ATTENTION_WAYS cells of a shorter length and the same heads, which tell how long one takes; NULL */
+    int64_t room; /* bytes of memory for a plan and what is fed to it; -1: unknown, no limit */
     bool limited; /* the room is not what is free, but what somebody allows */
     /* `done` of `all`, in units of its own */
     void (*each)(void *user, double done, double all, enum machine_precision p, int64_t T);

@@ -7,6 +7,7 @@
 #include "measure/bench_engine.h"
 #include "measure/noise.h"
 #include "train/device.h"
+#include "train/interrupt.h"
 
 #include <string.h>
 
@@ -19,6 +20,7 @@ static const char *const lines[BENCH_LINES] = {
     [BENCH_UPDATE] = "update",
     [BENCH_STEP] = "step",
 };
+static const char not_reached[] = "not reached: it was stopped before";
 static const char *const orders[BENCH_ORDERS] = {"auto", "rounds", "twice", "once"};
 
 const char *bench_line_name(enum bench_line line)
@@ -147,35 +149,51 @@ static enum status take(struct running_all *all, struct running *r, int at)
     return ST_OK;
 }
 
-/* What cannot be opened after all is a reason, too: a library's share of the memory is known only then. */
-static enum status open_cell(struct running_all *all, struct running *r)
-{
-    if (r->engine || r->cell->reason) return ST_OK;
-    threads_set(r->cell->config.plan.threads);
-    show(all, r);
-    enum status st =
-        bench_engine_open(&r->engine, &r->cell->config, r->cell->vocab, r->cell->lines);
-    if (st != ST_UNSUPPORTED && st != ST_DEVICE) return st;
-    r->cell->reason = arena_strdup(all->a, fail_message());
-    return ST_OK;
-}
-
 static void close_cell(struct running *r)
 {
     if (r->engine) bench_engine_close(r->engine);
     r->engine = NULL;
 }
 
+/* What a recording or a library takes is known only in a step: then the cell is over, and the others go on. */
+static enum status step_or_reason(struct running_all *all, struct running *r, int at)
+{
+    enum status st = take(all, r, at);
+    if (st != ST_MEMORY) return st;
+    r->cell->reason = arena_printf(all->a, "did not fit: %s", fail_message());
+    close_cell(r);
+    return ST_OK;
+}
+
+/* What cannot be opened after all is a reason, too: a library's share of the memory is known only then. */
+static enum status open_cell(struct running_all *all, struct running *r)
+{
+    if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
+    threads_set(r->cell->config.plan.threads);
+    show(all, r);
+    enum status st =
+        bench_engine_open(&r->engine, &r->cell->config, r->cell->vocab, r->cell->lines);
+    if (st != ST_UNSUPPORTED && st != ST_DEVICE && st != ST_MEMORY) return st;
+    r->cell->reason = arena_strdup(all->a, fail_message());
+    return ST_OK;
+}
+
+/* After Ctrl-C no step begins. */
+static bool goes_on(const struct running *r)
+{
+    return r->engine && !interrupt_noted();
+}
+
 static enum status warm_up(struct running_all *all, struct running *r)
 {
-    for (int i = 0; i < r->cell->warmup && r->engine; i++) TRY(take(all, r, -1));
+    for (int i = 0; i < r->cell->warmup && goes_on(r); i++) TRY(step_or_reason(all, r, -1));
     return ST_OK;
 }
 
 /* Samples up to number `to`. */
 static enum status take_until(struct running_all *all, struct running *r, int to)
 {
-    while (r->taken < to && r->engine) TRY(take(all, r, r->taken++));
+    for (; r->taken < to && goes_on(r); r->taken++) TRY(step_or_reason(all, r, r->taken));
     return ST_OK;
 }
 
@@ -224,6 +242,7 @@ static enum status run_in_turn(struct running_all *all, bool twice, bool keep)
 static void conclude(const struct running *r)
 {
     struct bench_cell *c = r->cell;
+    if (!c->reason && r->taken == 0) c->reason = not_reached;
     for (int l = 0; l < BENCH_LINES; l++)
         if (c->lines >> l & 1) c->line[l].ms = stats_of(r->sample[l], r->taken);
 }
@@ -260,6 +279,7 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     int64_t room = limited ? limit : free;
     for (int i = 0; i < cells; i++) {
         double flops = 0;
+        if (!cell[i].reason && interrupt_noted()) cell[i].reason = not_reached;
         if (!cell[i].reason) TRY(bench_cell_plan(&cell[i], room, limited, &flops, all->a));
         if (cell[i].reason) continue;
         add_running(all, &cell[i], flops);

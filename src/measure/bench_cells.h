@@ -65,8 +65,9 @@ struct bench_options {
     const char *(*name)(void *user, const struct bench_cell *c); /* of a cell, for `what` */
 };
 
-/* Cells that need more memory than there is, or what the device has not, say so and are not tried. All cells are of one device.
- * ret_order may be NULL. */
+/* Cells that need more memory than there is, or what the device has not, say so and are not tried; where a device has none left
+ * within a step, that is the cell's reason. After a Ctrl-C that was noted (train/interrupt.h) no step begins: cells have the
+ * samples that they gave until then, or a reason. All cells are of one device. ret_order may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 /* Plans a cell: leaves `bytes` and, where it cannot be run within `room` bytes (-1: unknown, no limit), `reason`; `limited`: the room

@@ -4,6 +4,7 @@
 #include "measure/noise.h"
 #include "measure/rounds.h"
 #include "train/device.h"
+#include "train/interrupt.h"
 
 #include <string.h>
 
@@ -252,6 +253,7 @@ static enum status climb(struct climbing *c, int first, int n)
     c->begun = first;
     for (int i = 0; i < n; i++) {
         struct climb *one = &c->climb[first + i];
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
         TRY(open_climb(c, one));
         contender[i] =
             (struct contender){.sample = step, .user = one, .parts = 1, .one_by_one = true};
@@ -322,6 +324,21 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
     return 1 - clock_of(slowest) / clock_of(fastest);
 }
 
+/* A rung that runs alone fails alone: as this device has not what it takes, which opening shows, or has no memory left, which a
+ * step shows. So do those behind a Ctrl-C, once one was measured. */
+static bool is_of_rung(const struct climbing *c, enum status st)
+{
+    if (c->l->order != LADDER_WARM) return false;
+    bool measured = c->climb[0].rung->ms.n > 0;
+    return st == ST_UNSUPPORTED || st == ST_MEMORY || (st == ST_INTERRUPTED && measured);
+}
+
+static const char *reason_of(enum status st, struct arena *a)
+{
+    if (st == ST_INTERRUPTED) return "not reached: it was stopped before";
+    return arena_printf(a, st == ST_MEMORY ? "did not fit: %s" : "%s", fail_message());
+}
+
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a)
 {
     struct climbing c = {.o = o, .l = ret, .a = a};
@@ -334,9 +351,8 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
         st = climb(&c, i, together);
         for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
-        if (st == ST_UNSUPPORTED &&
-            ret->order == LADDER_WARM) { /* of this device, as opening it shows */
-            c.climb[i].rung->reason = arena_strdup(a, fail_message());
+        if (is_of_rung(&c, st)) {
+            c.climb[i].rung->reason = reason_of(st, a);
             st = ST_OK;
         }
     }

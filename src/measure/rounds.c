@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "train/interrupt.h"
 
 /* A host's clock and the calls around it cost well below a microsecond: a hundredth of this. */
 static const double SAMPLE_MS = 0.1;
@@ -46,6 +47,7 @@ static enum status warm_up(struct timing *t, struct contender *c)
     double ms[ROUNDS_PARTS], one = 0;
     c->calls = 1;
     for (int i = 0; i <= t->r->warmup; i++) {
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
         TRY(sample(t, c, ms));
         one = sum(ms, c->parts);
         if (i == 0) c->first_ms = one;
@@ -78,18 +80,23 @@ static enum status run(struct timing *t, struct contender *c, int n)
     int rounds = 0;
     for (int i = 0; i < n; i++) {
         TRY(warm_up(t, &c[i]));
+        c[i].taken = 0;
         if (c[i].samples > rounds) rounds = c[i].samples;
         t->ms[i] = ARENA_NEW(t->a, double, c[i].samples *ROUNDS_PARTS);
     }
     t->expected_ms += t->done_ms;
     t->known = true;
     for (int64_t round = 0; round < rounds; round++)
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < n && !interrupt_noted(); k++) {
             int i = (int)((k + round) % n); /* nobody comes after the same one every time */
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
-            if (at < next) TRY(sample(t, &c[i], &t->ms[i][at * ROUNDS_PARTS]));
+            if (at < next) TRY(sample(t, &c[i], &t->ms[i][c[i].taken++ * ROUNDS_PARTS]));
         }
-    for (int i = 0; i < n; i++) conclude(&c[i], t->ms[i], t->a);
+    for (int i = 0; i < n; i++) {
+        if (c[i].taken == 0) return fail(ST_INTERRUPTED, "interrupted");
+        c[i].samples = c[i].taken;
+        conclude(&c[i], t->ms[i], t->a);
+    }
     return ST_OK;
 }
 

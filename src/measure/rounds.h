@@ -26,6 +26,7 @@ struct contender {
     struct stats whole; /* of the sums of the parts */
     double first_ms;    /* the very first call */
     int calls, samples; /* of a sample; taken */
+    int taken;          /* so far */
 };
 
 struct rounds {
@@ -40,7 +41,8 @@ struct rounds {
     void *user;
 };
 
-/* Fails as soon as a sample fails. */
+/* Fails as soon as a sample fails. After a Ctrl-C that was noted (train/interrupt.h) no sample begins: where each contender has given
+ * one these are the result, else it is ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
 #endif

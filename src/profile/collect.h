@@ -30,7 +30,7 @@ int steps_find(const struct marks *m, struct trace *t, int first, struct seen_st
 
 /* What threads of the host did in a kernel, all steps together. */
 struct mark_threads {
-    int64_t busy_ns, busiest_ns; /* the mean of the threads; the one that was longest */
+    int64_t busy_ns, busiest_ns; /* of all threads together; of the one that was longest */
     int64_t regions;             /* 0: none was seen */
     bool unseen;
 };
@@ -76,10 +76,11 @@ struct pace {
     const struct profile_options *o;
     const struct config *config;
     int64_t start_ns, step_begun_ns, looked_ns; /* step_begun_ns 0: none goes on */
-    int warm;                                   /* steps that must be made before all others */
-    int done, total;                            /* steps */
-    double step_ms, first_ms,
-        warm_ms; /* of the last step, 0: unknown; of the first; of the rest before the choice */
+    int cold;        /* the first steps, which compile or record: they tell nothing of the others */
+    int warm;        /* steps that must be made before all others */
+    int done, total; /* steps */
+    double step_ms;  /* of the last step; 0: unknown */
+    double cold_ms, warm_ms;         /* of the first; of the rest before the choice */
     double step_flops, flops, share; /* of a step; of the one that goes on; its part of it */
     const char *what;
     bool chosen, warned;

@@ -15,7 +15,9 @@ static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
 {
     const struct config *c = e->config;
-    *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm};
+    int cold = e->backend->host_memory ? 0 : c->plan.replay ? 2 : 1;
+    if (warm <= cold) warm = cold + 1; /* else nothing is known of a step */
+    *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm, .cold = cold};
     int64_t runs[GRAPH_COUNT] = {[GRAPH_MICRO] = 1, [GRAPH_UPDATE] = 1};
     runs[GRAPH_MICRO_MORE] = c->train.gradient_accumulation_steps - 1;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
@@ -65,7 +67,7 @@ void pace_show(struct pace *p, const char *what)
 static void warn_of_limit(struct pace *p)
 {
     int least = p->warm + pace_least(p) + 1;
-    double all = since(p->start_ns) + p->step_ms * (least - p->done - p->share);
+    double all = since(p->start_ns) - p->cold_ms + p->step_ms * (least - p->done - p->share);
     int64_t micro_steps = p->config->train.gradient_accumulation_steps;
     char hint[96] = "";
     if (micro_steps > 1)
@@ -109,10 +111,13 @@ void pace_look(struct pace *p, const struct plan *plan, int node)
 void pace_end(struct pace *p, double ms)
 {
     p->done++;
-    p->step_ms = ms;
     p->share = 0;
     p->step_begun_ns = 0;
-    if (p->done == 1) p->first_ms = ms;
+    if (p->done <= p->cold) {
+        p->cold_ms += ms;
+        return;
+    }
+    p->step_ms = ms;
     if (p->done > 1 && !p->chosen) p->warm_ms += ms;
     if (!p->chosen) warn_of_limit(p);
 }
@@ -122,7 +127,7 @@ bool pace_is_slow(const struct pace *p)
     return p->done == 0 || p->step_ms > LONG_MS;
 }
 
-/* The first step may compile, and is not like the others: it does not count, but where there is no time for more. */
+/* The first step is not like the others, on a host, too: it does not count, but where there is no time for more. */
 bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;

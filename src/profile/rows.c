@@ -229,7 +229,8 @@ static void find_threads(struct making *m, struct profile_row *r, int mark)
     if (!t) return;
     r->unseen = t->unseen;
     if (!t->regions || t->unseen) return;
-    r->busy_ms = 1e-6 * (double)t->busy_ns / m->p->steps;
+    /* Of all threads that there are, so who had nothing to do counts, too. */
+    r->busy_ms = 1e-6 * (double)t->busy_ns / m->p->threads / m->p->steps;
     r->busiest_ms = 1e-6 * (double)t->busiest_ns / m->p->steps;
 }
 

@@ -58,7 +58,7 @@ static void before_by_clock(void *user, const struct plan *p, int node)
     at->start_ns = clock_ns();
 }
 
-/* Of all threads that there are, so who had nothing to do counts too. What opened no region ran on one. */
+/* What opened no region ran on one thread. */
 static void note_threads(struct watch *w, const struct activity *at)
 {
     struct mark_threads *t = &w->threads[at->mark];
@@ -66,7 +66,7 @@ static void note_threads(struct watch *w, const struct activity *at)
     if (w->watched.unseen) return;
     bool alone = w->watched.regions == 0;
     int64_t took = at->end_ns - at->start_ns;
-    t->busy_ns += (alone ? took : w->watched.busy_ns) / threads_count();
+    t->busy_ns += alone ? took : w->watched.busy_ns;
     t->busiest_ns += alone ? took : w->watched.busiest_ns;
     t->regions += alone ? 1 : w->watched.regions;
 }

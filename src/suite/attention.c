@@ -142,10 +142,11 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
     for (int g = 0; g < groups; g++)
         for (int way = 0; way < ATTENTION_WAYS; way++) {
             const struct attention_cell *c = &x->cell[g * ATTENTION_WAYS];
-            if (x->suite->ways >> way & 1)
+            if (x->suite->ways >> way & 1 && c->T)
                 set_row(&s->table, row++, &c[way], &c[x->suite->plain],
                         x->head_size[g / x->lengths % x->head_sizes], a);
         }
+    s->table.rows = row; /* fewer where it was stopped */
     s->chart = (struct sheet_chart){.kind = SHEET_LINES,
                                     .title = "forward and backward",
                                     .label = {"dtype", "attention"},
@@ -177,6 +178,7 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
     const struct suite_request *r = x->request;
     int64_t T = x->length[length], room = suite_room(r, &x->device, x->suite->limit);
     double left = x->limit_ms - clock_ms(x->start_ns, clock_ns()), work = weight(x, T);
+    int at = (precision * x->head_sizes + head) * x->lengths + length, cells;
     struct attention_options o = {.device = x->device,
                                   .heads = 1,
                                   .head_size = x->head_size[head],
@@ -188,14 +190,17 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
                                   .ways = x->suite->ways,
                                   .samples = r->steps ? (int)r->steps : SAMPLES,
                                   .limit_ms = left * work / (x->all - x->done),
+                                  .all_ms = x->limit_ms,
+                                  .before = length ? &x->cell[(at - 1) * ATTENTION_WAYS] : NULL,
                                   .room = room,
                                   .limited = r->limit || x->suite->limit,
                                   .each = show,
                                   .user = x};
     struct attention_cell *cell;
-    int cells, at = (precision * x->head_sizes + head) * x->lengths + length;
     if (o.limit_ms < 0) o.limit_ms = 0;
-    TRY(bench_attention_run(&o, &cell, &cells, a));
+    enum status st = bench_attention_run(&o, &cell, &cells, a);
+    if (st == ST_INTERRUPTED) return ST_OK;
+    TRY(st);
     memcpy(&x->cell[at * ATTENTION_WAYS], cell, ATTENTION_WAYS * sizeof *cell);
     x->done += work;
     return ST_OK;
@@ -237,7 +242,8 @@ static enum status run(const struct attention_suite *s, const struct suite_reque
         x.all += x.precisions * x.head_sizes * weight(&x, x.length[i]);
     for (int i = 0; i < x.lengths; i++)
         for (int p = 0; p < x.precisions; p++)
-            for (int h = 0; h < x.head_sizes; h++) TRY(run_one(&x, p, h, i, a));
+            for (int h = 0; h < x.head_sizes && !suite_stopped(); h++) TRY(run_one(&x, p, h, i, a));
+    TRY(suite_check_stopped(x.done > 0));
     make_table(&x, ret, a);
     sheet_note(ret,
                "Causal; packed q, k, v of one head. Forward and backward are timed apart, each "

@@ -4,7 +4,7 @@
 
 enum { LENGTHS_MOST = 8, TOP = 12, STEPS = 20 };
 static const double limit_ms = 20e3, small_limit_ms = 4e3;
-static const char words[] = "model=attention_block n_head=1 n_embd=256 batch_size=32 fusion=op";
+static const char file[] = "attention_block.conf", words[] = "fusion=op";
 static const char *const ways[] = {"slow", "flash"};
 static const struct table_column way_column = {"attention", "attention",
                                                "slow: its matrices in memory; flash", false};
@@ -16,7 +16,7 @@ static enum status add_one(struct kernel_lines *l, const struct suite_request *r
     struct config c;
     const char *more =
         arena_printf(l->a, "block_size=%lld flash=%s", (long long)T, way ? "true" : "false");
-    TRY(suite_config(r, words, more, &c, l->a));
+    TRY(suite_config(r, file, words, more, &c, l->a));
     c.model.block_size = T;
     TRY(model_check(&c));
     TRY(profiled_run(&p, r, &c, 0, r->steps ? (int)r->steps : STEPS,
@@ -43,13 +43,14 @@ enum status suite_run_block(const struct suite *s, const struct suite_request *r
                       &lengths, a));
     kernel_lines_open(&l, ret, NULL, &way_column, lengths * COUNT_OF(ways) * 2, TOP, a);
     for (int i = 0; i < lengths; i++)
-        for (int way = 0; way < COUNT_OF(ways); way++) {
+        for (int way = 0; way < COUNT_OF(ways) && !suite_stopped(); way++) {
             if (r->each)
                 r->each(r->user, (double)(i * COUNT_OF(ways) + way) / (lengths * COUNT_OF(ways)),
                         arena_printf(a, "T %lld %s", (long long)length[i], ways[way]));
             TRY(add_one(&l, r, length[i], way, small));
         }
     kernel_lines_close(&l);
+    TRY(suite_check_stopped(l.n > 0));
     sheet_note(ret,
                "The block of configs/attention_block.conf: one head of 256, batch 32, float32. "
                "Kernels behind the twelve longest of a phase are left out.");

@@ -219,6 +219,9 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     enum status st = bench_cells_run(&o, cell, cells, &order, a);
     arena_release(&names);
     TRY(st);
+    bool measured = false;
+    for (int i = 0; i < cells; i++) measured |= !cell[i].reason;
+    TRY(suite_check_stopped(measured));
     grid_table(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
@@ -258,8 +261,7 @@ enum status suite_run_grid(const struct suite *s, const struct suite_request *r,
     g.subject = ARENA_NEW(a, struct bench_subject, g.subjects);
     for (int i = 0; i < g.subjects; i++) {
         g.subject[i] = (struct bench_subject){.name = size[i].name};
-        TRY(suite_config(r, small ? x->small_words : x->words, size[i].words, &g.subject[i].config,
-                         a));
+        TRY(suite_config(r, size[i].file, x->words, size[i].words, &g.subject[i].config, a));
         g.subject[i].vocab = suite_vocabulary(&g.subject[i].config, x->vocab);
     }
     TRY(add_axes(&g, r, small ? x->small_axis : x->axis, a));

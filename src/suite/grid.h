@@ -8,7 +8,7 @@ enum { SUITE_GRID_AXES = 4 };
 
 struct suite_grid {
     const struct suite_size *sizes, *small_sizes;
-    const char *words, *small_words;                                 /* keys of all cells */
+    const char *words;                                               /* keys of all cells */
     const char *axis[SUITE_GRID_AXES], *small_axis[SUITE_GRID_AXES]; /* "dtype=float32,bfloat16" */
     const char *phase, *warmup;
     int steps;

@@ -98,7 +98,7 @@ enum status suite_run_ladder(const struct suite *s, const struct suite_request *
     TRY(check(r));
     TRY(suite_is_small(r, &small));
     TRY(suite_device(r, &d));
-    TRY(suite_config(r, small ? laptop_words : gpt2_words, NULL, &c, a));
+    TRY(suite_config(r, NULL, small ? laptop_words : gpt2_words, NULL, &c, a));
     TRY(model_check(&c));
     int64_t room = suite_room(r, &d, 0);
     struct ladder_options o = {.config = &c,

@@ -19,11 +19,11 @@ enum {
 /* clang-format off */
 static const struct suite_grid
     e2e = {
-        .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes, .small_words = cs336_small_words,
+        .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes,
         .phase = "forward,backward,step", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY, .small_says = small_models,
     },
     precision = {
-        .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes, .small_words = cs336_small_words,
+        .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes,
         .axis = {"dtype=float32,tfloat32,bfloat16"}, .small_axis = {"dtype=float32,bfloat16"},
         .phase = "forward,backward", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY,
         .small_says = "models of 2 to 6 layers and 128 to 384 columns, 64 tokens a sequence; TF32 is of GPUs alone",

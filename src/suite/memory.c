@@ -11,7 +11,14 @@
 
 enum { LENGTHS_MOST = 8, TOP = 5 };
 static const char lengths[] = "128,256,512", types[] = "float32,bfloat16", size_of_text[] = "2.7b";
-static const enum memory_extent extents[] = {EXTENT_FORWARD, EXTENT_STEP};
+/* Rows of the first table: a plan of so much, and where in it the peak is looked for. */
+static const struct {
+    enum memory_extent extent;
+    bool forward; /* of a step: before its backward pass begins */
+    const char *name;
+} peaks[] = {{EXTENT_FORWARD, false, "forward"},
+             {EXTENT_STEP, true, "forward of a step"},
+             {EXTENT_STEP, false, "step"}};
 
 struct looking {
     const struct suite_request *request;
@@ -36,7 +43,7 @@ static enum status configure(const struct looking *x, struct point *p)
 {
     const char *more = arena_printf(x->a, "%s dtype=%s block_size=%lld", x->size[p->size].words,
                                     x->type.value[p->type], (long long)x->length[p->length]);
-    TRY(suite_config(x->request, cs336_words, more, &p->config, x->a));
+    TRY(suite_config(x->request, x->size[p->size].file, cs336_words, more, &p->config, x->a));
     return model_check(&p->config);
 }
 
@@ -82,7 +89,8 @@ enum {
 
 static const struct table_column peak_columns[PEAK_COLUMNS] = {
     POINT_COLUMNS,
-    [PHASE] = {"phase", "phase", "the loss alone, with nothing saved, or a whole training step",
+    [PHASE] = {"phase", "phase",
+               "the loss alone, with nothing saved; the forward pass of a training step; all of it",
                false},
     [PEAK] = {"peak_bytes", "peak", "in use where most is", true},
     [TOTAL] = {"total_bytes", "allocated", "before the first step, gaps included", true},
@@ -96,14 +104,28 @@ static const struct table_column peak_columns[PEAK_COLUMNS] = {
     [NOTE] = {"note", "note", "why there is no plan", false},
 };
 
+/* The moment of the forward pass at which most is used. */
+static const struct memory_moment *peak_of_forward(const struct memory_course *c,
+                                                   const struct engine *e)
+{
+    const struct memory_moment *most = NULL;
+    for (int i = 0; i < c->moments; i++) {
+        const struct memory_moment *m = &c->moment[i];
+        bool forward = e->graph[m->kind].node[m->step].phase == PHASE_FORWARD;
+        if (forward && (!most || m->used > most->used)) most = m;
+    }
+    return most;
+}
+
 static void set_peak(struct table *t, int row, const struct looking *x, const struct point *p,
-                     const struct engine *e)
+                     const struct engine *e, bool forward)
 {
     struct memory_course course;
     struct arena *a = x->a;
     const struct config *c = &p->config;
     memory_course(e, &course, a);
-    const struct memory_moment *m = &course.moment[course.peak];
+    const struct memory_moment *m =
+        forward ? peak_of_forward(&course, e) : &course.moment[course.peak];
     const struct node *n = &e->graph[m->kind].node[m->step];
     const int64_t *part = m->bytes;
     table_set_bytes(t, row, PEAK, m->used, a);
@@ -121,18 +143,18 @@ static void set_peak(struct table *t, int row, const struct looking *x, const st
 }
 
 static enum status add_peak(struct looking *x, struct table *t, int row, const struct point *p,
-                            enum memory_extent extent)
+                            int peak)
 {
     struct arena plans = {0};
     struct engine e;
-    unsigned kinds = memory_kinds(&p->config, extent);
+    unsigned kinds = memory_kinds(&p->config, peaks[peak].extent);
     show(x, p);
     name_point(t, row, x, p);
-    table_set_text(t, row, PHASE, memory_extent_name(extent));
+    table_set_text(t, row, PHASE, peaks[peak].name);
     enum status st = engine_plan(&e, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY),
                                  kinds, x->backend, &plans);
     if (st == ST_OK) {
-        set_peak(t, row, x, p, &e);
+        set_peak(t, row, x, p, &e, peaks[peak].forward);
         engine_close(&e);
     } else if (st == ST_UNSUPPORTED) {
         table_set_text(t, row, NOTE, arena_strdup(x->a, fail_message()));
@@ -144,16 +166,16 @@ static enum status add_peak(struct looking *x, struct table *t, int row, const s
 
 static enum status add_peaks(struct looking *x)
 {
-    int rows = x->sizes * x->type.values * x->lengths * COUNT_OF(extents), row = 0;
+    int rows = x->sizes * x->type.values * x->lengths * COUNT_OF(peaks), row = 0;
     struct sheet_table *t = sheet_add(x->sheet, "Peaks", peak_columns, PEAK_COLUMNS, rows, x->a);
     struct point p = {0};
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values; p.type++)
-            for (p.length = 0; p.length < x->lengths; p.length++) {
+            for (p.length = 0; p.length < x->lengths && !suite_stopped(); p.length++) {
                 TRY(configure(x, &p));
-                for (int i = 0; i < COUNT_OF(extents); i++)
-                    TRY(add_peak(x, &t->table, row++, &p, extents[i]));
+                for (int i = 0; i < COUNT_OF(peaks); i++) TRY(add_peak(x, &t->table, row++, &p, i));
             }
+    t->table.rows = row;
     t->chart = (struct sheet_chart){.kind = SHEET_BARS,
                                     .title = "peak of memory",
                                     .label = {"config", "dtype", "T", "phase"},
@@ -225,7 +247,7 @@ static enum status add_saved(struct looking *x)
                   saved_columns, SAVED_COLUMNS, x->sizes * x->type.values * (TOP + 2), x->a);
     int row = 0;
     for (p.size = 0; p.size < x->sizes; p.size++)
-        for (p.type = 0; p.type < x->type.values; p.type++) {
+        for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct engine e;
             struct memory_tensors saved;
             TRY(configure(x, &p));
@@ -263,7 +285,7 @@ static enum status add_again(struct looking *x)
     struct sheet_table *t = sheet_add(x->sheet, "Blocks computed again, at the longest T",
                                       again_columns, AGAIN_COLUMNS, most, x->a);
     for (p.size = 0; p.size < x->sizes; p.size++)
-        for (p.type = 0; p.type < x->type.values; p.type++) {
+        for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct memory_variant v[MEMORY_VARIANTS];
             int n;
             TRY(configure(x, &p));
@@ -294,7 +316,7 @@ static enum status find_backend(struct looking *x)
 {
     struct config c;
     struct device d;
-    TRY(suite_config(x->request, "", NULL, &c, x->a));
+    TRY(suite_config(x->request, NULL, "", NULL, &c, x->a));
     TRY(suite_device(x->request, &d));
     bool planned = c.plan.device == DEVICE_AUTO && d.backend->host_memory && backend_find("cuda");
     x->backend = planned ? "cuda" : d.backend->name;
@@ -316,9 +338,10 @@ enum status suite_run_memory(const struct suite *s, const struct suite_request *
     TRY(suite_sizes(&of_text, cs336_sizes, &x.size, &x.sizes, a));
     TRY(suite_lengths(r, "block_size", lengths, LENGTHS_MOST, x.length, &x.lengths, a));
     TRY(suite_values(r, "dtype", types, &x.type, a));
-    x.all = x.sizes * x.type.values * (x.lengths * COUNT_OF(extents) + 2);
+    x.all = x.sizes * x.type.values * (x.lengths * COUNT_OF(peaks) + 2);
     TRY(find_backend(&x));
     TRY(add_peaks(&x));
+    TRY(suite_check_stopped(ret->table[0].table.rows > 0));
     TRY(add_saved(&x));
     return add_again(&x);
 }

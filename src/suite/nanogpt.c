@@ -92,7 +92,10 @@ static enum status train(const struct suite_request *r, bool small, struct arena
     add_number(&w, "warmup_iters", iters < 1000 ? iters / 10 : 100);
     add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
     add_user(&w, r);
-    return r->command(r->user, w.word, w.n, false);
+    enum status st = r->command(r->user, w.word, w.n, false);
+    if (st != ST_INTERRUPTED) return st;
+    return fail(st, "stopped: what was trained so far is in %s, and strobe report %s/* shows it",
+                r->out_dir, r->out_dir);
 }
 
 static enum status profile(const struct suite_request *r, bool small, const char *way,

@@ -4,7 +4,7 @@
 
 #include "suite/suite.h"
 
-/* Peaks, what a block saves, and what computing blocks again makes of both; read off plans, with no device. */
+/* Peaks of the loss alone, of a step and of its forward pass, what a block saves, and what computing blocks again makes of both; read off plans, with no device. */
 enum status suite_run_memory(const struct suite *s, const struct suite_request *r,
                              struct sheet *ret, struct arena *a);
 /* Where the time of each part of a step goes, for sizes and lengths; softmax against products inside attention. */

@@ -4,13 +4,14 @@
 
 #include "suite/suite.h"
 
-/* Keys as they stand in a file, with blanks between: "n_layer=12 n_head=12 n_embd=768". */
+/* A configuration file of texts.h, and keys over it with blanks between: "n_layer=2 n_head=2". */
 struct suite_size {
-    const char *name, *words;
+    const char *name, *file, *words;
+    bool asked; /* run only where --size names it */
 };
 /* Both end with name == NULL. */
 extern const struct suite_size cs336_sizes[], cs336_small_sizes[];
-extern const char cs336_words[], cs336_small_words[]; /* what all sizes share */
+extern const char cs336_words[]; /* what all sizes share, over their files */
 enum { CS336_VOCABULARY = 10000 };
 
 /* True where the smaller variant is to run: on a CPU, unless the published size is asked for. */
@@ -21,9 +22,9 @@ void suite_say_small(struct sheet *s, const char *what, struct arena *a);
 enum status suite_sizes(const struct suite_request *r, const struct suite_size *all,
                         const struct suite_size **ret, int *ret_n, struct arena *a);
 
-/* Defaults, then these words, then the request's that are no lists. `more` may be NULL. */
-enum status suite_config(const struct suite_request *r, const char *words, const char *more,
-                         struct config *ret, struct arena *a);
+/* Defaults, then the file, then these words, then the request's that are no lists. `file` and `more` may be NULL. */
+enum status suite_config(const struct suite_request *r, const char *file, const char *words,
+                         const char *more, struct config *ret, struct arena *a);
 /* The vocabulary of a configuration: its vocab_size, else the suite's own. */
 int64_t suite_vocabulary(const struct config *c, int64_t own);
 /* The values of a key: those of the request, else of `words` ("128,256"). */
@@ -34,6 +35,12 @@ enum status suite_lengths(const struct suite_request *r, const char *key, const 
                           int most, int64_t *ret, int *ret_n, struct arena *a);
 /* A list of the request whose key is none of `keys` (ends with NULL) is ST_USAGE. */
 enum status suite_check_lists(const struct suite_request *r, const char *const *keys);
+/* Ctrl-C was noted (train/interrupt.h): the suite ends with what it has. */
+bool suite_stopped(void);
+/* What stands in a row of what was not measured. */
+extern const char suite_not_reached[];
+/* ST_INTERRUPTED where it was stopped before anything was measured. */
+enum status suite_check_stopped(bool measured);
 /* Room for what runs: of the device, or the request's limit, or `limit` (0: none), whichever is least; -1: unknown. */
 int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit);
 

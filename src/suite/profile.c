@@ -71,6 +71,7 @@ static const struct {
     {1u << PHASE_FORWARD, BENCH_FORWARD},
     {1u << PHASE_BACKWARD, BENCH_BACKWARD},
     {1u << PHASE_FORWARD | 1u << PHASE_BACKWARD, BENCH_BOTH},
+    {1u << PHASE_UPDATE, BENCH_UPDATE},
     {PHASES_ALL, BENCH_STEP},
 };
 
@@ -175,7 +176,7 @@ static enum status time_it(const struct profiling *x, const struct config *c,
                                .vocab = suite_vocabulary(c, CS336_VOCABULARY),
                                .warmup = x->small ? 1 : WARMUP};
     ret->steps = r->steps ? (int)r->steps : x->small ? STEPS / 2 : STEPS;
-    ret->lines = bench_lines_of("backward", 8) | bench_lines_of("step", 4);
+    TRY(bench_read_lines(&ret->lines, "backward,update,step"));
     return bench_cells_run(&o, ret, 1, NULL, x->a);
 }
 
@@ -212,16 +213,15 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
 static enum status add_all(struct profiling *x)
 {
     const struct suite_request *r = x->request;
-    const char *words = x->small ? cs336_small_words : cs336_words;
     for (int s = 0; s < x->sizes; s++)
-        for (int i = 0; i < x->lengths; i++) {
+        for (int i = 0; i < x->lengths && !suite_stopped(); i++) {
             struct config c;
             const char *more =
                 arena_printf(x->a, "%s block_size=%lld", x->size[s].words, (long long)x->length[i]);
             if (r->each)
                 r->each(r->user, (double)(s * x->lengths + i) / (x->sizes * x->lengths),
                         arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]));
-            TRY(suite_config(r, words, more, &c, x->a));
+            TRY(suite_config(r, x->size[s].file, cs336_words, more, &c, x->a));
             c.model.block_size = x->length[i];
             TRY(model_check(&c));
             TRY(add_one(x, x->size[s].name, x->length[i], &c));
@@ -246,6 +246,7 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
     kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
     x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
     TRY(add_all(&x));
+    TRY(suite_check_stopped(x.rows > 0));
     kernel_lines_close(&x.kernels);
     x.phases->table.rows = x.rows;
     x.inside->table.rows = x.inside_rows;

@@ -20,7 +20,7 @@ enum status profiled_run(struct profiled *p, const struct suite_request *r, cons
 {
     *p = (struct profiled){.config = *c};
     enum status st = open(p, r, vocab);
-    if (st == ST_UNSUPPORTED) {
+    if (st == ST_UNSUPPORTED || st == ST_MEMORY) {
         p->reason = arena_strdup(&p->arena, fail_message());
         return ST_OK;
     }
@@ -34,7 +34,14 @@ enum status profiled_run(struct profiled *p, const struct suite_request *r, cons
                                 .warmup =
                                     p->engine.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE};
     st = profile_run(&p->engine, &o, &p->profile, &p->arena);
-    if (st != ST_OK) profiled_close(p);
+    if (st == ST_OK) return ST_OK;
+    engine_close(&p->engine);
+    if (st == ST_MEMORY || st == ST_INTERRUPTED) {
+        p->reason = st == ST_MEMORY ? arena_printf(&p->arena, "did not fit: %s", fail_message())
+                                    : suite_not_reached;
+        return ST_OK;
+    }
+    arena_release(&p->arena);
     return st;
 }
 

@@ -13,7 +13,8 @@ struct profiled {
     struct arena arena;
 };
 
-/* Opens, watches and keeps the engine, which the profile reads; what does not fit is a reason. */
+/* Opens, watches and keeps the engine, which the profile reads; what does not fit, or was stopped before there is a profile, is a
+ * reason. */
 enum status profiled_run(struct profiled *p, const struct suite_request *r, const struct config *c,
                          int64_t vocab, int steps, double limit_ms);
 void profiled_close(struct profiled *p);

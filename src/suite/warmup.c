@@ -43,7 +43,13 @@ static enum status run_part(struct collecting *x, const char *size, int warmup)
     if (r->full) word[words++] = "--full";
     for (int i = 0; i < r->words; i++) word[words++] = r->word[i];
     part->warmup = warmup;
-    TRY(r->command(r->user, word, words, true));
+    enum status st = r->command(r->user, word, words, true);
+    if (st == ST_INTERRUPTED) { /* it may have left what it had; whole rows alone count */
+        remove(path);
+        x->parts--;
+        return ST_OK;
+    }
+    TRY(st);
     TRY(sheet_read(path, a, &part->sheet));
     remove(path);
     if (part->sheet.tables != 1) return fail(ST_FORMAT, "%s has no table", path);
@@ -100,12 +106,13 @@ enum status suite_run_warmup(const struct suite *s, const struct suite_request *
     TRY(file_make_dirs(r->out_dir));
     x.part = ARENA_NEW(a, struct part, sizes * g.warmups);
     for (int i = 0; i < sizes; i++)
-        for (int k = 0; k < g.warmups; k++) {
+        for (int k = 0; k < g.warmups && !suite_stopped(); k++) {
             if (r->each)
                 r->each(r->user, (double)x.parts / (sizes * g.warmups),
                         arena_printf(a, "%s warm-up %d", size[i].name, g.warmup[k]));
             TRY(run_part(&x, size[i].name, g.warmup[k]));
         }
+    TRY(suite_check_stopped(x.parts > 0));
     join(&x, ret);
     sheet_note(
         ret,

@@ -32,6 +32,25 @@ expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_siz
     --device=cpu --mem-limit=2MiB --out_dir=grid
 grep -q '^tiny  *16  *forward ' out || fail "the one that fits did not run: $(cat out)"
 
+# --- Ctrl-C: what was measured until then, and what it is
+stop_it() { # NAME OPTIONS...: once it has begun to measure
+    name=$1
+    shift
+    "$STROBE" bench --device=cpu --threads=1 --out_dir="$name" "$@" >"$name.out" 2>"$name.log" &
+    child=$!
+    sleep 3
+    kill -INT $child
+    wait $child && fail "$name ends well: $(cat "$name.out")"
+    [ $? -eq 130 ] || fail "$name does not end as interrupted: $(cat "$name.out" "$name.log")"
+    grep -q 'Stopped by Ctrl-C: this is what was measured until then' "$name.out" || fail "no table: $(cat "$name.out" "$name.log")"
+    grep -q 'stopped: the table is of what was measured until then' "$name.log" || fail "no sentence: $(cat "$name.log")"
+    [ -s "$name/bench.json" ] || fail "$name leaves no result"
+}
+stop_it stopped tiny.conf --dtype=float32,bfloat16 --steps=1000000 --warmup=1 --phase=step
+[ "$(grep -c '^tiny  *[bf][a-z0-9]*  *step ' stopped.out)" -eq 2 ] || fail "not both cells: $(cat stopped.out)"
+stop_it stopped_suite --suite=cs336-e2e --size=d128 --n_layer=1 --block_size=8 --warmup=1 --steps=1000000 --phase=forward
+grep -q '^d128  *forward ' stopped_suite.out || fail "no line of the cell: $(cat stopped_suite.out)"
+
 # --- what is refused
 expect 2 'which configuration?' "$STROBE" bench --phase=step
 expect 2 'not sideways' "$STROBE" bench tiny.conf --phase=forward,sideways

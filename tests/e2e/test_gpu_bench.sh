@@ -30,3 +30,12 @@ grep -q 'with fewer than two steps of warm-up that run counts' "$work/json" || f
 losses --device=cuda --block_size=16,512 --flash=false --phase=forward --mem-limit=36MiB >"$work/none"
 grep -q 'of memory, the limit is 36.0 MiB' "$work/json" || fail "nothing was refused: $(cat "$work/json")"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 1 ] || fail "not one cell ran: $(cat "$work/json")"
+
+# A recording takes memory that no plan knows of: the cell that has none for it says so, and the others go on.
+export EMU_MEMORY=60000000
+losses --device=cuda --replay=true --block_size=16,512,32 --flash=false --warmup=2 --phase=forward >"$work/none"
+[ "$(grep -c '"samples": 2' "$work/json")" -eq 3 ] || fail "the memory is not enough for three: $(cat "$work/json")"
+export EMU_RECORDING=20000000
+losses --device=cuda --replay=true --block_size=16,512,32 --flash=false --warmup=2 --phase=forward >"$work/none"
+grep -q 'did not fit: .*out of memory' "$work/json" || fail "no cell says that it did not fit: $(cat "$work/json")"
+[ "$(grep -c '"samples": 2' "$work/json")" -eq 2 ] || fail "not two cells ran: $(cat "$work/json")"

@@ -44,13 +44,17 @@ has $by.false 3 $((3 * kernels))
 cp facts facts.started
 if [ $by = cupti ]; then
     has $by.true 3 0
-    for what in kernels copies ranges; do
+    for what in kernels ranges; do
         [ "$(grep -o "$what [0-9]*" facts)" = "$(grep -o "$what [0-9]*" facts.started)" ] || fail "$what differ: $(cat facts facts.started)"
     done
+    # A recording clears the counters of all its products at once.
+    awk '/copies/ { n[++i] = substr($0, index($0, "copies ") + 7) + 0 } END { exit !(n[1] < n[2] && n[1] > 0) }' facts facts.started ||
+        fail "as many copies: $(cat facts facts.started)"
 fi
-# What was played are the kernels that were started one by one, as often.
+# What was played are the kernels that were started one by one, as often, but for what is cleared at once.
 runs() {
-    grep -o '"node":[0-9]*,"op"\|"device_kernel":"[^"]*"\|"per_step":[0-9.]*' "$1/profile.json"
+    grep -o '"node":[0-9]*,"op"\|"device_kernel":"[^"]*"\|"per_step":[0-9.]*' "$1/profile.json" |
+        awk '/"node"/ { node = $0; next } /memset/ { getline; next } { print node, $0 }'
 }
 runs $by.false >started
 runs $by.true >played

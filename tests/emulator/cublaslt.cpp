@@ -5,6 +5,7 @@
 #include "engine.hpp"
 #include "streams.hpp"
 
+#include <algorithm>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 namespace
 {
 
-enum : size_t { ALGORITHMS = 2, WORKSPACE = 256 };
+enum : size_t { ALGORITHMS = 2, WORKSPACE = 256, COUNTERS = 64 };
 /* Whatever its size. */
 const double PRODUCT_MS = 0.5, HALVES_MS = 0.4, JOINT_MS = 0.003;
 
@@ -373,7 +374,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation_,
     double ms = which > 1 ? HALVES_MS : PRODUCT_MS;
     emu_what what = {EMU_KERNEL, "nvjet_emulated_128x64_algorithm_1", 0, 0};
     if (which > 1) what.name = "nvjet_emulated_64x64_split_in_two_algorithm_2_kernel";
+    /* As the library's kernels of compute capability 9.0: counters in the workspace are cleared first. */
+    if (which > 1 && cuMemsetD8Async((CUdeviceptr)workspace, 0, COUNTERS, (CUstream)stream) != CUDA_SUCCESS)
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     CUresult r = emu_enqueue((CUstream)stream, ms, what, [=] {
+        if (which > 1 && std::any_of((char *)workspace, (char *)workspace + COUNTERS, [](char c) { return c != 0; })) {
+            fprintf(stderr, "emulator: a product's counters are not cleared\n");
+            return CUDA_ERROR_LAUNCH_FAILED;
+        }
         if (which > 1) memset(workspace, 0xff, WORKSPACE);
         if (emu_number("EMU_VERBOSE", 0))
             fprintf(stderr, "emulator: product %lld x %lld x %lld\n", (long long)p.d.columns,

@@ -253,6 +253,18 @@ CUresult cuGetErrorString(CUresult r, const char **words)
     return *words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+bool emu_take(size_t bytes)
+{
+    if (bytes > memory() - taken) return false;
+    taken += bytes;
+    return true;
+}
+
+void emu_give(size_t bytes)
+{
+    taken -= bytes;
+}
+
 CUresult cuMemGetInfo(size_t *left, size_t *all)
 {
     *all = memory();
@@ -333,7 +345,7 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream s)
 {
-    emu_what what = {EMU_FILL, NULL, bytes, 0};
+    emu_what what = {EMU_FILL, NULL, bytes, 0, to, byte};
     return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, what, [=] {
         memset((void *)to, byte, bytes);
         return CUDA_SUCCESS;

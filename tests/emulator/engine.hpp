@@ -26,6 +26,7 @@
  *     EMU_ARCH=90          compute capability times ten; a text may use no instruction that is newer
  *     EMU_SMS=132          multiprocessors
  *     EMU_MEMORY=BYTES     of the device (8 GiB)
+ *     EMU_RECORDING=0      bytes of the device's memory that a recording takes
  *     EMU_DEVICES=1        devices; 0: the driver finds none
  *     EMU_DRIVER=13000     the CUDA version that the driver serves
  *     EMU_REVERSE=1        threads and blocks take turns in the other order

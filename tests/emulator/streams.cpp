@@ -6,6 +6,10 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utility>
 
 struct piece {
     double ms;
@@ -13,10 +17,26 @@ struct piece {
     emu_work work;
     unsigned call, recording;
     unsigned long long node;
-    bool seen;
+    bool seen, gone;
+    CUgraph graph;
 };
 struct CUgraph_st {
-    std::deque<piece> pieces; /* do not move: each is a node */
+    std::deque<piece> pieces; /* do not move: each is a node, which waits for the one before it */
+    std::set<std::pair<CUgraphNode, CUgraphNode>> added; /* edges */
+    piece *beside(const piece *p, int step)
+    {
+        for (long i = at(p) + step; i >= 0 && i < (long)pieces.size(); i += step)
+            if (!pieces[(size_t)i].gone) return &pieces[(size_t)i];
+        return NULL;
+    }
+
+  private:
+    long at(const piece *p) const
+    {
+        long i = 0;
+        while (&pieces[(size_t)i] != p) i++;
+        return i;
+    }
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
@@ -46,6 +66,11 @@ CUresult fault = CUDA_SUCCESS;
 double clock_ms;
 const emu_watcher *watcher;
 unsigned calls, recordings;
+
+size_t recording_bytes()
+{
+    return (size_t)emu_number("EMU_RECORDING", 0);
+}
 
 CUstream of(CUstream s)
 {
@@ -122,7 +147,7 @@ CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work 
 {
     CUstream s = of(stream);
     if (fault != CUDA_SUCCESS) return fault;
-    piece p = {ms, what, std::move(work), new_call(), 0, 0, true};
+    piece p = {ms, what, std::move(work), new_call(), 0, 0, true, false, s->recording};
     if (s->recording)
         s->recording->pieces.push_back(std::move(p));
     else
@@ -226,6 +251,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph g, unsigned long long)
 {
+    if (!emu_take(recording_bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
     *run =
         new CUgraphExec_st{std::make_shared<const CUgraph_st>(*g), ++recordings, watcher != NULL};
     return fault;
@@ -237,6 +263,7 @@ CUresult cuGraphLaunch(CUgraphExec run, CUstream stream)
     unsigned call = new_call();
     unsigned long long node = (unsigned long long)run->number << 32;
     for (piece p : run->graph->pieces) {
+        if (p.gone) continue;
         p.call = call;
         p.recording = run->number;
         p.node = ++node;
@@ -254,6 +281,7 @@ CUresult cuGraphDestroy(CUgraph g)
 
 CUresult cuGraphExecDestroy(CUgraphExec run)
 {
+    emu_give(recording_bytes());
     delete run;
     return CUDA_SUCCESS;
 }
@@ -261,9 +289,12 @@ CUresult cuGraphExecDestroy(CUgraphExec run)
 CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *node, size_t *n)
 {
     size_t i = 0;
-    for (piece &p : g->pieces)
-        if (node && i < *n) node[i++] = (CUgraphNode)&p;
-    *n = node ? i : g->pieces.size();
+    for (piece &p : g->pieces) {
+        if (p.gone || (node && i == *n)) continue;
+        if (node) node[i] = (CUgraphNode)&p;
+        i++;
+    }
+    *n = i;
     return CUDA_SUCCESS;
 }
 
@@ -282,6 +313,66 @@ CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
     case EMU_EVENT:
         *type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
     }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *ret)
+{
+    const emu_what &w = ((const piece *)node)->what;
+    if (w.kind != EMU_FILL) return CUDA_ERROR_INVALID_VALUE;
+    *ret = {};
+    ret->dst = w.to, ret->value = w.byte, ret->elementSize = 1, ret->width = w.bytes, ret->height = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
+{
+    piece *p = (piece *)node;
+    const CUDA_MEMSET_NODE_PARAMS to = *params;
+    if (p->what.kind != EMU_FILL || to.value || to.height != 1) return CUDA_ERROR_INVALID_VALUE;
+    p->what.to = to.dst, p->what.byte = 0, p->what.bytes = to.width * to.elementSize;
+    p->work = [=] {
+        memset((void *)to.dst, 0, to.width * to.elementSize);
+        return CUDA_SUCCESS;
+    };
+    return CUDA_SUCCESS;
+}
+
+static CUresult beside(CUgraphNode node, int step, CUgraphNode *ret, size_t *n)
+{
+    const piece *p = (const piece *)node;
+    piece *found = p->graph->beside(p, step);
+    if (found && ret && *n) *ret = (CUgraphNode)found;
+    *n = found ? 1 : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *, size_t *n)
+{
+    return beside(node, -1, ret, n);
+}
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *, size_t *n)
+{
+    return beside(node, 1, ret, n);
+}
+
+CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!g->added.insert({from[i], to[i]}).second) return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* What stood behind it must wait for what stood before it. */
+CUresult cuGraphDestroyNode(CUgraphNode node)
+{
+    piece *p = (piece *)node, *before = p->graph->beside(p, -1), *behind = p->graph->beside(p, 1);
+    if (before && behind && !p->graph->added.count({(CUgraphNode)before, (CUgraphNode)behind})) {
+        fprintf(stderr, "emulator: a node is taken out, and what is behind it waits for nothing\n");
+        abort();
+    }
+    p->gone = true;
     return CUDA_SUCCESS;
 }
 

@@ -11,6 +11,8 @@ struct emu_what {
     const char *name; /* of a kernel; lives as long as the program */
     size_t bytes;
     int direction; /* of a copy: a CUpti_ActivityMemcpyKind */
+    unsigned long long to = 0; /* of a fill */
+    unsigned char byte = 0;
 };
 
 /* Work takes its reckoned milliseconds and may fail; then nothing more is done on this device. */
@@ -34,6 +36,9 @@ void emu_watch(const emu_watcher *w); /* NULL: nobody */
 double emu_now_ms();
 /* What failed and cannot be undone; CUDA_SUCCESS: nothing. */
 CUresult emu_fault();
+/* Memory of the device that is no block's: false where there is not so much. */
+bool emu_take(size_t bytes);
+void emu_give(size_t bytes);
 /* Does all that waits on all streams. */
 CUresult emu_drain();
 /* Some stream is recorded, on which the host must not wait. */

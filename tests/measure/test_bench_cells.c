@@ -5,6 +5,7 @@
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/threads.h"
+#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 static struct arena arena;
@@ -319,6 +321,50 @@ static void test_what_does_not_fit_is_not_tried(void **state)
     assert_non_null(strstr(cell[0].reason, "tfloat32 is of CUDA devices"));
 }
 
+/* Ctrl-C behind step number `stop_at`. */
+static int stop_at;
+
+static void hear_and_stop(void *user, double share, const char *what)
+{
+    struct heard *h = user;
+    hear(user, share, what);
+    if (h->calls == stop_at && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum bench_order run_until(int step, enum bench_order asked, struct bench_cell **ret_cell,
+                                  struct heard *heard)
+{
+    struct bench_grid g = grid(4, "forward");
+    struct bench_options o = {.order = asked, .each = hear_and_stop, .user = heard, .name = name};
+    enum bench_order order;
+    int cells;
+    stop_at = step;
+    *heard = (struct heard){0};
+    hand_ok(bench_grid_cells(&g, ret_cell, &cells, &arena));
+    interrupt_catch();
+    hand_ok(bench_cells_run(&o, *ret_cell, cells, &order, &arena));
+    interrupt_release();
+    return order;
+}
+
+static void test_ctrl_c_leaves_what_was_measured(void **state)
+{
+    (void)state;
+    struct bench_cell *cell;
+    struct heard heard;
+    run_until(5, BENCH_ROUNDS, &cell, &heard);
+    assert_string_equal(heard.order, "slsll"); /* two of them warmed up */
+    assert_true(!cell[0].reason && cell[0].line[BENCH_FORWARD].ms.n == 1);
+    assert_true(!cell[1].reason && cell[1].line[BENCH_FORWARD].ms.n == 2);
+    run_until(3, BENCH_ONCE, &cell, &heard);
+    assert_string_equal(heard.order, "sss");
+    assert_true(!cell[0].reason && cell[0].line[BENCH_FORWARD].ms.n == 2);
+    assert_non_null(strstr(cell[1].reason, "not reached"));
+    assert_int_equal(cell[1].line[BENCH_FORWARD].ms.n, 0);
+    run_until(1, BENCH_ROUNDS, &cell, &heard);
+    assert_true(cell[0].reason && cell[1].reason);
+}
+
 /* --- parts of a plan ----------------------------------------------------------------------------- */
 
 static void test_parts_make_the_whole(void **state)
@@ -387,6 +433,7 @@ int main(void)
         cmocka_unit_test_teardown(test_lines_that_nobody_asked_for, release),
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_what_does_not_fit_is_not_tried, release),
+        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
         cmocka_unit_test_teardown(test_lines_do_what_they_are_called, release),
     };

@@ -1,6 +1,8 @@
 /* Interleaved timing: who runs when, how often, and what comes out. */
 #include "measure/rounds.h"
 
+#include "train/interrupt.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +10,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 
 enum { LOG_MOST = 4096 };
 
@@ -22,12 +25,17 @@ struct thing {
     int taken, fails_at; /* 0: never */
 };
 
+/* Ctrl-C while this one gives that sample; NULL: never. */
+static const struct thing *stops;
+static int stops_at;
+
 static enum status sample(void *user, int calls, double *ret_ms)
 {
     struct thing *t = user;
     seen.who[seen.n] = t->number;
     seen.calls[seen.n++] = calls;
     t->taken++;
+    if (t == stops && t->taken == stops_at) raise(SIGINT);
     if (t->taken == t->fails_at) return (fail)(ST_NUMERIC, "number %d fails", t->number);
     ret_ms[0] = t->ms[0];
     ret_ms[1] = t->ms[1];
@@ -134,6 +142,26 @@ static void test_a_failure_ends_it(void **state)
     assert_int_equal(bad.taken, 4);
 }
 
+static void test_ctrl_c_ends_it_with_what_was_sampled(void **state)
+{
+    (void)state;
+    struct thing first = {0, {1}, 0, 0}, second = {1, {1}, 0, 0};
+    struct contender c[] = {contender(&first, 1, 100), contender(&second, 1, 100)};
+    struct rounds r = {.most = 20, .least = 2, .warmup = 1};
+    seen.n = 0;
+    stops = &second;
+    stops_at = 5;
+    interrupt_catch();
+    assert_int_equal(rounds_run(&r, c, 2), ST_OK);
+    assert_true(second.taken == 5 && c[1].samples == 3 && c[1].whole.n == 3);
+    assert_true(c[0].samples == first.taken - 2 && c[0].whole.n == c[0].samples);
+    second.taken = 3; /* before a sample counts */
+    interrupt_catch();
+    assert_int_equal(rounds_run(&r, c, 2), ST_INTERRUPTED);
+    interrupt_release();
+    stops = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_parts_and_their_sum),
         cmocka_unit_test(test_progress_ends_where_it_was_expected),
         cmocka_unit_test(test_a_failure_ends_it),
+        cmocka_unit_test(test_ctrl_c_ends_it_with_what_was_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,10 @@
 
 #include "../support/hand.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "base/threads.h"
+#include "suite/parts.h"
+#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +14,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <glob.h>
+#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,6 +81,36 @@ static void test_the_list(void **state)
     assert_non_null(strstr(fail_message(), "the nearest is cs336-flash"));
 }
 
+/* A size is its configuration file, taken into the program, whichever folder that runs in; and each file is a size. */
+static void test_sizes_are_files(void **state)
+{
+    (void)state;
+    const struct suite_request r = {0}, named = {.size = "10b,xl2026"};
+    const struct suite_size *size;
+    int n = 0, kept;
+    glob_t files;
+    for (const struct suite_size *s = cs336_sizes; s->name; s++, n++) {
+        struct config built_in, read;
+        struct str x = {0}, y = {0};
+        assert_string_equal(s->file, arena_printf(&arena, "cs336_%s.conf", s->name));
+        config_init(&read);
+        hand_ok(config_read(&read, arena_printf(&arena, "configs/%s", s->file), &arena));
+        hand_ok(suite_config(&r, s->file, s->words, NULL, &built_in, &arena));
+        config_print(&read, &x);
+        config_print(&built_in, &y);
+        assert_string_equal(str_text(&x), str_text(&y));
+        str_release(&x);
+        str_release(&y);
+    }
+    assert_int_equal(glob("configs/cs336_*.conf", 0, NULL, &files), 0);
+    assert_int_equal(files.gl_pathc, n);
+    globfree(&files);
+    hand_ok(suite_sizes(&r, cs336_sizes, &size, &kept, &arena));
+    assert_true(kept == 5 && !strcmp(size[4].name, "2.7b"));
+    hand_ok(suite_sizes(&named, cs336_sizes, &size, &kept, &arena));
+    assert_true(kept == 2 && !strcmp(size[0].name, "10b"));
+}
+
 /* Keys of the user count in all cells; a list of his takes the place of the suite's. */
 static void test_a_grid_and_its_words(void **state)
 {
@@ -116,16 +152,21 @@ static void test_memory(void **state)
     struct suite_request r = {.word = words, .words = 3, .size = "small", .limit = 2LL << 30};
     struct sheet s = run("cs336-memory", &r);
     const struct table *t = &s.table[0].table;
-    assert_true(s.tables == 3 && t->rows == 4);
-    for (int i = 0; i < 4; i++) {
-        bool step = i % 2;
-        assert_string_equal(text(t, i, "phase"), step ? "step" : "forward");
-        assert_true(number(t, i, "T") == (i < 2 ? 128 : 256));
+    assert_true(s.tables == 3 && t->rows == 6);
+    for (int i = 0; i < 6; i++) {
+        static const char *const phases[] = {"forward", "forward of a step", "step"};
+        int phase = i % 3;
+        assert_string_equal(text(t, i, "phase"), phases[phase]);
+        assert_true(number(t, i, "T") == (i < 3 ? 128 : 256));
         assert_true(number(t, i, "residual_bytes") == 4.0 * number(t, i, "T") * 768 * 4);
         assert_true(number(t, i, "peak_bytes") <= number(t, i, "total_bytes"));
         bool fits = number(t, i, "total_bytes") <= (double)r.limit;
         assert_string_equal(text(t, i, "fits"), fits ? "yes" : "no");
-        if (step) assert_true(number(t, i, "peak_bytes") > 3 * number(t, i - 1, "peak_bytes"));
+        if (phase < 2) continue;
+        double alone = number(t, i - 2, "peak_bytes"), saving = number(t, i - 1, "peak_bytes");
+        double step = number(t, i, "peak_bytes");
+        assert_true(step > 3 * alone && saving > 3 * alone && saving <= step);
+        assert_non_null(text(t, i - 1, "saved_bytes"));
     }
     /* what a block saves: shares of all, and the rest of it */
     const struct table *saved = &s.table[1].table;
@@ -138,6 +179,27 @@ static void test_memory(void **state)
     assert_string_equal(text(again, 0, "recompute"), "none");
     for (int i = 1; i < again->rows; i++)
         assert_true(number(again, i, "saved_bytes") < number(again, 0, "saved_bytes"));
+}
+
+/* Every part of a step by both clocks; the optimizer is one. */
+static void test_profile(void **state)
+{
+    (void)state;
+    static const char *const phases[] = {"forward", "backward, alone", "forward + backward",
+                                         "update", "step"};
+    char *words[] = {"--device=cpu", "--n_layer=1", "--block_size=8"};
+    struct suite_request r = {.word = words, .words = 3, .size = "d128", .steps = 2};
+    struct sheet s = run("cs336-profile", &r);
+    const struct table *t = &s.table[0].table;
+    assert_int_equal(t->rows, COUNT_OF(phases));
+    for (int i = 0; i < t->rows; i++) {
+        assert_string_equal(text(t, i, "phase"), phases[i]);
+        assert_true(number(t, i, "clock_ms") > 0 && number(t, i, "profiler_ms") > 0);
+        assert_non_null(text(t, i, "kernel"));
+    }
+    assert_non_null(strstr(text(t, 3, "kernel"), "ADAMW"));
+    double whole = number(t, 2, "profiler_ms") + number(t, 3, "profiler_ms");
+    assert_true(fabs(whole - number(t, 4, "profiler_ms")) < 1e-3 * whole);
 }
 
 static void test_attention(void **state)
@@ -159,7 +221,8 @@ static void test_attention(void **state)
         assert_true(both > 0.999 * number(t, i, "both_ms") &&
                     both < 1.001 * number(t, i, "both_ms"));
     }
-    r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes");
+    /* the plan's, and q, k, v and the gradient that it is fed from */
+    r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes") + 4LL * 8 * 64 * (3 * 16 + 16);
     s = run("cs336-attention", &r);
     t = &s.table[0].table;
     assert_non_null(strstr(text(t, t->rows - 3, "note"), ", the limit is "));
@@ -173,13 +236,60 @@ static void test_attention(void **state)
     assert_non_null(strstr(fail_message(), "takes no list of it"));
 }
 
+static void stop(void *user, double share, const char *what)
+{
+    double *at = user;
+    (void)what;
+    if (share >= *at && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum status run_until(const char *name, double share, struct suite_request *r,
+                             struct sheet *ret)
+{
+    const struct suite *suite;
+    threads_set(1);
+    hand_ok(suite_find(name, &suite));
+    r->each = stop;
+    r->user = &share;
+    interrupt_catch();
+    enum status st = suite_run(suite, r, ret, &arena);
+    interrupt_release();
+    return st;
+}
+
+static void test_ctrl_c_leaves_what_was_measured(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--block_size=16,64", "--n_embd=8,16"};
+    struct suite_request r = {.word = words, .words = 3, .steps = 2};
+    struct sheet s;
+    assert_int_equal(run_until("cs336-attention", 0, &r, &s), ST_INTERRUPTED);
+    assert_non_null(strstr(fail_message(), "there is no table yet"));
+    hand_ok(run_until("cs336-attention", 0.25, &r, &s));
+    assert_true(s.table[0].table.rows > 0 && s.table[0].table.rows < 12);
+    char *memory[] = {"--device=cpu", "--dtype=float32", "--block_size=32,64"};
+    struct suite_request m = {.word = memory, .words = 3, .size = "small"};
+    hand_ok(run_until("cs336-memory", 0.1, &m, &s));
+    assert_true(s.tables == 3 && s.table[0].table.rows == 3);
+    assert_true(s.table[1].table.rows == 0 && s.table[2].table.rows == 0);
+    char *model[] = {"--device=cpu", "--n_layer=1", "--block_size=8,16"};
+    struct suite_request p = {.word = model, .words = 3, .size = "d128", .steps = 1};
+    hand_ok(run_until("cs336-profile", 0.5, &p, &s));
+    assert_non_null(text(&s.table[0].table, 0, "clock_ms"));
+    assert_non_null(
+        strstr(text(&s.table[0].table, s.table[0].table.rows - 1, "note"), "not reached"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_the_list, release),
+        cmocka_unit_test_teardown(test_sizes_are_files, release),
         cmocka_unit_test_teardown(test_a_grid_and_its_words, release),
         cmocka_unit_test_teardown(test_memory, release),
+        cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),
+        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static enum status cpu_alloc(void *ctx, int64_t size, void **ret_mem)
     size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
     void *mem = aligned_alloc(alignment, bytes);
     if (!mem)
-        return fail(ST_UNSUPPORTED,
+        return fail(ST_MEMORY,
                     "%.1f GiB of memory are not to be had; try a smaller batch_size or model",
                     (double)size / (1 << 30));
 #ifdef MADV_HUGEPAGE

@@ -7,6 +7,7 @@
 
 struct jit;
 struct tracer;
+struct cleared;
 
 /* `context` is what the backend's open returned. Without a GPU it only plans: there is a device to plan for, but
  * nothing is compiled and nothing runs. */
@@ -21,5 +22,8 @@ void cuda_count_start(void *context, const char *entry);
 struct jit *cuda_jit(const void *context);
 /* NULL: no trace was ever begun. */
 struct tracer *cuda_tracer(const void *context);
+/* Where it is kept: NULL before the first recording. And a piece of it (cleared.h). */
+struct cleared **cuda_cleared(void *context);
+void *cuda_cleared_piece(void *context, int64_t bytes);
 
 #endif

@@ -61,6 +61,6 @@ enum status cublaslt_check(cublasStatus_t s, const char *doing)
     /* It does not tell its own failure from that of a kernel before. */
     CUresult before = cuda_driver(NULL)->cuCtxSynchronize();
     if (fault_is(before)) return fault_fail(before);
-    return fail(ST_DEVICE, "cuBLASLt cannot %s: %s", doing,
-                t ? t->cublasLtGetStatusString(s) : "it is not there");
+    return fail(s == CUBLAS_STATUS_ALLOC_FAILED ? ST_MEMORY : ST_DEVICE, "cuBLASLt cannot %s: %s",
+                doing, t ? t->cublasLtGetStatusString(s) : "it is not there");
 }

@@ -1,5 +1,6 @@
 /* One GPU as a backend: the primary context of a device, one stream, everything in order on it. */
 #include "backend/backend.h"
+#include "backend/cuda/cleared.h"
 #include "backend/cuda/context.h"
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -34,7 +35,8 @@ struct cuda_context {
     struct jit *jit;
     struct transfer *transfer;
     struct nvml_gpu gauges;
-    struct tracer *tracer; /* made when a trace first begins */
+    struct tracer *tracer;   /* made when a trace first begins */
+    struct cleared *cleared; /* made when a recording first begins */
 };
 
 /* What is planned for where there is no GPU. */
@@ -72,6 +74,16 @@ void cuda_count_start(void *context, const char *entry)
     ctx->started++;
     fault_started(entry);
     tracer_started(ctx->tracer);
+}
+
+struct cleared **cuda_cleared(void *context)
+{
+    return &((struct cuda_context *)context)->cleared;
+}
+
+void *cuda_cleared_piece(void *context, int64_t bytes)
+{
+    return cleared_piece(*cuda_cleared(context), bytes);
 }
 
 static int64_t cuda_started(void *context)
@@ -157,6 +169,7 @@ static void cuda_close(void *context)
     const struct cuda_driver *d = cuda_driver(NULL);
     if (ctx->jit) jit_close(ctx->jit);
     tracer_close(ctx->tracer);
+    cleared_close(ctx->cleared);
     for (int i = 0; i < BACKEND_EVENTS; i++)
         if (ctx->moment[i].event) d->cuEventDestroy(ctx->moment[i].event);
     if (ctx->transfer) transfer_close(ctx->transfer);
@@ -212,7 +225,7 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {
         size_t left = 0, all = 0;
         d->cuMemGetInfo(&left, &all);
-        return fail(ST_UNSUPPORTED,
+        return fail(ST_MEMORY,
                     "%.1f GiB of the GPU's memory are needed and %.1f are free; try a smaller "
                     "batch_size or model",
                     (double)size / (1 << 30), (double)left / (1 << 30));

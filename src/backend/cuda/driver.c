@@ -98,5 +98,6 @@ enum status cuda_check(CUresult r, const char *doing)
     if (r == CUDA_SUCCESS) return ST_OK;
     if (fault_is(r)) return fault_fail(r);
     cuda_words(r, text);
-    return fail(ST_DEVICE, "the GPU cannot %s: %s", doing, text);
+    return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? ST_MEMORY : ST_DEVICE, "the GPU cannot %s: %s",
+                doing, text);
 }

@@ -26,7 +26,9 @@
     F(cuGraphExecDestroy) F(cuGraphGetNodes) F(cuGraphNodeGetType) F(cuProfilerStart)               \
     F(cuProfilerStop)
 /* Those that drivers before CUDA 12 lack, without which they still serve: NULL there. */
-#define DRIVER_NEWER_LIST(F) F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx)
+#define DRIVER_NEWER_LIST(F) F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx)                            \
+    F(cuGraphMemsetNodeGetParams) F(cuGraphMemsetNodeSetParams) F(cuGraphNodeGetDependencies) F(cuGraphNodeGetDependentNodes)     \
+    F(cuGraphAddDependencies) F(cuGraphDestroyNode)
 #define NVRTC_LIST(F)                                                                               \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)             \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)           \
@@ -50,7 +52,7 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 
 /* "out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
 void cuda_words(CUresult r, char ret_text[160]);
-/* "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", or that a kernel failed before. */
+/* "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", which is ST_MEMORY, or that a kernel failed before. */
 enum status cuda_check(CUresult r, const char *doing);
 
 /* The CUDA version that the driver serves, 13000 of 13.0; 0 without one. */

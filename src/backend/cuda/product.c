@@ -149,6 +149,8 @@ static enum status run(const struct kernel_call *c)
                                .out = copy_of(c, r->copies.out, c->out[0]),
                                .workspace = workspace_of(c, r->copies.bytes),
                                .workspace_bytes = r->workspace_bytes};
+    void *piece = cuda_cleared_piece(c->context, r->choice.workspace_bytes);
+    if (piece) m.workspace = piece, m.workspace_bytes = r->choice.workspace_bytes;
     bool scaled = product_is_scaled(&r->product);
     if (scaled) m.scale_a = c->in[2], m.scale_b = c->in[3];
     if (r->product.bias) m.bias = scaled ? c->in[4] : copy_of(c, r->copies.bias, c->in[2]);

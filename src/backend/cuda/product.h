@@ -90,6 +90,7 @@ enum status product_run(const struct product_parts *parts, const cublasLtMatmulA
 struct product_choice {
     cublasLtMatmulAlgo_t algorithm;
     double us;
+    int64_t workspace_bytes; /* that it needs */
 };
 enum status product_choose(const struct product *p, const struct product_parts *parts,
                            int64_t workspace_bytes, void *context, struct product_choice *ret);

@@ -146,7 +146,8 @@ static void tune(const struct product *p, const struct product_parts *parts, voi
             struct product_times times = {1e3 * best->ms, 1e3 * first_ms, n};
             log_debug("%s: %.1f us, %.1f by the library's first guess", name, times.best_us,
                       times.first_us);
-            *ret = (struct product_choice){best->algorithm, times.best_us};
+            *ret = (struct product_choice){best->algorithm, times.best_us,
+                                           (int64_t)proposed[best - c].workspaceSize};
             product_winner_keep(cuda_context_device(context)->name, name, &ret->algorithm, &times);
         }
     }
@@ -163,11 +164,14 @@ enum status product_choose(const struct product *p, const struct product_parts *
         cublaslt(NULL)->cublasLtMatmulAlgoCheck(cublaslt_handle(), parts->operation, parts->b,
                                                 parts->a, parts->out, parts->out, &ret->algorithm,
                                                 &proposed[0]) == CUBLAS_STATUS_SUCCESS &&
-        (int64_t)proposed[0].workspaceSize <= workspace_bytes)
+        (int64_t)proposed[0].workspaceSize <= workspace_bytes) {
+        ret->workspace_bytes = (int64_t)proposed[0].workspaceSize;
         return ST_OK;
+    }
     int n = product_candidates(parts, workspace_bytes, PRODUCT_CANDIDATES, proposed);
     if (n == 0) return fail(ST_UNSUPPORTED, "cuBLASLt has no algorithm for %s", name);
-    *ret = (struct product_choice){.algorithm = proposed[0].algo};
+    *ret = (struct product_choice){.algorithm = proposed[0].algo,
+                                   .workspace_bytes = (int64_t)proposed[0].workspaceSize};
     if (!p->deterministic) tune(p, parts, context, workspace_bytes, n, proposed, ret);
     return ST_OK;
 }

@@ -1,5 +1,6 @@
 #include "backend/cuda/recording.h"
 
+#include "backend/cuda/cleared.h"
 #include "backend/cuda/context.h"
 #include "backend/cuda/fault.h"
 #include "backend/cuda/tracer.h"
@@ -13,6 +14,7 @@ struct recording {
 
 enum status cuda_capture_begin(void *context)
 {
+    cleared_begin(cuda_cleared(context));
     TRY(cuda_check(cuda_driver(NULL)->cuStreamBeginCapture(cuda_stream(context),
                                                            CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                    "record a run"));
@@ -20,22 +22,60 @@ enum status cuda_capture_begin(void *context)
     return ST_OK;
 }
 
+/* All nodes of a recording, and which of them are not needed. */
+struct nodes {
+    CUgraphNode *node;
+    bool *needless;
+    size_t n;
+};
+
+static enum status list_nodes(CUgraph graph, struct cleared *cleared, struct nodes *ret)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    TRY(cuda_check(d->cuGraphGetNodes(graph, NULL, &ret->n), "read a recording"));
+    ret->node = calloc(ret->n + 1, sizeof *ret->node);
+    ret->needless = calloc(ret->n + 1, sizeof *ret->needless);
+    BUG_IF(!ret->node || !ret->needless, "no host memory");
+    TRY(cuda_check(d->cuGraphGetNodes(graph, ret->node, &ret->n), "read a recording"));
+    cleared_find(cleared, ret->node, ret->n, ret->needless);
+    return ST_OK;
+}
+
+static enum status make_ready(void *context, CUgraph graph, struct recording *ret)
+{
+    struct nodes all = {0};
+    enum status st = list_nodes(graph, *cuda_cleared(context), &all);
+    ret->number =
+        tracer_recorded(cuda_tracer(context), st == ST_OK ? all.node : NULL, all.needless, all.n);
+    if (st == ST_OK)
+        st = cleared_take_out(*cuda_cleared(context), graph, all.node, all.n, all.needless);
+    if (st == ST_OK)
+        st = cuda_check(cuda_driver(NULL)->cuGraphInstantiateWithFlags(&ret->run, graph, 0),
+                        "make a recording ready");
+    free(all.node);
+    free(all.needless);
+    return st;
+}
+
 enum status cuda_capture_end(void *context, void **ret_recording)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     CUgraph graph = NULL;
-    CUresult r = d->cuStreamEndCapture(cuda_stream(context), &graph);
-    int number = tracer_recorded(cuda_tracer(context), r == CUDA_SUCCESS ? graph : NULL);
-    TRY(cuda_check(r, "record a run"));
-    struct recording *ret = malloc(sizeof *ret);
+    enum status st =
+        cuda_check(d->cuStreamEndCapture(cuda_stream(context), &graph), "record a run");
+    if (st != ST_OK) {
+        tracer_recorded(cuda_tracer(context), NULL, NULL, 0);
+        return st;
+    }
+    struct recording *ret = calloc(1, sizeof *ret);
     BUG_IF(!ret, "no host memory");
-    *ret = (struct recording){.number = number};
-    r = d->cuGraphInstantiateWithFlags(&ret->run, graph, 0);
+    st = make_ready(context, graph, ret);
     d->cuGraphDestroy(graph);
-    if (r != CUDA_SUCCESS) free(ret);
-    TRY(cuda_check(r, "make a recording ready"));
-    *ret_recording = ret;
-    return ST_OK;
+    if (st == ST_OK)
+        *ret_recording = ret;
+    else
+        free(ret);
+    return st;
 }
 
 enum status cuda_replay(void *context, void *recording)

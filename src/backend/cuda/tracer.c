@@ -125,30 +125,23 @@ static bool is_activity(CUgraphNode node)
 }
 
 /* Nodes are listed as they were made, so those before a mark's bound are those that were there when it was set. */
-static void keep(struct tracer *t, CUgraph graph, struct recorded *ret)
+static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
+                 struct recorded *ret)
 {
-    const struct cuda_driver *d = cuda_driver(NULL);
-    size_t n = 0;
-    if (d->cuGraphGetNodes(graph, NULL, &n) != CUDA_SUCCESS) return;
-    CUgraphNode *node = malloc((n + 1) * sizeof *node);
-    BUG_IF(!node, "no host memory");
-    if (d->cuGraphGetNodes(graph, node, &n) == CUDA_SUCCESS) {
-        ret->mark = ARENA_NEW(&t->arena, int, (int64_t)n + 1);
-        int b = 0;
-        for (size_t i = 0; i < n; i++) {
-            while (b + 1 < t->bounds && t->bound[b + 1].nodes <= i) b++;
-            if (is_activity(node[i])) ret->mark[ret->activities++] = t->bound[b].mark;
-        }
+    int b = 0;
+    ret->mark = ARENA_NEW(&t->arena, int, (int64_t)n + 1);
+    for (size_t i = 0; i < n; i++) {
+        while (b + 1 < t->bounds && t->bound[b + 1].nodes <= i) b++;
+        if (!without[i] && is_activity(node[i])) ret->mark[ret->activities++] = t->bound[b].mark;
     }
-    free(node);
 }
 
-int tracer_recorded(struct tracer *t, CUgraph graph)
+int tracer_recorded(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n)
 {
     if (!t || !t->recording) return RECORDING_UNKNOWN;
     struct recorded r = {.mark = NULL};
     t->recording = false;
-    if (graph && !t->lost) keep(t, graph, &r);
+    if (node && !t->lost) keep(t, node, without, n, &r);
     ARENA_GROW(&t->arena, t->recorded, t->recordings, t->recordings_capacity);
     t->recorded[t->recordings++] = r;
     return t->recordings - 1;

@@ -20,9 +20,10 @@ enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a);
 void tracer_close(struct tracer *t);
 
 enum { RECORDING_UNKNOWN = -1 };
-/* Around a recording of the stream; the second returns the number that its plays are told by. `graph`: what was recorded. */
+/* Around a recording of the stream; the second returns the number that its plays are told by. `node`: all n nodes that were
+ * recorded, NULL if nothing was; those of `without` will not be played. */
 void tracer_record(struct tracer *t);
-int tracer_recorded(struct tracer *t, CUgraph graph);
+int tracer_recorded(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n);
 /* Around the call that plays it. */
 void tracer_play(struct tracer *t, int recording);
 void tracer_played(struct tracer *t);

@@ -1,0 +1,25 @@
+/* cleared.h - small workspaces of a recording's products that are cleared at once. Private to backend/cuda.
+ *
+ * Many kernels of cuBLASLt count their tiles in four bytes of their workspace, and the library clears these before each product: a
+ * node of its own in a recording, a microsecond of work and one to begin. Within a recording each product gets a piece of its own;
+ * when it has ended, the first of these nodes clears all pieces, and the others are taken out. */
+#ifndef BACKEND_CUDA_CLEARED_H
+#define BACKEND_CUDA_CLEARED_H
+
+#include "backend/cuda/driver.h"
+
+struct cleared;
+
+/* Before a recording begins; the memory is taken the first time. Where there is none, or the driver is too old to change a
+ * recording, no pieces are given. */
+void cleared_begin(struct cleared **c);
+/* So many bytes for one product of the recording under way, at a multiple of 256; NULL: none is under way, or there is no room. */
+void *cleared_piece(struct cleared *c, int64_t bytes);
+/* The recording has ended. ret[i]: node i of n, in the order in which they were recorded, is one that is not needed. */
+void cleared_find(struct cleared *c, const CUgraphNode *node, size_t n, bool *ret);
+/* Takes these out: what waited for one waits for what it had waited for. The first that stays clears for all. */
+enum status cleared_take_out(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n,
+                             const bool *needless);
+void cleared_close(struct cleared *c);
+
+#endif
