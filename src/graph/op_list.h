@@ -94,6 +94,7 @@ OP(LINEAR_GELU,      FUSED,     2, 3, shape_linear_gelu,      NULL,             
 OP(MATMUL_GELU_GRAD, FUSED,     3, 3, shape_matmul_gelu_grad, NULL,               expand_matmul_gelu_grad, cost_linear_gelu, 0)
 OP(MATMUL_SUM,       FUSED,     2, 2, shape_matmul_sum,       NULL,               expand_matmul_sum,       cost_matmul_sum, 0)
 OP(ADD_LAYERNORM,    FUSED,     4, 5, shape_add_layernorm,    NULL,               expand_add_layernorm,    cost_norm,     INPLACE)
+OP(EMBED_GRAD_ADD,   FUSED,   3, 3, shape_embed_grad_add,   NULL,               expand_embed_grad_add,   cost_embed_grad_add, INPLACE)
 OP(LAYERNORM_GRAD_ADD, FUSED,   6, 6, shape_layernorm_grad,   NULL,               expand_layernorm_grad_add, cost_norm_grad, INPLACE)
 OP(LAYERNORM_GRAD_DROP, FUSED,  7, 7, shape_layernorm_grad_drop, NULL,            expand_layernorm_grad_drop, cost_norm_grad, INPLACE)
 OP(ADD_RMSNORM,      FUSED,     3, 3, shape_add_rmsnorm,      NULL,               expand_add_rmsnorm,      cost_norm,     INPLACE)

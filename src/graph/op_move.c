@@ -214,6 +214,36 @@ struct cost cost_embed_grad(const struct node *n, const struct type *in, const s
     return c;
 }
 
+/* onto (V,C), ids (...), dy (...,C) -> onto + the gradient of the table: of a table that is the head's matrix, too */
+enum status shape_embed_grad_add(struct node *n, const struct type *in, const struct type *given,
+                                 struct type *out)
+{
+    if (in[0].rank != 2 || in[1].dtype != DT_I32)
+        return fail(ST_USAGE, "a table and integer ids are needed");
+    if (type_columns(&in[2]) != in[0].dim[1] || type_rows(&in[2]) != type_elements(&in[1]))
+        return fail(ST_USAGE, "a row of the table's length is needed for each id");
+    return shape_same(n, in, given, out);
+}
+
+void expand_embed_grad_add(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    (void)n;
+    out[0] = g_add(g, in[0], g_embed_grad(g, in[1], in[2], *graph_type(g, in[0])));
+}
+
+/* Rows without a place stay what they are: at most one row for each id is read and written. */
+struct cost cost_embed_grad_add(const struct node *n, const struct type *in, const struct type *out)
+{
+    (void)n;
+    int64_t ids = type_elements(&in[1]), V = in[0].dim[0];
+    double rows = (double)(ids < V ? ids : V),
+           row = (double)(type_columns(&out[0]) * dtype_size(out[0].dtype));
+    return (struct cost){
+        .flops = (double)(type_elements(&in[2]) + type_elements(&out[0])),
+        .bytes = (double)(type_bytes(&in[1]) + type_bytes(&in[2])) + 2 * rows * row,
+    };
+}
+
 /* x (...,V), ids (...) -> (...,1) */
 enum status shape_pick(struct node *n, const struct type *in, const struct type *given,
                        struct type *out)

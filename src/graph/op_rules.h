@@ -99,6 +99,9 @@ EXPAND(embed_sum);
 COST(merge_heads);
 COST(embed);
 COST(embed_grad);
+SHAPE(embed_grad_add);
+EXPAND(embed_grad_add);
+COST(embed_grad_add);
 /* op_matmul.c */
 SHAPE(matmul);
 SHAPE(linear);

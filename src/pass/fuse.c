@@ -126,6 +126,21 @@ static bool layernorm_grad_add(struct fuse *f, int id)
     return true;
 }
 
+/* gradient of the head's matrix + that of the embedding's table, where they are one -> embed_grad_add */
+static bool embed_grad_add(struct fuse *f, int id)
+{
+    const struct node *add = &f->in->node[id];
+    if (add->op != OP_ADD || !same_shape(f, add->in[0], add->in[1])) return false;
+    for (int i = 0; i < 2; i++) {
+        const struct node *grad = fuse_only_for(f, add->in[i], OP_EMBED_GRAD);
+        if (!grad || graph_type(f->in, add->in[0])->rank != 2 || !fuse_quiet(f, grad, id)) continue;
+        value in[] = {moved(f, add->in[1 - i]), moved(f, grad->in[0]), moved(f, grad->in[1])};
+        replace(f, add, 0, graph_add(f->out, OP_EMBED_GRAD_ADD, NULL, 3, in, NULL));
+        return true;
+    }
+    return false;
+}
+
 /* residual adjoint + rmsnorm_grad -> rmsnorm_grad_add */
 static bool rmsnorm_grad_add(struct fuse *f, int id)
 {
@@ -286,7 +301,7 @@ static bool gelu_grad(struct fuse *f, int id)
 
 /* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
-    add_layernorm, layernorm_grad_add, add_rmsnorm, rmsnorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
+    add_layernorm, layernorm_grad_add, embed_grad_add, add_rmsnorm, rmsnorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
     dropped_gradient, embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_quantise, fuse_matmul_sum,
     fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
 };

@@ -80,29 +80,54 @@ void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, type_columns(&c->out_type[0]));
 }
 
-/* --- the gradient of a table --- */
+/* --- the gradient of a table, by itself or added to what is there: the first of three inputs --- */
+
+static bool adds(const struct kernel_call *c)
+{
+    return c->n_in == 3;
+}
+
+static const struct type *ids_of(const struct kernel_call *c)
+{
+    return &c->in_type[adds(c)];
+}
+
+static const struct type *rows_of(const struct kernel_call *c)
+{
+    return &c->in_type[adds(c) + 1];
+}
+
+/* What the sums are added to, or NULL. */
+static void arg_onto(struct cuda_launch *k, const struct kernel_call *c)
+{
+    if (adds(c))
+        arg_in(k, 0);
+    else
+        arg_i64(k, 0);
+}
 
 static struct cuda_launch *grad_launch(const struct kernel_call *c, struct cuda_launches *l,
                                        const char *entry, int64_t blocks, int threads)
 {
     struct cuda_launch *k = launch_add(l, "embed_grad.cu", entry, blocks, threads);
-    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define_type(k, "T_X", rows_of(c)->dtype);
     return k;
 }
 
 bool embed_grad_scans(const struct kernel_call *c)
 {
-    int64_t n = type_elements(&c->in_type[0]);
+    int64_t n = type_elements(ids_of(c));
     return n <= SCANNED && n * type_rows(&c->out_type[0]) <= SCAN_WORK;
 }
 
 void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = grad_launch(c, l, "embed_scan", type_rows(&c->out_type[0]), ADDERS);
-    arg_in(k, 0);
-    arg_in(k, 1);
+    arg_onto(k, c);
+    arg_in(k, adds(c));
+    arg_in(k, adds(c) + 1);
     arg_out(k, 0);
-    arg_i32(k, type_elements(&c->in_type[0]));
+    arg_i32(k, type_elements(ids_of(c)));
     arg_i32(k, type_columns(&c->out_type[0]));
 }
 
@@ -124,7 +149,7 @@ bool embed_grad_is_of_few(const struct kernel_call *c)
 
 void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
-    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
+    int64_t n = type_elements(ids_of(c)), V = type_rows(&c->out_type[0]);
     int64_t C = type_columns(&c->out_type[0]), cuts = l->device->processors / (C / WIDE);
     int warps = few_warps(c);
     if (cuts < 1) cuts = 1;
@@ -132,19 +157,20 @@ void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
     int64_t sums = launch_scratch(l, cuts * V * C * (int64_t)sizeof(float));
     struct cuda_launch *k = launch_add(l, "embed_few.cu", "embed_few", 1, warps * WARP);
     launch_grid(k, C / WIDE, cuts, 1);
-    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define_type(k, "T_X", rows_of(c)->dtype);
     launch_define(k, "WARPS", warps);
     k->shared_bytes = (unsigned)(warps * (V + 1) * WIDE * (int64_t)sizeof(float));
-    arg_in(k, 0);
-    arg_in(k, 1);
+    arg_in(k, adds(c));
+    arg_in(k, adds(c) + 1);
     arg_scratch(k, sums);
     arg_i32(k, n);
     arg_i32(k, V);
     arg_i32(k, C);
     arg_i32(k, parts(n, cuts));
     k = launch_add(l, "embed_few.cu", "embed_parts", parts(V * C, PART_ADDERS), PART_ADDERS);
-    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define_type(k, "T_X", rows_of(c)->dtype);
     launch_define(k, "WARPS", warps);
+    arg_onto(k, c);
     arg_out(k, 0);
     arg_scratch(k, sums);
     arg_i32(k, cuts);
@@ -158,12 +184,12 @@ struct sorted {
 
 static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
 {
-    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
+    int64_t n = type_elements(ids_of(c)), V = type_rows(&c->out_type[0]);
     int64_t range = parts(V, l->device->processors), list = launch_scratch(l, 4 * n);
     struct sorted s = {launch_scratch(l, 4 * n), launch_scratch(l, 4 * (V + 1))};
     if (range > RANGE) range = RANGE;
     struct cuda_launch *k = grad_launch(c, l, "embed_order", parts(V, range), SORTERS);
-    arg_in(k, 0);
+    arg_in(k, adds(c));
     arg_scratch(k, list);
     arg_scratch(k, s.order);
     arg_scratch(k, s.start);
@@ -175,18 +201,19 @@ static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
 
 void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
-    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
-    int64_t C = type_columns(&c->out_type[0]), size = dtype_size(c->in_type[1].dtype);
+    int64_t n = type_elements(ids_of(c)), V = type_rows(&c->out_type[0]);
+    int64_t C = type_columns(&c->out_type[0]), size = dtype_size(rows_of(c)->dtype);
     bool vectors = C * size % 16 == 0;
     int64_t chunks = parts(n, CHUNK), stripes = parts(C, ADDERS * (vectors ? 16 / size : 1));
     struct sorted s = sort(c, l);
     int64_t part = launch_scratch(l, chunks * 2 * C * (int64_t)sizeof(float));
     struct cuda_launch *k = grad_launch(c, l, vectors ? "embed_sums" : "embed_sums_any",
                                         chunks * stripes + parts(V, ZEROS), ADDERS);
-    arg_in(k, 0);
+    arg_in(k, adds(c));
     arg_scratch(k, s.order);
     arg_scratch(k, s.start);
-    arg_in(k, 1);
+    arg_in(k, adds(c) + 1);
+    arg_onto(k, c);
     arg_out(k, 0);
     arg_scratch(k, part);
     arg_i32(k, chunks);
@@ -195,9 +222,10 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, C);
     k = grad_launch(c, l, "embed_joins", chunks - 1, ADDERS);
     launch_grid(k, chunks - 1, parts(C, ADDERS), 1);
-    arg_in(k, 0);
+    arg_in(k, adds(c));
     arg_scratch(k, s.order);
     arg_scratch(k, s.start);
+    arg_onto(k, c);
     arg_out(k, 0);
     arg_scratch(k, part);
     arg_i32(k, V);

@@ -145,7 +145,8 @@ static bool fits_embed_sum(const struct kernel_call *c)
 }
 static bool fits_embed_grad(const struct kernel_call *c)
 {
-    return types_are(c, "ia", "f") && type_elements(&c->in_type[0]) < INT32_MAX / 4;
+    bool fit = c->n_in == 3 ? types_are(c, "fia", "f") : types_are(c, "ia", "f");
+    return fit && type_elements(&c->in_type[c->n_in - 2]) < INT32_MAX / 4;
 }
 static bool fits_embed_scan(const struct kernel_call *c)
 {
@@ -174,6 +175,9 @@ const struct cuda_row move_rows[] = {
     CUDA_ROW(EMBED_GRAD, "scan", fits_embed_scan, embed_scan_launches),
     CUDA_ROW(EMBED_GRAD, "few", fits_embed_few, embed_few_launches),
     CUDA_ROW(EMBED_GRAD, "sort", fits_embed_grad, embed_grad_launches),
+    CUDA_ROW(EMBED_GRAD_ADD, "scan", fits_embed_scan, embed_scan_launches),
+    CUDA_ROW(EMBED_GRAD_ADD, "few", fits_embed_few, embed_few_launches),
+    CUDA_ROW(EMBED_GRAD_ADD, "sort", fits_embed_grad, embed_grad_launches),
     CUDA_ROW(PICK, "cuda", fits_pick, pick_launches),
     CUDA_ROW(PICK_GRAD, "cuda", fits_pick_grad, pick_grad_launches),
     CUDA_ROWS_END,

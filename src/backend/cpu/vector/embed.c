@@ -76,17 +76,25 @@ static enum status run_embed_sum(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* (V,C) = 0, then the rows of dy are added by id. A thread owns columns: no two write one place, and
- * the rows are added in their order. */
+/* (V,C) = 0 or what is there already, then the rows of dy are added by id. A thread owns columns: no two write one
+ * place, and the rows are added in their order. */
 static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->out_type[0]), V = type_rows(&c->out_type[0]);
-    int64_t rows = type_elements(&c->in_type[0]), n = last - first;
+    const bool adds = c->n_in == 3;
+    const void *ids = c->in[adds];
+    int64_t rows = type_elements(&c->in_type[adds]), n = last - first;
+    const float *onto = adds ? (const float *)c->in[0] + first : NULL;
     float *table = (float *)c->out[0] + first;
-    for (int64_t v = 0; v < V; v++) memset(table + v * C, 0, (size_t)n * sizeof *table);
+    for (int64_t v = 0; v < V && onto != table; v++) {
+        if (adds)
+            memcpy(table + v * C, onto + v * C, (size_t)n * sizeof *table);
+        else
+            memset(table + v * C, 0, (size_t)n * sizeof *table);
+    }
     for (int64_t r = 0; r < rows; r++) {
-        const act *dy = (const act *)c->in[1] + r * C + first;
-        float *sum = table + id_at(c->in[0], r, V) * C;
+        const act *dy = (const act *)c->in[adds + 1] + r * C + first;
+        float *sum = table + id_at(ids, r, V) * C;
         for (int64_t i = 0; i < n; i += W)
             put(sum + i, take(sum + i, n - i) + take_act(dy + i, n - i), n - i);
     }
@@ -94,7 +102,7 @@ static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64
 
 static enum status run_embed_grad(const struct kernel_call *c)
 {
-    int64_t work = type_rows(&c->out_type[0]) + type_elements(&c->in_type[0]);
+    int64_t work = type_rows(&c->out_type[0]) + type_elements(&c->in_type[c->n_in - 2]);
     parallel_ranges(c, type_columns(&c->out_type[0]), 16, work, embed_grad_columns);
     return ST_OK;
 }
@@ -142,6 +150,10 @@ static bool fits_embed_grad(const struct kernel_call *c)
 {
     return VEC(types_are)(c, ACT_DTYPE, "ia", "f");
 }
+static bool fits_embed_grad_add(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, ACT_DTYPE, "fia", "f");
+}
 static bool fits_pick(const struct kernel_call *c)
 {
     return VEC(types_are)(c, ACT_DTYPE, "ai", "a");
@@ -155,6 +167,10 @@ const struct kernel ACT(embed_rows)[] = {
     {.op = OP_EMBED, .variant = ISA_NAME, .fits = fits_embed, .run = run_embed},
     {.op = OP_EMBED_SUM, .variant = ISA_NAME, .fits = fits_embed_sum, .run = run_embed_sum},
     {.op = OP_EMBED_GRAD, .variant = ISA_NAME, .fits = fits_embed_grad, .run = run_embed_grad},
+    {.op = OP_EMBED_GRAD_ADD,
+     .variant = ISA_NAME,
+     .fits = fits_embed_grad_add,
+     .run = run_embed_grad},
     {.op = OP_PICK, .variant = ISA_NAME, .fits = fits_pick, .run = run_pick},
     {.op = OP_PICK_GRAD, .variant = ISA_NAME, .fits = fits_pick_grad, .run = run_pick_grad},
     {0},

@@ -79,14 +79,14 @@ KERNEL(THREADS) embed_few(const int *ids, const T_X *dy, float *parts, int n, in
     }
 }
 
-/* table (n) = the sum of parts (count,n) */
+/* table (n) = [onto (n) +] the sum of parts (count,n); onto may be the table or NULL */
 enum { ADDERS = 256 };
-KERNEL(ADDERS) embed_parts(float *table, const float *parts, int count, int n)
+KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, int count, int n)
 {
     const int i = blockIdx.x * ADDERS + threadIdx.x;
     if (i >= n) return;
     float sum = 0;
 #pragma unroll 8
     for (int k = 0; k < count; k++) sum += parts[(i64)k * n + i];
-    table[i] = sum;
+    table[i] = onto ? onto[i] + sum : sum;
 }

@@ -6,7 +6,8 @@
  *           sorts those within it
  *   sums    the sorted places are cut into chunks of CHUNK, so that a frequent id is added by many blocks: ids
  *           that lie within a chunk are done; of those that cross a border the parts are kept. Other blocks
- *           of the same launch write the rows that have no place.
+ *           of the same launch write the rows that have no place: zeros, or what is there already: `onto`, to which all is
+ *           added if it is not NULL, and which may be the table itself.
  *   joins   parts are added, by the block of the first border of each id
  * Small tables are done by one launch, `scan`: a block for each row looks for its id. Ids outside the table are
  * left out. */
@@ -137,8 +138,8 @@ KERNEL(SORTERS) embed_order(const int *ids, int *list, int *order, int *start, i
 /* Chunk `chunk`, the M columns of each thread in a stripe. part (chunks,2,C): what an id that came before the chunk
  * has in it, and what one that goes on behind it has, where they are not the same. */
 template <int M>
-DEVICE void chunk_sums(const int *ids, const int *order, const T_X *__restrict__ dy, float *table, float *part,
-                       int chunk, int stripe, int total, int C)
+DEVICE void chunk_sums(const int *ids, const int *order, const T_X *__restrict__ dy, const float *onto, float *table,
+                       float *part, int chunk, int stripe, int total, int C)
 {
     __shared__ int place[CHUNK], key[CHUNK + 1], before;
     const int first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
@@ -173,6 +174,11 @@ DEVICE void chunk_sums(const int *ids, const int *order, const T_X *__restrict__
             float *to = begun     ? part + (i64)chunk * 2 * C
                         : goes_on ? part + ((i64)chunk * 2 + 1) * C
                                   : table + (i64)key[j + k] * C;
+            if (onto && !begun && !goes_on) {
+                const floats<M> there = load<M>(onto + (i64)key[j + k] * C + column);
+#pragma unroll
+                for (int e = 0; e < M; e++) s[e] += there[e];
+            }
             store<M>(to + column, s);
             begun = false;
 #pragma unroll
@@ -181,45 +187,49 @@ DEVICE void chunk_sums(const int *ids, const int *order, const T_X *__restrict__
     }
 }
 
-/* Zeros in the rows from `first` on that have no place. */
-template <int M> DEVICE void zero_rows(const int *start, float *table, int first, int V, int C)
+/* The rows from `first` on that have no place: zeros, or what is in `onto`. */
+template <int M> DEVICE void other_rows(const int *start, const float *onto, float *table, int first, int V, int C)
 {
+    if (onto == table) return;
     floats<M> zero;
 #pragma unroll
     for (int e = 0; e < M; e++) zero[e] = 0;
     for (int v = first; v < first + ZEROS && v < V; v++) {
         if (start[v] != start[v + 1]) continue;
-        for (int i = threadIdx.x * M; i < C; i += ADDERS * M) store<M>(table + (i64)v * C + i, zero);
+        for (int i = threadIdx.x * M; i < C; i += ADDERS * M) {
+            const i64 at = (i64)v * C + i;
+            store<M>(table + at, onto ? load<M>(onto + at) : zero);
+        }
     }
 }
 
 /* The first chunks * stripes blocks add, the others look for empty rows. M columns a thread. */
 template <int M, int M_ZERO>
-DEVICE void sums(const int *ids, const int *order, const int *start, const T_X *dy, float *table, float *part,
-                 int chunks, int stripes, int V, int C)
+DEVICE void sums(const int *ids, const int *order, const int *start, const T_X *dy, const float *onto, float *table,
+                 float *part, int chunks, int stripes, int V, int C)
 {
     const int block = blockIdx.x, adding = chunks * stripes;
     if (block < adding)
-        chunk_sums<M>(ids, order, dy, table, part, block / stripes, block % stripes, start[V], C);
+        chunk_sums<M>(ids, order, dy, onto, table, part, block / stripes, block % stripes, start[V], C);
     else
-        zero_rows<M_ZERO>(start, table, (block - adding) * ZEROS, V, C);
+        other_rows<M_ZERO>(start, onto, table, (block - adding) * ZEROS, V, C);
 }
 
 /* Rows of whole vectors. */
-KERNEL(ADDERS) embed_sums(const int *ids, const int *order, const int *start, const T_X *dy, float *table,
-                          float *part, int chunks, int stripes, int V, int C)
+KERNEL(ADDERS) embed_sums(const int *ids, const int *order, const int *start, const T_X *dy,
+                          const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
 {
-    sums<N, 4>(ids, order, start, dy, table, part, chunks, stripes, V, C);
+    sums<N, 4>(ids, order, start, dy, onto, table, part, chunks, stripes, V, C);
 }
-KERNEL(ADDERS) embed_sums_any(const int *ids, const int *order, const int *start, const T_X *dy, float *table,
-                              float *part, int chunks, int stripes, int V, int C)
+KERNEL(ADDERS) embed_sums_any(const int *ids, const int *order, const int *start, const T_X *dy,
+                              const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
 {
-    sums<1, 1>(ids, order, start, dy, table, part, chunks, stripes, V, C);
+    sums<1, 1>(ids, order, start, dy, onto, table, part, chunks, stripes, V, C);
 }
 
 /* --- joins: block x is for the border behind chunk x --- */
 
-KERNEL(ADDERS) embed_joins(const int *ids, const int *order, const int *start, float *table,
+KERNEL(ADDERS) embed_joins(const int *ids, const int *order, const int *start, const float *onto, float *table,
                            const float *__restrict__ part, int V, int C)
 {
     const int chunk = blockIdx.x, border = (chunk + 1) * CHUNK, column = blockIdx.y * ADDERS + threadIdx.x;
@@ -231,12 +241,13 @@ KERNEL(ADDERS) embed_joins(const int *ids, const int *order, const int *start, f
     float s = part[((i64)chunk * 2 + 1) * C + column];
 #pragma unroll 8
     for (int c = chunk + 1; c <= last; c++) s += part[(i64)c * 2 * C + column];
-    table[(i64)v * C + column] = s;
+    const i64 at = (i64)v * C + column;
+    table[at] = onto ? onto[at] + s : s;
 }
 
 /* --- small tables --- */
 
-KERNEL(ADDERS) embed_scan(const int *ids, const T_X *__restrict__ dy, float *table, int n, int C)
+KERNEL(ADDERS) embed_scan(const float *onto, const int *ids, const T_X *__restrict__ dy, float *table, int n, int C)
 {
     __shared__ int list[SCANNED], counts[ADD_WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, v = blockIdx.x;
@@ -255,6 +266,7 @@ KERNEL(ADDERS) embed_scan(const int *ids, const T_X *__restrict__ dy, float *tab
         for (int w = 0; w < ADD_WARPS; w++)
             for (int j = 0; j < counts[w]; j++)
                 s += to_float(dy[(i64)list[n * w / ADD_WARPS + j] * C + column]);
-        table[(i64)v * C + column] = s;
+        const i64 at = (i64)v * C + column;
+        table[at] = onto ? onto[at] + s : s;
     }
 }
