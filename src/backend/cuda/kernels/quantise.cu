@@ -1,7 +1,7 @@
 /* A matrix (rows, columns) as codes of 8 bits, as it lies and transposed, and its largest magnitude: x itself, gelu(x), or
  * x gelu'(y), as OF is X, GELU or GELU_GRAD (TANH: GELU's approximation).
  *
- * T_X: float or bf16. E4M3: 1, or 0 for e5m2. WARPS: 4 or 8. rows and columns are multiples of 16. Reads x once (and y) and writes
+ * T_X: float or bf16. E4M3: 1, or 0 for e5m2. WARPS: 4 or 8. WHOLE: 1 where tiles are, or 0. rows and columns are multiples of 16. Reads x once (and y) and writes
  * two bytes an element: 4 bytes in bf16, 6 with y, by which it is bound; of instructions an element takes 9, 16 with GELU, 24 with
  * its gradient, where there is time for 25, 30 and 44.
  *
@@ -13,75 +13,17 @@
  * op_float8.c), so blocks wait for nothing; a maximum is the same in any order, and that of floats that are not negative is that
  * of their bits. */
 #include "gelu.cuh"
+#include "quantise.cuh"
 
 #define THREADS (32 * WARPS)
 #define COLUMNS 64
 #define ROWS (16 * WARPS)
 #define CHUNKS WARPS       /* of a column */
 #define WORDS (4 * CHUNKS) /* of a column: four rows each */
-#define STEPS 16           /* AMAX_STEPS */
 
 #define X 0
 #define GELU 1
 #define GELU_GRAD 2
-
-/* Bits of mantissa, least exponent of a normal number, the largest code, the exponent of the uppermost whole binade. */
-#if E4M3
-enum { MANTISSA = 3, LEAST = -6, LARGEST = 0x7e, TOP = 7 };
-#else
-enum { MANTISSA = 2, LEAST = -14, LARGEST = 0x7b, TOP = 14 };
-#endif
-
-/* Codes of two numbers, `low` in the lower byte: the nearest, the even one of two, at most the largest; NaN stays. */
-#if __CUDA_ARCH__ >= 890
-DEVICE u32 codes_e4m3(float low, float high)
-{
-    u16 r;
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
-    return r;
-}
-DEVICE u32 codes_e5m2(float low, float high)
-{
-    u16 r;
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
-    return r;
-}
-DEVICE u32 two_codes(float low, float high)
-{
-    return E4M3 ? codes_e4m3(low, high) : codes_e5m2(low, high);
-}
-#else
-DEVICE u32 code_of(float a)
-{
-    const int SHIFT = 23 - MANTISSA;
-    u32 bits = __float_as_uint(a), sign = bits >> 24 & 0x80u, size = bits & 0x7fffffffu, code;
-    if (size > 0x7f800000u) return 0x7fu;
-    if (size < (u32)(127 + LEAST) << 23) { /* added to this, it is rounded where subnormal codes are */
-        float whole = __uint_as_float((u32)(127 + LEAST + SHIFT) << 23);
-        code = __float_as_uint(__uint_as_float(size) + whole) - __float_as_uint(whole);
-    } else {
-        size += (1u << (SHIFT - 1)) - 1 + (size >> SHIFT & 1);
-        code = (size >> SHIFT) - ((u32)(127 + LEAST - 1) << MANTISSA);
-    }
-    return sign | (code < (u32)LARGEST ? code : (u32)LARGEST);
-}
-DEVICE u32 two_codes(float low, float high)
-{
-    return code_of(low) | code_of(high) << 8;
-}
-#endif
-
-/* The exponent of the scale, of amax[slot] in lane `slot` of each half of a warp; all of a warp call. Slots of this step and of
- * the next are not looked at. */
-DEVICE int scale_exponent(float amax, int slot, int now, int first)
-{
-    const int FAR = 100;
-    const bool past = slot != now && slot != (now + 1) % STEPS;
-    const float known = past && amax > 0 && amax < INFINITY_F ? amax : 0.0f;
-    const u32 most = __reduce_max_sync(~0u, __float_as_uint(known));
-    const int e = most ? (int)(most >> 23) - 127 - TOP : -first;
-    return max(-FAR, min(FAR, e));
-}
 
 /* Eight numbers of a row as they lie in memory. */
 struct eight {
@@ -107,17 +49,6 @@ DEVICE float number(float x, float y)
     if (OF == GELU) return gelu_point<T_X, TANH>(x).y;
     if (OF == GELU_GRAD) return x * gelu_point<T_X, TANH>(y).slope;
     return x;
-}
-
-/* Byte j of each of four words, for all j. */
-DEVICE void transpose(const u32 (&row)[4], u32 (&column)[4])
-{
-    u32 a = __byte_perm(row[0], row[1], 0x5140), b = __byte_perm(row[2], row[3], 0x5140);
-    u32 c = __byte_perm(row[0], row[1], 0x7362), d = __byte_perm(row[2], row[3], 0x7362);
-    column[0] = __byte_perm(a, b, 0x5410);
-    column[1] = __byte_perm(a, b, 0x7632);
-    column[2] = __byte_perm(c, d, 0x5410);
-    column[3] = __byte_perm(c, d, 0x7632);
 }
 
 /* The word of shared memory where chunk k of column j of the n-th eight columns begins. */
@@ -166,12 +97,12 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
 {
     __shared__ __align__(16) u32 tile[COLUMNS * WORDS];
     __shared__ u32 parts[WARPS];
-    const int left = blockIdx.x * COLUMNS, top = blockIdx.y * ROWS, slot = (int)(threadIdx.x % STEPS);
+    const int left = blockIdx.x * COLUMNS, top = blockIdx.y * ROWS, slot = (int)(threadIdx.x % AMAX_STEPS);
     const int row = top + (int)(threadIdx.x / 8 * 4), column = left + (int)(threadIdx.x % 8 * 8);
-    const bool there = row < rows && column < columns;
+    const bool there = WHOLE || (row < rows && column < columns);
     const i64 at = (i64)row * columns + column;
     const float known = amax[slot];
-    const int now = (u32)*step % STEPS;
+    const int now = (u32)*step % AMAX_STEPS;
     piece a;
     if (there)
 #pragma unroll
@@ -188,7 +119,7 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
 #pragma unroll
     for (int i = 0; i < COLUMNS * CHUNKS / THREADS; i++) {
         const u32 n = i * THREADS + threadIdx.x, c = n / CHUNKS, k = n % CHUNKS;
-        if (left + (int)c < columns && top + 16 * (int)k < rows)
+        if (WHOLE || (left + (int)c < columns && top + 16 * (int)k < rows))
             *(uint4 *)(transposed + (i64)(left + c) * rows + top + 16 * k) =
                 *(const uint4 *)(tile + chunk_at(c / 8, c % 8, k));
     }
@@ -198,6 +129,6 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
     for (int i = 0; i < WARPS; i++) all = max(all, parts[i]);
     atomicMax((int *)amax + now, (int)all);
     if (blockIdx.x || blockIdx.y) return;
-    amax[(now + 1) % STEPS] = 0.0f;
+    amax[(now + 1) % AMAX_STEPS] = 0.0f;
     *scale = __uint_as_float((u32)(127 + exponent) << 23);
 }
