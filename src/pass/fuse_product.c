@@ -93,6 +93,7 @@ bool fuse_quantise_norm(struct fuse *f, int id)
     int ins = made->n_in + 1;
     if (!pass_gains(f->options, f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL))
         return false;
+    pass_mark(f->out, norm); /* whose name it has in tables */
     value first = graph_add(f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL);
     for (int i = 0; i < n->n_out; i++) f->map[n->out[i].i] = graph_out(first, i);
     f->map[norm->in[0].i] = graph_out(first, 4);
