@@ -31,7 +31,7 @@ struct chain {
     struct type shape; /* its dtype says nothing */
     int steps, outputs;
     struct chain_step step[CHAIN_STEPS];
-    int output[MAX_OUT]; /* the steps whose results leave the chain */
+    int output[MAX_PARTS]; /* the steps whose results leave the chain */
 };
 
 /* 1 or 2: how many operands the operator has as a step; 0: a chain does not take it. */

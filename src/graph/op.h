@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 4 };
+/* MAX_PARTS: what a tensor is split into, and results that leave a chain. */
+enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 7, MAX_PARTS = 4 };
 
 struct graph;
 struct node;
@@ -106,6 +107,8 @@ union attr {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
         int first;     /* the scale is 2^-first as long as no magnitude is known */
         bool tanh;     /* QUANTISE_GELU and its gradient: as gelu's */
+        double eps;    /* QUANTISE_ADD_LAYERNORM: as norm's, and so is the next */
+        struct dropout drop;
     } quantise;
     struct {
         bool tb;            /* the weight is (N,K) */
@@ -125,7 +128,7 @@ union attr {
         int kv_heads;     /* of every part but the first; 0: as many as of the first */
     } heads;
     struct {
-        int64_t columns[MAX_OUT]; /* of each part; 0 behind the last */
+        int64_t columns[MAX_PARTS]; /* of each part; 0 behind the last */
     } split;
     struct {
         int heads; /* ROPE: so many heads from the first column on are turned, the columns behind are not */

@@ -56,6 +56,44 @@ void expand_quantise_gelu_grad(struct graph *g, const struct node *n, const valu
     quantise(g, n, in[0], dx, in[2], out);
 }
 
+/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> as quantise, of y; a + dropout(b), mean and rstd: as add_layernorm,
+ * whose y is rounded to the type of a before it is quantised, so codes are the same as of the two one after the other. */
+enum status shape_quantise_add_layernorm(struct node *n, const struct type *in,
+                                         const struct type *given, struct type *out)
+{
+    struct node norm = {.op = OP_ADD_LAYERNORM, .n_in = n->n_in - 1};
+    struct type norm_in[] = {in[1], in[3], in[2], in[4], in[n->n_in - 1]}, made[4];
+    TRY(shape_add_layernorm(&norm, norm_in, given, made));
+    TRY(shape_quantise(n, in, given, out));
+    out[4] = made[0];
+    out[5] = made[2];
+    out[6] = made[3];
+    n->n_out = 7;
+    return ST_OK;
+}
+
+void expand_quantise_add_layernorm(struct graph *g, const struct node *n, const value *in,
+                                   value *out)
+{
+    bool bias = n->n_in == 6;
+    union attr attr = {
+        .norm = {.eps = n->attr.quantise.eps, .bias = bias, .drop = n->attr.quantise.drop}};
+    value from[] = {in[1], in[3], in[2], in[4], bias ? in[5] : (value){0}};
+    value sum = graph_add(g, OP_ADD_LAYERNORM, &attr, n->n_in - 1, from, NULL);
+    quantise(g, n, in[0], graph_out(sum, 1), in[2], out);
+    out[4] = sum;
+    out[5] = graph_out(sum, 2);
+    out[6] = graph_out(sum, 3);
+}
+
+struct cost cost_quantise_norm(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_quantise(n, in, out);
+    bool drops = n->attr.quantise.drop.threshold > 0;
+    c.flops += (drops ? 10.0 : 9.0) * (double)type_elements(&in[1]); /* as ADD_LAYERNORM's */
+    return c;
+}
+
 struct cost cost_quantise_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_quantise(n, in, out);

@@ -106,6 +106,7 @@ OP(SCORE_SOFTMAX_GRAD, FUSED,   3, 3, shape_same,             NULL,             
 OP(CROSS_ENTROPY_BOTH, FUSED,   3, 3, shape_cross_entropy_both, NULL,             expand_cross_entropy_both, cost_softmax, INPLACE)
 OP(QUANTISE_GELU,    FUSED,     3, 3, shape_quantise,         NULL,               expand_quantise_gelu,    cost_quantise_gelu, WRITES)
 OP(QUANTISE_GELU_GRAD, FUSED,   4, 4, shape_quantise_gelu_grad, NULL,             expand_quantise_gelu_grad, cost_quantise_gelu, WRITES)
+OP(QUANTISE_ADD_LAYERNORM, FUSED, 5, 6, shape_quantise_add_layernorm, NULL,      expand_quantise_add_layernorm, cost_quantise_norm, WRITES)
 OP(ADAMW_COPY,       FUSED,     9, 9, shape_adamw_copy,       NULL,               expand_adamw_copy,       cost_adamw,    WRITES_4)
 /* what is left of pointwise neighbours, by the pass `chain` */
 OP(CHAIN,            FUSED,     1, 9, shape_chain,            NULL,               expand_chain,            cost_chain,    INPLACE)

@@ -69,7 +69,7 @@ enum status shape_split(struct node *n, const struct type *in, const struct type
     const int64_t *columns = n->attr.split.columns;
     int64_t sum = 0;
     n->n_out = 0;
-    for (int i = 0; i < MAX_OUT && columns[i] > 0; i++) {
+    for (int i = 0; i < MAX_PARTS && columns[i] > 0; i++) {
         out[i] = in[0];
         out[i].dim[in[0].rank - 1] = columns[i];
         sum += columns[i];
@@ -83,7 +83,7 @@ enum status shape_split(struct node *n, const struct type *in, const struct type
 
 void grad_split(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    value d[MAX_OUT];
+    value d[MAX_PARTS];
     for (int i = 0; i < n->n_out; i++)
         d[i] = dout[i].i ? dout[i] : g_fill(g, *graph_type(g, n->out[i]), 0);
     din[0] = g_concat(g, n->n_out, d);
@@ -107,7 +107,7 @@ enum status shape_concat(struct node *n, const struct type *in, const struct typ
 
 void grad_concat(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    int64_t columns[MAX_OUT];
+    int64_t columns[MAX_PARTS];
     for (int i = 0; i < n->n_in; i++) columns[i] = type_columns(graph_type(g, n->in[i]));
     value first = g_split(g, dout[0], n->n_in, columns);
     for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
@@ -127,7 +127,7 @@ enum status shape_split_heads(struct node *n, const struct type *in, const struc
 {
     (void)given;
     int H = n->attr.heads.heads, P = n->attr.heads.parts;
-    int64_t all = P < 1 || P > MAX_OUT ? 0 : packed_heads(n, H, P);
+    int64_t all = P < 1 || P > MAX_PARTS ? 0 : packed_heads(n, H, P);
     char a[TYPE_TEXT];
     if (in[0].rank != 3 || all < 1 || in[0].dim[2] % all)
         return fail(ST_USAGE, "%s does not split into %d x %d heads", type_text(a, &in[0]), P, H);
@@ -139,7 +139,7 @@ enum status shape_split_heads(struct node *n, const struct type *in, const struc
 
 void grad_split_heads(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    value d[MAX_OUT];
+    value d[MAX_PARTS];
     for (int i = 0; i < n->n_out; i++)
         d[i] = dout[i].i ? dout[i] : g_fill(g, *graph_type(g, n->out[i]), 0);
     din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);

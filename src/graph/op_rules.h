@@ -123,10 +123,13 @@ COST(matmul_sum);
 SHAPE(quantise);
 SHAPE(matmul_scaled);
 SHAPE(quantise_gelu_grad);
+SHAPE(quantise_add_layernorm);
 EXPAND(quantise_gelu);
 EXPAND(quantise_gelu_grad);
+EXPAND(quantise_add_layernorm);
 COST(quantise);
 COST(quantise_gelu);
+COST(quantise_norm);
 COST(matmul_scaled);
 /* op_norm.c */
 SHAPE(layernorm);

@@ -54,6 +54,13 @@ static void print_attr(const struct node *n, struct str *s)
     case OP_QUANTISE_GELU_GRAD:
         str_printf(s, " [%s %s]", dtype_name(a->quantise.to), a->quantise.tanh ? "tanh" : "erf");
         break;
+    case OP_QUANTISE_ADD_LAYERNORM:
+        str_printf(s, " [%s", dtype_name(a->quantise.to));
+        if (a->quantise.drop.threshold)
+            str_printf(s, " drop %d/256 site %u", a->quantise.drop.threshold,
+                       a->quantise.drop.site);
+        str_append(s, "]");
+        break;
     case OP_QUANTISE:
         str_printf(s, " [%s]", dtype_name(a->quantise.to));
         break;

@@ -16,6 +16,7 @@ static const struct {
     {OP_DROPOUT_MASK, offsetof(union attr, drop.site)},
     {OP_EMBED_SUM, offsetof(union attr, drop.site)},
     {OP_ADD_LAYERNORM, offsetof(union attr, norm.drop.site)},
+    {OP_QUANTISE_ADD_LAYERNORM, offsetof(union attr, quantise.drop.site)},
     {OP_ATTENTION, offsetof(union attr, attention.drop.site)},
     {OP_ATTENTION_GRAD, offsetof(union attr, attention.drop.site)},
     {OP_SCORE_SOFTMAX, offsetof(union attr, score.drop.site)},

@@ -34,6 +34,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 
 #include "measure/cases_attention.h"
 #include "measure/cases_chain.h"
+#include "measure/cases_float8.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -558,39 +559,7 @@ static const struct op_case cases[] = {
      .in = {{F(19,2560)}, {F(19,2560)}, {F(19,2560)}, {F(2560), .wide = true}, RRMS(2, 3, 19,1)}},
     {OP_RMSNORM_GRAD_ADD, "long rows", .attr = {.norm = {.eps = 1e-5}},
      .in = {{F(3,16411)}, {F(3,16411)}, {F(3,16411)}, {F(16411), .wide = true}, RRMS(2, 3, 3,1)}},
-#define AMAX   {F(AMAX_STEPS), FILL_POSITIVE, .wide = true}
-#define E4M3   .attr = {.quantise = {DT_E4M3, 3}}
-#define E5M2   .attr = {.quantise = {DT_E5M2, 21}}
-    {OP_QUANTISE, "to e4m3", E4M3, .in = {AMAX, {F(3,7)}, STEP}},
-    {OP_QUANTISE, "to e5m2", E5M2, .in = {AMAX, {F(2,5,17)}, STEP}},
-    {OP_QUANTISE, "to e4m3, rank 3", E4M3, .in = {AMAX, {F(2,24,48)}, STEP}},
-    {OP_QUANTISE, "to e4m3, cut off", E4M3, .in = {AMAX, {F(16,16), FILL_WIDE}, STEP}},
-    {OP_QUANTISE, "to e5m2, a masked third", E5M2, .in = {AMAX, {F(32,48), FILL_MASKED}, STEP}},
-    {OP_QUANTISE, "to e4m3, nothing known", E4M3, .in = {SCALARS(AMAX_STEPS, 0), {F(48,32)}, STEP}},
-    {OP_QUANTISE, "to e5m2, nothing known", E5M2, .in = {SCALARS(AMAX_STEPS, 0), {F(48,32)}, STEP}},
-    {OP_QUANTISE, "to e4m3, magnitudes that are not finite", E4M3, .in = {SCALARS(AMAX_STEPS, INFINITY), {F(48,32)}, STEP}},
-    {OP_QUANTISE, "to e4m3, large", E4M3, .in = {AMAX, {F(272,400)}, STEP}},
-    {OP_QUANTISE, "to e5m2, large", E5M2, .in = {AMAX, {F(400,272)}, STEP}},
-    {OP_QUANTISE, "to e4m3, many tiles", E4M3, .in = {AMAX, {F(3072,1552)}, STEP}},
-/* A number a little beside the border between two codes falls to the other: one in some hundred, by a sixteenth or an eighth. */
-#define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes fall to either"
-    {OP_QUANTISE_GELU, "erf", .attr = {.quantise = {DT_E4M3, 3}}, OF_CODES, .in = {AMAX, {F(3,16,48)}, STEP}},
-    {OP_QUANTISE_GELU, "tanh, large", .attr = {.quantise = {DT_E4M3, 3, true}}, OF_CODES, .in = {AMAX, {F(400,272)}, STEP}},
-    {OP_QUANTISE_GELU_GRAD, "erf", .attr = {.quantise = {DT_E5M2, 21}}, OF_CODES, .in = {AMAX, {F(3,16,48)}, STEP, {F(3,16,48)}}},
-    {OP_QUANTISE_GELU_GRAD, "tanh, large", .attr = {.quantise = {DT_E5M2, 21, true}}, OF_CODES, .in = {AMAX, {F(400,272)}, STEP, {F(400,272)}}},
-    {OP_QUANTISE_GELU_GRAD, "to e4m3", .attr = {.quantise = {DT_E4M3, 20}}, OF_CODES, .in = {AMAX, {F(64,144)}, STEP, {F(64,144)}}},
-#define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
-/* Tensor cores keep 13 bits behind the point of sums of such products, and where it is fast nothing adds them up in more. */
-#define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores add products of 8 bits in fewer bits than f32 has"
-    {OP_MATMUL_SCALED, "small", .in = {EIGHT(E4M3, 3,7), EIGHT(E4M3, 5,7), SCALAR(0.25), SCALAR(2)}, .given = TYPE(3,5)},
-    {OP_MATMUL_SCALED, "rank 3 and a bias", OF_EIGHT, .attr = {.matmul = {.fast = true}},
-     .in = {EIGHT(E4M3, 48,64), EIGHT(E4M3, 32,64), SCALAR(0.25), SCALAR(0.125), {F(32)}}, .given = TYPE(3,16,32)},
-    {OP_MATMUL_SCALED, "gradient of the input", OF_EIGHT,
-     .in = {EIGHT(E5M2, 144,96), EIGHT(E4M3, 64,96), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(144,64)},
-    {OP_MATMUL_SCALED, "gradient of a weight", OF_EIGHT,
-     .in = {EIGHT(E4M3, 96,272), EIGHT(E5M2, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
-    {OP_MATMUL_SCALED, "gradient of a weight in e4m3", OF_EIGHT,
-     .in = {EIGHT(E4M3, 96,272), EIGHT(E4M3, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
+    FLOAT8_CASES
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
     ATTENTION_HEADS
     ATTENTION_LARGE_KEYS

@@ -30,7 +30,7 @@ struct chaining {
 /* The inputs and outputs of a chain of nodes of `in`. */
 struct border {
     int ins, outs;
-    value in[MAX_IN], out[MAX_OUT];
+    value in[MAX_IN], out[MAX_PARTS];
     bool fits;
 };
 
@@ -96,7 +96,7 @@ static struct border border_of(const struct chaining *c, const struct link *l)
         draws += n->op == OP_DROPOUT;
         for (int k = 0; k < n->n_in; k++) add_input(&b, c->in, l, n->in[k]);
         if (uses_within(c->in, l, n->out[0]) == c->uses[n->out[0].i]) continue;
-        if (b.outs == MAX_OUT)
+        if (b.outs == MAX_PARTS)
             b.fits = false;
         else
             b.out[b.outs++] = n->out[0];

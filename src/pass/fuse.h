@@ -25,6 +25,7 @@ const struct node *fuse_only_for(const struct fuse *f, value v, enum op op);
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
 bool fuse_quantise(struct fuse *f, int id);
+bool fuse_quantise_norm(struct fuse *f, int id);
 bool fuse_matmul_sum(struct fuse *f, int id);
 
 /* fuse_update.c: the operators of the update graph act on whole ranges. */

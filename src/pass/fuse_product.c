@@ -69,6 +69,39 @@ bool fuse_quantise(struct fuse *f, int id)
     return true;
 }
 
+/* Whether a node behind `n`, which is of `g`, reads what it makes. */
+static bool is_read(const struct graph *g, const struct node *n)
+{
+    for (const struct node *later = n + 1; later < g->node + g->nodes; later++)
+        for (int i = 0; i < later->n_in; i++)
+            if (graph_producer(g, later->in[i]) == n) return true;
+    return false;
+}
+
+/* quantise(add_layernorm(a, b)) -> quantise_add_layernorm, where nobody else reads the norm: what ADD_LAYERNORM was made of
+ * becomes its, and that is dead code. */
+bool fuse_quantise_norm(struct fuse *f, int id)
+{
+    const struct node *n = &f->in->node[id], *norm, *made;
+    if (n->op != OP_QUANTISE || !(norm = fuse_only_for(f, n->in[1], OP_LAYERNORM))) return false;
+    made = graph_producer(f->out, moved(f, norm->out[0]));
+    if (made->op != OP_ADD_LAYERNORM || is_read(f->out, made)) return false;
+    union attr attr = n->attr;
+    attr.quantise.eps = made->attr.norm.eps;
+    attr.quantise.drop = made->attr.norm.drop;
+    value in[6] = {moved(f, n->in[0]), made->in[0], moved(f, n->in[2]), made->in[1], made->in[3]};
+    if (made->n_in == 5) in[5] = made->in[4];
+    int ins = made->n_in + 1;
+    if (!pass_gains(f->options, f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL))
+        return false;
+    pass_mark(f->out, norm); /* whose name it has in tables */
+    value first = graph_add(f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL);
+    for (int i = 0; i < n->n_out; i++) f->map[n->out[i].i] = graph_out(first, i);
+    f->map[norm->in[0].i] = graph_out(first, 4);
+    for (int i = 1; i < norm->n_out; i++) f->map[norm->out[i].i] = graph_out(first, 4 + i);
+    return true;
+}
+
 /* What a RESHAPE only looks at otherwise. */
 static value behind_views(const struct graph *g, value v)
 {

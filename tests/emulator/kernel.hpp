@@ -167,6 +167,14 @@ static inline unsigned __ballot_sync(unsigned mask, int yes)
         if (mask >> i & 1 && emu_of<int>(s, i)) all |= 1u << i;
     return all;
 }
+static inline unsigned __reduce_max_sync(unsigned mask, unsigned a)
+{
+    const emu_slot *s = emu_meet(mask, a);
+    unsigned most = 0;
+    for (int i = 0; i < EMU_WARP; i++)
+        if (mask >> i & 1 && emu_of<unsigned>(s, i) > most) most = emu_of<unsigned>(s, i);
+    return most;
+}
 static inline int __any_sync(unsigned mask, int yes)
 {
     return __ballot_sync(mask, yes) != 0;

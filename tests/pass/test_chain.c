@@ -214,7 +214,7 @@ static void check_limits(const struct graph *g)
         const struct node *n = &g->node[id];
         if (n->op != OP_CHAIN) continue;
         assert_in_range(n->n_in, 1, MAX_IN);
-        assert_in_range(n->n_out, 1, MAX_OUT);
+        assert_in_range(n->n_out, 1, MAX_PARTS);
         assert_in_range(n->attr.chain->steps, 2, CHAIN_STEPS);
     }
 }

@@ -1,4 +1,5 @@
-/* The pass `fuse` on products: GELU, its gradient and sums of biases go along where kernels gain by it, and nowhere else. */
+/* The pass `fuse` on products and their operands: GELU, its gradient and sums of biases go along where kernels gain by it, and
+ * codes of 8 bits with the norm they are of, and nowhere else. */
 #include "../support/hand.h"
 #include "pass/pass.h"
 
@@ -141,6 +142,56 @@ static void gelu_of_an_output(struct graph *g)
     graph_output(g, "y", g_gelu(g, x, false));
 }
 
+enum reader { CODES_ALONE, OF_THE_SUM, OF_THE_SUM_LATER, OF_THE_NORM };
+
+/* A product of 8 bits of a sum's norm, and who else reads what. */
+static void codes_of(struct graph *g, enum reader who)
+{
+    value step = g_input(g, "step", type_scalar(DT_I32));
+    value amax = g_leaf(g, STORAGE_AMAX, "amax", type_1d(DT_F32, AMAX_STEPS), 0);
+    value b = g_input(g, "bb", type_3d(DT_F32, B, T, C)), w = g_input(g, "w", type_1d(DT_F32, C));
+    value sum = g_add(g, activations(g), b), y = g_layernorm(g, sum, w, (value){0}, 1e-5);
+    if (who == OF_THE_SUM) graph_output(g, "twice", g_scale(g, sum, 2));
+    union attr attr = {.quantise = {DT_E4M3, 3}}, product = {.matmul = {.tb = true}};
+    value first = graph_add(g, OP_QUANTISE, &attr, 3, (value[]){amax, y, step}, NULL);
+    value codes = graph_out(first, 1), scale = graph_out(first, 3);
+    value operands[] = {codes, codes, scale, scale};
+    struct type t = type_2d(DT_F32, B * T, B * T);
+    graph_output(g, "product", graph_add(g, OP_MATMUL_SCALED, &product, 4, operands, &t));
+    if (who == OF_THE_SUM_LATER) graph_output(g, "twice", g_scale(g, sum, 2));
+    if (who == OF_THE_NORM) graph_output(g, "norm", g_scale(g, y, 2));
+    graph_output(g, "amax", first);
+    graph_output(g, "sum", sum);
+    graph_output(g, "mean", graph_out(y, 1));
+    graph_output(g, "rstd", graph_out(y, 2));
+}
+static void codes_alone(struct graph *g)
+{
+    codes_of(g, CODES_ALONE);
+}
+static void codes_behind_a_use_of_the_sum(struct graph *g)
+{
+    codes_of(g, OF_THE_SUM);
+}
+static void codes_before_a_use_of_the_sum(struct graph *g)
+{
+    codes_of(g, OF_THE_SUM_LATER);
+}
+static void codes_of_a_used_norm(struct graph *g)
+{
+    codes_of(g, OF_THE_NORM);
+}
+
+static void test_codes_of_a_norm(void **state)
+{
+    (void)state;
+    CHECK(codes_alone, true, {OP_QUANTISE_ADD_LAYERNORM, 1}, {OP_ADD_LAYERNORM, 0});
+    CHECK(codes_alone, false, {OP_QUANTISE_ADD_LAYERNORM, 0}, {OP_ADD_LAYERNORM, 1});
+    CHECK(codes_before_a_use_of_the_sum, true, {OP_QUANTISE_ADD_LAYERNORM, 1}, {OP_QUANTISE, 0});
+    CHECK(codes_behind_a_use_of_the_sum, true, {OP_QUANTISE_ADD_LAYERNORM, 0}, {OP_QUANTISE, 1});
+    CHECK(codes_of_a_used_norm, true, {OP_QUANTISE_ADD_LAYERNORM, 0}, {OP_QUANTISE, 1});
+}
+
 static void test_all_of_an_mlp(void **state)
 {
     (void)state;
@@ -169,6 +220,7 @@ static void test_uses_of_the_product(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_codes_of_a_norm),
         cmocka_unit_test(test_all_of_an_mlp),
         cmocka_unit_test(test_only_where_kernels_gain),
         cmocka_unit_test(test_uses_of_the_product),

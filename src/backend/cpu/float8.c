@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/ref/functions.h"
+#include "backend/cpu/ref/ref.h"
 
 static bool is_wide(enum dtype dtype)
 {
@@ -98,6 +99,52 @@ static enum status run_quantise_gelu_grad(const struct kernel_call *c)
     return quantise(c, of_gelu_grad);
 }
 
+static int64_t scratch_norm(const struct kernel *k, const struct kernel_call *c)
+{
+    (void)k;
+    return type_elements(&c->in_type[1]) * (int64_t)sizeof(double);
+}
+
+static double rounded(enum dtype dtype, double x)
+{
+    return dtype == DT_BF16 ? bf16_load(bf16_store(x)) : dtype == DT_F32 ? (double)(float)x : x;
+}
+
+/* The sums of a row as they are kept, and their norm, rounded as a tensor would be, to scratch. */
+static void normalise_row(const struct kernel_call *c, int64_t row)
+{
+    int64_t C = type_columns(&c->in_type[1]), first = row * C;
+    enum dtype dtype = c->in_type[1].dtype, of_w = c->in_type[4].dtype;
+    double *y = (double *)c->scratch + first, sum = 0, squares = 0;
+    for (int64_t i = 0; i < C; i++) {
+        double keep = keep_pointwise(&c->attr->quantise.drop, c->in[2], first + i);
+        float_store(dtype, c->out[4], first + i,
+                    plain(c, first + i) + keep * float_load(dtype, c->in[3], first + i));
+        y[i] = float_load(dtype, c->out[4], first + i);
+        sum += y[i];
+    }
+    double mean = sum / (double)C;
+    for (int64_t i = 0; i < C; i++) squares += (y[i] - mean) * (y[i] - mean);
+    double rstd = 1 / sqrt(squares / (double)C + c->attr->quantise.eps);
+    for (int64_t i = 0; i < C; i++) {
+        double a = (y[i] - mean) * rstd * float_load(of_w, c->in[4], i);
+        if (c->n_in == 6) a += float_load(of_w, c->in[5], i);
+        y[i] = rounded(dtype, a);
+    }
+    float_store(c->out_type[5].dtype, c->out[5], row, mean);
+    float_store(c->out_type[6].dtype, c->out[6], row, rstd);
+}
+
+static double of_scratch(const struct kernel_call *c, int64_t i)
+{
+    return ((const double *)c->scratch)[i];
+}
+static enum status run_quantise_add_layernorm(const struct kernel_call *c)
+{
+    for (int64_t row = 0; row < type_rows(&c->in_type[1]); row++) normalise_row(c, row);
+    return quantise(c, of_scratch);
+}
+
 static bool fits_matmul(const struct kernel_call *c)
 {
     return is_wide(c->out_type[0].dtype) && dtype_is_float8(c->in_type[0].dtype) &&
@@ -146,6 +193,8 @@ const struct kernel float8_kernels[] = {
     {.op = OP_QUANTISE, .variant = "ref", .fits = fits_quantise, .run = run_quantise},
     {.op = OP_QUANTISE_GELU, .variant = "ref", .fits = fits_quantise, .run = run_quantise_gelu},
     {.op = OP_QUANTISE_GELU_GRAD, "ref", .fits = fits_quantise, .run = run_quantise_gelu_grad},
+    {OP_QUANTISE_ADD_LAYERNORM, "ref", fits_quantise, scratch_norm, NULL, NULL,
+     run_quantise_add_layernorm},
     {OP_MATMUL_SCALED, "ref", fits_matmul, scratch_matmul, NULL, NULL, run_matmul},
     {.run = NULL},
 };

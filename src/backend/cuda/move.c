@@ -54,7 +54,7 @@ static void split_heads(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         heads_launch(c, l, "split_heads", &c->in_type[0], &c->out_type[0], word);
     arg_in(k, 0);
-    for (int i = 0; i < MAX_OUT; i++) arg_out(k, present(i, c->n_out));
+    for (int i = 0; i < MAX_PARTS; i++) arg_out(k, present(i, c->n_out));
     heads_shape(k, &c->in_type[0], &c->out_type[0], c->n_out, word);
 }
 
@@ -91,7 +91,7 @@ static void parts_shape(struct cuda_launch *k, const struct type *whole, int n,
 {
     int64_t end = 0;
     arg_u32(k, (uint32_t)(type_bytes(whole) / word));
-    for (int i = 0; i < MAX_OUT; i++) {
+    for (int i = 0; i < MAX_PARTS; i++) {
         if (i < n) end += type_columns(&part[i]) * dtype_size(whole->dtype) / word;
         arg_u32(k, (uint32_t)end);
     }
@@ -102,7 +102,7 @@ static void split(const struct kernel_call *c, struct cuda_launches *l)
     int64_t word = parts_word(c->n_out, c->out_type);
     struct cuda_launch *k = parts_launch(l, "split", &c->in_type[0], word);
     arg_in(k, 0);
-    for (int i = 0; i < MAX_OUT; i++) arg_out(k, present(i, c->n_out));
+    for (int i = 0; i < MAX_PARTS; i++) arg_out(k, present(i, c->n_out));
     parts_shape(k, &c->in_type[0], c->n_out, c->out_type, word);
 }
 
@@ -110,7 +110,7 @@ static void concat(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t word = parts_word(c->n_in, c->in_type);
     struct cuda_launch *k = parts_launch(l, "concat", &c->out_type[0], word);
-    for (int i = 0; i < MAX_OUT; i++) arg_in(k, present(i, c->n_in));
+    for (int i = 0; i < MAX_PARTS; i++) arg_in(k, present(i, c->n_in));
     arg_out(k, 0);
     parts_shape(k, &c->out_type[0], c->n_in, c->in_type, word);
 }

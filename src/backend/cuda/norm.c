@@ -216,6 +216,7 @@ const struct cuda_row norm_rows[] = {
     CUDA_ROW(ADD_LAYERNORM, "bf16", fits_add_layernorm_bf16, add_layernorm_bf16),
     CUDA_ROW(ADD_LAYERNORM, "registers", fits_add_layernorm, add_layernorm),
     CUDA_ROW(ADD_LAYERNORM, "long", fits_add_layernorm_long, add_layernorm_long),
+    CUDA_ROW(QUANTISE_ADD_LAYERNORM, "bf16", fits_quantise_add_layernorm, quantise_add_layernorm),
     CUDA_ROW(LAYERNORM_GRAD, "bf16", fits_layernorm_grad_bf16, layernorm_grad_bf16),
     CUDA_ROW(LAYERNORM_GRAD, "registers", fits_grad, layernorm_grad),
     CUDA_ROW(LAYERNORM_GRAD, "long", fits_grad_long, layernorm_grad_long),

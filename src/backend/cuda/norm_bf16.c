@@ -1,9 +1,17 @@
-/* Launches of kernels/norm_bf16.cu and kernels/norm_bf16_grad.cu. */
+/* Launches of kernels/norm_bf16.cu, kernels/norm_codes.cu and kernels/norm_bf16_grad.cu. */
 #include "backend/cuda/norm_bf16.h"
 #include "backend/cuda/rows.h"
 
 /* As the texts have them. */
-enum { WARP = 32, ACCESS = 8, NORM_THREADS = 128, WARPS = 8, AHEAD = 2, PART_WARPS = 16 };
+enum {
+    WARP = 32,
+    ACCESS = 8,
+    NORM_THREADS = 128,
+    WARPS = 8,
+    AHEAD = 2,
+    PART_WARPS = 16,
+    CHUNK = 16
+};
 enum { TENSOR_CORES = 80, STEPS = 4, GRAD_STEPS = 3, BLOCKS = 2 };
 
 /* Lanes of a row so that each has at most so many accesses; 0: there is none. Half a warp where it may be, for then a
@@ -28,6 +36,14 @@ bool fits_layernorm_bf16(const struct kernel_call *c)
 bool fits_add_layernorm_bf16(const struct kernel_call *c)
 {
     return fits(c, STEPS) && types_are(c, "bbiff", "bbff");
+}
+
+/* Codes are written in runs of 16 rows. */
+bool fits_quantise_add_layernorm(const struct kernel_call *c)
+{
+    const struct type *x = &c->in_type[1];
+    return cuda_device_of(c)->arch >= TENSOR_CORES && lanes_of(x, STEPS) > 0 &&
+           type_rows(x) % CHUNK == 0 && types_are(c, "fbibff", "f88fbff");
 }
 
 /* What a block keeps of rows under way; the sums of its warps take the same place in the end. */
@@ -86,6 +102,30 @@ void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l)
     arg_dropout_bytes(k, drop);
     arg_f32(k, c->attr->norm.eps);
     arg_i64(k, type_rows(&c->in_type[0]));
+}
+
+/* amax, a, step, b, w [, bias] -> amax, codes, transposed, scale, a + dropout(b), mean, rstd. Blocks have 32 rows, or 16 where
+ * there would be fewer than two for each processor. */
+void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[1];
+    const struct dropout *drop = &c->attr->quantise.drop;
+    int64_t chunks = type_rows(x) / CHUNK;
+    int together = chunks >= 4 * l->device->processors ? 2 : 1;
+    struct cuda_launch *k = launch_add(l, "norm_codes.cu", "quantise_add_layernorm",
+                                       (chunks + together - 1) / together, WARPS * WARP);
+    launch_define(k, "COLUMNS", type_columns(x));
+    launch_define(k, "LANES", lanes_of(x, STEPS));
+    launch_define(k, "BIAS", c->n_in == 6);
+    launch_define(k, "DROPOUT", drop->threshold > 0);
+    launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
+    launch_define(k, "ROWS", together * CHUNK);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = 1; i < c->n_in; i++) arg_in(k, i);
+    arg_dropout_bytes(k, drop);
+    arg_f32(k, c->attr->quantise.eps);
+    arg_i32(k, type_rows(x));
+    arg_i32(k, c->attr->quantise.first);
 }
 
 static void define_grad(const struct kernel_call *c, struct cuda_launch *k)

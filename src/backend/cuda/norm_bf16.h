@@ -8,8 +8,10 @@ bool fits_layernorm_bf16(const struct kernel_call *c);
 bool fits_add_layernorm_bf16(const struct kernel_call *c);
 bool fits_layernorm_grad_bf16(const struct kernel_call *c); /* with a gradient added, too */
 bool fits_layernorm_grad_drop_bf16(const struct kernel_call *c);
+bool fits_quantise_add_layernorm(const struct kernel_call *c);
 void layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
 void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
+void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l);
 void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l);
 
 #endif

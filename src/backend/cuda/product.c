@@ -256,7 +256,8 @@ static bool gains_as_one(enum op op, const struct kernel_call *c)
 bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct product p;
-    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD) /* save writing and reading bf16 */
+    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
+        /* save writing and reading bf16 */
         return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
     /* Saves reading the gradient once more, where rows are not too long for it. */

@@ -2,7 +2,8 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/types.h"
 
-enum { THREADS = 256, COLUMNS = 128, ROWS = 64, WORD = 16 }; /* as kernels/quantise.cu has them */
+/* As kernels/quantise.cu has them: a warp has 16 rows of a tile. */
+enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
 static int64_t tiles(int64_t n, int64_t of)
 {
@@ -23,18 +24,20 @@ static bool fits(const struct kernel_call *c)
            c->out_type[1].dtype == to && is_even(type_rows(x)) && is_even(type_columns(x));
 }
 
-/* Tiles of 128 rows, or of 64 where there would be fewer than two for each processor, or two tensors to hold. */
+/* Tiles of 128 rows, or of 64 where there would be fewer than four for each processor. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *what)
 {
+    enum { MANY = 8, FEW = 4 };
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
     int64_t across = tiles(columns, COLUMNS);
-    bool many = across * tiles(rows, 2 * ROWS) >= 2 * l->device->processors;
-    int passes = many && c->n_in == 3 ? 2 : 1;
-    struct cuda_launch *k = launch_add(l, "quantise.cu", "quantise", across, THREADS);
-    launch_grid(k, across, tiles(rows, passes * ROWS), 1);
+    bool many = across * tiles(rows, MANY * ROWS) >= 4 * l->device->processors;
+    int warps = many ? MANY : FEW;
+    struct cuda_launch *k = launch_add(l, "quantise.cu", "quantise", across, warps * WARP);
+    launch_grid(k, across, tiles(rows, warps * ROWS), 1);
     launch_define_type(k, "T_X", c->in_type[1].dtype);
     launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
-    launch_define(k, "PASSES", passes);
+    launch_define(k, "WARPS", warps);
+    launch_define(k, "WHOLE", rows % (warps * ROWS) == 0 && columns % COLUMNS == 0);
     launch_define_word(k, "OF", what);
     launch_define(k, "TANH", c->attr->quantise.tanh);
     for (int i = 0; i < c->n_out; i++) arg_out(k, i);

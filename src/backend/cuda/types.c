@@ -4,6 +4,7 @@ static bool types_match(const struct type *t, int n, enum dtype act, const char 
 {
     for (int i = 0; i < n; i++) {
         char letter = letters[i];
+        if (letter == '8' && dtype_is_float8(t[i].dtype)) continue;
         enum dtype wanted = letter == 'a'   ? act
                             : letter == 'f' ? DT_F32
                             : letter == 'b' ? DT_BF16

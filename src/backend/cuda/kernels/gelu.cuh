@@ -43,8 +43,8 @@ DEVICE point logistic(float x)
     float p = inverse_of(1.0f + ex2_approx(x * (-0.102943240f * square - 2.30220820f))); /* e^-2u */
     /* Beyond 11 the slope is 0 or 1, and x^2 could be infinite. */
     float bent = fminf(fmaxf(x, -11.0f), 11.0f);
-    float slope = p * (1.0f - p) * (0.214064449f * (bent * bent) + 1.59576912f);
-    point r = {x * p, p + bent * slope};
+    float steep = bent * (0.214064449f * (bent * bent) + 1.59576912f);
+    point r = {x * p, p + (p - p * p) * steep};
     return r;
 }
 

@@ -3,16 +3,10 @@
  *
  * A row lies in registers. Bound by memory where instructions allow it, 2 accesses an element, 4 with the sum: lanes without a
  * column, bytes selected one by one and draws of which half is used cost a quarter of the time at 384 columns. */
-#include "norm_bf16.cuh"
+#include "norm_bf16_row.cuh"
 
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };
 
-struct row {
-    eight step[STEPS];
-};
-struct parameters {
-    const float *w, *bias;
-};
 /* Lanes of a row behind the last one work on the first, and write nothing. */
 struct place {
     i64 row, first;
@@ -29,31 +23,12 @@ DEVICE place place_of(i64 rows)
 
 DEVICE void normalise(const row &x, const parameters &p, const place &at, bf16 *y, float *mean, float *rstd, float eps)
 {
-    float sum = 0, squares = 0;
-    EACH_STEP EACH_WORD sum += low_of(x.step[s].w[i]) + high_of(x.step[s].w[i]);
-    const float m = row_sum(sum) * (1.0f / COLUMNS);
-    EACH_STEP EACH_WORD {
-        const float a = low_of(x.step[s].w[i]) - m, b = high_of(x.step[s].w[i]) - m;
-        squares += a * a;
-        squares += b * b;
-    }
-    const float r = 1.0f / sqrtf(row_sum(squares) * (1.0f / COLUMNS) + eps);
+    const statistics of = statistics_of(x, eps);
     if (!at.there) return;
-    EACH_STEP {
-        const floats<N> w = load<N>(p.w + column_at(s));
-        floats<N> bias;
-        if (BIAS) bias = load<N>(p.bias + column_at(s));
-        eight out;
-        EACH_WORD {
-            float a = (low_of(x.step[s].w[i]) - m) * (r * w[2 * i]), b = (high_of(x.step[s].w[i]) - m) * (r * w[2 * i + 1]);
-            if (BIAS) a += bias[2 * i], b += bias[2 * i + 1];
-            out.w[i] = pack_bf16(a, b);
-        }
-        store_eight(y + at.first + column_at(s), out);
-    }
+    EACH_STEP store_eight(y + at.first + column_at(s), normalised(x, s, of, p));
     if (lane_of_row() != 0) return;
-    mean[at.row] = m;
-    rstd[at.row] = r;
+    mean[at.row] = of.mean;
+    rstd[at.row] = of.rstd;
 }
 
 KERNEL(NORM_THREADS)
@@ -86,23 +61,8 @@ add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a,
 #endif
     const place at = place_of(rows);
     const parameters p = {w, bias};
-    row v, branch;
-    EACH_STEP {
-        v.step[s] = load_eight(a + at.first + column_at(s));
-        branch.step[s] = load_eight(b + at.first + column_at(s));
-    }
-    kept of_branch;
-    if (DROPOUT) {
-        const dropping by = {seed, site, (u32)*step, less, carry, scale};
-        of_branch = draw_row(at.first, by);
-    }
-    EACH_STEP {
-        EACH_WORD {
-            const u32 old = v.step[s].w[i], add = branch.step[s].w[i] & (DROPOUT ? mask_of(of_branch, s, i) : ~0u);
-            const float by = DROPOUT ? scale : 1.0f;
-            v.step[s].w[i] = pack_bf16(low_of(old) + by * low_of(add), high_of(old) + by * high_of(add));
-        }
-        if (at.there) store_eight(sums + at.first + column_at(s), v.step[s]);
-    }
+    const dropping by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, scale};
+    const row v = sum_of(a, b, at.first, by);
+    if (at.there) EACH_STEP store_eight(sums + at.first + column_at(s), v.step[s]);
     normalise(v, p, at, y, mean, rstd, eps);
 }
