@@ -33,6 +33,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
 #include "measure/cases_chain.h"
+#include "measure/cases_product.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -577,15 +578,7 @@ static const struct op_case cases[] = {
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
 /* Tensor cores keep 13 bits behind the point of sums of such products, and where it is fast nothing adds them up in more. */
 #define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores add products of 8 bits in fewer bits than f32 has"
-    {OP_MATMUL_SCALED, "small", .in = {EIGHT(E4M3, 3,7), EIGHT(E4M3, 5,7), SCALAR(0.25), SCALAR(2)}, .given = TYPE(3,5)},
-    {OP_MATMUL_SCALED, "rank 3 and a bias", OF_EIGHT, .attr = {.matmul = {.fast = true}},
-     .in = {EIGHT(E4M3, 48,64), EIGHT(E4M3, 32,64), SCALAR(0.25), SCALAR(0.125), {F(32)}}, .given = TYPE(3,16,32)},
-    {OP_MATMUL_SCALED, "gradient of the input", OF_EIGHT,
-     .in = {EIGHT(E5M2, 144,96), EIGHT(E4M3, 64,96), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(144,64)},
-    {OP_MATMUL_SCALED, "gradient of a weight", OF_EIGHT,
-     .in = {EIGHT(E4M3, 96,272), EIGHT(E5M2, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
-    {OP_MATMUL_SCALED, "gradient of a weight in e4m3", OF_EIGHT,
-     .in = {EIGHT(E4M3, 96,272), EIGHT(E4M3, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
+    CASES_OF_EIGHT_BITS
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
     {OP_ATTENTION, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {{F(2,197,480)}, STEP}, .no_differences = SLOW},
     {OP_ATTENTION, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, .in = {{F(1,131,160)}, STEP}, .no_differences = SLOW},
@@ -594,7 +587,7 @@ static const struct op_case cases[] = {
     {OP_ATTENTION_GRAD, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS,
      .in = {{F(1,131,80)}, {F(1,131,160)}, ATTENTION_OUT(0, 1,131,80), ATTENTION_OUT(1, 1,2,131), STEP}},
     {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
-#include "measure/cases_product.h"
+    CASES_WITH_GELU
 };
 /* clang-format on */
 
