@@ -35,6 +35,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #include "measure/cases_attention.h"
 #include "measure/cases_chain.h"
 #include "measure/cases_float8.h"
+#include "measure/cases_product.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -563,7 +564,7 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
     ATTENTION_HEADS
     ATTENTION_LARGE_KEYS
-#include "measure/cases_product.h"
+    CASES_WITH_GELU
 };
 /* clang-format on */
 

@@ -1,14 +1,22 @@
-/* cases_product.h - the last cases of the table: products with GELU at the end, of several tiles of the largest rows; a part of cases.c. */
+/* cases_product.h - cases of products; a part of cases.c, whose words they are made of. */
+#ifndef MEASURE_CASES_PRODUCT_H
+#define MEASURE_CASES_PRODUCT_H
+
 /* clang-format off */
-    {OP_LINEAR_GELU, "several tiles, odd rows", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW,
-     .in = {{F(1,251,200)}, {F(200,376)}, {F(376), .wide = true}}},
-    {OP_LINEAR_GELU, "several tiles, erf", .attr = {.linear = {.keep = true}}, .loss_outputs = 2, .no_differences = SLOW,
-     .in = {{F(251,584)}, {F(584,376)}, {F(376), .wide = true}}},
-    {OP_LINEAR_GELU, "several tiles, no bias, w transposed", .attr = {.linear = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW},
-    {OP_LINEAR_GELU, "rows of 8", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2,
-     .in = {{F(7,8)}, {F(8,24)}, {F(24), .wide = true}}},
-    {OP_MATMUL_GELU_GRAD, "several tiles, odd rows, w transposed", .attr = {.matmul = {.tb = true, .tanh = true}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW,
-     .in = {{F(1,251,200)}, {F(376,200)}, {F(1,251,376)}}},
-    {OP_MATMUL_GELU_GRAD, "several tiles, erf", .attr = {.matmul = {false}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW,
-     .in = {{F(251,584)}, {F(584,376)}, {F(251,376)}}},
+/* With GELU at the end: several tiles of the kernels for one compute capability, and less than one. */
+#define CASES_WITH_GELU \
+    {OP_LINEAR_GELU, "several tiles, odd rows", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW, \
+     .in = {{F(1,251,200)}, {F(200,376)}, {F(376), .wide = true}}}, \
+    {OP_LINEAR_GELU, "several tiles, erf", .attr = {.linear = {.keep = true}}, .loss_outputs = 2, .no_differences = SLOW, \
+     .in = {{F(251,584)}, {F(584,376)}, {F(376), .wide = true}}}, \
+    {OP_LINEAR_GELU, "several tiles, no bias, w transposed", .attr = {.linear = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \
+    {OP_LINEAR_GELU, "rows of 8", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, \
+     .in = {{F(7,8)}, {F(8,24)}, {F(24), .wide = true}}}, \
+    {OP_MATMUL_GELU_GRAD, "several tiles, odd rows, w transposed", .attr = {.matmul = {.tb = true, .tanh = true}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW, \
+     .in = {{F(1,251,200)}, {F(376,200)}, {F(1,251,376)}}}, \
+    {OP_MATMUL_GELU_GRAD, "several tiles, erf", .attr = {.matmul = {false}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW, \
+     .in = {{F(251,584)}, {F(584,376)}, {F(251,376)}}}, \
     {OP_MATMUL_GELU_GRAD, "rows of 8", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_PRODUCT, .in = {{F(7,8)}, {F(24,8)}, {F(7,24)}}},
+/* clang-format on */
+
+#endif
