@@ -204,7 +204,8 @@ static void test_every_row_has_a_case(void **state)
                 if (case_node(c, dtypes[d], &node, call.in_type, call.out_type) != ST_OK) continue;
                 call.n_in = node.n_in;
                 call.n_out = node.n_out;
-                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++) met |= same_row(k, row);
+                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++)
+                    met |= same_row(k, row);
             }
         if (met) continue;
         missing++;

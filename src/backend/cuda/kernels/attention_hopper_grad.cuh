@@ -1,4 +1,4 @@
-/* attention_hopper_grad.cuh - what the two texts of attention's backward for sm_90a share: how rows lie in shared memory, the
+/* attention_hopper_grad.cuh - what the texts of attention's backward for sm_90a share: how rows lie in shared memory, the
  * products over them, who has which item, dropout.
  *
  * Constants: HEAD_SIZE (16, 32, 64, 96, 128), GROUP (heads of queries that share one of keys and values), CAUSAL, DROPOUT,
