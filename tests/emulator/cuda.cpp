@@ -192,6 +192,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice)
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
         *value = 50 << 20;
         return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+        *value = 1500000; /* kHz */
+        return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
