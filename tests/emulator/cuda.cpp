@@ -402,7 +402,8 @@ static CUresult launch(const CUlaunchConfig &c, CUfunction f, bool dependent, vo
     emu_start s = {fn->module,  fn->entry,        fn->name.c_str(), grid,
                    c.blockDimX, c.sharedMemBytes, dependent};
     emu_what what = {EMU_KERNEL, fn->name.c_str(), 0, 0};
-    return emu_enqueue(c.hStream, START_MS, what, [=]() mutable { return run(fn, s, copies); });
+    static const double ms = (double)emu_number("EMU_KERNEL_US", 3) * 1e-3;
+    return emu_enqueue(c.hStream, ms, what, [=]() mutable { return run(fn, s, copies); });
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
