@@ -27,14 +27,19 @@ static const char *record(void)
     return workdir_path("cache/strobe/machine.json");
 }
 
-static json_t *json_of(const char *words)
+static json_t *json_of_version(const char *words, int version)
 {
     if (strobe(words) != 0) fail_msg("%s: %s", words, failed);
     json_error_t error;
     json_t *all = json_loads(said, JSON_REJECT_DUPLICATES, &error);
     if (!all) fail_msg("%s, line %d of %s", error.text, error.line, said);
-    assert_int_equal(json_integer_value(json_object_get(all, "v")), 1);
+    assert_int_equal(json_integer_value(json_object_get(all, "v")), version);
     return all;
+}
+
+static json_t *json_of(const char *words)
+{
+    return json_of_version(words, 1);
 }
 
 static double number(const json_t *object, const char *key)
@@ -223,7 +228,7 @@ static void test_bench_attention(void **state)
                      "bench attention --device=cpu --T=16,32 --tokens=32 --heads=2 --head_size=8 "
                      "--samples=2 --dtype=float32 --threads=1 --svg=%s",
                      svg);
-    json_t *all = json_of(arena_printf(&arena, "%s --json", words));
+    json_t *all = json_of_version(arena_printf(&arena, "%s --json", words), 2);
     const json_t *rows = json_object_get(all, "rows");
     assert_int_equal(json_array_size(rows), 2 * 4);
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -262,7 +267,7 @@ static void test_grid_of_bench_attention(void **state)
                      "--causal=false,true --check=true --samples=2 --dtype=float32,bfloat16 "
                      "--threads=1 --flash_only --svg=%s",
                      workdir_path("grid.svg"));
-    json_t *all = json_of(arena_printf(&arena, "%s --json", words));
+    json_t *all = json_of_version(arena_printf(&arena, "%s --json", words), 2);
     const json_t *rows = json_object_get(all, "rows");
     assert_string_equal(text(all, "layout"), "packed");
     assert_int_equal(json_array_size(rows), 2 * 2 * 2 * 2);
