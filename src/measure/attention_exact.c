@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Of rows x T x D: each costs twelve FLOPs in double precision. */
-enum { WORK = 1 << 25, LEAST_ROWS = 8 };
+enum { WORK = 1 << 25, LEAST_ROWS = 8, APART = 7 };
 
 /* --- which rows -------------------------------------------------------------------------------- */
 
@@ -20,7 +20,9 @@ static void choose_rows(struct attention_exact *e)
     int64_t rows = WORK / (s->T * s->D);
     rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > EXACT_ROWS ? EXACT_ROWS : rows;
     e->rows = (int)(rows < s->T ? rows : s->T);
-    for (int i = 0; i < e->rows; i++) e->row[i] = e->rows > 1 ? i * (s->T - 1) / (e->rows - 1) : 0;
+    int64_t step = s->T / e->rows; /* each row a little before the end of its stretch */
+    for (int i = 0; i < e->rows; i++)
+        e->row[i] = (i + 1) * s->T / e->rows - 1 - APART * (e->rows - 1 - i) % step;
 }
 
 /* Two heads that share keys would add to one another's gradients: then there is one. */

@@ -1,8 +1,9 @@
 /* attention_exact.h - how far attention and its gradient are from double precision, at any length, in less than a second.
  *
  * The adjoint dy is zero but in a few query rows of two heads. Then y in these rows, and all of dq, dk and dv of the two
- * heads, need the scores of these rows alone, however long the sequence is. Rows lie evenly from the first
- * to the last; the heads are the first of the first sequence and the last of the last one, so that wrong strides show.
+ * heads, need the scores of these rows alone, however long the sequence is. Rows lie evenly up to the
+ * last one, at different places of tiles; of a long sequence not the very first: where few keys are seen y and dv are so much
+ * larger than elsewhere that their norm would be all that counts. The heads are the first of the first sequence and the last of the last one, so that wrong strides show.
  * Formulas: FlashAttention-2 (Dao, arXiv 2307.08691, section 2.2). */
 #ifndef MEASURE_ATTENTION_EXACT_H
 #define MEASURE_ATTENTION_EXACT_H
