@@ -18,6 +18,7 @@ struct device_facts {
     int processors;      /* multiprocessors of a GPU, logical processors of a CPU */
     int64_t bytes;       /* of memory in all; 0: unknown */
     int64_t cache_bytes; /* of the cache before memory that all processors share; 0: unknown */
+    double clock_mhz;    /* nominal, of a GPU's multiprocessors; 0: unknown */
 };
 
 /* A library that a backend opens when the program runs. */

@@ -15,7 +15,7 @@
 /* clang-format off */
 static const struct command parts[] = {
     {"bench kernels", cmd_bench_kernels, "[CONFIG] [--key=value ...]", "time every kernel that fits a call of a training step, winners beside losers"},
-    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time attention alone, slow at each rung and flash, over lengths of sequences"},
+    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time attention alone, slow at each rung and flash, over lengths, head sizes and masks"},
 };
 /* clang-format on */
 

@@ -6,29 +6,40 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "graph/build.h"
+#include "measure/attention_exact.h"
 #include "measure/reference.h"
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"
 #include "pass/pass.h"
 #include "plan/timeline.h"
+#include "train/gauge.h"
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
+enum { GAUGE_MS = 10 };
 static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
 
 static const struct {
     const char *name;
     enum pass_rung rung;
-    bool flash;
+    bool flash, portable, deterministic;
 } ways[ATTENTION_WAYS] = {
-    [SLOW_PRIMITIVE] = {"slow primitive", RUNG_PRIMITIVE, false},
-    [SLOW_OP] = {"slow op", RUNG_OP, false},
-    [SLOW_FULL] = {"slow full", RUNG_FULL, false},
-    [FLASH] = {"flash", RUNG_FULL, true},
+    [SLOW_PRIMITIVE] = {"slow primitive", RUNG_PRIMITIVE, false, false, false},
+    [SLOW_OP] = {"slow op", RUNG_OP, false, false, false},
+    [SLOW_FULL] = {"slow full", RUNG_FULL, false, false, false},
+    [FLASH] = {"flash", RUNG_FULL, true, false, false},
+    [FLASH_PORTABLE] = {"flash portable", RUNG_FULL, true, true, false},
+    [FLASH_DETERMINISTIC] = {"flash deterministic", RUNG_FULL, true, false, true},
+    [FLASH_PORTABLE_DETERMINISTIC] = {"flash portable deterministic", RUNG_FULL, true, true, true},
 };
 
 const char *attention_way_name(enum attention_way way)
 {
     return ways[way].name;
+}
+
+bool attention_way_is_flash(enum attention_way way)
+{
+    return ways[way].flash;
 }
 
 /* One way at one length: its graph and plan; the memory is shared, as the ways run one after the other. */
@@ -44,7 +55,7 @@ struct trial {
     struct length *length;
 };
 
-/* What is fed, on the host. It is the same at every length, as B x T is. */
+/* What is fed, on the host. It is the same at every length of a head size, as B x T is. */
 struct stock {
     void *qkv, *dy;
     int64_t qkv_bytes, dy_bytes;
@@ -67,26 +78,36 @@ static enum dtype dtype_of(enum machine_precision p)
     return p == MACHINE_BF16 ? DT_BF16 : DT_F32;
 }
 
-/* Columns of packed q, k, v. */
-static int64_t packed_columns(const struct attention_options *o)
+/* The shape of a cell, but for its length. */
+static void set_heads(struct attention_cell *c, const struct attention_options *o, int size)
 {
-    return (o->heads + 2 * (o->kv_heads ? o->kv_heads : o->heads)) * o->head_size;
+    c->D = o->head_size[size];
+    c->H = o->heads ? o->heads : o->columns / c->D;
+    c->KV = o->kv_heads ? o->kv_heads : c->H;
 }
 
-static enum status build(struct trial *t, const struct attention_options *o, struct arena *a)
+/* Columns of packed q, k, v. */
+static int64_t packed_columns(const struct attention_cell *c)
+{
+    return (c->H + 2 * c->KV) * c->D;
+}
+
+static enum status build(struct trial *t, struct arena *a)
 {
     const struct attention_cell *c = t->cell;
     enum dtype dtype = dtype_of(c->precision);
     struct pass_options p = {.rung = ways[c->way].rung, .flash = ways[c->way].flash};
     struct graph *g = &t->graph;
-    int kv_heads = o->kv_heads == o->heads ? 0 : (int)o->kv_heads;
+    int kv_heads = c->KV == c->H ? 0 : (int)c->KV;
     p.compute = dtype;
     p.tf32 = c->precision == MACHINE_TF32;
+    p.portable = ways[c->way].portable;
+    p.deterministic = ways[c->way].deterministic;
     graph_init(g, a);
-    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, packed_columns(o)));
+    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, packed_columns(c)));
     value step = g_input(g, "step", type_scalar(DT_I32));
     struct graph_scope top = graph_enter(g, "attention", -1);
-    value y = g_attention(g, qkv, step, (int)o->heads, kv_heads, true, (struct dropout){0});
+    value y = g_attention(g, qkv, step, (int)c->H, kv_heads, c->causal, (struct dropout){0});
     graph_leave(g, top);
     graph_output(g, "y", y);
     TRY(graph_verify(g));
@@ -120,6 +141,16 @@ static void find_steps(struct length *l, struct trial *t)
             .backend = l->backend, .context = l->context, .start = run_again, .user = &t->step[i]};
 }
 
+/* Which rows the planner took, where attention is one operator. */
+static void name_kernels(struct trial *t)
+{
+    for (int id = 0; id < t->plan.steps; id++) {
+        enum op op = t->graph.node[id].op;
+        if (op == OP_ATTENTION) t->cell->kernel[0] = t->plan.step[id].kernel->variant;
+        if (op == OP_ATTENTION_GRAD) t->cell->kernel[1] = t->plan.step[id].kernel->variant;
+    }
+}
+
 /* Bytes of all values that live across the turn. */
 static int64_t kept_bytes(const struct plan *p)
 {
@@ -136,13 +167,14 @@ static int64_t kept_bytes(const struct plan *p)
 
 static enum status make_plan(struct length *l, struct trial *t)
 {
-    TRY(build(t, l->o, &l->arena));
+    TRY(build(t, &l->arena));
     TRY(plan_build(&t->plan, &t->graph, l->backend, l->context, NULL, &l->arena));
     t->planned = true;
     t->cell->bytes = t->plan.arena_bytes;
     t->cell->kept = kept_bytes(&t->plan);
     t->cell->kernels = plan_kernels(&t->plan);
-    if (t->cell->way == FLASH && t->cell->kernels == 2) find_steps(l, t);
+    name_kernels(t);
+    if (ways[t->cell->way].flash && t->cell->kernels == 2) find_steps(l, t);
     return ST_OK;
 }
 
@@ -160,11 +192,13 @@ static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **r
     return st;
 }
 
-static enum status draw_stock(const struct attention_options *o, enum dtype dtype, struct stock *s,
-                              struct arena *a)
+static enum status draw_stock(const struct attention_options *o, int size, enum dtype dtype,
+                              struct stock *s, struct arena *a)
 {
-    TRY(draw(dtype, o->tokens * packed_columns(o), 0, &s->qkv, &s->qkv_bytes, a));
-    return draw(dtype, o->tokens * o->heads * o->head_size, 1, &s->dy, &s->dy_bytes, a);
+    struct attention_cell c;
+    set_heads(&c, o, size);
+    TRY(draw(dtype, o->tokens * packed_columns(&c), 0, &s->qkv, &s->qkv_bytes, a));
+    return draw(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
 }
 
 /* Inputs give their bytes away once they are read, so all are fed before every run. They lie on the device, and
@@ -222,7 +256,7 @@ static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, str
 
 static double pairs_of(const struct attention_cell *c)
 {
-    return (double)c->B * (double)c->T * (double)c->T / 2;
+    return (double)c->B * (double)c->T * (double)c->T / (c->causal ? 2 : 1);
 }
 
 /* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
@@ -236,14 +270,14 @@ static const char *reason_of_time(const struct attention_options *o, double ms, 
                         ms * 1e-3, all_ms * 1e-3);
 }
 
-static void conclude(const struct attention_options *o, struct trial *t, const struct contender *c)
+static void conclude(struct trial *t, const struct contender *c)
 {
     struct attention_cell *cell = t->cell;
     cell->forward = c->part[0];
     cell->backward = c->part[1];
     cell->both = c->whole;
     cell->expected_ms = c->whole.median;
-    cell->forward_flops = 4 * pairs_of(cell) * (double)(o->heads * o->head_size);
+    cell->forward_flops = 4 * pairs_of(cell) * (double)(cell->H * cell->D);
     cell->backward_flops = 2.5 * cell->forward_flops;
 }
 
@@ -251,10 +285,10 @@ struct report {
     const struct attention_options *o;
     const struct stock *stock;
     double done, all;
-    double weight; /* of the length that runs */
+    double weight; /* of the shape that runs */
     double share;  /* of it that is done; it never falls, whatever is expected meanwhile */
-    enum machine_precision precision;
-    int64_t T;
+    const struct attention_cell *cell; /* the first of the shape */
+    struct gauge *gauge;               /* of the device; NULL: it says nothing */
 };
 
 static void show(void *user, double done_ms, double expected)
@@ -263,7 +297,33 @@ static void show(void *user, double done_ms, double expected)
     double share = expected > done_ms ? done_ms / expected : expected > 0;
     if (share > r->share) r->share = share;
     double done = r->done + r->share * r->weight;
-    if (r->o->each) r->o->each(r->o->user, done, r->all, r->precision, r->T);
+    if (r->o->each) r->o->each(r->o->user, done, r->all, r->cell);
+}
+
+/* The clock is that of the samples: until all ways are warm the device waits for kernels that are compiled. */
+static void progress(void *user, double done_ms, double expected)
+{
+    struct report *r = user;
+    if (expected > 0 && r->gauge && r->share == 0) gauge_work(r->gauge, true);
+    show(user, done_ms, expected);
+}
+
+static void read_clock(struct length *l, struct report *r)
+{
+    struct device_facts facts;
+    struct gauge_summary g = {0};
+    bool known = l->backend->describe(l->o->device.number, &facts) == ST_OK;
+    double mhz = 0;
+    if (r->gauge) {
+        gauge_work(r->gauge, false);
+        g = gauge_summarize(r->gauge);
+        if (g.samples > 0) mhz = g.value[GAUGE_CLOCK].mean;
+    }
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        struct attention_cell *c = l->trial[w].cell;
+        c->clock_sampled = mhz > 0;
+        c->clock_mhz = mhz > 0 ? mhz : known ? facts.clock_mhz : 0;
+    }
 }
 
 static enum status place_stock(struct length *l)
@@ -275,13 +335,37 @@ static enum status place_stock(struct length *l)
     return l->backend->upload(l->context, l->dy, s->dy, s->dy_bytes);
 }
 
+/* Each way on an adjoint of a few rows, beside the same in double precision. */
+static enum status check_trials(struct length *l, struct trial **trial, int n)
+{
+    const struct attention_cell *c = trial[0]->cell;
+    struct attention_shape shape = {.dtype = dtype_of(c->precision),
+                                    .B = c->B,
+                                    .T = c->T,
+                                    .H = c->H,
+                                    .KV = c->KV,
+                                    .D = c->D,
+                                    .causal = c->causal};
+    struct attention_exact exact;
+    TRY(attention_exact_make(&exact, &shape, l->stock->qkv, l->stock->dy, &l->arena));
+    for (int i = 0; i < n; i++) {
+        struct attention_cell *to = trial[i]->cell;
+        TRY(feed(trial[i]));
+        TRY(attention_exact_error(&exact, &trial[i]->plan, &to->error_y, &to->error_dqkv));
+    }
+    return ST_OK;
+}
+
 /* Memory for all that run, then samples of each in turn. */
 static enum status time_together(struct length *l, struct trial **running, int n, double budget_ms,
                                  struct report *report)
 {
     struct contender contender[ATTENTION_WAYS];
-    struct rounds rounds = {
-        .most = l->o->samples, .least = LEAST, .warmup = WARMUP - 1, .each = show, .user = report};
+    struct rounds rounds = {.most = l->o->samples,
+                            .least = LEAST,
+                            .warmup = WARMUP - 1,
+                            .each = progress,
+                            .user = report};
     if (rounds.least > rounds.most) rounds.least = rounds.most;
     if (!l->backend->host_memory) rounds.cold = 1, rounds.sample_ms = DEVICE_SAMPLE_MS;
     l->storage = (struct storage_blocks){.backend = l->backend, .context = l->context};
@@ -298,8 +382,9 @@ static enum status time_together(struct length *l, struct trial **running, int n
     TRY(place_stock(l));
     for (int i = 0; i < n; i++) TRY(plan_bind(&running[i]->plan, &l->storage));
     TRY(rounds_run(&rounds, contender, n));
-    for (int i = 0; i < n; i++) conclude(l->o, running[i], &contender[i]);
-    return ST_OK;
+    read_clock(l, report);
+    for (int i = 0; i < n; i++) conclude(running[i], &contender[i]);
+    return l->o->check && n ? check_trials(l, running, n) : ST_OK;
 }
 
 static void release_memory(struct length *l)
@@ -346,7 +431,7 @@ static enum status judge(struct length *l, struct trial *t, const struct attenti
                          double budget_ms, struct arena *a)
 {
     struct attention_cell *c = t->cell;
-    if (l->o->ways && !(l->o->ways >> c->way & 1)) {
+    if (!(l->o->ways >> c->way & 1)) {
         c->reason = "not asked for";
         return ST_OK;
     }
@@ -387,16 +472,22 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
 {
     struct length l = {.o = r->o, .stock = r->stock, .backend = r->o->device.backend};
     for (int w = 0; w < ATTENTION_WAYS; w++) {
-        cell[w] = (struct attention_cell){
-            .way = (enum attention_way)w, .precision = r->precision, .T = r->T};
-        cell[w].B = r->o->tokens / r->T;
+        cell[w].way = (enum attention_way)w;
+        cell[w].B = r->o->tokens / cell[w].T;
+        cell[w].error_y = cell[w].error_dqkv = -1;
         l.trial[w].cell = &cell[w];
     }
+    r->cell = cell;
     show(r, 0, 0);
     TRY(l.backend->open(r->o->device.number, &l.context));
+    /* What a host says of itself is no part of any figure here. */
+    if (l.backend->host_memory || gauge_open(&r->gauge, l.backend, l.context, GAUGE_MS) != ST_OK)
+        r->gauge = NULL;
     enum status st = run_length(&l, before, budget_ms, r, a);
+    gauge_close(r->gauge);
     close_length(&l);
-    if (st != ST_OK) return fail_in(st, "T %lld", (long long)r->T);
+    if (st != ST_OK)
+        return fail_in(st, "T %lld, head size %lld", (long long)cell->T, (long long)cell->D);
     r->done += r->weight;
     r->share = 0;
     show(r, 0, 0);
@@ -409,40 +500,57 @@ static double weight(const struct attention_options *o, int i)
     return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;
 }
 
-static enum status run_all(const struct attention_options *o, const struct stock *stock,
-                           struct attention_cell *cell, struct arena *a)
+/* All lengths and types of one head size and mask. */
+static enum status run_lengths(struct report *r, int size, bool causal, const struct stock *stock,
+                               int64_t start, struct attention_cell *cell, struct arena *a)
 {
+    const struct attention_options *o = r->o;
     int of_length = o->precisions * ATTENTION_WAYS;
-    struct report r = {.o = o};
-    int64_t start = clock_ns();
-    for (int i = 0; i < o->lengths; i++) r.all += o->precisions * weight(o, i);
     for (int i = 0; i < o->lengths; i++)
         for (int d = 0; d < o->precisions; d++) {
             struct attention_cell *at = cell + i * of_length + d * ATTENTION_WAYS;
             double left = o->limit_ms - clock_ms(start, clock_ns());
-            r.stock = &stock[d];
-            r.precision = o->precision[d];
-            r.T = o->length[i];
-            r.weight = weight(o, i);
-            double budget_ms = left * r.weight / (r.all - r.done);
-            TRY(run_one(&r, at, i ? at - of_length : o->before, budget_ms, a));
+            for (int w = 0; w < ATTENTION_WAYS; w++) {
+                set_heads(&at[w], o, size);
+                at[w].causal = causal;
+                at[w].precision = o->precision[d];
+                at[w].T = o->length[i];
+            }
+            r->stock = &stock[d];
+            r->weight = weight(o, i);
+            double budget_ms = left * r->weight / (r->all - r->done);
+            TRY(run_one(r, at, i ? at - of_length : o->before, budget_ms, a));
         }
     return ST_OK;
+}
+
+static enum status run_size(struct report *r, int size, int64_t start, struct attention_cell *cell,
+                            struct arena *a)
+{
+    const struct attention_options *o = r->o;
+    struct arena stocks = {0};
+    struct stock stock[ATTENTION_DTYPES];
+    enum status st = ST_OK;
+    int of_mask = o->lengths * o->precisions * ATTENTION_WAYS;
+    for (int d = 0; d < o->precisions && st == ST_OK; d++)
+        st = draw_stock(o, size, dtype_of(o->precision[d]), &stock[d], &stocks);
+    for (int c = 0; c < o->masks && st == ST_OK; c++)
+        st = run_lengths(r, size, o->causal[c], stock, start, cell + c * of_mask, a);
+    arena_release(&stocks);
+    return st;
 }
 
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a)
 {
-    struct arena stocks = {0};
-    struct stock stock[ATTENTION_DTYPES];
-    int cells = o->lengths * o->precisions * ATTENTION_WAYS;
-    struct attention_cell *cell = ARENA_NEW(a, struct attention_cell, cells);
-    enum status st = ST_OK;
-    for (int d = 0; d < o->precisions && st == ST_OK; d++)
-        st = draw_stock(o, dtype_of(o->precision[d]), &stock[d], &stocks);
-    if (st == ST_OK) st = run_all(o, stock, cell, a);
-    arena_release(&stocks);
+    struct report r = {.o = o};
+    int64_t start = clock_ns();
+    int of_size = o->masks * o->lengths * o->precisions * ATTENTION_WAYS;
+    struct attention_cell *cell = ARENA_NEW(a, struct attention_cell, o->head_sizes * of_size);
+    for (int i = 0; i < o->lengths; i++)
+        r.all += o->head_sizes * o->masks * o->precisions * weight(o, i);
+    for (int s = 0; s < o->head_sizes; s++) TRY(run_size(&r, s, start, cell + s * of_size, a));
     *ret_cell = cell;
-    *ret_cells = cells;
-    return st;
+    *ret_cells = o->head_sizes * of_size;
+    return ST_OK;
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Lengths in CSS pixels. */
 enum {
@@ -16,7 +17,9 @@ enum {
     BOTTOM = 44,
     HEAD = 34, /* above all panels */
     LEGEND_ROW = 22,
-    LEGEND_CELL = 200,
+    LEGEND_CELL = 200, /* at least */
+    LEGEND_MARK = 42,  /* before a name */
+    LETTER = 7,        /* wider than most */
     TICKS_MOST = 8
 };
 
@@ -40,7 +43,7 @@ static bool is_shown(const struct plot_point *p)
     return p->x > 0 && p->y > 0 && isfinite(p->x) && isfinite(p->y);
 }
 
-/* "3 µs", "40 ms", "1.5 s"; "64 KiB": the buffer belongs to the caller (32 bytes suffice). */
+/* "3 µs", "40 ms", "1.5 s"; "64 KiB"; "420 TFLOP/s": the buffer belongs to the caller (32 bytes suffice). */
 static const char *value_text(char *buffer, enum plot_unit unit, double y)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -48,6 +51,11 @@ static const char *value_text(char *buffer, enum plot_unit unit, double y)
     if (unit == PLOT_BYTES) {
         for (; y >= 1024 && u + 1 < COUNT_OF(units); u++) y /= 1024;
         snprintf(buffer, 32, "%.3g %s", y, units[u]);
+        return buffer;
+    }
+    if (unit == PLOT_FLOPS) {
+        snprintf(buffer, 32, "%.3g %s", y * (y < 1e12 ? 1e-9 : 1e-12),
+                 y < 1e12 ? "GFLOP/s" : "TFLOP/s");
         return buffer;
     }
     double scale = y < 1 ? 1e3 : y < 1e3 ? 1 : 1e-3;
@@ -162,29 +170,40 @@ static void print_panel(struct str *s, const struct plot_panel *p, double left)
     svg_text(s, "faint", (x.at_low + x.at_high) / 2, y.at_low + 36, "middle", p->x_title);
 }
 
-static void print_legend(struct str *s, const struct plot_panel *p, int columns)
+/* Of one name and its mark. */
+static int legend_width(const struct plot_panel *p)
+{
+    int width = LEGEND_CELL;
+    for (int l = 0; l < p->lines; l++) {
+        int wanted = LEGEND_MARK + LETTER * ((int)strlen(p->line[l].name) + 2);
+        if (wanted > width) width = wanted;
+    }
+    return width;
+}
+
+static void print_legend(struct str *s, const struct plot_panel *p, int columns, int cell)
 {
     for (int l = 0; l < p->lines; l++) {
-        double x = LEFT + l % columns * LEGEND_CELL,
-               y = HEAD + HEIGHT + 14 + l / columns * LEGEND_ROW;
+        double x = LEFT + l % columns * cell, y = HEAD + HEIGHT + 14 + l / columns * LEGEND_ROW;
         str_printf(
             s,
             "<line class=\"line%s\" stroke=\"var(--c%d)\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
             "y2=\"%.1f\"/>\n",
             p->line[l].dashed ? " dashed" : "", p->line[l].color, x, x + 34, y, y);
-        svg_text(s, "", x + 42, y + 4, "start", p->line[l].name);
+        svg_text(s, "", x + LEGEND_MARK, y + 4, "start", p->line[l].name);
     }
 }
 
 void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
                     struct str *s)
 {
-    int width = panels * WIDTH, columns = (width - LEFT) / LEGEND_CELL;
+    int width = panels * WIDTH, cell = panels ? legend_width(&panel[0]) : LEGEND_CELL;
+    int columns = width - LEFT > cell ? (width - LEFT) / cell : 1;
     int rows = panels ? (panel[0].lines + columns - 1) / columns : 0;
     int bottom = HEAD + HEIGHT + rows * LEGEND_ROW + 10;
     svg_open(s, width, bottom + 26, LEFT, title, style);
     for (int i = 0; i < panels; i++) print_panel(s, &panel[i], i * WIDTH);
-    if (panels) print_legend(s, &panel[0], columns);
+    if (panels) print_legend(s, &panel[0], columns, cell);
     svg_text(s, "faint", LEFT, bottom + 12, "start", note);
     svg_close(s);
 }

@@ -10,7 +10,7 @@
 struct str;
 
 enum { PLOT_COLORS = 6 };
-enum plot_unit { PLOT_MILLISECONDS, PLOT_BYTES, PLOT_UNITS };
+enum plot_unit { PLOT_MILLISECONDS, PLOT_BYTES, PLOT_FLOPS /* per second */, PLOT_UNITS };
 
 struct plot_point {
     double x, y; /* positive; others are left out */

@@ -158,12 +158,13 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
 
 /* --- running it -------------------------------------------------------------------------------- */
 
-static void show(void *user, double done, double all, enum machine_precision p, int64_t T)
+static void show(void *user, double done, double all, const struct attention_cell *c)
 {
     const struct trial *x = user;
     char words[64];
     (void)done, (void)all;
-    snprintf(words, sizeof words, "%s, T %lld", machine_precision_name(p), (long long)T);
+    snprintf(words, sizeof words, "%s, T %lld", machine_precision_name(c->precision),
+             (long long)c->T);
     if (x->request->each) x->request->each(x->request->user, x->done / x->all, words);
 }
 
@@ -181,7 +182,10 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
     int at = (precision * x->head_sizes + head) * x->lengths + length, cells;
     struct attention_options o = {.device = x->device,
                                   .heads = 1,
-                                  .head_size = x->head_size[head],
+                                  .head_size = {x->head_size[head]},
+                                  .head_sizes = 1,
+                                  .causal = {true},
+                                  .masks = 1,
                                   .tokens = x->suite->batch * T,
                                   .length = {T},
                                   .lengths = 1,

@@ -27,14 +27,19 @@ static const char *record(void)
     return workdir_path("cache/strobe/machine.json");
 }
 
-static json_t *json_of(const char *words)
+static json_t *json_of_version(const char *words, int version)
 {
     if (strobe(words) != 0) fail_msg("%s: %s", words, failed);
     json_error_t error;
     json_t *all = json_loads(said, JSON_REJECT_DUPLICATES, &error);
     if (!all) fail_msg("%s, line %d of %s", error.text, error.line, said);
-    assert_int_equal(json_integer_value(json_object_get(all, "v")), 1);
+    assert_int_equal(json_integer_value(json_object_get(all, "v")), version);
     return all;
+}
+
+static json_t *json_of(const char *words)
+{
+    return json_of_version(words, 1);
 }
 
 static double number(const json_t *object, const char *key)
@@ -223,7 +228,7 @@ static void test_bench_attention(void **state)
                      "bench attention --device=cpu --T=16,32 --tokens=32 --heads=2 --head_size=8 "
                      "--samples=2 --dtype=float32 --threads=1 --svg=%s",
                      svg);
-    json_t *all = json_of(arena_printf(&arena, "%s --json", words));
+    json_t *all = json_of_version(arena_printf(&arena, "%s --json", words), 2);
     const json_t *rows = json_object_get(all, "rows");
     assert_int_equal(json_array_size(rows), 2 * 4);
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -240,6 +245,8 @@ static void test_bench_attention(void **state)
     const char *picture = program_text(svg);
     assert_memory_equal(picture, "<svg ", 5);
     assert_non_null(strstr(picture, "flash, f32, 32: "));
+    assert_non_null(strstr(picture, "Attention, 2 heads of 8, 32 tokens in all"));
+    assert_non_null(strstr(picture, "FLOP/s</title>"));
     assert_non_null(strstr(failed, arena_printf(&arena, "picture: %s\n", svg)));
     assert_int_equal(strobe(words), 0);
     assert_non_null(strstr(said, "slow primitive"));
@@ -247,24 +254,77 @@ static void test_bench_attention(void **state)
     assert_int_equal(strobe(arena_printf(&arena, "%s --flash_only", words)), 0);
     assert_non_null(strstr(said, "  flash  "));
     assert_null(strstr(said, "slow"));
+    assert_null(strstr(said, "error y"));
+    assert_null(strstr(said, "clk/tile"));
+}
+
+static void test_grid_of_bench_attention(void **state)
+{
+    (void)state;
+    const char *words =
+        arena_printf(&arena,
+                     "bench attention --device=cpu --T=16,32 --tokens=32 --heads=2 --head_size=8,4 "
+                     "--causal=false,true --check=true --samples=2 --dtype=float32,bfloat16 "
+                     "--threads=1 --flash_only --svg=%s",
+                     workdir_path("grid.svg"));
+    json_t *all = json_of_version(arena_printf(&arena, "%s --json", words), 2);
+    const json_t *rows = json_object_get(all, "rows");
+    assert_string_equal(text(all, "layout"), "packed");
+    assert_int_equal(json_array_size(rows), 2 * 2 * 2 * 2);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *r = json_array_get(rows, i);
+        bool bf16 = i % 2;
+        assert_true(number(r, "head_size") == (i < 8 ? 8 : 4) && number(r, "heads") == 2);
+        assert_string_equal(text(r, "causal"), i / 4 % 2 ? "false" : "true");
+        assert_true(number(r, "T") == (i / 2 % 2 ? 32 : 16));
+        assert_string_equal(text(r, "dtype"), bf16 ? "bf16" : "f32");
+        assert_true(text(r, "forward_kernel")[0] && text(r, "backward_kernel")[0]);
+        assert_true(number(r, "forward_bound_percent") > 0);
+        assert_true(number(r, "error_y") > (bf16 ? 1e-4 : 1e-9));
+        assert_true(number(r, "error_dqkv") < (bf16 ? 1e-2 : 1e-6));
+        assert_true(json_is_null(json_object_get(r, "clock_mhz")));
+    }
+    json_decref(all);
+    assert_non_null(strstr(program_text(workdir_path("grid.svg")), "flash, bf16, D 4, full, 32: "));
+    assert_int_equal(strobe(arena_printf(&arena, "%s --markdown", words)), 0);
+    assert_memory_equal(said, "| type ", 7);
+    assert_non_null(strstr(said, "error: y, and dq, dk, dv together"));
 }
 
 static void test_bench_attention_refuses(void **state)
 {
     (void)state;
-    refuses("bench attention --T=64,x", 2,
+    refuses("bench attention --device=cpu --T=64,x", 2,
             "--T takes up to 24 lengths, as in 64,128,256; not 64,x");
-    refuses("bench attention --T=", 2, "--T takes up to");
-    refuses("bench attention --T=64,32", 2, "--T takes lengths that rise; 32 follows 64");
-    refuses("bench attention --T=100", 2, "8192 tokens are no whole number of sequences of 100");
-    refuses("bench attention --dtype=float16", 2, "--dtype takes float32, bfloat16 or both");
-    refuses("bench attention --dtype=float32,float32", 2,
+    refuses("bench attention --device=cpu --T=", 2, "--T takes up to");
+    refuses("bench attention --device=cpu --T=64,32", 2,
+            "--T takes lengths that rise; 32 follows 64");
+    refuses("bench attention --device=cpu --T=100", 2,
+            "8192 tokens are no whole number of sequences of 100");
+    refuses("bench attention --device=cpu --dtype=float16", 2,
             "--dtype takes float32, bfloat16 or both");
-    refuses("bench attention --dtype=tfloat32 --device=cpu", 1, "tfloat32 is of CUDA devices");
-    refuses("bench attention --heads=0", 2, "--heads and --head_size are 1 to 1024");
-    refuses("bench attention --kv_heads=4", 2, "--heads=6 is not divisible by --kv_heads=4");
-    refuses("bench attention --tokens=0", 2, "--tokens is 1 to");
+    refuses("bench attention --device=cpu --dtype=float32,float32", 2,
+            "--dtype takes float32, bfloat16 or both");
+    refuses("bench attention --device=cpu --dtype=tfloat32", 1, "tfloat32 is of CUDA devices");
+    refuses("bench attention --device=cpu --heads=0", 2, "--heads is 1 to 1024");
+    refuses("bench attention --device=cpu --kv_heads=4", 2,
+            "--heads=6 is not divisible by --kv_heads=4");
+    refuses("bench attention --device=cpu --tokens=0", 2, "--tokens is 1 to");
     refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes options only");
+    refuses("bench attention --device=cpu --heads=-1", 2, "--heads is 1 to 1024");
+    refuses("bench attention --device=cpu --tokens=-1", 2, "--tokens is 1 to");
+    refuses("bench attention --device=cpu --head_size=64,0", 2,
+            "--head_size takes up to 8 of 1 to 1024, as in 64,128; not 64,0");
+    refuses("bench attention --device=cpu --head_size=64,64", 2, "--head_size takes up to 8");
+    refuses("bench attention --device=cpu --causal=yes", 2,
+            "--causal takes true, false or both, as in true,false; not yes");
+    refuses("bench attention --device=cpu --causal=true,true", 2, "--causal takes true, false");
+    refuses("bench attention --device=cpu --check=true,false", 2, "--check takes true or false");
+    refuses("bench attention --device=cpu --layout=separate", 2,
+            "--layout=separate: attention reads q, k and v packed in one tensor");
+    refuses("bench attention --device=cpu --hopper=true,false", 1,
+            "--hopper and --deterministic choose among the kernels of a GPU");
+    refuses("bench attention --device=cpu --deterministic=true", 1, "--hopper and --determ");
     refuses("bench attention --isa=mmx", 2, "mmx");
 }
 
@@ -334,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_forms_of_bench_kernels),
         cmocka_unit_test(test_bench_refuses),
         cmocka_unit_test(test_bench_attention),
+        cmocka_unit_test(test_grid_of_bench_attention),
         cmocka_unit_test(test_bench_attention_refuses),
         cmocka_unit_test(test_ladder),
         cmocka_unit_test(test_ladder_refuses),

@@ -192,6 +192,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice)
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
         *value = 50 << 20;
         return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+        *value = 1500000; /* kHz */
+        return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -411,7 +414,8 @@ static CUresult launch(const CUlaunchConfig &c, CUfunction f, bool dependent, vo
     emu_start s = {fn->module,  fn->entry,        fn->name.c_str(), grid,
                    c.blockDimX, c.sharedMemBytes, dependent};
     emu_what what = {EMU_KERNEL, fn->name.c_str(), 0, 0};
-    return emu_enqueue(c.hStream, START_MS, what, [=]() mutable { return run(fn, s, copies); });
+    static const double ms = (double)emu_number("EMU_KERNEL_US", 3) * 1e-3;
+    return emu_enqueue(c.hStream, ms, what, [=]() mutable { return run(fn, s, copies); });
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,

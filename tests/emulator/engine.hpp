@@ -41,6 +41,7 @@
  *     EMU_CUPTI_LATE=1     it sees nothing of recordings that were made ready before it began, as some versions
  *     EMU_CUPTI_SILENT=1   it begins, and tells nothing
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find
+ *     EMU_KERNEL_US=3      microseconds that a kernel is reckoned to take
  *     EMU_VERBOSE=1        each kernel and product as it runs, with its milliseconds
  *     EMU_KEEP=1           the folder of each compilation stays, in TMPDIR */
 #pragma once

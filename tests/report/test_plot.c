@@ -69,6 +69,29 @@ static void test_points_lie_on_logarithms(void **state)
     assert_int_equal(count("prefers-color-scheme:dark"), 1);
 }
 
+static void test_rates_and_long_names(void **state)
+{
+    (void)state;
+    const struct plot_point rate[] = {{64, 2e10, false}, {128, 4.2e14, false}};
+    const struct plot_line line[] = {
+        {"a name that is as long as those of flash attention are", 0, false, rate, 2},
+        {"short", 1, false, rate, 2}};
+    const struct plot_panel panel = {
+        .title = "rate", .x_title = "T", .unit = PLOT_FLOPS, .line = line, .lines = 2};
+    plot_print_svg("rates", "", &panel, 1, &s);
+    assert_int_equal(count("short, 64: 20 GFLOP/s</title>"), 1);
+    assert_int_equal(count("short, 128: 420 TFLOP/s</title>"), 1);
+    assert_int_equal(count(">1 TFLOP/s</text>"), 1); /* a line of the grid */
+    /* there is no room for two names in a row: each begins where the other does */
+    const char *at = strstr(str_text(&s), " attention are</text>");
+    const char *other = strstr(str_text(&s), ">short</text>");
+    assert_non_null(at);
+    assert_non_null(other);
+    while (memcmp(at, " x=\"", 4) != 0) at--;
+    while (memcmp(other, " x=\"", 4) != 0) other--;
+    assert_true(strtod(at + 4, NULL) == strtod(other + 4, NULL));
+}
+
 static void test_what_cannot_be_shown_is_left_out(void **state)
 {
     (void)state;
@@ -122,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_points_lie_on_logarithms, release),
+        cmocka_unit_test_teardown(test_rates_and_long_names, release),
         cmocka_unit_test_teardown(test_what_cannot_be_shown_is_left_out, release),
         cmocka_unit_test_teardown(test_a_level_is_drawn_where_it_matters, release),
         cmocka_unit_test_teardown(test_text_is_escaped, release),

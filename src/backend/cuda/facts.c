@@ -73,6 +73,10 @@ enum status cuda_describe(int number, struct device_facts *ret)
     TRY(cuda_read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
+    int khz; /* no driver need tell it */
+    if (cuda_driver(NULL)->cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, handle) ==
+        CUDA_SUCCESS)
+        ret->clock_mhz = khz * 1e-3;
     snprintf(ret->name, sizeof ret->name, "%s", device.name);
     snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
     return ST_OK;
