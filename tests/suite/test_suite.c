@@ -234,6 +234,9 @@ static void test_attention(void **state)
     words[1] = "--n_layer=1,2";
     assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
     assert_non_null(strstr(fail_message(), "takes no list of it"));
+    words[1] = "--dtype=bfloat16,float8";
+    assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "no products of 8 bits; use bfloat16"));
 }
 
 static void stop(void *user, double share, const char *what)
