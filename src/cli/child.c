@@ -14,12 +14,13 @@ enum { POLL_MS = 50 };
 
 extern char **environ;
 
+/* As SIGTERM, whichever it was: a terminal's SIGINT has reached the child already, and a second one would kill it. */
 static int wait_for(pid_t child)
 {
     int status = 0;
     bool passed_on = false;
     while (waitpid(child, &status, WNOHANG) == 0) {
-        if (interrupt_noted() == SIGTERM && !passed_on) {
+        if (interrupt_noted() && !passed_on) {
             kill(child, SIGTERM);
             passed_on = true;
         }

@@ -193,7 +193,10 @@ static enum status warm_up(struct running_all *all, struct running *r)
 /* Samples up to number `to`. */
 static enum status take_until(struct running_all *all, struct running *r, int to)
 {
-    for (; r->taken < to && goes_on(r); r->taken++) TRY(step_or_reason(all, r, r->taken));
+    while (r->taken < to && goes_on(r)) {
+        TRY(step_or_reason(all, r, r->taken));
+        if (r->engine) r->taken++; /* else there was no memory for it */
+    }
     return ST_OK;
 }
 

@@ -328,8 +328,9 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
  * step shows. So do those behind a Ctrl-C, once one was measured. */
 static bool is_of_rung(const struct climbing *c, enum status st)
 {
-    if (c->l->order != LADDER_WARM) return false;
-    bool measured = c->climb[0].rung->ms.n > 0;
+    bool measured = false;
+    if (c->l->order == LADDER_IN_TURN) return false;
+    for (int i = 0; i < c->climbs; i++) measured |= c->climb[i].rung->ms.n > 0;
     return st == ST_UNSUPPORTED || st == ST_MEMORY || (st == ST_INTERRUPTED && measured);
 }
 

@@ -31,6 +31,12 @@ static double since(int64_t ns)
     return clock_ms(ns, clock_ns());
 }
 
+/* Of the limit: what a device's first steps compile and record does not count, or there would be no profile. */
+static double spent_ms(const struct pace *p)
+{
+    return since(p->start_ns) - p->cold_ms;
+}
+
 int pace_least(const struct pace *p)
 {
     return p->o->steps < STEPS_LEAST ? p->o->steps : STEPS_LEAST;
@@ -45,7 +51,7 @@ static int left(const struct pace *p)
 static double left_ms(const struct pace *p)
 {
     double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
-    double ms = left(p) * p->step_ms - now, room = p->o->limit_ms - since(p->start_ns);
+    double ms = left(p) * p->step_ms - now, room = p->o->limit_ms - spent_ms(p);
     int least = p->warm + pace_least(p) + 1 - p->done;
     if (p->chosen || ms < room) return ms > 0 ? ms : 0;
     return room > least * p->step_ms ? room : least * p->step_ms - now;
@@ -67,7 +73,7 @@ void pace_show(struct pace *p, const char *what)
 static void warn_of_limit(struct pace *p)
 {
     int least = p->warm + pace_least(p) + 1;
-    double all = since(p->start_ns) - p->cold_ms + p->step_ms * (least - p->done - p->share);
+    double all = spent_ms(p) + p->step_ms * (least - p->done - p->share);
     int64_t micro_steps = p->config->train.gradient_accumulation_steps;
     char hint[96] = "";
     if (micro_steps > 1)
@@ -134,14 +140,13 @@ bool pace_warms(const struct pace *p)
     if (p->done < p->warm) return true;
     bool wanted = p->done < o->warmup || p->warm_ms < WARM_OF_LEAST * o->least_ms;
     double next = p->step_ms * (2 + 2 * pace_least(p));
-    return wanted && p->warm_ms < WARM_SHARE * o->limit_ms &&
-           since(p->start_ns) + next < o->limit_ms;
+    return wanted && p->warm_ms < WARM_SHARE * o->limit_ms && spent_ms(p) + next < o->limit_ms;
 }
 
 int pace_choose(struct pace *p, int *ret_plain)
 {
     const struct profile_options *o = p->o;
-    double ms = p->step_ms, room = o->limit_ms - since(p->start_ns);
+    double ms = p->step_ms, room = o->limit_ms - spent_ms(p);
     double wanted = ms > 0 ? o->least_ms / ms : 0, fit = ms > 0 ? room / (2 * ms) : STEPS_MOST;
     if (wanted > STEPS_MOST) wanted = STEPS_MOST;
     if (wanted < o->steps) wanted = o->steps;

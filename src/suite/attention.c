@@ -218,6 +218,8 @@ static enum status read_types(struct trial *x, const char *words, struct arena *
         struct config c;
         config_init(&c);
         TRY(config_set(&c, arena_printf(a, "dtype=%s", v.value[i]), a));
+        if (c.plan.dtype == PRECISION_FLOAT8)
+            return fail(ST_USAGE, "attention has no products of 8 bits; use bfloat16");
         x->precision[x->precisions++] =
             machine_precision(c.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
                               c.plan.dtype == PRECISION_TFLOAT32);

@@ -77,6 +77,16 @@ static enum status check(const struct suite_request *r)
     return ST_OK;
 }
 
+/* None begins after a Ctrl-C. */
+static enum status command(const struct suite_request *r, const struct words *w, bool quiet)
+{
+    enum status st = ST_INTERRUPTED;
+    if (!suite_stopped()) st = r->command(r->user, w->word, w->n, quiet);
+    if (st != ST_INTERRUPTED) return st;
+    return fail(st, "stopped: what was trained so far is in %s, and strobe report %s/* shows it",
+                r->out_dir, r->out_dir);
+}
+
 static enum status train(const struct suite_request *r, bool small, struct arena *a)
 {
     struct words w = {.a = a};
@@ -92,10 +102,7 @@ static enum status train(const struct suite_request *r, bool small, struct arena
     add_number(&w, "warmup_iters", iters < 1000 ? iters / 10 : 100);
     add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
     add_user(&w, r);
-    enum status st = r->command(r->user, w.word, w.n, false);
-    if (st != ST_INTERRUPTED) return st;
-    return fail(st, "stopped: what was trained so far is in %s, and strobe report %s/* shows it",
-                r->out_dir, r->out_dir);
+    return command(r, &w, false);
 }
 
 static enum status profile(const struct suite_request *r, bool small, const char *way,
@@ -109,7 +116,7 @@ static enum status profile(const struct suite_request *r, bool small, const char
     add_number(&w, "limit", small ? 5 : 60);
     add(&w, arena_printf(a, "--out_dir=%s/%s", r->out_dir, way));
     add_user(&w, r);
-    return r->command(r->user, w.word, w.n, true);
+    return command(r, &w, true);
 }
 
 /* --- what came of it --------------------------------------------------------------------------- */

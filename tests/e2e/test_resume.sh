@@ -81,18 +81,21 @@ for signal in INT TERM; do
 done
 
 # A comparison passes on what only its own process was sent.
-"$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both >log 2>&1 &
-child=$!
-while [ "$(cat both/seed=1337/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
-kill -TERM $child
-code=0
-wait $child || code=$?
-[ $code = 130 ] || fail "compare: exit code $code instead of 130: $(cat log)"
-grep -q 'and saved' log || fail "compare: its training did not save: $(cat log)"
-"$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume >log 2>&1 ||
-    fail "compare does not resume: $(cat log)"
-same both/seed=1337 compare
-[ -s both/seed=7/summary.json ] || fail "compare: the second run is missing"
+for signal in INT TERM; do
+    rm -rf both
+    "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both >log 2>&1 &
+    child=$!
+    while [ "$(cat both/seed=1337/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
+    kill -$signal $child
+    code=0
+    wait $child || code=$?
+    [ $code = 130 ] || fail "compare, SIG$signal: exit code $code instead of 130: $(cat log)"
+    grep -q 'and saved' log || fail "compare, SIG$signal: its training did not save: $(cat log)"
+    "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume >log 2>&1 ||
+        fail "compare, SIG$signal, does not resume: $(cat log)"
+    same both/seed=1337 "compare, SIG$signal"
+    [ -s both/seed=7/summary.json ] || fail "compare, SIG$signal: the second run is missing"
+done
 
 # The last checkpoint is damaged: the one before it serves.
 rm -rf cut

@@ -1,10 +1,12 @@
 /* The rungs: one change each, figures that fit together, and reasons where one is not run. */
 #include "measure/ladder.h"
 
+#include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/clock.h"
 #include "base/threads.h"
 #include "measure/noise.h"
+#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 enum { RUNGS = 6 }; /* of a CPU */
@@ -219,6 +222,52 @@ static void test_no_room(void **state)
     assert_memory_equal(fail_message(), "no rung can be run; the first: it needs ", 40);
 }
 
+static void stop(void *user, double share, const char *what)
+{
+    const double *at = user;
+    (void)what;
+    if (share >= *at && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum status climb_until(const struct config *c, int64_t room, double share)
+{
+    struct machine m = machine();
+    struct ladder_options o = {.config = c,
+                               .vocab = TINY_VOCAB,
+                               .room = room,
+                               .steps = 4,
+                               .limit_ms = 60000,
+                               .machine = &m,
+                               .each = stop,
+                               .user = &share};
+    interrupt_catch();
+    enum status st = ladder_run(&o, &ladder, &arena);
+    interrupt_release();
+    return st;
+}
+
+/* Rungs that run one by one are measured one by one: what comes behind a Ctrl-C says so. */
+static void test_ctrl_c_leaves_what_was_measured(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, TINY_VOCAB, -1);
+    int64_t most = 0;
+    for (int i = 0; i < RUNGS; i++)
+        if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
+    assert_int_equal(climb_until(&c, 2 * most, 0), ST_INTERRUPTED); /* none was measured */
+    hand_ok(climb_until(&c, 2 * most, 2.0 / RUNGS));
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
+    int measured = 0;
+    while (measured < RUNGS && ladder.rung[measured].ms.n > 0) measured++;
+    assert_true(measured == 2 || measured == 3); /* the third may have given a sample */
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        assert_true((r->ms.n > 0) == (i < measured) && (r->tokens_per_s > 0) == (i < measured));
+        if (i >= measured) assert_memory_equal(r->reason, "not reached", 11);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +277,7 @@ int main(void)
         cmocka_unit_test_teardown(test_clocks_of_rungs, release),
         cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
         cmocka_unit_test_teardown(test_no_room, release),
+        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

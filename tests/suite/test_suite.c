@@ -234,6 +234,9 @@ static void test_attention(void **state)
     words[1] = "--n_layer=1,2";
     assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
     assert_non_null(strstr(fail_message(), "takes no list of it"));
+    words[1] = "--dtype=bfloat16,float8";
+    assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "no products of 8 bits; use bfloat16"));
 }
 
 static void stop(void *user, double share, const char *what)
@@ -280,6 +283,33 @@ static void test_ctrl_c_leaves_what_was_measured(void **state)
         strstr(text(&s.table[0].table, s.table[0].table.rows - 1, "note"), "not reached"));
 }
 
+/* Commands that were begun, and which of them a Ctrl-C comes to, without their own process knowing of it. */
+static int commands, stopped_command;
+
+static enum status run_command(void *user, char *const *word, int words, bool quiet)
+{
+    (void)user, (void)quiet;
+    assert_true(words > 0 && word[0]);
+    if (commands++ == stopped_command) raise(SIGINT);
+    return ST_OK;
+}
+
+static void test_no_command_behind_ctrl_c(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu"};
+    struct suite_request r = {.word = words, .words = 1, .out_dir = "nowhere", .iters = 1};
+    struct sheet s;
+    r.command = run_command;
+    for (int i = 0; i < 2; i++) {
+        commands = 0;
+        stopped_command = i;
+        assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
+        assert_int_equal(commands, i + 1);
+        assert_non_null(strstr(fail_message(), "what was trained so far is in nowhere"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +320,7 @@ int main(void)
         cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),
         cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
+        cmocka_unit_test_teardown(test_no_command_behind_ctrl_c, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
