@@ -1,6 +1,7 @@
 #include "backend/cuda/cleared.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A piece is a line of the cache, so that products do not share one. */
 enum { PIECE = 256, PIECES = 2048, NEIGHBOURS = 16 };
@@ -9,7 +10,8 @@ struct cleared {
     CUdeviceptr pool; /* 0: there is none */
     int given;        /* pieces */
     bool recording;
-    CUgraphNode first; /* that clears one; NULL: none does */
+    bool known[PIECES]; /* of a recording that has ended: a node that clears it was found */
+    CUgraphNode first;  /* that clears one; NULL: none does */
 };
 
 static bool can_change(const struct cuda_driver *d)
@@ -39,72 +41,70 @@ void *cleared_piece(struct cleared *c, int64_t bytes)
     return (void *)(c->pool + (CUdeviceptr)(PIECE * c->given++));
 }
 
-/* Sets a few bytes of the pool to zero, and nothing else. */
-static bool clears_a_piece(const struct cleared *c, CUgraphNode node)
+/* The piece of which it sets some bytes to zero, and nothing else; -1: it does something else. */
+static int piece_of(const struct cleared *c, CUgraphNode node)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CUDA_MEMSET_NODE_PARAMS p;
     if (d->cuGraphNodeGetType(node, &type) != CUDA_SUCCESS || type != CU_GRAPH_NODE_TYPE_MEMSET)
-        return false;
-    return d->cuGraphMemsetNodeGetParams(node, &p) == CUDA_SUCCESS && p.value == 0 &&
-           p.height == 1 && p.dst >= c->pool &&
-           p.dst + p.width * p.elementSize <= c->pool + PIECE * PIECES;
+        return -1;
+    if (d->cuGraphMemsetNodeGetParams(node, &p) != CUDA_SUCCESS || p.value != 0 || p.height != 1)
+        return -1;
+    if (p.dst < c->pool || p.dst >= c->pool + PIECE * PIECES) return -1;
+    CUdeviceptr at = p.dst - c->pool;
+    return at % PIECE + p.width * p.elementSize <= PIECE ? (int)(at / PIECE) : -1;
 }
 
-void cleared_find(struct cleared *c, const CUgraphNode *node, size_t n, bool *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        bool clears = c->recording && clears_a_piece(c, node[i]);
-        ret[i] = clears && c->first;
-        if (clears && !c->first) c->first = node[i];
-    }
-    c->recording = false;
-}
-
-static enum status neighbours(CUgraphNode node, bool behind, CUgraphNode ret[NEIGHBOURS],
-                              size_t *ret_n)
+/* All nodes beside it; false: too many, or the driver does not tell. */
+static bool neighbours(CUgraphNode node, bool behind, CUgraphNode ret[NEIGHBOURS], size_t *ret_n)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    *ret_n = NEIGHBOURS;
     CUgraphEdgeData edge[NEIGHBOURS];
-    TRY(cuda_check((behind ? d->cuGraphNodeGetDependentNodes
-                           : d->cuGraphNodeGetDependencies)(node, ret, edge, ret_n),
-                   "read a recording"));
-    BUG_IF(*ret_n > NEIGHBOURS, "%zu neighbours of a node", *ret_n);
-    return ST_OK;
+    *ret_n = NEIGHBOURS;
+    return (behind ? d->cuGraphNodeGetDependentNodes
+                   : d->cuGraphNodeGetDependencies)(node, ret, edge, ret_n) == CUDA_SUCCESS &&
+           *ret_n < NEIGHBOURS;
 }
 
-static enum status take_out(CUgraph graph, CUgraphNode node)
+/* What waits for the node waits for what it waits for, too; false: refused, what was added does no harm. */
+static bool lead_around(CUgraph graph, CUgraphNode node)
 {
-    const struct cuda_driver *d = cuda_driver(NULL);
     CUgraphNode before[NEIGHBOURS], behind[NEIGHBOURS];
     size_t n_before, n_behind;
-    TRY(neighbours(node, false, before, &n_before));
-    TRY(neighbours(node, true, behind, &n_behind));
+    if (!neighbours(node, false, before, &n_before) || !neighbours(node, true, behind, &n_behind))
+        return false;
     for (size_t i = 0; i < n_before; i++)
         for (size_t k = 0; k < n_behind; k++)
-            TRY(cuda_check(d->cuGraphAddDependencies(graph, &before[i], &behind[k], NULL, 1),
-                           "change a recording"));
-    return cuda_check(d->cuGraphDestroyNode(node), "change a recording");
+            if (cuda_driver(NULL)->cuGraphAddDependencies(graph, &before[i], &behind[k], NULL, 1) !=
+                CUDA_SUCCESS)
+                return false;
+    return true;
 }
 
-/* The pieces lie one behind the other. */
-static enum status clear_all(const struct cleared *c)
+/* All pieces, which lie one behind the other, are cleared by this node from now on; false: it does not want to. */
+static bool clear_all_by(struct cleared *c, CUgraphNode node)
 {
     const CUDA_MEMSET_NODE_PARAMS p = {
         .dst = c->pool, .elementSize = 4, .width = (size_t)(PIECE / 4 * c->given), .height = 1};
-    return cuda_check(cuda_driver(NULL)->cuGraphMemsetNodeSetParams(c->first, &p),
-                      "change a recording");
+    if (cuda_driver(NULL)->cuGraphMemsetNodeSetParams(node, &p) != CUDA_SUCCESS) return false;
+    c->first = node;
+    return true;
 }
 
-enum status cleared_take_out(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n,
-                             const bool *needless)
+void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n, bool *ret)
 {
-    if (c->first) TRY(clear_all(c));
-    for (size_t i = 0; i < n; i++)
-        if (needless[i]) TRY(take_out(graph, node[i]));
-    return ST_OK;
+    memset(c->known, 0, sizeof c->known);
+    for (size_t i = 0; i < n; i++) {
+        int piece = c->recording ? piece_of(c, node[i]) : -1;
+        bool again = piece >= 0 && c->known[piece]; /* within one product: it means it */
+        ret[i] = piece >= 0 && !again && c->first;
+        if (piece < 0) continue;
+        c->known[piece] = true;
+        if (!c->first && !clear_all_by(c, node[i])) break;
+    }
+    for (size_t i = 0; i < n; i++) ret[i] = ret[i] && lead_around(graph, node[i]);
+    c->recording = false;
 }
 
 void cleared_close(struct cleared *c)

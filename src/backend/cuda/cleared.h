@@ -15,11 +15,9 @@ struct cleared;
 void cleared_begin(struct cleared **c);
 /* So many bytes for one product of the recording under way, at a multiple of 256; NULL: none is under way, or there is no room. */
 void *cleared_piece(struct cleared *c, int64_t bytes);
-/* The recording has ended. ret[i]: node i of n, in the order in which they were recorded, is one that is not needed. */
-void cleared_find(struct cleared *c, const CUgraphNode *node, size_t n, bool *ret);
-/* Takes these out: what waited for one waits for what it had waited for. The first that stays clears for all. */
-enum status cleared_take_out(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n,
-                             const bool *needless);
+/* The recording has ended, or there is none: n = 0. Of its n nodes, in the order in which they were recorded, ret[i] is one that is
+ * not needed any more, and that nothing waits for alone: it is the caller's to destroy. What the driver refuses stays. */
+void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n, bool *ret);
 void cleared_close(struct cleared *c);
 
 #endif

@@ -15,9 +15,10 @@ struct recording {
 enum status cuda_capture_begin(void *context)
 {
     cleared_begin(cuda_cleared(context));
-    TRY(cuda_check(cuda_driver(NULL)->cuStreamBeginCapture(cuda_stream(context),
-                                                           CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                   "record a run"));
+    CUresult r = cuda_driver(NULL)->cuStreamBeginCapture(cuda_stream(context),
+                                                         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (r != CUDA_SUCCESS) cleared_end(*cuda_cleared(context), NULL, NULL, 0, NULL);
+    TRY(cuda_check(r, "record a run"));
     tracer_record(cuda_tracer(context));
     return ST_OK;
 }
@@ -29,26 +30,33 @@ struct nodes {
     size_t n;
 };
 
-static enum status list_nodes(CUgraph graph, struct cleared *cleared, struct nodes *ret)
+static enum status list_nodes(CUgraph graph, struct nodes *ret)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     TRY(cuda_check(d->cuGraphGetNodes(graph, NULL, &ret->n), "read a recording"));
     ret->node = calloc(ret->n + 1, sizeof *ret->node);
     ret->needless = calloc(ret->n + 1, sizeof *ret->needless);
     BUG_IF(!ret->node || !ret->needless, "no host memory");
-    TRY(cuda_check(d->cuGraphGetNodes(graph, ret->node, &ret->n), "read a recording"));
-    cleared_find(cleared, ret->node, ret->n, ret->needless);
+    return cuda_check(d->cuGraphGetNodes(graph, ret->node, &ret->n), "read a recording");
+}
+
+static enum status take_out(const struct nodes *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->needless[i])
+            TRY(cuda_check(cuda_driver(NULL)->cuGraphDestroyNode(all->node[i]),
+                           "change a recording"));
     return ST_OK;
 }
 
 static enum status make_ready(void *context, CUgraph graph, struct recording *ret)
 {
     struct nodes all = {0};
-    enum status st = list_nodes(graph, *cuda_cleared(context), &all);
+    enum status st = list_nodes(graph, &all);
+    cleared_end(*cuda_cleared(context), graph, all.node, st == ST_OK ? all.n : 0, all.needless);
     ret->number =
         tracer_recorded(cuda_tracer(context), st == ST_OK ? all.node : NULL, all.needless, all.n);
-    if (st == ST_OK)
-        st = cleared_take_out(*cuda_cleared(context), graph, all.node, all.n, all.needless);
+    if (st == ST_OK) st = take_out(&all);
     if (st == ST_OK)
         st = cuda_check(cuda_driver(NULL)->cuGraphInstantiateWithFlags(&ret->run, graph, 0),
                         "make a recording ready");
@@ -64,6 +72,7 @@ enum status cuda_capture_end(void *context, void **ret_recording)
     enum status st =
         cuda_check(d->cuStreamEndCapture(cuda_stream(context), &graph), "record a run");
     if (st != ST_OK) {
+        cleared_end(*cuda_cleared(context), NULL, NULL, 0, NULL);
         tracer_recorded(cuda_tracer(context), NULL, NULL, 0);
         return st;
     }
