@@ -56,19 +56,18 @@ static const char *const part_notes[MEMORY_PARTS] = {
     [MEMORY_UNUSED] = "of the block in which values come and go; the peak needs it not",
 };
 
-/* What copies this plan has. */
-static const char *copies_note(const struct memory_view *v)
+/* What copies this plan has; of float8 the ring of magnitudes is one of them. */
+static const char *copies_note(const struct memory_view *v, struct arena *a)
 {
-    bool half = false, packed = false;
-    for (int i = 0; i < v->largest.n; i++) {
-        const struct memory_tensor *x = &v->largest.tensor[i];
-        if (x->part != MEMORY_COPIES) continue;
-        *(x->type.rank ? &half : &packed) = true;
-    }
-    bool bf16 = v->planned->config.plan.dtype == PRECISION_BFLOAT16;
-    if (half && packed) return "what products read: bf16, and packed";
-    if (half) return "what products read: bf16";
-    return bf16 ? "what products read: bf16, packed" : "what products read: f32, packed";
+    const int64_t *bytes = v->planned->engine.storage.bytes;
+    bool mixed = precision_is_mixed(v->planned->config.plan.dtype);
+    const char *weights = !bytes[STORAGE_PACKED] ? "bf16"
+                          : bytes[STORAGE_COPY]  ? "bf16, and packed"
+                          : mixed                ? "bf16, packed"
+                                                 : "f32, packed";
+    if (!bytes[STORAGE_COPY] && !bytes[STORAGE_PACKED]) return "largest magnitudes, for float8";
+    return arena_printf(a, "what products read: %s%s", weights,
+                        bytes[STORAGE_AMAX] ? "; largest magnitudes" : "");
 }
 
 static struct table parts_table(const struct memory_view *v, struct arena *a)
@@ -82,7 +81,7 @@ static struct table parts_table(const struct memory_view *v, struct arena *a)
         if (!m->bytes[i]) continue;
         table_set_text(&t, row, PART_NAME, memory_part_name((enum memory_part)i));
         table_set_text(&t, row, PART_NOTE,
-                       i == MEMORY_COPIES ? copies_note(v)
+                       i == MEMORY_COPIES ? copies_note(v, a)
                        : part_notes[i]    ? part_notes[i]
                                           : "");
         table_set_bytes(&t, row, PART_BYTES, m->bytes[i], a);

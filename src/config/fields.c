@@ -96,7 +96,7 @@ const struct field fields[] = {
     BOOL("check_nan",      train.check_nan,      "false",                     "wait for each operator; stop at the first value that is no number, or kernel that fails, and name it"),
 
     ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
-    ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products; float8: bfloat16, with the products of blocks in 8 bits"),
+    ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products; float8: bfloat16, with the products of blocks in 8 bits; resumed, not to the same bits, for checkpoints hold no magnitudes"),
     ENUM("float8_gradients", plan.float8_gradients, "e5m2",  enum float8, float8s, "with dtype=float8, how gradients are quantised: for range, or for precision"),
     ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
     BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),

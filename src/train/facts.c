@@ -19,7 +19,8 @@ struct facts facts_of(const struct engine *e)
         .weights = s->bytes[STORAGE_WEIGHTS],
         .gradients = s->bytes[STORAGE_GRADIENTS],
         .optimizer = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2],
-        .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED],
+        .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED] + s->bytes[STORAGE_AMAX],
+        .magnitudes = s->bytes[STORAGE_AMAX],
         .inputs = s->bytes[STORAGE_STAGED] + s->bytes[STORAGE_DRAWN],
         .drawn = s->bytes[STORAGE_DRAWN],
         .activations = s->bytes[STORAGE_ARENA],
@@ -49,7 +50,9 @@ void facts_print(const struct facts *f, struct str *s)
     str_printf(s, "memory       weights %s, gradients %s, optimizer %s",
                str_bytes(a, (double)f->weights), str_bytes(b, (double)f->gradients),
                str_bytes(c, (double)f->optimizer));
-    if (f->copies) str_printf(s, ", copies of weights %s", str_bytes(a, (double)f->copies));
+    int64_t copies = f->copies - f->magnitudes;
+    if (copies) str_printf(s, ", copies of weights %s", str_bytes(a, (double)copies));
+    if (f->magnitudes) str_printf(s, ", magnitudes %s", str_bytes(a, (double)f->magnitudes));
     if (f->drawn) str_printf(s, ", what is drawn %s", str_bytes(a, (double)f->drawn));
     str_printf(s, ", activations %s: %s\n", str_bytes(a, (double)f->activations),
                str_bytes(b, (double)f->total));

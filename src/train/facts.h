@@ -15,9 +15,10 @@ struct facts {
     int64_t sequences, tokens; /* of a step, all micro-steps together */
     int64_t kernels;           /* of a step */
     double flops, bytes;       /* of a step */
-    /* bytes of memory; copies: of the weights, in bf16 and packed */
+    /* bytes of memory; copies: of the weights, in bf16 and packed, and float8's largest magnitudes */
     int64_t weights, gradients, optimizer, copies, inputs, activations, total;
-    int64_t drawn; /* of the inputs: what a model that is only timed works on */
+    int64_t magnitudes; /* of the copies */
+    int64_t drawn;      /* of the inputs: what a model that is only timed works on */
 };
 
 /* Of an engine with the plans of training. */

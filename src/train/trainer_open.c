@@ -72,6 +72,10 @@ static enum status load_last(struct trainer *t)
     t->summary.best_val_loss = found.state.best_val_loss;
     t->summary.best_iter = found.state.best_iter;
     log_info("goes on from %s", found.path);
+    if (t->learner.engine.storage.bytes[STORAGE_AMAX])
+        log_info(
+            "dtype=float8: the largest magnitudes of the last steps are not in a checkpoint, so "
+            "what follows is near a run that was not stopped, and not the same bits");
     return ST_OK;
 }
 

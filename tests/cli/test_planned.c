@@ -144,9 +144,9 @@ static void test_graph_refuses(void **state)
 {
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
-    assert_string_equal(failed,
-                        "strobe: there is no pass fuze; there are model, regions, join, "
-                        "expand, precision, recompute, numerics, float8, fuse, chain, pack, dead\n");
+    assert_string_equal(
+        failed, "strobe: there is no pass fuze; there are model, regions, join, "
+                "expand, precision, recompute, numerics, float8, fuse, chain, pack, dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
     assert_non_null(strstr(failed, "there is no graph whole"));
     assert_int_equal(strobe("graph", "--eval --update"), 2);
@@ -307,6 +307,27 @@ static void test_memory_plot(void **state)
         assert_true(strcspn(at, "\n") <= 120);
 }
 
+/* The ring of magnitudes is in the sum and has a name of its own, with copies of the weights and without. */
+static void test_memory_of_float8(void **state)
+{
+    (void)state;
+    for (int full = 0; full < 2; full++) {
+        const char *keys = full ? "--dtype=float8 --fusion=full" : "--dtype=float8 --fusion=op";
+        json_t *all = json_of("memory", keys), *memory = json_object_get(all, "memory");
+        assert_int_equal(sum_of(memory), 2 * number(memory, "total"));
+        assert_true(number(memory, "copies") > 0);
+        json_decref(all);
+        assert_int_equal(strobe("memory", keys), 0);
+        says(full ? "what products read: bf16" : "largest magnitudes, for float8");
+        says("largest magnitudes");
+        says_not("f32, packed");
+        if (!full) says_not("what products read");
+        assert_int_equal(strobe("plan", arena_printf(&arena, "--summary %s", keys)), 0);
+        says(", magnitudes ");
+        (full ? says : says_not)(", copies of weights ");
+    }
+}
+
 static void test_memory_phases(void **state)
 {
     (void)state;
@@ -437,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_plot),
         cmocka_unit_test(test_memory_phases),
+        cmocka_unit_test(test_memory_of_float8),
         cmocka_unit_test(test_memory_csv),
         cmocka_unit_test(test_memory_svg),
         cmocka_unit_test(test_memory_limit),

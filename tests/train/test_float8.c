@@ -134,6 +134,43 @@ static void test_magnitudes_of_the_last_steps(void **state)
     tiny_close(&t);
 }
 
+/* The leaf number `at` of the ring of magnitudes; NULL: there are fewer. */
+static const struct node *magnitude(const struct graph *g, int at)
+{
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_AMAX && at-- == 0) return n;
+    }
+    return NULL;
+}
+
+/* Offsets are given in the order in which tensors are met: the micro-steps of a step must meet the same ones alike. */
+static void test_micro_steps_share_the_ring(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++) {
+        struct config c = tiny_config();
+        struct tiny t;
+        c.plan.dtype = PRECISION_FLOAT8;
+        c.plan.fusion = (enum fusion)fusion;
+        c.train.gradient_accumulation_steps = 2;
+        tiny_open(&t, &c, KINDS | 1u << GRAPH_MICRO_MORE);
+        const struct graph *first = &t.engine.graph[GRAPH_MICRO],
+                           *more = &t.engine.graph[GRAPH_MICRO_MORE];
+        int n = 0;
+        for (const struct node *a, *b; (a = magnitude(first, n)); n++) {
+            b = magnitude(more, n);
+            assert_non_null(b);
+            assert_string_equal(a->scope, b->scope);
+            assert_int_equal(a->layer, b->layer);
+            assert_int_equal(a->attr.leaf.offset, b->attr.leaf.offset);
+        }
+        assert_null(magnitude(more, n));
+        assert_int_equal(n, 12 * c.model.n_layer);
+        tiny_close(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_products_of_blocks_alone),
         cmocka_unit_test(test_same_bits_again),
         cmocka_unit_test(test_magnitudes_of_the_last_steps),
+        cmocka_unit_test(test_micro_steps_share_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
