@@ -75,7 +75,7 @@ enum status cmd_bench(int argc, char **argv)
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
         if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
     if (argc > 0) TRY(check_word(argv[0]));
-    struct bench_words w = {.steps = NOT_SAID};
+    struct bench_words w = {.steps = NOT_SAID, .iters = NOT_SAID};
     const struct opt options[] = {
         {"suite", OPT_TEXT, &w.suite, "NAME", "a ready-made experiment; list shows them all"},
         {"phase", OPT_TEXT, &w.phase, "NAME,...",
@@ -98,6 +98,8 @@ enum status cmd_bench(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     w.word = argv;
     w.words = argc;
+    if (w.iters < 1 && w.iters != NOT_SAID) return fail(ST_USAGE, "--iters is 1 or more");
+    if (w.iters == NOT_SAID) w.iters = 0; /* the suite's own */
     enum status st = run(&w, &a);
     arena_release(&a);
     return st;

@@ -4,6 +4,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct table_cell *table_at(const struct table *t, int row, int column)
@@ -111,6 +113,18 @@ static void print_csv_text(struct str *s, const char *text)
     str_append(s, "\"");
 }
 
+/* With as many digits as say the number itself, and no fewer than ten. */
+static void print_csv_number(struct str *s, double number)
+{
+    enum { LEAST = 10, MOST = 17 };
+    char text[32];
+    for (int digits = LEAST; digits <= MOST; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number) break;
+    }
+    str_append(s, text);
+}
+
 void table_print_csv(const struct table *t, struct str *s)
 {
     for (int c = 0; c < t->columns; c++) {
@@ -124,7 +138,7 @@ void table_print_csv(const struct table *t, struct str *s)
             if (c) str_append(s, ",");
             if (!cell->text) continue;
             if (t->column[c].is_number)
-                str_printf(s, "%.10g", cell->number);
+                print_csv_number(s, cell->number);
             else
                 print_csv_text(s, cell->text);
         }

@@ -117,7 +117,10 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
     while ((word = strsep(&rest, ","))) {
         int i = 0;
         while (i < n && strcmp(all[i].name, word) != 0) i++;
-        if (i == n) return fail(ST_USAGE, "--size=%s: there are %s", r->size, known);
+        if (i == n)
+            return fail(ST_USAGE, "--size=%s: there are %s%s", r->size, known,
+                        all == cs336_small_sizes ? " on a CPU; --full takes the published ones"
+                                                 : "");
         for (int k = 0; k < kept; k++)
             if (size[k].name == all[i].name)
                 return fail(ST_USAGE, "--size=%s: %s is asked for twice", r->size, all[i].name);
