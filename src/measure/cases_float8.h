@@ -4,11 +4,11 @@
 
 /* clang-format off */
 #define AMAX   {F(AMAX_STEPS), FILL_POSITIVE, .wide = true}
-#define E4M3   .attr = {.quantise = {DT_E4M3, 3}}
-#define E5M2   .attr = {.quantise = {DT_E5M2, 21}}
+#define TO_E4M3 .attr = {.quantise = {DT_E4M3, 3}}
+#define TO_E5M2 .attr = {.quantise = {DT_E5M2, 21}}
 /* A number a little beside the border between two codes falls to the other: one in some hundred, by a sixteenth or an eighth. */
 #define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes fall to either"
-#define OF_NORM(drop) .attr = {.quantise = {DT_E4M3, 3, false, 1e-5, drop}}
+#define OF_NORM(...) .attr = {.quantise = {DT_E4M3, 3, false, 1e-5, __VA_ARGS__}}
 /* In bf16 the sum is rounded, then the norm, then the code is found: of those beside a border more fall to the other. */
 #define OF_NORMS .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 2e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
@@ -16,17 +16,17 @@
 #define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores add products of 8 bits in fewer bits than f32 has"
 
 #define FLOAT8_CASES \
-    {OP_QUANTISE, "to e4m3", E4M3, .in = {AMAX, {F(3,7)}, STEP}}, \
-    {OP_QUANTISE, "to e5m2", E5M2, .in = {AMAX, {F(2,5,17)}, STEP}}, \
-    {OP_QUANTISE, "to e4m3, rank 3", E4M3, .in = {AMAX, {F(2,24,48)}, STEP}}, \
-    {OP_QUANTISE, "to e4m3, cut off", E4M3, .in = {AMAX, {F(16,16), FILL_WIDE}, STEP}}, \
-    {OP_QUANTISE, "to e5m2, a masked third", E5M2, .in = {AMAX, {F(32,48), FILL_MASKED}, STEP}}, \
-    {OP_QUANTISE, "to e4m3, nothing known", E4M3, .in = {SCALARS(AMAX_STEPS, 0), {F(48,32)}, STEP}}, \
-    {OP_QUANTISE, "to e5m2, nothing known", E5M2, .in = {SCALARS(AMAX_STEPS, 0), {F(48,32)}, STEP}}, \
-    {OP_QUANTISE, "to e4m3, magnitudes that are not finite", E4M3, .in = {SCALARS(AMAX_STEPS, INFINITY), {F(48,32)}, STEP}}, \
-    {OP_QUANTISE, "to e4m3, large", E4M3, .in = {AMAX, {F(272,400)}, STEP}}, \
-    {OP_QUANTISE, "to e5m2, large", E5M2, .in = {AMAX, {F(400,272)}, STEP}}, \
-    {OP_QUANTISE, "to e4m3, many tiles", E4M3, .in = {AMAX, {F(3072,1552)}, STEP}}, \
+    {OP_QUANTISE, "to e4m3", TO_E4M3, .in = {AMAX, {F(3,7)}, STEP}}, \
+    {OP_QUANTISE, "to e5m2", TO_E5M2, .in = {AMAX, {F(2,5,17)}, STEP}}, \
+    {OP_QUANTISE, "to e4m3, rank 3", TO_E4M3, .in = {AMAX, {F(2,24,48)}, STEP}}, \
+    {OP_QUANTISE, "to e4m3, cut off", TO_E4M3, .in = {AMAX, {F(16,16), FILL_WIDE}, STEP}}, \
+    {OP_QUANTISE, "to e5m2, a masked third", TO_E5M2, .in = {AMAX, {F(32,48), FILL_MASKED}, STEP}}, \
+    {OP_QUANTISE, "to e4m3, nothing known", TO_E4M3, .in = {SCALARS(AMAX_STEPS, 0), {F(48,32)}, STEP}}, \
+    {OP_QUANTISE, "to e5m2, nothing known", TO_E5M2, .in = {SCALARS(AMAX_STEPS, 0), {F(48,32)}, STEP}}, \
+    {OP_QUANTISE, "to e4m3, magnitudes that are not finite", TO_E4M3, .in = {SCALARS(AMAX_STEPS, INFINITY), {F(48,32)}, STEP}}, \
+    {OP_QUANTISE, "to e4m3, large", TO_E4M3, .in = {AMAX, {F(272,400)}, STEP}}, \
+    {OP_QUANTISE, "to e5m2, large", TO_E5M2, .in = {AMAX, {F(400,272)}, STEP}}, \
+    {OP_QUANTISE, "to e4m3, many tiles", TO_E4M3, .in = {AMAX, {F(3072,1552)}, STEP}}, \
     {OP_QUANTISE_GELU, "erf", .attr = {.quantise = {DT_E4M3, 3}}, OF_CODES, .in = {AMAX, {F(3,16,48)}, STEP}}, \
     {OP_QUANTISE_GELU, "tanh, large", .attr = {.quantise = {DT_E4M3, 3, true}}, OF_CODES, .in = {AMAX, {F(400,272)}, STEP}}, \
     {OP_QUANTISE_GELU_GRAD, "erf", .attr = {.quantise = {DT_E5M2, 21}}, OF_CODES, .in = {AMAX, {F(3,16,48)}, STEP, {F(3,16,48)}}}, \

@@ -375,10 +375,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation_,
     emu_what what = {EMU_KERNEL, "nvjet_emulated_128x64_algorithm_1", 0, 0};
     if (which > 1) what.name = "nvjet_emulated_64x64_split_in_two_algorithm_2_kernel";
     /* As the library's kernels of compute capability 9.0: counters in the workspace are cleared first. */
-    if (which > 1 && cuMemsetD8Async((CUdeviceptr)workspace, 0, COUNTERS, (CUstream)stream) != CUDA_SUCCESS)
+    if (which > 1 &&
+        cuMemsetD8Async((CUdeviceptr)workspace, 0, COUNTERS, (CUstream)stream) != CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     CUresult r = emu_enqueue((CUstream)stream, ms, what, [=] {
-        if (which > 1 && std::any_of((char *)workspace, (char *)workspace + COUNTERS, [](char c) { return c != 0; })) {
+        if (which > 1 && std::any_of((char *)workspace, (char *)workspace + COUNTERS,
+                                     [](char c) { return c != 0; })) {
             fprintf(stderr, "emulator: a product's counters are not cleared\n");
             return CUDA_ERROR_LAUNCH_FAILED;
         }

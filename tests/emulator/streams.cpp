@@ -321,7 +321,8 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *r
     const emu_what &w = ((const piece *)node)->what;
     if (w.kind != EMU_FILL) return CUDA_ERROR_INVALID_VALUE;
     *ret = {};
-    ret->dst = w.to, ret->value = w.byte, ret->elementSize = 1, ret->width = w.bytes, ret->height = 1;
+    ret->dst = w.to, ret->value = w.byte, ret->elementSize = 1, ret->width = w.bytes,
+    ret->height = 1;
     return CUDA_SUCCESS;
 }
 
@@ -347,17 +348,20 @@ static CUresult beside(CUgraphNode node, int step, CUgraphNode *ret, size_t *n)
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *, size_t *n)
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *,
+                                    size_t *n)
 {
     return beside(node, -1, ret, n);
 }
 
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *, size_t *n)
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *,
+                                      size_t *n)
 {
     return beside(node, 1, ret, n);
 }
 
-CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t n)
+CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
+                                const CUgraphEdgeData *, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!g->added.insert({from[i], to[i]}).second) return CUDA_ERROR_INVALID_VALUE;

@@ -10,7 +10,7 @@ struct emu_what {
     emu_kind kind;
     const char *name; /* of a kernel; lives as long as the program */
     size_t bytes;
-    int direction; /* of a copy: a CUpti_ActivityMemcpyKind */
+    int direction;             /* of a copy: a CUpti_ActivityMemcpyKind */
     unsigned long long to = 0; /* of a fill */
     unsigned char byte = 0;
 };
