@@ -12,6 +12,7 @@
  * which the whole warp decides, so the output is seldom rescaled; a float holds sums of such terms as well as smaller
  * ones, and bf16's precision is relative. */
 #include "mma.cuh"
+#include "attention_draw.cuh"
 
 /* Rows of 16-byte chunks in shared memory; a head size that is no multiple of two chunks is filled up with zeros. A
  * step is what one mma sums over: 16 bf16 or 8 tf32, two chunks either way. */
@@ -33,10 +34,6 @@ struct rows {
     float top[TILES][2], sum[TILES][2];
     u32 q[TILES][KEEP_Q ? STEPS : 1][4];
     int first; /* the warp's first row */
-};
-/* Dropout's key and what compares four bytes at once with the threshold. */
-struct drop {
-    u32 seed, site, step, bh, less, carry;
 };
 
 DEVICE void product(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
@@ -177,20 +174,6 @@ DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
         }
 }
 
-/* Random bytes of the 16x16 blocks k16 (bits[0]) and k16 + 1 of rows 16 q16 ...: [h] for row g + 8h, its bytes for columns
- * 2q, 2q+1, 2q+8, 2q+9. Lanes of rows 2a and 2a+1 need two words each of the same sets, so either draws one set. */
-DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
-{
-    u32 lane = threadIdx.x % WARP, odd = lane / 4 & 1;
-    words w = dropout_attention(d.seed, d.site, d.step, d.bh, q16, k16 + odd, lane / 8, lane % 4);
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        u32 mine = odd ? w.w[2 * h + 1] : w.w[2 * h], other = odd ? w.w[2 * h] : w.w[2 * h + 1];
-        other = __shfl_xor_sync(~0u, other, 4);
-        bits[0][h] = odd ? other : mine;
-        bits[1][h] = odd ? mine : other;
-    }
-}
 /* exp2(scale s - less) of columns 2q, 2q+1 of a row; added to its sum. */
 DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
 {
@@ -201,14 +184,14 @@ DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
 /* The fragment p of keys k BYTES 8 ... of a tile: s as it stands, in bf16; or in tf32, for which key 2q stands where q
  * belongs and 2q+1 where q+4 does, as it does in the values. */
 DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], int k, float scale, const float (&less)[2],
-                    const drop &d, const u32 (&bits)[2][2])
+                    const drop &d, const drop_bytes &bytes)
 {
     if (BYTES == 2) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float2 e = exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
             p[i] = pack_bf16(e.x, e.y);
-            if (DROPOUT) p[i] &= prmt(dropout_kept(bits[k % 2][i % 2], d.less, d.carry), 0, i < 2 ? 0x9988 : 0xbbaa);
+            if (DROPOUT) p[i] &= prmt(dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), 0, i < 2 ? 0x9988 : 0xbbaa);
         }
     } else {
 #pragma unroll
@@ -216,7 +199,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
             float2 e = exponentials(&s[k < KEYS / 8 ? k : 0][2 * h], scale, less[h], r.sum[m][h]);
             p[h] = cvt_rna_tf32(e.x), p[h + 2] = cvt_rna_tf32(e.y);
             if (DROPOUT) {
-                u32 keep = dropout_kept(bits[k / 2 % 2][h], d.less, d.carry);
+                u32 keep = dropout_kept(bytes.w[k / 2 % 2][h], d.less, d.carry);
                 p[h] &= prmt(keep, 0, k % 2 ? 0xaaaa : 0x8888), p[h + 2] &= prmt(keep, 0, k % 2 ? 0xbbbb : 0x9999);
             }
         }
@@ -232,7 +215,7 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
     u32 even = v + swizzle<CHUNKS>(lane % 4 * 2, lane / 16) + lane / 4 % 4 * 4;
     u32 odd = v + swizzle<CHUNKS>(lane % 4 * 2 + 1, lane / 16) + lane / 4 % 4 * 4;
     float less[TILES][2];
-    u32 bits[TILES][2][2];
+    drop_bytes bytes[TILES];
 #pragma unroll
     for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -242,8 +225,8 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
         u32 p[TILES][4];
 #pragma unroll
         for (int m = 0; m < TILES; m++) {
-            if (DROPOUT && k * STEP % 32 == 0) draw(bits[m], d, r.first / 16 + m, (first + k * STEP) / 16);
-            weights(p[m], r, m, s[m], k, scale, less[m], d, bits[m]);
+            if (DROPOUT && k * STEP % 32 == 0) bytes[m] = draw(d, r.first / 16 + m, (first + k * STEP) / 16);
+            weights(p[m], r, m, s[m], k, scale, less[m], d, bytes[m]);
         }
         if (BYTES == 2) {
 #pragma unroll

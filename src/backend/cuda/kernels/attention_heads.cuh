@@ -2,6 +2,7 @@
  * dropout's bytes. Constants: HEAD_SIZE, GROUP; M, 2 or 1: the two blocks of 16x16 that bytes are drawn for stand below one
  * another, or beside one another. */
 #pragma once
+#include "attention_draw.cuh"
 #include "mma.cuh"
 
 /* KV heads of keys, as many of values: a row of packed q, k, v has (GROUP + 2) KV heads. */
@@ -38,46 +39,11 @@ DEVICE int anew(int a, int turn)
     return a ^ forgotten(turn) >> 31;
 }
 
-/* A Philox call has the 16 bytes of a 4x4 set, of which two lanes, 4 apart, have 8 elements each: the even one
- * draws for the first of the two 16x16 blocks, the odd one for the second, and both give each other half. bits[block][i]:
- * what this lane has of them. q16, k16: of the first block; the second is one further in the direction ROWS_ARE_KEYS and
- * M say. */
-struct drop_bytes {
-    u32 w[2][2];
-};
+/* Dropout's bytes of this warp's next two blocks of 16x16; q16, k16: of the first. */
 template <bool ROWS_ARE_KEYS>
 DEVICE drop_bytes draw(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
 {
-    int odd = lane / 4 % 2, of_row = lane / 8, of_column = lane % 4;
-    if ((M == 2) == ROWS_ARE_KEYS)
-        k16 += odd;
-    else
-        q16 += odd;
-    words r = ROWS_ARE_KEYS ? dropout_attention(seed, site, step, bh, q16, k16, of_column, of_row)
-                            : dropout_attention(seed, site, step, bh, q16, k16, of_row, of_column);
-    u32 mine[2], theirs[2];
-    if (ROWS_ARE_KEYS) { /* bytes e and e + 2 of each word: of two words, those of keys g and g+8 */
-        u32 even = 0x6420, uneven = 0x7531;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            mine[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? uneven : even);
-            theirs[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? even : uneven);
-        }
-    } else { /* words e and e + 2: of queries g and g+8 */
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            mine[i] = odd ? r.w[2 * i + 1] : r.w[2 * i];
-            theirs[i] = odd ? r.w[2 * i] : r.w[2 * i + 1];
-        }
-    }
-    drop_bytes d;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        u32 other = __shfl_xor_sync(~0u, theirs[i], 4);
-        d.w[0][i] = odd ? other : mine[i];
-        d.w[1][i] = odd ? mine[i] : other;
-    }
-    return d;
+    return draw_blocks<ROWS_ARE_KEYS, M == 2>(seed, site, step, bh, q16, k16, lane);
 }
 /* Of element [m][n][i] of the scores. */
 template <bool ROWS_ARE_KEYS> DEVICE u32 drop_byte(const drop_bytes &d, int m, int n, int i)

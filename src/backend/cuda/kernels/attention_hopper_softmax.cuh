@@ -1,6 +1,7 @@
 /* attention_hopper_softmax.cuh - what happens to the scores of a tile in attention_hopper.cu, in registers: mask, maxima where they are
  * looked for, exponentials and their sums, dropout, weights in bf16. E: numbers of a thread's fragment, two for each key. */
 #pragma once
+#include "attention_draw.cuh"
 
 /* How large a row's sum may become where nothing is lifted; by how much, in powers of 2, a maximum may outgrow `top` where it is. */
 #define LIMIT 18446744073709551616.0f
@@ -13,9 +14,6 @@ struct rows {
     float top[2], sum[2], factor[2];
     bool lifted;
     int first; /* row g of the warp */
-};
-struct drop {
-    u32 seed, site, step, bh, less, carry;
 };
 
 /* What a row may not see becomes -inf; `first` is the tile's first key. */
@@ -84,23 +82,7 @@ template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], flo
         }
 }
 
-#if DROPOUT
-/* Random bytes of the 16x16 blocks k16 (bits[0]) and k16 + 1 of the warp's rows: [h] for row g + 8h, its bytes for columns
- * 2q, 2q+1, 2q+8, 2q+9. Lanes of rows 2a and 2a+1 need two words each of the same sets, so either draws one set. */
-DEVICE void draw(u32 (&bits)[2][2], const drop &d, u32 q16, u32 k16)
-{
-    u32 lane = threadIdx.x % WARP, odd = lane / 4 & 1;
-    words w = dropout_attention(d.seed, d.site, d.step, d.bh, q16, k16 + odd, lane / 8, lane % 4);
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        u32 mine = odd ? w.w[2 * h + 1] : w.w[2 * h], other = odd ? w.w[2 * h] : w.w[2 * h + 1];
-        other = __shfl_xor_sync(~0u, other, 4);
-        bits[0][h] = odd ? other : mine;
-        bits[1][h] = odd ? mine : other;
-    }
-}
-#endif
-/* Signs of bytes: whether elements are kept; [j][h] as draw's. Drawn while a product runs. */
+/* Signs of bytes: whether elements are kept; [j][h] as drop_bytes has them. Drawn while a product runs. */
 struct kept {
     u32 w[DROPOUT ? KEYS / 16 : 1][2];
 };
@@ -109,12 +91,11 @@ DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
 #if DROPOUT
 #pragma unroll
     for (int j = 0; j < KEYS / 16; j += 2) {
-        u32 bits[2][2];
-        draw(bits, d, r.first / 16, first / 16 + j);
+        drop_bytes bytes = draw(d, r.first / 16, first / 16 + j);
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
-            for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bits[i][h], d.less, d.carry);
+            for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bytes.w[i][h], d.less, d.carry);
 #pragma unroll
         for (int i = 0; i < 2; i++)
             computed(a.w[j + i]);

@@ -16,11 +16,6 @@ enum {
 };
 static_assert(N == 1 && TILE % STEP == 0 && PARTS <= 4, "");
 
-/* Dropout's key, and what compares four bytes at once with the threshold. */
-struct drop {
-    u32 seed, site, step, bh, less, carry;
-};
-
 /* N rows from `first` on, by so many threads: each has one chunk of every PASS rows, at the same place of the swizzle or, where
  * four rows are passed at a time, at either of two. */
 template <int N, int BY> struct walk {
