@@ -1,0 +1,223 @@
+/* Attention's rows for compute capability 9.0 beside double precision: lengths about the edges of tiles, head sizes, groups, extremes,
+ * dropout's mask element by element, sequences that must not see each other, equal bits beside other work, and lengths and tensors that 32
+ * bits do not count. Inputs, outputs and scratch lie in NaN, and what is beside outputs must stay as it is (row_run.h).
+ *
+ *     test_attention_gpu [--small] [NAME...]   of the tests below; --small: what an emulated GPU does in a minute
+ *
+ * "races" is for compute-sanitizer: few and short launches. Limits are of errors by norm: of all of an output, and of its worst row; a row whose
+ * terms cancel is held against the norm that terms of random signs would have. */
+#include "backend/backend.h"
+#include "base/rng.h"
+
+#include "../support/attention_gpu.h"
+#include "../support/hand.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct attention_gpu gpu;
+static bool small;
+static int names;
+static char **name;
+
+/* --- beside double precision -------------------------------------------------------------------- */
+
+#define SET(b, t, h, kv, d, ...)                                        \
+    {                                                                   \
+        .B = b, .T = t, .H = h, .KV = kv, .D = d, .causal = __VA_ARGS__ \
+    }
+#define TRY_SET(...) attention_try(&gpu, &(struct attention_setting)SET(__VA_ARGS__))
+
+static void try_tails(void)
+{
+    static const int all[] = {1,   2,   15,  16,  17,  63,   64,   65,
+                              127, 129, 191, 193, 200, 1000, 1023, 1025},
+                     few[] = {1, 17, 65, 193};
+    for (int i = 0; i < (small ? COUNT_OF(few) : COUNT_OF(all)); i++) {
+        int64_t T = small ? few[i] : all[i];
+        TRY_SET(2, T, 3, 3, 64, true);
+        if (!small) TRY_SET(2, T, 3, 3, 128, true);
+        if (!small) TRY_SET(2, T, 3, 3, 64, false);
+        if (!small) TRY_SET(2, T, 3, 3, 128, false);
+    }
+}
+
+static void try_heads(void)
+{
+    static const int all[] = {16, 32, 64, 96, 128, 8, 40, 80, 104};
+    for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
+        TRY_SET(2, small ? 70 : 333, 2, 2, all[i], true);
+        TRY_SET(2, small ? 70 : 333, 2, 2, all[i], false);
+    }
+}
+
+static void try_groups(void)
+{
+    if (small) {
+        TRY_SET(1, 70, 4, 2, 64, true);
+        return;
+    }
+    for (int D = 64; D <= 128; D += 64)
+        for (int causal = 0; causal < 2; causal++) {
+            TRY_SET(2, 200, 12, 1, D, causal);
+            TRY_SET(2, 200, 12, 4, D, causal);
+            TRY_SET(1, 200, 32, 8, D, causal);
+        }
+}
+
+static void try_extremes(void)
+{
+    for (int of = NUMBERS_SHARP; of <= NUMBERS_SUNK; of++)
+        for (int64_t D = 64; D <= (small ? 64 : 128); D += 64) {
+            TRY_SET(1, small && of < NUMBERS_SPIKED ? 40 : 330, 1, 1, D, true,
+                    .numbers = (enum numbers)of);
+            if (small) continue;
+            TRY_SET(1, 130, 2, 2, D, true, .numbers = (enum numbers)of);
+            TRY_SET(1, 130, 2, 2, D, false, .numbers = (enum numbers)of);
+            TRY_SET(2, 700, 2, 1, D, true, .numbers = (enum numbers)of);
+        }
+}
+
+static void try_dropout(void)
+{
+    static const int all[] = {64, 16, 32, 96, 128};
+    for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
+        TRY_SET(2, small ? 70 : 333, 2, 2, all[i], true, .threshold = 51);
+        if (small) continue;
+        TRY_SET(1, 333, 4, 2, all[i], false, .threshold = 200);
+        TRY_SET(1, 333, 1, 1, all[i], true, .threshold = 128, .numbers = NUMBERS_SPIKED);
+    }
+}
+
+static void try_long(void)
+{
+    if (small) return;
+    TRY_SET(1, 65536, 2, 2, 64, true, .rows = 12);
+    TRY_SET(1, 65536, 2, 2, 128, true, .rows = 12);
+}
+
+/* Few blocks and tiles, and items that are done again. */
+static void try_races(void)
+{
+    for (int D = 64; D <= 128; D += 64) {
+        TRY_SET(1, 320, 1, 1, D, true, .numbers = NUMBERS_SPIKED);
+        TRY_SET(1, 320, 1, 1, D, true, .threshold = 51);
+    }
+}
+
+/* --- dropout's mask ----------------------------------------------------------------------------- */
+
+static void try_masks(void)
+{
+    static const int all[] = {64, 16, 32, 96, 128};
+    int64_t kept = 0, seen = 0, none = 0;
+    for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
+        struct attention_setting s = SET(1, small ? 40 : 300, 2, 2, all[i], true, .threshold = 51);
+        attention_masks(&gpu, &s, &kept, &seen);
+        s.causal = false, s.threshold = 200;
+        if (!small) attention_masks(&gpu, &s, &none, &none);
+    }
+    if (!seen) return;
+    double mean = (double)kept / (double)seen, wanted = 205.0 / 256;
+    double sigma = sqrt(wanted * (1 - wanted) / (double)seen);
+    printf("    kept %.5f of %lld, %.1f sigma from %.5f\n", mean, (long long)seen,
+           fabs(mean - wanted) / sigma, wanted);
+    if (fabs(mean - wanted) > 4 * sigma)
+        attention_wrong(&gpu, &(struct attention_setting){.threshold = 51}, "the mean");
+}
+
+/* --- bits --------------------------------------------------------------------------------------- */
+
+/* Sequence 1 of three is of no use; the others must have the bits that they have alone. */
+static void try_leak(void)
+{
+    static const float worthless[] = {1e4f, NAN};
+    for (int i = 0; i < COUNT_OF(worthless); i++)
+        for (int64_t D = 64; D <= (small ? 64 : 128); D += 64) {
+            struct attention_setting s = SET(3, small ? 70 : 1000, 2, 2, D, true);
+            attention_alone(&gpu, &s, worthless[i]);
+            s.causal = false;
+            if (!small) attention_alone(&gpu, &s, worthless[i]);
+        }
+}
+
+static void try_determinism(void)
+{
+    for (int64_t D = 64; D <= (small ? 64 : 128); D += 64) {
+        struct attention_setting s =
+            SET(small ? 1 : 4, small ? 200 : 1000, 4, 4, D, true, .numbers = NUMBERS_SPIKED);
+        attention_repeats(&gpu, &s, small ? 3 : 50);
+        s.threshold = 51, s.numbers = NUMBERS_NORMAL, s.T = small ? 40 : 1000;
+        if (!small) attention_repeats(&gpu, &s, 50);
+    }
+}
+
+/* More than 2^31 elements of q, k, v: the first and the last sequence have numbers, all else is zero. */
+static void try_large(void)
+{
+    struct attention_setting s = SET(138, 4096, 20, 20, 64, true);
+    if (!small) attention_alone(&gpu, &s, 0);
+}
+
+/* --- all ---------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    bool asked; /* only where it is named */
+} tests[] = {
+    {"tails", try_tails, false},     {"heads", try_heads, false},
+    {"groups", try_groups, false},   {"extremes", try_extremes, false},
+    {"dropout", try_dropout, false}, {"masks", try_masks, false},
+    {"leak", try_leak, false},       {"determinism", try_determinism, false},
+    {"long", try_long, false},       {"large", try_large, false},
+    {"races", try_races, true},
+};
+
+static bool wanted(int i)
+{
+    for (int n = 0; n < names; n++)
+        if (!strcmp(name[n], tests[i].name)) return true;
+    return names == 0 && !tests[i].asked;
+}
+
+/* First everything that will run is named, so that it is compiled at once. */
+static void test_all(void **state)
+{
+    (void)state;
+    int ran = 0;
+    if (!attention_gpu_open(&gpu)) {
+        print_message("skipped: there is no GPU of compute capability 9.0\n");
+        skip();
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        gpu.announcing = turn == 0;
+        for (int i = 0; i < COUNT_OF(tests); i++) {
+            if (!wanted(i)) continue;
+            gpu.test = tests[i].name;
+            tests[i].run();
+            if (turn) attention_report(&gpu);
+            ran += turn;
+        }
+    }
+    attention_gpu_close(&gpu);
+    printf("%d tests, %d failures\n", ran, gpu.failures);
+    assert_true(ran > 0);
+    assert_int_equal(gpu.failures, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest all[] = {cmocka_unit_test(test_all)};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    small = argc > 1 && !strcmp(argv[1], "--small");
+    name = argv + 1 + small, names = argc - 1 - small;
+    return cmocka_run_group_tests(all, NULL, NULL);
+}
