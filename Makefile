@@ -200,7 +200,7 @@ demo:
 compare-pytorch: all
 	$(Q)on='$(ON)'; [ "$$on" ] || { ./strobe info | grep -qE '^gpu +(no|not|none)\b' && on=cpu || on=gpu; }; \
 	$(PYTHON) reference/compare_$$on.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
-check-gpu: all
+check-gpu: all $(BUILD)/tests/backend/test_attention_gpu
 	$(Q)tools/check_gpu.sh
 deps:
 	$(Q)tools/install_deps.sh

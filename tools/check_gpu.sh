@@ -1,12 +1,13 @@
 #!/bin/sh
-# What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against the reference, losses
-# against the CPU's, equal bits, memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes.
+# What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against the reference, attention's
+# rows for Hopper at every edge, losses against the CPU's, equal bits, memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes.
 # One line each, ok or FAIL with its figure and its limit; exit code 1 if one failed.
-# STROBE=FILE another program; TEXT=FILE what is trained on; SMALL=1 models of a few thousand parameters, for trying
+# STROBE=FILE another program; ATTENTION=FILE another test_attention_gpu; TEXT=FILE what is trained on; SMALL=1 models of a few thousand parameters, for trying
 # this script itself; ONLY="name ..." some of its parts.
 set -u
 export LC_ALL=C STROBE_LOG="${STROBE_LOG:-warning}"
 STROBE=${STROBE:-$PWD/strobe} TEXT=${TEXT:-} SMALL=${SMALL:-} ONLY=${ONLY:-}
+ATTENTION=${ATTENTION:-$(dirname "$(readlink -f "$STROBE")")/tests/backend/test_attention_gpu}
 configs=$(cd "$(dirname "$0")/../configs" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,6 +25,15 @@ broken() { # broken NAME FILE: a command failed, its last words are in the file
 }
 wanted() { [ -z "$ONLY" ] || case " $ONLY " in *" $1 "*) true ;; *) false ;; esac; }
 seconds() { date +%s.%N; }
+
+# sanitized NAME COMMAND...: under $tool
+sanitized() {
+    name="$tool, $1"
+    shift
+    compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" >"$work/san.out" 2>&1 && rc=0 || rc=$?
+    said "$name: exit code" "$rc" 0
+    [ "$rc" = 0 ] || broken "$name" "$work/san.out"
+}
 
 # train NAME OPTIONS...: a run in $work/NAME; its words are in $work/NAME.out
 train() {
@@ -64,6 +74,12 @@ size='' steps=50 more=200
 if wanted rows; then
     "$STROBE" check --device=cuda >"$work/check.out" 2>&1 && rc=0 || rc=$?
     if [ "$rc" = 0 ]; then said "check: rows that differ from the reference" 0 0; else broken "strobe check --device=cuda" "$work/check.out"; fi
+fi
+if wanted attention; then
+    "$ATTENTION" ${SMALL:+--small} >"$work/attention.out" 2>&1 && rc=0 || rc=$?
+    grep '^  ' "$work/attention.out"
+    said "attention's rows for Hopper: failures" "$(sed -n 's/^[0-9]* tests, \([0-9]*\) failures$/\1/p; s/^skipped.*/skipped/p' "$work/attention.out" | tail -1)" 0
+    [ "$rc" = 0 ] || broken "$ATTENTION" "$work/attention.out"
 fi
 if wanted losses; then
     train cpu --device=cpu --max_iters="$more"
@@ -137,18 +153,21 @@ if wanted sanitizer; then
         for tool in memcheck racecheck; do
             for dtype in float32 bfloat16; do
                 for flash in true false; do
-                    compute-sanitizer --tool $tool --error-exitcode 9 "$STROBE" train "$configs/shakespeare_char_cpu.conf" \
+                    sanitized "$dtype, flash=$flash" "$STROBE" train "$configs/shakespeare_char_cpu.conf" \
                         --dataset=check --data_dir="$work/data" --out_dir="$work/san" --overwrite --eval_interval=1000000 --eval_iters=1 \
                         --n_layer=1 --n_head=2 --n_embd=32 --block_size=40 --batch_size=2 --dropout=0.1 --max_iters=2 \
-                        --device=cuda --dtype=$dtype --flash=$flash >"$work/san.out" 2>&1 && rc=0 || rc=$?
-                    said "$tool, $dtype, flash=$flash: exit code" "$rc" 0
-                    [ "$rc" = 0 ] || broken "$tool" "$work/san.out"
+                        --device=cuda --dtype=$dtype --flash=$flash
                 done
             done
             for op in ATTENTION ATTENTION_GRAD ADD_LAYERNORM LAYERNORM_GRAD_DROP EMBED_GRAD CROSS_ENTROPY_BOTH CHAIN; do
-                compute-sanitizer --tool $tool --error-exitcode 9 "$STROBE" check --device=cuda --op=$op >"$work/san.out" 2>&1 && rc=0 || rc=$?
-                said "$tool, every row of $op: exit code" "$rc" 0
-                [ "$rc" = 0 ] || broken "$tool" "$work/san.out"
+                sanitized "every row of $op" "$STROBE" check --device=cuda --op=$op
+            done
+        done
+        # Rows of Hopper alone, and what only they have: barriers in shared memory.
+        for tool in memcheck racecheck synccheck; do
+            sanitized "attention, T 320" "$ATTENTION" races
+            for op in LINEAR_GELU MATMUL_GELU_GRAD; do
+                sanitized "$op wgmma" "$STROBE" check --device=cuda --op=$op --row=wgmma
             done
         done
     else

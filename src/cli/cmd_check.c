@@ -145,23 +145,30 @@ static enum status find_op(const char *name, enum op *ret_op)
     return fail(ST_USAGE, "there is no operator %s; docs/OPS.md lists them", name);
 }
 
-static enum status check_all(struct table *t, const struct device *d, enum op op)
+/* Of one variant only its rows: rules are no rows. */
+static enum status check_all(struct table *t, const struct device *d, enum op op,
+                             const char *variant)
 {
     void *context;
     TRY(d->backend->open(d->number, &context));
-    enum status st = check_kernels(d->backend, context, op, note_kernel, t);
+    enum status st = check_kernels(d->backend, context, op, variant, note_kernel, t);
     d->backend->close(context);
     TRY(st);
+    if (variant && !t->lines)
+        return fail(ST_USAGE, "no row %s was tried; strobe check without --row names them",
+                    variant);
+    if (variant) return ST_OK;
     note_missing(t, op);
     return check_rules(t, op);
 }
 
 enum status cmd_check(int argc, char **argv)
 {
-    const char *name = NULL, *word = NULL, *isa = "auto";
+    const char *name = NULL, *row = NULL, *word = NULL, *isa = "auto";
     bool json = false;
     const struct opt options[] = {
         {"op", OPT_TEXT, &name, "NAME", "only this operator"},
+        {"row", OPT_TEXT, &row, "NAME", "only rows of this name, as wgmma"},
         DEVICE_OPTION(&word),
         {"isa", OPT_TEXT, &isa, "SET", "only kernels that need no wider instruction set (auto)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
@@ -177,7 +184,7 @@ enum status cmd_check(int argc, char **argv)
     TRY(find_op(name, &op));
     TRY(isa_limit_word(isa));
     TRY(device_of_word(word, &device));
-    enum status st = check_all(&t, &device, op);
+    enum status st = check_all(&t, &device, op, row);
     int failed = 0;
     if (st == ST_OK) failed = json ? print_json(&t) : print_text(&t);
     arena_release(&arena);

@@ -252,27 +252,45 @@ static bool call_of_case(const struct backend *b, void *context, int i, enum dty
     return touches(ret, dtype) && b->kernel((int)node->op, ret, 0);
 }
 
-/* Every row that fits case number i with that float type. */
-static enum status check_case(const struct backend *b, void *context, int i, enum dtype dtype,
-                              check_fn report, void *user, struct arena *a)
+static bool is_asked(const struct kernel *k, const char *variant)
 {
+    return !variant || !strcmp(k->variant, variant);
+}
+
+/* What is tried, and who is told. */
+struct question {
+    const struct backend *b;
+    void *context;
+    enum op op;
+    const char *variant;
+    check_fn report;
+    void *user;
+};
+
+/* Every row that fits case number i with that float type. */
+static enum status check_case(const struct question *ask, int i, enum dtype dtype, struct arena *a)
+{
+    const struct backend *b = ask->b;
     struct node node;
     struct case_data data;
     double *expected[MAX_OUT];
     struct kernel_call call;
-    if (!call_of_case(b, context, i, dtype, &node, &call)) return ST_OK;
+    if (!call_of_case(b, ask->context, i, dtype, &node, &call)) return ST_OK;
     TRY(case_fill(i, dtype, a, &data));
     TRY(expect(&data, a, expected));
     const struct kernel *k;
     for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
-        struct trial t = {b, context, k, &data, dtype, call, CHECK_APART, a, NULL};
+        if (!is_asked(k, ask->variant)) continue;
+        struct trial t = {b, ask->context, k, &data, dtype, call, CHECK_APART, a, NULL};
         if (k->prepare) TRY(k->prepare(k, &t.call));
-        enum status st = check_row(&t, expected, report, user);
+        enum status st = check_row(&t, expected, ask->report, ask->user);
         if (k->release) k->release(&t.call);
         TRY(st);
     }
+    if (ask->variant) return ST_OK;
     double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
-    return check_packed(b, context, &data, dtype, expected[0], tolerance, report, user, a);
+    return check_packed(b, ask->context, &data, dtype, expected[0], tolerance, ask->report,
+                        ask->user, a);
 }
 
 static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
@@ -283,15 +301,17 @@ static bool is_wanted(const struct op_case *c, enum op op)
 }
 
 /* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
-static enum status announce(const struct backend *b, void *context, enum op op)
+static enum status announce(const struct question *ask)
 {
+    const struct backend *b = ask->b;
     const struct kernel *k;
     for (int i = 0; case_at(i); i++)
-        for (int d = 0; d < COUNT_OF(dtypes) && is_wanted(case_at(i), op); d++) {
+        for (int d = 0; d < COUNT_OF(dtypes) && is_wanted(case_at(i), ask->op); d++) {
             struct node node;
             struct kernel_call call;
-            if (!call_of_case(b, context, i, dtypes[d], &node, &call)) continue;
+            if (!call_of_case(b, ask->context, i, dtypes[d], &node, &call)) continue;
             for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+                if (!is_asked(k, ask->variant)) continue;
                 if (k->prepare) TRY(k->prepare(k, &call));
                 if (k->release) k->release(&call);
             }
@@ -299,16 +319,17 @@ static enum status announce(const struct backend *b, void *context, enum op op)
     return ST_OK;
 }
 
-enum status check_kernels(const struct backend *b, void *context, enum op op, check_fn report,
-                          void *user)
+enum status check_kernels(const struct backend *b, void *context, enum op op, const char *variant,
+                          check_fn report, void *user)
 {
+    const struct question ask = {b, context, op, variant, report, user};
     const struct op_case *c;
-    if (!b->host_memory) TRY(announce(b, context, op));
+    if (!b->host_memory) TRY(announce(&ask));
     for (int i = 0; (c = case_at(i)); i++) {
         if (!is_wanted(c, op)) continue;
         for (int d = 0; d < COUNT_OF(dtypes); d++) {
             struct arena arena = {0};
-            enum status st = check_case(b, context, i, dtypes[d], report, user, &arena);
+            enum status st = check_case(&ask, i, dtypes[d], &arena);
             arena_release(&arena);
             if (st != ST_OK) return fail_in(st, "%s, %s", op_def(c->op)->name, c->what);
         }

@@ -50,7 +50,7 @@ static void test_kernels_are_near_the_reference(void **state)
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
-    enum status st = check_kernels(cpu, context, OP_COUNT, note, &t);
+    enum status st = check_kernels(cpu, context, OP_COUNT, NULL, note, &t);
     if (st != ST_OK) fail_msg("%s", fail_message());
     cpu->close(context);
     assert_int_equal(t.problems, 0);

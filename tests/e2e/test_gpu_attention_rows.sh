@@ -1,0 +1,19 @@
+#!/bin/sh
+# Attention's rows for compute capability 9.0 at every edge (tests/backend/test_attention_gpu.c) on an emulated GPU: in small; with one
+# multiprocessor, where a block takes item after item; and where what may come late comes at once, in another order.
+set -u
+. "$(dirname "$0")/gpu.sh"
+test=$STROBE_BUILD/tests/backend/test_attention_gpu
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+for how in EMU_SMS=3 EMU_SMS=1 'EMU_EARLY=1 EMU_REVERSE=1'; do
+    # shellcheck disable=SC2086
+    env $how "$test" --small tails heads groups extremes dropout masks leak determinism races >"$log" 2>&1 &&
+        grep -q '^9 tests, 0 failures$' "$log" || {
+        echo "FAIL: with $how"
+        cat "$log"
+        exit 1
+    }
+done
+grep '^  ' "$log"
