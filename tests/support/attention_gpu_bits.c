@@ -207,15 +207,22 @@ static void compare_sequence(struct attention_gpu *g, const struct attention_set
     }
 }
 
+/* Numbers from `first` to before `last` that are not zero. */
+static int64_t not_zero(const uint16_t *x, int64_t first, int64_t last)
+{
+    int64_t n = 0;
+#pragma omp parallel for reduction(+ : n)
+    for (int64_t i = first; i < last; i++) n += (x[i] & 0x7fff) != 0;
+    return n;
+}
 /* What is between the ends is zero: so is all that comes of it. */
 static void look_between(struct attention_gpu *g, const struct attention_setting *s,
                          const struct attention_made *m)
 {
-    int64_t row = attention_columns(s), C = s->H * s->D, others = 0;
-    for (int64_t i = s->T * C; i < (s->B - 1) * s->T * C; i++) others += (m->y[i] & 0x7fff) != 0;
+    int64_t each = s->T * attention_columns(s), y_each = s->T * s->H * s->D;
+    int64_t others = not_zero(m->y, y_each, (s->B - 1) * y_each);
     for (int r = 0; r < GRADIENT_ROWS; r++)
-        for (int64_t i = s->T * row; i < (s->B - 1) * s->T * row && m->dqkv[r]; i++)
-            others += (m->dqkv[r][i] & 0x7fff) != 0;
+        if (m->dqkv[r]) others += not_zero(m->dqkv[r], each, (s->B - 1) * each);
     if (others)
         attention_wrong(g, s, "%lld elements of sequences of zeros are not zero",
                         (long long)others);
