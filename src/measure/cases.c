@@ -564,6 +564,7 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "SILU", .attr = {.chain = &silu_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129)}, {F(67,129)}}},
     ATTENTION_HEADS
     ATTENTION_LARGE_KEYS
+    ATTENTION_SUNK_KEYS
     CASES_WITH_GELU
 };
 /* clang-format on */

@@ -21,6 +21,14 @@
      .in = {SPIKED(2,270,512), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "some large keys, dropout", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,240), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "some large keys, heads of 32", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,192), STEP}, ONE_KEY},
+
+/* Whole tiles of scores that are minus infinity, among them a row's last one. */
+#define SUNK(heads, ...) {F(__VA_ARGS__), .fill = FILL_SUNK, .x = heads}
+#define ATTENTION_SUNK_KEYS \
+    {OP_ATTENTION, "last keys minus infinity", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(64, 1,270,384), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, not causal, heads of 32, dropout", .attr = {.attention = {2, false, DROP_SCORES}}, OF_ROUNDED_PV, \
+     .in = {SUNK(32, 1,230,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT, .tf32 = true}}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
 /* clang-format on */
 
 #endif

@@ -58,6 +58,16 @@ static bool spiked(const struct type *t, int64_t i)
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
+/* Packed q, k, v (B,T,columns): a head's first columns multiply to nothing, or to what no float holds. */
+static double sunk(const struct type *t, double head, int64_t i, double normal)
+{
+    enum { LAST = 200 };
+    int64_t columns = t->dim[2], row = i / columns % t->dim[1], part = i % columns / (columns / 3);
+    if (part == 2 || i % columns % (int64_t)head != 0) return normal;
+    if (part == 0) return 1e20;
+    return row == 0 || row + LAST < t->dim[1] ? 0 : -1e20;
+}
+
 static double draw(const struct case_input *in, uint32_t sequence, int64_t i)
 {
     double normal = (double)rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
@@ -70,6 +80,8 @@ static double draw(const struct case_input *in, uint32_t sequence, int64_t i)
         return i % type_columns(&in->type) % 3 == 2 ? -INFINITY : normal;
     case FILL_SPIKED:
         return spiked(&in->type, i) ? in->x * normal : normal;
+    case FILL_SUNK:
+        return sunk(&in->type, in->x, i, normal);
     case FILL_CONSTANT:
         return in->x;
     default:

@@ -103,12 +103,13 @@ static void try_long(void)
     TRY_SET(1, 65536, 2, 2, 128, true, .rows = 12);
 }
 
-/* Few blocks and tiles, and items that are done again. */
+/* Few blocks and tiles, and items that are done again; then more items than multiprocessors. */
 static void try_races(void)
 {
     for (int D = 64; D <= 128; D += 64) {
         TRY_SET(1, 320, 1, 1, D, true, .numbers = NUMBERS_SPIKED);
         TRY_SET(1, 320, 1, 1, D, true, .threshold = 51);
+        TRY_SET(1, 130, 140, 140, D, true);
     }
 }
 
@@ -120,7 +121,7 @@ static void try_masks(void)
     int64_t kept = 0, seen = 0, none = 0;
     for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
         struct attention_setting s = SET(1, small ? 40 : 300, 2, 2, all[i], true, .threshold = 51);
-        attention_masks(&gpu, &s, &kept, &seen);
+        attention_masks(&gpu, &s, i ? &none : &kept, i ? &none : &seen); /* the same numbers for all */
         s.causal = false, s.threshold = 200;
         if (!small) attention_masks(&gpu, &s, &none, &none);
     }

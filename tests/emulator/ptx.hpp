@@ -153,9 +153,10 @@ static inline void prefetch_l2(const void *p)
 {
     (void)p;
 }
-static inline float ex2_approx(float a)
+static inline float ex2_approx(float a) /* .ftz */
 {
-    return exp2f(a);
+    float r = exp2f(a);
+    return r < 0x1p-126f ? 0 : r;
 }
 static inline float lg2_approx(float a)
 {

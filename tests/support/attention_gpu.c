@@ -185,7 +185,8 @@ struct sums {
     double apart, size, worst;
 };
 
-/* D elements of one row. What is below the least normal number of the type has no precision. */
+/* D elements of one row. A weight below the least normal float is zero on a GPU, so a row of such ones alone has no precision;
+ * times the numbers here it is far below 1e-30. */
 static void add_row(struct sums *a, const uint16_t *x, const double *exact, double size, int64_t D)
 {
     double apart = 0, norm = 0;
@@ -193,7 +194,7 @@ static void add_row(struct sums *a, const uint16_t *x, const double *exact, doub
         double difference = bf16_value(x[d]) - exact[d];
         apart += difference * difference, norm += exact[d] * exact[d];
     }
-    norm = fmax(fmax(norm, size * size), (double)D * 1e-70);
+    norm = fmax(fmax(norm, size * size), (double)D * 1e-60);
     a->apart += apart, a->size += norm;
     if (!(apart / norm <= a->worst)) a->worst = apart / norm; /* NaN, too */
 }

@@ -86,6 +86,17 @@ static struct cuda_tensor rows_of(const struct sizes *s, int64_t heads, int rows
                                 .swizzle = 2 * panel};
 }
 
+/* Statistics of so many tiles of queries, a tile at a time: as a tensor, because racecheck takes other copies in bulk for a race
+ * with those who wait for them. */
+static struct cuda_tensor stats_of(int64_t tiles)
+{
+    int64_t row = 2 * STATS * 4;
+    return (struct cuda_tensor){.dtype = DT_F32,
+                                .dim = {2 * STATS, tiles, 1, 1, 1},
+                                .step = {4, row, row * tiles, row * tiles, row * tiles},
+                                .box = {2 * STATS, 1, 1, 1, 1}};
+}
+
 static bool fits(const struct kernel_call *c)
 {
     struct sizes s = sizes_of(c);
@@ -141,8 +152,9 @@ static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool k
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct sizes s = sizes_of(c);
-    int64_t all = s.H + 2 * s.KV;
-    int64_t stats = launch_scratch(l, s.B * s.H * parts_of(s.T, STATS) * 2 * STATS * 4);
+    int64_t all = s.H + 2 * s.KV, blocks = s.B * s.H * parts_of(s.T, STATS);
+    int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
+    struct cuda_tensor of_stats = stats_of(blocks);
     struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
     struct cuda_tensor tiles = rows_of(&s, all, layout_of(s.width, false)->tile);
 
@@ -161,7 +173,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_tensor_map(k, ARG_IN, QKV, &packed);
     arg_tensor_map(k, ARG_IN, DY, &plain);
     arg_tensor_map(k, ARG_OUT, 0, &packed);
-    arg_scratch(k, stats);
+    arg_tensor_map(k, ARG_SCRATCH, stats, &of_stats);
     arg_sizes(k, c, true);
 }
 
@@ -245,6 +257,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     int64_t dq = launch_scratch(l, blocks * OWN * s.width * 4);
     int64_t counter = launch_scratch(l, 4), all = s.H + 2 * s.KV;
     struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
+    struct cuda_tensor of_stats = stats_of(blocks);
     double scale = 1 / sqrt((double)s.D);
 
     struct cuda_launch *k = add_rows(l, &s, "attention_hopper_rows", blocks);
@@ -263,7 +276,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     arg_tensor_map(k, ARG_IN, QKV, &packed);
     arg_tensor_map(k, ARG_IN, DY, &plain);
     arg_tensor_map(k, ARG_OUT, 0, &packed);
-    arg_scratch(k, stats);
+    arg_tensor_map(k, ARG_SCRATCH, stats, &of_stats);
     arg_scratch(k, dq);
     arg_scratch(k, counter);
     arg_f32(k, scale);

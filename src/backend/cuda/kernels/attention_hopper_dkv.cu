@@ -36,7 +36,7 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
     return s;
 }
 /* The thread that asks for copies. What the first kernel wrote is waited for when it is wanted. */
-DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
+DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
 {
     ring<ITEM_STAGES> own = {0, 1};
     ring<STAGES> at = {0, 1};
@@ -55,8 +55,7 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
         if (round == 0) dependents_wait();
 #pragma unroll 1 /* registers are few here */
         for (int member = 0; member < GROUP; member++) {
-            int h = kv * GROUP + member;
-            const float *rows_of = stats + (i64)(b * s.H + h) * s.tiles * 2 * STATS;
+            int h = kv * GROUP + member, strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
             for (int tile = first_tile(first); tile < s.tiles; tile++, at.next()) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
@@ -64,7 +63,7 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tens
                 full = base + QUERIES_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
                 load_rows<TILE>(stage, rows, full, h, tile * TILE, b);
-                bulk_load(base + AT_STATS + at.stage * STATS_BYTES, rows_of + tile * 2 * STATS, STATS_BYTES, full);
+                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip + tile, 0, 0, 0);
                 full = base + DO_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
@@ -248,7 +247,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
 
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
-                     const __grid_constant__ tensor_map dqkv, const float *stats, const int *step_number, float scale,
+                     const __grid_constant__ tensor_map dqkv, const __grid_constant__ tensor_map stats, const int *step_number, float scale,
                      int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();
@@ -269,7 +268,7 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
     __syncthreads();
     if (group == CONSUMERS) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &rows, &dy, stats);
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         keys own;

@@ -104,7 +104,7 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
 }
 
 /* The thread that asks for tiles of queries. */
-DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
+DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
 {
     ring<STAGES> at = {0, 1};
     dependents_wait();
@@ -125,7 +125,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
                 mbarrier_wait(full + FREE, at.phase);
                 mbarrier_expect(full + QUERIES_FULL, TILE_BYTES + STATS_BYTES);
                 load_rows<TILE>(stage, rows, full + QUERIES_FULL, h, tile * TILE, b);
-                bulk_load(base + AT_STATS + at.stage * STATS_BYTES, stats + (i64)strip * 2 * STATS, STATS_BYTES, full + QUERIES_FULL);
+                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full + QUERIES_FULL, 0, strip, 0, 0, 0);
                 mbarrier_expect(full + DO_FULL, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full + DO_FULL, h, tile * TILE, b);
             }
@@ -427,7 +427,9 @@ DEVICE void consume(const sizes &s, place &p, float scale)
     p.tiles = s.tiles;
     for (;; of.next()) {
         mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
-        int i = word_at(p.base + ITEM_AT + 4 * of.stage);
+        /* By the lane that gives K up: racecheck does not see that a warp's others have read before it arrives. */
+        int i = p.thread % WARP ? 0 : word_at(p.base + ITEM_AT + 4 * of.stage);
+        i = __shfl_sync(~0u, i, 0);
         if (i == STOP) break;
         mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
         item it = item_of(i, s);
@@ -456,7 +458,7 @@ DEVICE void consume(const sizes &s, place &p, float scale)
 
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
-                      const __grid_constant__ tensor_map dqkv, const float *stats, float *dq, int *counter, float scale, int T,
+                      const __grid_constant__ tensor_map dqkv, const __grid_constant__ tensor_map stats, float *dq, int *counter, float scale, int T,
                       int H, int heads, int section, int items)
 {
     u32 base = shared_base();
@@ -493,7 +495,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
         else if (warp == CONSUMERS)
             produce_items(base, s, &rows, counter);
         else
-            produce_tiles(base, s, &rows, &dy, stats);
+            produce_tiles(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         place p;
