@@ -24,6 +24,8 @@
 #define THREADS (32 * WARPS)
 #define ROWS (16 * TILES)
 #define GRAIN swizzle_width(CHUNKS)
+/* Where `top` begins: not -inf, as scores may be, for differences of two of these are NaN. */
+#define LOWEST -3.402823466e38f
 
 static_assert(HEAD % EACH == 0 && KEYS % 32 == 0, "");
 static_assert(!CAUSAL || KEYS % ROWS == 0, "a row would see no key of its last tile");
@@ -315,7 +317,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     r.first = row + warp * ROWS;
 #pragma unroll
     for (int m = 0; m < TILES; m++) {
-        r.top[m][0] = r.top[m][1] = -INFINITY_F;
+        r.top[m][0] = r.top[m][1] = LOWEST;
         r.sum[m][0] = r.sum[m][1] = 0;
 #pragma unroll
         for (int n = 0; n < COLUMNS; n++) r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
