@@ -15,7 +15,8 @@ enum fill {
     FILL_WIDE,     /* ten times standard normal */
     FILL_MASKED,   /* standard normal, every third element of a row minus infinity */
     FILL_SPIKED,   /* standard normal; of some rows in the first half, two thirds x times that */
-    FILL_SUNK, /* of packed q, k, v of heads of x columns, scores of the last 200 keys are minus infinity in float */
+    FILL_SUNK, /* packed q, k, v of heads of |x| columns; scores of the last 200 keys are minus infinity in
+                      float, or, where x is negative, of all but ten keys in the middle */
     FILL_CONSTANT, /* x everywhere */
     FILL_IDS,      /* integers from 0 to below x */
     FILL_RESULT    /* what another operator, of the same attributes, makes of other inputs */

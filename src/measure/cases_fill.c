@@ -61,11 +61,13 @@ static bool spiked(const struct type *t, int64_t i)
 /* Packed q, k, v (B,T,columns): a head's first columns multiply to nothing, or to what no float holds. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
-    enum { LAST = 200 };
-    int64_t columns = t->dim[2], row = i / columns % t->dim[1], part = i % columns / (columns / 3);
-    if (part == 2 || i % columns % (int64_t)head != 0) return normal;
+    enum { LAST = 200, MIDDLE = 10 };
+    int64_t columns = t->dim[2], T = t->dim[1], row = i / columns % T;
+    int64_t part = i % columns / (columns / 3);
+    if (part == 2 || i % columns % (int64_t)fabs(head) != 0) return normal;
     if (part == 0) return 1e20;
-    return row == 0 || row + LAST < t->dim[1] ? 0 : -1e20;
+    bool there = head > 0 ? row == 0 || row + LAST < T : row >= T / 2 && row < T / 2 + MIDDLE;
+    return there ? 0 : -1e20;
 }
 
 static double draw(const struct case_input *in, uint32_t sequence, int64_t i)

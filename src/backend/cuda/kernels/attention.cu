@@ -10,7 +10,7 @@
  *
  * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
  * which the whole warp decides, so the output is seldom rescaled; a float holds sums of such terms as well as smaller
- * ones, and bf16's precision is relative. */
+ * ones, and bf16's precision is relative. It begins at the lowest number, for scores may be -inf, and two of these differ by NaN. */
 #include "mma.cuh"
 #include "attention_draw.cuh"
 
@@ -24,8 +24,6 @@
 #define THREADS (32 * WARPS)
 #define ROWS (16 * TILES)
 #define GRAIN swizzle_width(CHUNKS)
-/* Where `top` begins: not -inf, as scores may be, for differences of two of these are NaN. */
-#define LOWEST -3.402823466e38f
 
 static_assert(HEAD % EACH == 0 && KEYS % 32 == 0, "");
 static_assert(!CAUSAL || KEYS % ROWS == 0, "a row would see no key of its last tile");
@@ -317,7 +315,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     r.first = row + warp * ROWS;
 #pragma unroll
     for (int m = 0; m < TILES; m++) {
-        r.top[m][0] = r.top[m][1] = LOWEST;
+        r.top[m][0] = r.top[m][1] = LOWEST_F;
         r.sum[m][0] = r.sum[m][1] = 0;
 #pragma unroll
         for (int n = 0; n < COLUMNS; n++) r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;

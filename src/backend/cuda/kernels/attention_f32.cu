@@ -157,12 +157,12 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
     float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
 #pragma unroll
-    for (int i = 0; i < MINE; i++) top[i] = -INFINITY_F, sum[i] = 0;
+    for (int i = 0; i < MINE; i++) top[i] = LOWEST_F, sum[i] = 0;
 
     copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
     copy_rows<KEYS, true>(shared_address(k), keys, stride, T);
     cp_async_commit();
-    /* Keys are walked through upwards, so every row sees one of the first tile. */
+    /* Keys are walked through upwards, so every row sees one of the first tile; its score may be -inf. */
 #pragma unroll 1
     for (int key = 0; key < n; key += KEYS) {
         cp_async_wait<0>();

@@ -5,7 +5,7 @@
  * 32nd element. Bound by the latency of its reads: right, not fast. */
 #include "device.cuh"
 
-/* Softmax of the scores so far, of which exponents are taken less `top`. */
+/* Softmax of the scores so far, of which exponents are taken less `top`: a finite one, as scores may be -inf. */
 struct so_far {
     float top, sum;
 };
@@ -30,7 +30,7 @@ DEVICE float keep(const drop &d, int k)
 DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first, int jump, int n, int D,
                      float scale, const drop &d, float *o)
 {
-    so_far a = {-INFINITY_F, 0};
+    so_far a = {LOWEST_F, 0};
     int lane = threadIdx.x % WARP;
     for (int at = first; at < n; at += jump) {
         int k = at + lane;
@@ -100,7 +100,7 @@ KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *posit
     so_far a = attend(qkv + h * D, keys, values, wide, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
     if (threadIdx.x % WARP == 0) part[warp] = a;
     __syncthreads();
-    float top = -INFINITY_F, sum = 0;
+    float top = LOWEST_F, sum = 0;
     for (int w = 0; w < WARPS; w++) top = fmaxf(top, part[w].top);
     for (int w = 0; w < WARPS; w++) sum += part[w].sum * expf(part[w].top - top);
     for (int i = threadIdx.x; i < D; i += 256) {

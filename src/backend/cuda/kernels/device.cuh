@@ -21,6 +21,7 @@ struct bf16 {
 #define KERNEL_MIN(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define WARP 32
 #define INFINITY_F __int_as_float(0x7f800000)
+#define LOWEST_F   -3.402823466e38f
 
 /* Conversions; to bf16 by rounding to nearest even. */
 DEVICE float to_float(float a)
