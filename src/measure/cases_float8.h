@@ -11,6 +11,9 @@
 #define OF_NORM(...) .attr = {.quantise = {DT_E4M3, 3, false, 1e-5, __VA_ARGS__}}
 /* In bf16 the sum is rounded, then the norm, then the code is found: of those beside a border more fall to the other. */
 #define OF_NORMS .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 2e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
+/* Codes of e5m2 are twice as far apart as e4m3's: half as many numbers fall to the other one, each by twice as much, which by norm is
+ * a factor of the root of 2. */
+#define OF_NORMS_E5M2 .tolerance = {[DT_F32] = 2.83e-3, [DT_BF16] = 2.83e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
 /* Tensor cores keep 13 bits behind the point of sums of such products, and where it is fast nothing adds them up in more. */
 #define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores add products of 8 bits in fewer bits than f32 has"
@@ -44,6 +47,10 @@
      .in = {AMAX, {F(48,768)}, STEP, {F(48,768)}, {F(768), .wide = true}}, .no_differences = SLOW}, \
     {OP_QUANTISE_ADD_LAYERNORM, "rows of 1024, nothing known", OF_NORM(DROP), OF_NORMS, \
      .in = {SCALARS(AMAX_STEPS, 0), {F(32,1024)}, STEP, {F(32,1024)}, {F(1024), .wide = true}, {F(1024), .wide = true}}, .no_differences = SLOW}, \
+    {OP_QUANTISE_ADD_LAYERNORM, "rows of 384, to e5m2", .attr = {.quantise = {DT_E5M2, 21, false, 1e-5, DROP}}, OF_NORMS_E5M2, \
+     .in = {AMAX, {F(3,16,384)}, STEP, {F(3,16,384)}, {F(384), .wide = true}}}, \
+    {OP_QUANTISE_ADD_LAYERNORM, "rows of 768, to e5m2", .attr = {.quantise = {DT_E5M2, 21, false, 1e-5, NO_DROPOUT}}, OF_NORMS_E5M2, \
+     .in = {AMAX, {F(112,768)}, STEP, {F(112,768)}, {F(768), .wide = true}, {F(768), .wide = true}}, .no_differences = SLOW}, \
     {OP_QUANTISE_ADD_LAYERNORM, "many rows", OF_NORM(DROP), OF_NORMS, \
      .in = {AMAX, {F(8464,128)}, STEP, {F(8464,128)}, {F(128), .wide = true}}, .no_differences = SLOW}, \
     {OP_MATMUL_SCALED, "small", .in = {EIGHT(E4M3, 3,7), EIGHT(E4M3, 5,7), SCALAR(0.25), SCALAR(2)}, .given = TYPE(3,5)}, \
