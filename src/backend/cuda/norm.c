@@ -13,10 +13,7 @@ static int lanes_of(int64_t columns)
 
 static void define_rows(const struct kernel_call *c, struct cuda_launch *k, bool bias)
 {
-    const struct type *x = &c->in_type[0];
-    launch_define_type(k, "T_X", x->dtype);
-    launch_define(k, "COLUMNS", type_columns(x));
-    launch_define(k, "EACH", row_access(x->dtype, type_columns(x)));
+    row_define(k, &c->in_type[0]);
     launch_define(k, "BIAS", bias);
 }
 

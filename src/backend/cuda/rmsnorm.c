@@ -24,14 +24,6 @@ static int lanes_of(const struct type *x)
     return columns <= 1024 && is_whole(x) ? 32 : row_lanes(columns, 16);
 }
 
-static void define_rows(const struct kernel_call *c, struct cuda_launch *k)
-{
-    const struct type *x = &c->in_type[0];
-    launch_define_type(k, "T_X", x->dtype);
-    launch_define(k, "COLUMNS", type_columns(x));
-    launch_define(k, "EACH", row_access(x->dtype, type_columns(x)));
-}
-
 static void arg_all(const struct kernel_call *c, struct cuda_launch *k)
 {
     for (int i = 0; i < c->n_out; i++) arg_out(k, i);
@@ -42,7 +34,7 @@ static void norm(const struct kernel_call *c, struct cuda_launches *l, const cha
 {
     const struct type *x = &c->in_type[0];
     struct cuda_launch *k = row_launch(l, "rmsnorm.cu", entry, type_rows(x), lanes_of(x));
-    define_rows(c, k);
+    row_define(k, x);
     arg_all(c, k);
     arg_f32(k, c->attr->norm.eps);
     arg_i64(k, type_rows(x));
@@ -69,7 +61,7 @@ static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         row_launch(l, "rmsnorm_beside.cu", "rmsnorm_grad_beside", rows, lanes_of(x));
     launch_grid(k, sums + k->grid[0], 1, 1);
-    define_rows(c, k);
+    row_define(k, x);
     arg_all(c, k);
     arg_i64(k, rows);
     arg_i32(k, sums);
@@ -90,7 +82,7 @@ static void grad(const struct kernel_call *c, struct cuda_launches *l)
         struct cuda_launch *k =
             i == 0 ? launch_add(l, "rmsnorm_grad.cu", "rmsnorm_grad", blocks, lanes * groups)
                    : launch_add(l, "rmsnorm_grad.cu", "norm_parts", parts(columns, 32), 16 * 32);
-        define_rows(c, k);
+        row_define(k, x);
         launch_define(k, "LANES", lanes);
         launch_define(k, "GROUPS", groups);
         launch_define(k, "ADD", c->n_in == 5);

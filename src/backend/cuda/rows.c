@@ -27,6 +27,13 @@ struct cuda_launch *row_launch(struct cuda_launches *l, const char *text, const 
     return k;
 }
 
+void row_define(struct cuda_launch *k, const struct type *x)
+{
+    launch_define_type(k, "T_X", x->dtype);
+    launch_define(k, "COLUMNS", type_columns(x));
+    launch_define(k, "EACH", row_access(x->dtype, type_columns(x)));
+}
+
 void arg_dropout(struct cuda_launch *k, const struct dropout *d)
 {
     arg_u32(k, d->seed);

@@ -14,6 +14,8 @@ int row_access(enum dtype dtype, int64_t columns);
 /* A launch over rows: defines LANES; the block is what rows.cuh expects. */
 struct cuda_launch *row_launch(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t rows, int lanes);
+/* T_X, COLUMNS and EACH of rows of x. */
+void row_define(struct cuda_launch *k, const struct type *x);
 /* Seed, site and threshold, as kernels take them. */
 void arg_dropout(struct cuda_launch *k, const struct dropout *d);
 /* Seed, site, what dropout_kept of the texts compares bytes with, and what is kept is multiplied by. */

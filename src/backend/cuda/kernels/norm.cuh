@@ -1,4 +1,4 @@
-/* norm.cuh - how the lanes of a row share its columns: shared by the layer norm and its gradient.
+/* norm.cuh - how the lanes of a row share its columns: shared by norms and their gradients.
  *
  * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, dividing COLUMNS, so every
  * row and access is aligned. */
@@ -16,6 +16,16 @@ DEVICE int column_at(int s)
 DEVICE bool is_column(int s)
 {
     return COLUMNS % (N * LANES) == 0 || column_at(s) < COLUMNS;
+}
+
+/* An access as it lies in memory. */
+typedef vector_of<N, T_X> raw;
+DEVICE raw load_raw(const T_X *p)
+{
+    raw v;
+#pragma unroll
+    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
+    return v;
 }
 
 /* v = dropout(v), elements from `at` of the whole tensor on, at a multiple of N, so of one draw. */

@@ -13,16 +13,6 @@
 
 #define THREADS (LANES * GROUPS)
 
-/* An access as it lies in memory. */
-typedef vector_of<N, T_X> raw;
-DEVICE raw load_raw(const T_X *p)
-{
-    raw v;
-#pragma unroll
-    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
-    return v;
-}
-
 /* Between its sums and its gradient a row stays in registers, unless it is so long that they are needed for dw and
  * dbias: then it comes from the cache. */
 enum { KEPT = LANES < 768 };

@@ -5,15 +5,6 @@
 #pragma once
 #include "norm.cuh"
 
-typedef vector_of<N, T_X> raw;
-DEVICE raw load_raw(const T_X *p)
-{
-    raw v;
-#pragma unroll
-    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
-    return v;
-}
-
 struct tensors {
     const T_X *x, *dy, *more;
 };
