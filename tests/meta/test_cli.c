@@ -83,6 +83,8 @@ static void test_unknown_words(void **state)
                  "strobe: bench has no part kernles; the nearest is kernels\n");
     assert_fails("version now", 2, "strobe: version takes no words; found now\n");
     assert_fails("info --jsno", 2, "strobe: there is no option --jsno; the nearest is --json\n");
+    assert_fails("check --device=cpu --op=ADD --row=nosuch", 2,
+                 "strobe: no row nosuch was tried; strobe check without --row names them\n");
     assert_fails("config --n_laier=3", 2,
                  "strobe: there is no key n_laier; the nearest is n_layer\n");
     assert_fails("config --jsn", 2, "strobe: there is no option --jsn; the nearest is --json\n");
