@@ -127,6 +127,27 @@ static void test_what_is_refused(void **state)
     assert_true(table_at(&s.table[0].table, 1, 0)->number == 1);
 }
 
+/* As many digits as were asked for, of what is shown. */
+static void test_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double x;
+        int digits;
+        const char *shown;
+    } all[] = {{0.9996, 3, "1.00"},   {0.99949, 3, "0.999"}, {9.996, 3, "10.0"},
+               {99.94, 3, "99.9"},    {99.96, 3, "100"},     {0.0996, 2, "0.10"},
+               {-0.9996, 3, "-1.00"}, {1234.5, 3, "1234"},   {1, 3, "1"},
+               {0, 3, "0"},           {0.05, 2, "0.050"}};
+    static const struct table_column column = {"x", "x", "a number", true};
+    for (int i = 0; i < COUNT_OF(all); i++) {
+        struct sheet s = {0};
+        struct table *t = &sheet_add(&s, NULL, &column, 1, 1, &arena)->table;
+        table_set(t, 0, 0, all[i].digits, all[i].x, &arena);
+        assert_string_equal(table_at(t, 0, 0)->text, all[i].shown);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_written_and_read),
         cmocka_unit_test(test_curves),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

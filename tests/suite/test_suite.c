@@ -154,7 +154,7 @@ static void test_memory(void **state)
     const struct table *t = &s.table[0].table;
     assert_true(s.tables == 3 && t->rows == 6);
     for (int i = 0; i < 6; i++) {
-        static const char *const phases[] = {"forward", "forward of a step", "step"};
+        static const char *const phases[] = {"inference", "forward of a step", "step"};
         int phase = i % 3;
         assert_string_equal(text(t, i, "phase"), phases[phase]);
         assert_true(number(t, i, "T") == (i < 3 ? 128 : 256));
@@ -284,12 +284,16 @@ static void test_ctrl_c_leaves_what_was_measured(void **state)
 }
 
 /* Commands that were begun, and which of them a Ctrl-C comes to, without their own process knowing of it. */
-static int commands, stopped_command;
+static int commands, stopped_command, overwrites, resumes;
 
 static enum status run_command(void *user, char *const *word, int words, bool quiet)
 {
     (void)user, (void)quiet;
     assert_true(words > 0 && word[0]);
+    for (int i = 0; i < words; i++) {
+        overwrites += !strcmp(word[i], "--overwrite");
+        resumes += !strcmp(word[i], "--init_from=resume");
+    }
     if (commands++ == stopped_command) raise(SIGINT);
     return ST_OK;
 }
@@ -307,6 +311,24 @@ static void test_no_command_behind_ctrl_c(void **state)
         assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
         assert_int_equal(commands, i + 1);
         assert_non_null(strstr(fail_message(), "what was trained so far is in nowhere"));
+        assert_non_null(strstr(fail_message(), "--init_from=resume goes on"));
+    }
+}
+
+/* The advice can be followed: trainings go on where they were, and a profile, which begins nothing, is not asked to. */
+static void test_goes_on_as_it_advises(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--init_from=resume"};
+    struct suite_request r = {.word = words, .out_dir = "nowhere", .iters = 1};
+    struct sheet s;
+    r.command = run_command;
+    for (int resumed = 0; resumed < 2; resumed++) {
+        commands = overwrites = resumes = 0;
+        stopped_command = 1; /* the first profile */
+        r.words = 1 + resumed;
+        assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
+        assert_true(commands == 2 && overwrites == !resumed && resumes == resumed);
     }
 }
 
@@ -321,6 +343,7 @@ int main(void)
         cmocka_unit_test_teardown(test_attention, release),
         cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
         cmocka_unit_test_teardown(test_no_command_behind_ctrl_c, release),
+        cmocka_unit_test_teardown(test_goes_on_as_it_advises, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
