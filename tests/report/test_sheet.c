@@ -26,7 +26,11 @@ static const struct table_column columns[] = {
 
 static struct sheet sheet(void)
 {
-    struct sheet s = {.name = "bench", .title = "A <title>", .date = "2026-11-21T00:00:00Z"};
+    struct sheet s = {.name = "bench",
+                      .title = "A <title>",
+                      .date = "2026-11-21T00:00:00Z",
+                      .commit = "cced13a0b1f2",
+                      .command = "strobe bench 'a b.conf'"};
     struct sheet_table *t = &s.table[0];
     t = sheet_add(&s, NULL, columns, COUNT_OF(columns), 4, &arena);
     for (int i = 0; i < 4; i++) {
@@ -80,6 +84,8 @@ static void test_written_and_read(void **state)
     json_decref(a);
     json_decref(b);
     assert_string_equal(back.path, path);
+    assert_string_equal(back.commit, s.commit);
+    assert_string_equal(back.command, s.command);
 }
 
 static void test_curves(void **state)
