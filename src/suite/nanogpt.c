@@ -20,6 +20,10 @@ enum {
 };
 static const char config[] = "configs/shakespeare_char.conf",
                   small_config[] = "configs/shakespeare_char_cpu.conf";
+static const struct suite_small smaller[SUITE_SMALLS] = {
+    {"", "the model of configs/shakespeare_char_cpu.conf"},
+    {"iters max_iters", "250 iterations instead of 6000"},
+};
 static const char *const ways[] = {"flash=false", "flash=true"};
 
 /* --- the commands ------------------------------------------------------------------------------ */
@@ -275,10 +279,6 @@ enum status suite_run_nanogpt(const struct suite *s, const struct suite_request 
                                  "The curves overlaid, their difference, and the device meanwhile: "
                                  "%s/report.html; strobe report %s writes it anew.",
                                  r->out_dir, r->out_dir));
-    if (small)
-        suite_say_small(ret,
-                        "the model of configs/shakespeare_char_cpu.conf, 250 iterations unless "
-                        "--iters says more",
-                        a);
+    if (small) suite_say_small(ret, r, smaller, a);
     return ST_OK;
 }

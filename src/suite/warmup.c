@@ -118,8 +118,6 @@ enum status suite_run_warmup(const struct suite *s, const struct suite_request *
         ret,
         "Each model and warm-up has a process of its own. There the lines take turns, so what the "
         "process makes once is in the first step of the first line.");
-    if (small)
-        suite_say_small(ret, "models of 2 to 6 layers and 128 to 384 columns, 64 tokens a sequence",
-                        a);
+    if (small) suite_say_small(ret, r, cs336_smaller, a);
     return ST_OK;
 }
