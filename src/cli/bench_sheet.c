@@ -264,6 +264,8 @@ static enum status measure(const struct subject *x, const struct bench_words *w,
     print_sheet(&s, &w->form);
     TRY(keep(&s, w, folder, a));
     if (!whole) return fail(ST_INTERRUPTED, stopped);
+    const char *why = table_why_empty(&s.table[0].table);
+    if (why) return fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why);
     char *report[] = {"report", arena_strdup(a, folder)};
     bool runs = x->suite && x->suite->runs;
     return runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;

@@ -37,6 +37,19 @@ expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_siz
     --device=cpu --mem-limit=2MiB --out_dir=grid
 grep -q '^tiny  *16  *forward ' out || fail "the one that fits did not run: $(cat out)"
 
+# --- where nothing ran at all the table is there, and a sentence with an exit code that scripts see
+nothing() { # WHY COMMAND...
+    why=$1
+    shift
+    expect 1 "strobe: nothing was measured; the first cell says: $why" "$STROBE" bench "$@" --device=cpu
+}
+nothing 'needs' tiny.conf --flash=false,true --phase=step --steps=1 --warmup=1 --mem-limit=1KiB --out_dir=nothing
+[ "$(grep -c '^tiny .* the limit is 1' out)" -eq 2 ] || fail "no rows that say why: $(cat out)"
+[ -s nothing/bench.json ] || fail "the result is not kept"
+nothing 'needs' --suite=cs336-attention --block_size=16 --n_embd=16 --steps=1 --mem-limit=1KiB --out_dir=nothing
+nothing 'needs' --suite=cs336-warmup --size=d128 --n_layer=1 --block_size=8 --steps=1 --warmup=0,1 --phase=step --mem-limit=1KiB --out_dir=nothing
+[ "$(grep -c '^d128 ' out)" -ge 2 ] || fail "no row for each warm-up: $(cat out)"
+
 # --- Ctrl-C: what was measured until then, and what it is
 stop_it() { # NAME OPTIONS...: once it has begun to measure
     name=$1
