@@ -4,6 +4,8 @@
 usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
 Each round gives PyTorch and Strobe a turn of --steps samples of each part, forth and back in turn; a ratio is one of medians within a
 round, and its median over the rounds is printed. What does not run is named with its reason. Sizes are configs/cs336_SIZE.conf.
+PyTorch keeps its memory while Strobe has its turn. Where Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
+is started anew for each of its turns: its warm-up and compilation, too, so such a size takes longer (--limit, --budget).
 Losses are not compared: `strobe bench` draws its weights and tokens by counter and writes none, PyTorch draws its own, so first losses
 differ by the draw. That both compute the same is checked from weights that both make: cs336.py and tests/train/test_cs336_golden.c.
 """
@@ -32,6 +34,10 @@ PARTS = ("inference", "forward", "forward + backward", "update", "step")
 SHAPE = ("n_layer", "n_head", "n_embd", "d_ff", "vocab_size", "batch_size", "block_size")
 
 
+class NoRoom(ChildProcessError):
+    """Strobe ran no cell: its plan, or what a step needs besides, does not fit."""
+
+
 class Torch:
     """PyTorch at one size and rung, in a process of its own that waits between its turns."""
 
@@ -41,7 +47,11 @@ class Torch:
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([a.torch, os.path.join(HERE, "cs336_steps.py"), rung, *words], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, cwd=HERE)
-        self.about = self.line(a.limit)
+        try:
+            self.about = self.line(a.limit)
+        except BaseException:
+            self.stop()
+            raise
 
     def line(self, seconds):
         if not select.select([self.process.stdout], [], [], seconds)[0]:
@@ -68,11 +78,11 @@ def strobe_turn(a, rung, config, n, seconds):
     words = [a.strobe, "bench", config, "--phase=inference,forward,backward,update,step", "--warmup=5", f"--steps={n}", "--order=once",
              "--json", "--device=cuda", *STROBE[rung].split(), *a.overrides]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds)
-    if done.returncode:
+    if done.returncode and not done.stdout.strip():
         raise ChildProcessError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
     rows = json.loads(done.stdout)["tables"][0]["rows"]
     if rows[0]["note"]:
-        raise ChildProcessError(rows[0]["note"])
+        raise NoRoom(rows[0]["note"])
     return {r["phase"]: dict(median=r["median_ms"], mean=r["mean_ms"], std=r["std_ms"]) for r in rows}
 
 
@@ -81,25 +91,60 @@ def torch_turn(torch, n, seconds):
     return {part: dict(median=statistics.median(x), mean=statistics.mean(x), std=statistics.stdev(x)) for part, x in ms.items()}
 
 
+class Pair:
+    """PyTorch and Strobe at one size and rung. PyTorch lives from turn to turn, unless both do not fit."""
+
+    def __init__(self, a, rung, config, deadline):
+        self.a, self.rung, self.config, self.deadline = a, rung, config, deadline
+        self.torch, self.about, self.apart = None, None, False
+
+    def left(self):
+        left = min(self.a.limit, self.deadline - time.monotonic())
+        if left <= 0:
+            raise TimeoutError("the time was up")
+        return left
+
+    def stop(self):
+        if self.torch:
+            self.torch.stop()
+        self.torch = None
+
+    def torch_turn(self):
+        if not self.torch:
+            self.left()
+            self.torch = Torch(self.a, self.rung, self.config)
+            self.about = self.torch.about
+        turn = torch_turn(self.torch, self.a.steps, self.left())
+        if self.apart:
+            self.stop()
+        return turn
+
+    def strobe_turn(self):
+        try:
+            return strobe_turn(self.a, self.rung, self.config, self.a.steps, self.left())
+        except NoRoom as e:
+            if not self.torch:
+                raise
+            print(f"beside PyTorch Strobe {e}: PyTorch is stopped for Strobe's turns", file=sys.stderr, flush=True)
+        self.apart = True
+        self.stop()
+        return strobe_turn(self.a, self.rung, self.config, self.a.steps, self.left())
+
+
 def compare(a, size, rung, deadline):
     config = os.path.join(HERE, "..", "configs", f"cs336_{size}.conf")
     out = dict(size=size, rung=rung, torch=[], strobe=[], refused=None)
-    torch = None
+    pair = Pair(a, rung, config, deadline)
     try:
-        torch = Torch(a, rung, config)
         for i in range(a.rounds):
-            turns = [("torch", lambda s: torch_turn(torch, a.steps, s)), ("strobe", lambda s: strobe_turn(a, rung, config, a.steps, s))]
+            turns = [("torch", pair.torch_turn), ("strobe", pair.strobe_turn)]
             for who, take in turns if i % 2 == 0 else turns[::-1]:
-                left = min(a.limit, deadline - time.monotonic())
-                if left <= 0:
-                    raise TimeoutError("the time was up")
-                out[who].append(take(left))
+                out[who].append(take())
     except (OSError, TimeoutError, ChildProcessError, subprocess.SubprocessError) as e:
         out["refused"] = str(e)
     finally:
-        if torch:
-            out["about"] = getattr(torch, "about", None)
-            torch.stop()
+        out["about"], out["apart"] = pair.about, pair.apart
+        pair.stop()
     return out
 
 
@@ -127,6 +172,8 @@ def print_table(rows):
                 continue
             print(f"| {r['size']} | {r['rung']} | {part} | {words(its, middle(r['torch'], other, 'std'))} | "
                   f"{words(own, middle(r['strobe'], part, 'std'))} | {ratios(r, part, other)} |")
+        if r.get("apart"):
+            print(f"| {r['size']} | {r['rung']} | both do not fit at once: PyTorch was started anew for each of its turns | | | |")
         if r["refused"]:
             print(f"| {r['size']} | {r['rung']} | {r['refused']} | | | |")
     print("\nPyTorch's `inference` (no gradients) stands beside both of Strobe's: the loss alone, and the forward pass of a training step.")

@@ -211,14 +211,18 @@ static enum status run_grid(const struct bench_grid *g, const struct suite_reque
     return st;
 }
 
-static enum status name_machine(struct sheet *s, const struct device *d, struct arena *a)
+static enum status name_machine(struct sheet *s, const struct device *d, const char *command,
+                                struct arena *a)
 {
     struct machine m;
     TRY(machine_identify(&m, d, a));
     s->device = ceilings_who(&m, a);
     s->date = m.date;
     s->version = version_number;
-    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s.", m.date, s->device, version_number));
+    s->commit = version_commit;
+    s->command = command;
+    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s (%s).", m.date, s->device, version_number,
+                               version_commit));
     return ST_OK;
 }
 
@@ -256,10 +260,12 @@ static enum status measure(const struct subject *x, const struct bench_words *w,
                  : run_grid(&x->grid, &x->request, &s, a));
     bool whole = !interrupt_noted();
     if (!whole) sheet_note(&s, "Stopped by Ctrl-C: this is what was measured until then.");
-    TRY(name_machine(&s, &x->device, a));
+    TRY(name_machine(&s, &x->device, w->command, a));
     print_sheet(&s, &w->form);
     TRY(keep(&s, w, folder, a));
     if (!whole) return fail(ST_INTERRUPTED, stopped);
+    const char *why = table_why_empty(&s.table[0].table);
+    if (why) return fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why);
     char *report[] = {"report", arena_strdup(a, folder)};
     bool runs = x->suite && x->suite->runs;
     return runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;

@@ -11,7 +11,8 @@ struct bench_words {
     int64_t steps, iters, vocab; /* -1, 0: not said */
     bool full;
     struct table_form form;
-    char **word; /* configurations and overrides */
+    const char *command; /* as it was given */
+    char **word;         /* configurations and overrides */
     int words;
 };
 

@@ -70,6 +70,16 @@ static enum status run(const struct bench_words *w, struct arena *a)
     return run_beside(w, a);
 }
 
+static enum status read(struct bench_words *w, const struct opt *options, int argc, char **argv)
+{
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    w->word = argv;
+    w->words = argc;
+    if (w->iters < 1 && w->iters != NOT_SAID) return fail(ST_USAGE, "--iters is 1 or more");
+    if (w->iters == NOT_SAID) w->iters = 0; /* the suite's own */
+    return ST_OK;
+}
+
 enum status cmd_bench(int argc, char **argv)
 {
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
@@ -95,12 +105,9 @@ enum status cmd_bench(int argc, char **argv)
         {0},
     };
     struct arena a = {0};
-    TRY(opt_parse(options, &argc, argv, config_is_key));
-    w.word = argv;
-    w.words = argc;
-    if (w.iters < 1 && w.iters != NOT_SAID) return fail(ST_USAGE, "--iters is 1 or more");
-    if (w.iters == NOT_SAID) w.iters = 0; /* the suite's own */
-    enum status st = run(&w, &a);
+    w.command = command_text("bench", argc, argv, &a);
+    enum status st = read(&w, options, argc, argv);
+    if (st == ST_OK) st = run(&w, &a);
     arena_release(&a);
     return st;
 }

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/table_form.h"
+#include "report/table.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -258,7 +259,8 @@ static enum status run(struct options *o, struct arena *a)
     TRY(machine_identify(&m, &o->run.device, a)); /* the record is of another day */
     TRY(draw(o, &v, &m, a));
     log_info("picture: %s", o->svg);
-    return ST_OK;
+    const char *why = table_why_empty(&t);
+    return why ? fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why) : ST_OK;
 }
 
 enum status cmd_bench_attention(int argc, char **argv)

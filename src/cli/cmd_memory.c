@@ -23,7 +23,7 @@ static enum status check(const struct options *o, struct memory_view *v)
     while (extent < EXTENTS && strcmp(memory_extent_name((enum memory_extent)extent), o->phase))
         extent++;
     if (extent == EXTENTS)
-        return fail(ST_USAGE, "--phase is forward, backward or step; %s is not that", o->phase);
+        return fail(ST_USAGE, "--phase is inference, backward or step; %s is not that", o->phase);
     v->extent = (enum memory_extent)extent;
     if (o->limit && (!str_read_bytes(o->limit, &v->limit) || v->limit < 1))
         return fail(ST_USAGE,
@@ -62,7 +62,7 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     memory_course(&p->engine, &v->course, a);
     memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
     int64_t layers = model_layers(&p->config.model);
-    v->block = v->extent == EXTENT_FORWARD || !layers ? -1 : (int)layers / 2;
+    v->block = v->extent == EXTENT_INFERENCE || !layers ? -1 : (int)layers / 2;
     if (v->block >= 0) {
         memory_saved(&p->engine, v->block, &v->saved, a);
         struct waiting w = {.start_ns = clock_ns()};
@@ -124,7 +124,7 @@ enum status cmd_memory(int argc, char **argv)
     struct options o = {.phase = "step", .rows = 12};
     const struct opt options[] = {
         {"phase", OPT_TEXT, &o.phase, "PHASE",
-         "forward (the loss alone), backward (with forward) or step (step)"},
+         "inference (the loss alone), backward (with forward) or step (step)"},
         {"limit", OPT_TEXT, &o.limit, "SIZE",
          "as in 80GiB: whether it fits, and the largest batch_size that does"},
         {"measure", OPT_FLAG, &o.measure, NULL, "run two steps, and say what they really took"},

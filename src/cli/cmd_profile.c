@@ -158,20 +158,9 @@ static enum status within(const char *option, int64_t given, int64_t least, int6
                 (long long)most, (long long)given);
 }
 
-/* The words as a shell takes them. */
-static const char *command_of(int argc, char **argv, struct arena *a)
-{
-    const char *text = "strobe profile";
-    for (int i = 0; i < argc; i++) {
-        bool plain = argv[i][0] && !strpbrk(argv[i], " \t\n\"'\\$`*?[]{}()<>|&;#~!");
-        text = arena_printf(a, plain ? "%s %s" : "%s '%s'", text, argv[i]);
-    }
-    return text;
-}
-
 static enum status profile(int argc, char **argv, struct arena *a)
 {
-    struct options o = {.command = command_of(argc, argv, a)};
+    struct options o = {.command = command_text("profile", argc, argv, a)};
     const char *phase = "step", *by = "kernel";
     int64_t steps = UNSET, limit = 60, rows = 20, traced = 3, trace_limit = 64;
     const struct opt options[] = {

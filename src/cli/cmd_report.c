@@ -175,6 +175,22 @@ static enum status write_svg(const struct profile_set *p, const char *path, stru
     return st;
 }
 
+/* The tables as CSV, an empty line between two: of runs, of results of `strobe bench`. */
+static enum status write_csv(const struct shown *x, const char *path, struct str *s)
+{
+    if (!x->runs.runs && !x->sheets)
+        return fail(ST_USAGE, "--csv is of runs and of results of `strobe bench`; none of these is "
+                              "one: `strobe profile CONFIG --csv` has a profile's rows");
+    if (x->runs.runs) table_print_csv(&x->runs.table, s);
+    for (int i = 0; i < x->sheets; i++) {
+        if (s->len) str_append(s, "\n");
+        sheet_print(&x->sheet[i], table_print_csv, false, s);
+    }
+    enum status st = file_write(path, str_text(s), s->len);
+    str_clear(s);
+    return st;
+}
+
 static enum status report(char *const *words, int n, const struct options *o, struct arena *a,
                           struct str *s)
 {
@@ -185,11 +201,7 @@ static enum status report(char *const *words, int n, const struct options *o, st
     compare_runs(subjects.run, subjects.runs, a, &shown.runs);
     find_changes(&shown, a);
 
-    if (o->csv) {
-        table_print_csv(&shown.runs.table, s);
-        TRY(file_write(o->csv, s->data, s->len));
-        str_clear(s);
-    }
+    if (o->csv) TRY(write_csv(&shown, o->csv, s));
     if (o->json)
         print_json(&shown, a, s);
     else
@@ -213,7 +225,7 @@ enum status cmd_report(int argc, char **argv)
     const struct opt table[] = {
         {"html", OPT_TEXT, &o.html, "FILE",
          "write the page here; else RUN/report.html, or beside several runs"},
-        {"csv", OPT_TEXT, &o.csv, "FILE", "write the table here as CSV too"},
+        {"csv", OPT_TEXT, &o.csv, "FILE", "write the tables here as CSV too"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "write the roofline of the profiles here"},
         {"markdown", OPT_FLAG, &o.markdown, NULL, "print the table as Markdown"},
         {"json", OPT_FLAG, &o.json, NULL, "print the table as JSON"},

@@ -30,6 +30,8 @@ const struct command *command_nearest(const char *name);
 /* Runs a command. Where it ends in ST_HELP, usage, meaning and options are printed to stdout. */
 enum status command_run(const struct command *c, int argc, char **argv);
 
+/* "strobe NAME WORD ...", quoted as a shell takes it. */
+const char *command_text(const char *name, int argc, char *const *argv, struct arena *a);
 /* What `strobe` alone prints: the first steps, in a dozen lines. */
 extern const char command_welcome[];
 

@@ -57,6 +57,30 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+/* A quote inside quotes ends them, stands by itself, and begins them again. */
+static void add_word(struct str *s, const char *word)
+{
+    bool plain = *word && !strpbrk(word, " \t\n\"'\\$`*?[]{}()<>|&;#~!");
+    str_append(s, plain ? " " : " '");
+    for (; *word; word++) {
+        if (*word == '\'')
+            str_append(s, "'\\''");
+        else
+            str_printf(s, "%c", *word);
+    }
+    if (!plain) str_append(s, "'");
+}
+
+const char *command_text(const char *name, int argc, char *const *argv, struct arena *a)
+{
+    struct str s = {0};
+    str_printf(&s, "strobe %s", name);
+    for (int i = 0; i < argc; i++) add_word(&s, argv[i]);
+    const char *text = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return text;
+}
+
 const struct command *command_nearest(const char *name)
 {
     const struct command *nearest = commands;

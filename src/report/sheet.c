@@ -94,11 +94,12 @@ struct json_t *sheet_json(const struct sheet *s)
                               "columns", columns_json(&t->table), "rows", table_json(&t->table),
                               "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
     }
-    return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", SHEET_VERSION,
-                     "kind", "bench", "name", s->name, "title", text_or_null(s->title), "text",
-                     text_or_null(s->text), "device", text_or_null(s->device), "date",
-                     text_or_null(s->date), "version", text_or_null(s->version), "tables", tables,
-                     "notes", notes);
+    return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v",
+                     SHEET_VERSION, "kind", "bench", "name", s->name, "title",
+                     text_or_null(s->title), "text", text_or_null(s->text), "device",
+                     text_or_null(s->device), "date", text_or_null(s->date), "version",
+                     text_or_null(s->version), "commit", text_or_null(s->commit), "command",
+                     text_or_null(s->command), "tables", tables, "notes", notes);
 }
 
 enum status sheet_write(const struct sheet *s, const char *path)

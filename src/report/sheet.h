@@ -35,6 +35,7 @@ struct sheet {
     const char *title;                          /* a sentence */
     const char *text;                           /* what it reproduces; NULL: nothing */
     const char *device, *date, *version, *path; /* path: the file it was read from, NULL: none */
+    const char *commit, *command;               /* of the program; that made it; NULL: not known */
     struct sheet_table table[SHEET_TABLES];
     int tables;
     const char *note[SHEET_NOTES];

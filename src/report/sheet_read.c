@@ -111,6 +111,8 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
                         .device = text_of(j, "device", a),
                         .date = text_of(j, "date", a),
                         .version = text_of(j, "version", a),
+                        .commit = text_of(j, "commit", a),
+                        .command = text_of(j, "command", a),
                         .path = arena_strdup(a, path)};
     json_array_foreach(tables, i, x)
     {

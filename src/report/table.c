@@ -22,6 +22,15 @@ bool table_column_used(const struct table *t, int column)
     return false;
 }
 
+const char *table_why_empty(const struct table *t)
+{
+    int note = t->columns - 1;
+    while (note >= 0 && strcmp(t->column[note].id, "note") != 0) note--;
+    for (int row = 0; row < t->rows; row++)
+        if (note < 0 || !table_at(t, row, note)->text) return NULL;
+    return t->rows && note >= 0 ? table_at(t, 0, note)->text : NULL;
+}
+
 int table_width(const char *text)
 {
     int width = 0;

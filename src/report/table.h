@@ -31,6 +31,8 @@ struct table {
 struct table_cell *table_at(const struct table *t, int row, int column);
 /* True if some row has something in the column. */
 bool table_column_used(const struct table *t, int column);
+/* Where each row has a note (column "note", why it was not run) and so none a figure: the first of them. NULL: something was measured. */
+const char *table_why_empty(const struct table *t);
 /* Columns on a terminal that the text takes: characters, not bytes. */
 int table_width(const char *text);
 

@@ -20,7 +20,7 @@ struct attention_suite {
     enum attention_way plain; /* that the others are held against */
     int64_t limit;            /* bytes; 0: none */
     double limit_ms, small_limit_ms;
-    const char *small_says;
+    struct suite_small small[SUITE_SMALLS];
 };
 
 static const struct attention_suite
@@ -36,7 +36,8 @@ static const struct attention_suite
             .plain = SLOW_PRIMITIVE,
             .limit_ms = 300e3,
             .small_limit_ms = 25e3,
-            .small_says = "T 64, 256 and 1024 instead of 256 to 16384",
+            .small = {{"block_size", "T 64, 256 and 1024 instead of 256 to 16384"},
+                      {"", "25 seconds in all instead of 300"}},
 },
     flash = {
         .batch = 1,
@@ -50,7 +51,9 @@ static const struct attention_suite
         .limit = 32LL << 30,
         .limit_ms = 300e3,
         .small_limit_ms = 40e3,
-        .small_says = "T 128 to 8192 instead of 65536, heads of 16 and 64",
+        .small = {{"block_size", "T 128 to 8192 instead of 65536"},
+                  {"n_embd", "heads of 16 and 64"},
+                  {"", "40 seconds in all instead of 300"}},
 };
 
 struct trial {
@@ -256,7 +259,7 @@ static enum status run(const struct attention_suite *s, const struct suite_reque
                "on its own; slow cells give fewer samples.");
     if (s->limit && !r->limit)
         sheet_note(ret, "As on a card of 32 GiB; --mem-limit=140GiB and the like make it another.");
-    if (small) suite_say_small(ret, s->small_says, a);
+    if (small) suite_say_small(ret, r, s->small, a);
     return ST_OK;
 }
 

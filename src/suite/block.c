@@ -1,31 +1,112 @@
 /* attention-block: the kernels of one block of attention, slow and flash. */
+#include "report/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
 
 enum { LENGTHS_MOST = 8, TOP = 12, STEPS = 20 };
 static const double limit_ms = 20e3, small_limit_ms = 4e3;
 static const char file[] = "attention_block.conf", words[] = "fusion=op";
+static const struct suite_small smaller[SUITE_SMALLS] = {
+    {"block_size", "T 100 and 300 instead of 100 and 1000"}};
 static const char *const ways[] = {"slow", "flash"};
-static const struct table_column way_column = {"attention", "attention",
-                                               "slow: its matrices in memory; flash", false};
 
-static enum status add_one(struct kernel_lines *l, const struct suite_request *r, int64_t T,
-                           int way, bool small)
+/* --- totals ------------------------------------------------------------------------------------ */
+
+enum { WAY, LENGTH, FORWARD, BACKWARD, BOTH, IDLE, TIMES, NOTE, COLUMNS };
+
+static const struct table_column columns[COLUMNS] = {
+    [WAY] = {"attention", "attention", "slow: its matrices in memory; flash", false},
+    [LENGTH] = {"T", "T", "tokens of a sequence", true},
+    [FORWARD] = {"forward_ms", "forward ms", "of a step, mean, idle time included", true},
+    [BACKWARD] = {"backward_ms", "backward ms", "of a step, mean, idle time included", true},
+    [BOTH] = {"both_ms", "both ms", "forward and backward", true},
+    [IDLE] = {"idle_percent", "idle %", "of both", true},
+    [TIMES] = {"times_slow", "x slow", "how many times as fast as slow at this length, both", true},
+    [NOTE] = {"note", "note", "why it was not run", false},
+};
+
+struct blocks {
+    const struct suite_request *request;
+    bool small;
+    struct table *totals;
+    double slow_ms; /* of the last length; 0: it was not run */
+    struct kernel_lines lines;
+    struct arena *a;
+};
+
+static void set_total(struct blocks *x, int row, const struct profile *p)
+{
+    enum { FORWARDS = 1u << PHASE_FORWARD, BACKWARDS = 1u << PHASE_BACKWARD };
+    struct table *t = x->totals;
+    double both = profile_ms(p, FORWARDS | BACKWARDS);
+    table_set(t, row, FORWARD, 4, profile_ms(p, FORWARDS), x->a);
+    table_set(t, row, BACKWARD, 4, profile_ms(p, BACKWARDS), x->a);
+    table_set(t, row, BOTH, 4, both, x->a);
+    table_set(t, row, IDLE, 3, 100 * profile_family_ms(p, FORWARDS | BACKWARDS, FAMILY_IDLE) / both,
+              x->a);
+    if (row % COUNT_OF(ways) == 0)
+        x->slow_ms = both;
+    else if (x->slow_ms > 0)
+        table_set(t, row, TIMES, 3, x->slow_ms / both, x->a);
+}
+
+/* --- one way at one length --------------------------------------------------------------------- */
+
+static enum status add_one(struct blocks *x, int64_t T, int way)
 {
     struct profiled p;
     struct config c;
+    const struct suite_request *r = x->request;
+    int row = x->totals->rows++;
     const char *more =
-        arena_printf(l->a, "block_size=%lld flash=%s", (long long)T, way ? "true" : "false");
-    TRY(suite_config(r, file, words, more, &c, l->a));
+        arena_printf(x->a, "block_size=%lld flash=%s", (long long)T, way ? "true" : "false");
+    TRY(suite_config(r, file, words, more, &c, x->a));
     c.model.block_size = T;
     TRY(model_check(&c));
+    if (!way) x->slow_ms = 0;
+    table_set_text(x->totals, row, WAY, ways[way]);
+    table_set(x->totals, row, LENGTH, 0, (double)T, x->a);
     TRY(profiled_run(&p, r, &c, 0, r->steps ? (int)r->steps : STEPS,
-                     small ? small_limit_ms : limit_ms));
-    if (p.reason) kernel_lines_refuse(l, ways[way], T, p.reason);
+                     x->small ? small_limit_ms : limit_ms));
+    if (p.reason)
+        table_set_text(x->totals, row, NOTE, arena_strdup(x->a, p.reason));
+    else
+        set_total(x, row, &p.profile);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD && !p.reason; phase++)
-        kernel_lines_add(l, ways[way], T, phase_name((enum phase)phase), 1u << phase, &p.profile);
+        kernel_lines_add(&x->lines, ways[way], T, phase_name((enum phase)phase), 1u << phase,
+                         &p.profile);
     profiled_close(&p);
     return ST_OK;
+}
+
+/* As it ran, whatever keys made of it. */
+static enum status say_block(const struct suite_request *r, struct sheet *ret, struct arena *a)
+{
+    struct config c;
+    TRY(suite_config(r, file, words, NULL, &c, a));
+    int64_t heads = c.model.n_head;
+    sheet_note(ret, arena_printf(a,
+                                 "The block of configs/attention_block.conf: %lld head%s of %lld, "
+                                 "batch %lld, %s. Kernels behind the %d longest of a phase are "
+                                 "left out.",
+                                 (long long)heads, heads == 1 ? "" : "s",
+                                 (long long)(c.model.n_embd / heads), (long long)c.data.batch_size,
+                                 config_value_text(&c, "dtype", a), TOP));
+    return ST_OK;
+}
+
+static void open_tables(struct blocks *x, struct sheet *ret, int lengths)
+{
+    struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, lengths * COUNT_OF(ways), x->a);
+    t->table.rows = 0; /* as many as were begun */
+    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
+                                    .title = "forward and backward",
+                                    .label = {"attention", "T"},
+                                    .labels = 2,
+                                    .y = "both_ms"};
+    x->totals = &t->table;
+    kernel_lines_open(&x->lines, ret, "The longest kernels of each phase", &columns[WAY],
+                      lengths * COUNT_OF(ways) * 2, TOP, x->a);
 }
 
 enum status suite_run_block(const struct suite *s, const struct suite_request *r, struct sheet *ret,
@@ -33,27 +114,23 @@ enum status suite_run_block(const struct suite *s, const struct suite_request *r
 {
     static const char *const lists[] = {"block_size", NULL};
     int64_t length[LENGTHS_MOST];
-    struct kernel_lines l;
+    struct blocks x = {.request = r, .a = a};
     int lengths;
-    bool small;
     (void)s;
     TRY(suite_check_lists(r, lists));
-    TRY(suite_is_small(r, &small));
-    TRY(suite_lengths(r, "block_size", small ? "100,300" : "100,1000", LENGTHS_MOST, length,
+    TRY(suite_is_small(r, &x.small));
+    TRY(suite_lengths(r, "block_size", x.small ? "100,300" : "100,1000", LENGTHS_MOST, length,
                       &lengths, a));
-    kernel_lines_open(&l, ret, NULL, &way_column, lengths * COUNT_OF(ways) * 2, TOP, a);
+    open_tables(&x, ret, lengths);
     for (int i = 0; i < lengths; i++)
         for (int way = 0; way < COUNT_OF(ways) && !suite_stopped(); way++) {
             if (r->each)
                 r->each(r->user, (double)(i * COUNT_OF(ways) + way) / (lengths * COUNT_OF(ways)),
                         arena_printf(a, "T %lld %s", (long long)length[i], ways[way]));
-            TRY(add_one(&l, r, length[i], way, small));
+            TRY(add_one(&x, length[i], way));
         }
-    kernel_lines_close(&l);
-    TRY(suite_check_stopped(l.n > 0));
-    sheet_note(ret,
-               "The block of configs/attention_block.conf: one head of 256, batch 32, float32. "
-               "Kernels behind the twelve longest of a phase are left out.");
-    if (small) suite_say_small(ret, "T 100 and 300 instead of 100 and 1000", a);
-    return ST_OK;
+    kernel_lines_close(&x.lines);
+    TRY(suite_check_stopped(x.lines.n > 0));
+    if (x.small) suite_say_small(ret, r, smaller, a);
+    return say_block(r, ret, a);
 }

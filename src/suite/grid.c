@@ -269,6 +269,6 @@ enum status suite_run_grid(const struct suite *s, const struct suite_request *r,
     TRY(bench_read_lines(&g.lines, r->phase ? r->phase : x->phase));
     TRY(grid_run(&g, r, ret, a));
     if (x->note) sheet_note(ret, x->note);
-    if (small) suite_say_small(ret, x->small_says, a);
+    if (small) suite_say_small(ret, r, x->small, a);
     return ST_OK;
 }

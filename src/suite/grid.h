@@ -2,7 +2,7 @@
 #ifndef SUITE_GRID_H
 #define SUITE_GRID_H
 
-#include "suite/suite.h"
+#include "suite/parts.h"
 
 enum { SUITE_GRID_AXES = 4 };
 
@@ -13,8 +13,8 @@ struct suite_grid {
     const char *phase, *warmup;
     int steps;
     int64_t vocab;
-    const char *small_says; /* "models of 128 to 384 columns, ..." */
-    const char *note;       /* how to read it; NULL: as it stands */
+    const struct suite_small *small; /* what is smaller on a CPU, SUITE_SMALLS of them */
+    const char *note;                /* how to read it; NULL: as it stands */
 };
 
 enum status suite_run_grid(const struct suite *s, const struct suite_request *r, struct sheet *ret,

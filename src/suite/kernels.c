@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { SUBJECT, LENGTH, PHASE, KERNEL, RUNS, MS, SHARE, MEAN_US, BOUND, FLOOR, NOTE, COLUMNS };
+enum { SUBJECT, LENGTH, PHASE, KERNEL, RUNS, MS, SHARE, MEAN_US, BOUND, FLOOR, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
     [LENGTH] = {"T", "T", "tokens of a sequence", true},
@@ -16,7 +16,6 @@ static const struct table_column columns[COLUMNS] = {
     [MEAN_US] = {"mean_us", "avg us", "of one call", true},
     [BOUND] = {"bound", "bound", "what keeps it from being faster", false},
     [FLOOR] = {"times_floor", "x floor", "how many times as long as its floor", true},
-    [NOTE] = {"note", "note", "why it was not run", false},
 };
 
 void kernel_lines_open(struct kernel_lines *l, struct sheet *s, const char *title,
@@ -68,12 +67,6 @@ void kernel_lines_add(struct kernel_lines *l, const char *subject, int64_t T, co
         add_group(l, row, &g.group[i]);
     }
     arena_release(&a);
-}
-
-void kernel_lines_refuse(struct kernel_lines *l, const char *subject, int64_t T, const char *reason)
-{
-    int row = next_row(l, subject, T);
-    table_set_text(&l->table->table, row, NOTE, arena_strdup(l->a, reason));
 }
 
 void kernel_lines_close(struct kernel_lines *l)

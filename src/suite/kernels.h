@@ -16,8 +16,6 @@ void kernel_lines_open(struct kernel_lines *l, struct sheet *s, const char *titl
 /* The `top` longest of these phases, called `phase`, and the idle time. */
 void kernel_lines_add(struct kernel_lines *l, const char *subject, int64_t T, const char *phase,
                       unsigned phases, const struct profile *p);
-void kernel_lines_refuse(struct kernel_lines *l, const char *subject, int64_t T,
-                         const char *reason);
 void kernel_lines_close(struct kernel_lines *l);
 
 #endif

@@ -16,6 +16,13 @@ static const char gpt2_words[] = "model=gpt n_layer=12 n_head=12 n_embd=768 bloc
                   laptop_words[] =
                       "model=gpt n_layer=4 n_head=4 n_embd=128 block_size=64 batch_size=12";
 
+static const struct suite_small laptop[SUITE_SMALLS] = {
+    {"n_layer", "4 layers"},
+    {"n_embd", "128 columns"},
+    {"batch_size block_size", "12 x 64 tokens"},
+    {"", "the rungs of a CPU"},
+};
+
 enum {
     RUNG,
     DIFFERS,
@@ -118,6 +125,6 @@ enum status suite_run_ladder(const struct suite *s, const struct suite_request *
                                     .labels = 1,
                                     .y = "ms_mean",
                                     .spread = "ms_std"};
-    if (small) suite_say_small(ret, "4 layers, 128 columns, 12 x 64 tokens, the rungs of a CPU", a);
+    if (small) suite_say_small(ret, r, laptop, a);
     return ST_OK;
 }

@@ -7,26 +7,29 @@
 
 #include <string.h>
 
-static const char small_models[] =
-    "models of 2 to 6 layers and 128 to 384 columns instead of those of the text, 64 tokens a "
-    "sequence";
-
 enum {
     OF_TIMES = SUITE_STEPS | SUITE_LIMIT | SUITE_FULL,
     OF_GRID = OF_TIMES | SUITE_SIZE | SUITE_WARMUP | SUITE_PHASE | SUITE_ORDER,
+};
+
+static const struct suite_small smaller_types[SUITE_SMALLS] = {
+    {"size n_layer", "models of 2 to 6 layers"},
+    {"size n_embd", "128 to 384 columns"},
+    {"block_size", "64 tokens a sequence"},
+    {"dtype", "no TF32, which is of GPUs alone"},
 };
 
 /* clang-format off */
 static const struct suite_grid
     e2e = {
         .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes,
-        .phase = "forward,backward,step", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY, .small_says = small_models,
+        .phase = "forward,backward,step", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY, .small = cs336_smaller,
     },
     precision = {
         .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes,
         .axis = {"dtype=float32,tfloat32,bfloat16"}, .small_axis = {"dtype=float32,bfloat16"},
         .phase = "forward,backward", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY,
-        .small_says = "models of 2 to 6 layers and 128 to 384 columns, 64 tokens a sequence; TF32 is of GPUs alone",
+        .small = smaller_types,
     };
 
 const struct suite suites[] = {

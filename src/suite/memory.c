@@ -16,7 +16,7 @@ static const struct {
     enum memory_extent extent;
     bool forward; /* of a step: before its backward pass begins */
     const char *name;
-} peaks[] = {{EXTENT_FORWARD, false, "forward"},
+} peaks[] = {{EXTENT_INFERENCE, false, "inference"},
              {EXTENT_STEP, true, "forward of a step"},
              {EXTENT_STEP, false, "step"}};
 

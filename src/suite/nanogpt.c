@@ -20,6 +20,10 @@ enum {
 };
 static const char config[] = "configs/shakespeare_char.conf",
                   small_config[] = "configs/shakespeare_char_cpu.conf";
+static const struct suite_small smaller[SUITE_SMALLS] = {
+    {"", "the model of configs/shakespeare_char_cpu.conf"},
+    {"iters max_iters", "250 iterations instead of 6000"},
+};
 static const char *const ways[] = {"flash=false", "flash=true"};
 
 /* --- the commands ------------------------------------------------------------------------------ */
@@ -58,11 +62,21 @@ static bool is_key(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
-/* The user's words count most, so they come last; where the runs lie was asked by one of them. */
-static void add_user(struct words *w, const struct suite_request *r)
+/* The user's words count most, so they come last; where the runs lie was asked by one of them, and a profile begins nothing. */
+static void add_user(struct words *w, const struct suite_request *r, bool trains)
 {
     for (int i = 0; i < r->words; i++)
-        if (!is_key(r->word[i], "out_dir")) add(w, r->word[i]);
+        if (!is_key(r->word[i], "out_dir") && (trains || !is_key(r->word[i], "init_from")))
+            add(w, r->word[i]);
+}
+
+/* What an earlier call left is gone on with, else replaced. */
+static enum status is_resumed(const struct suite_request *r, bool *ret, struct arena *a)
+{
+    struct config c;
+    TRY(suite_config(r, NULL, "", NULL, &c, a));
+    *ret = c.train.init_from == INIT_RESUME;
+    return ST_OK;
 }
 
 static enum status check(const struct suite_request *r)
@@ -83,7 +97,9 @@ static enum status command(const struct suite_request *r, const struct words *w,
     enum status st = ST_INTERRUPTED;
     if (!suite_stopped()) st = r->command(r->user, w->word, w->n, quiet);
     if (st != ST_INTERRUPTED) return st;
-    return fail(st, "stopped: what was trained so far is in %s, and strobe report %s/* shows it",
+    return fail(st,
+                "stopped: what was trained so far is in %s, and strobe report %s/* shows it; "
+                "--init_from=resume goes on",
                 r->out_dir, r->out_dir);
 }
 
@@ -91,17 +107,19 @@ static enum status train(const struct suite_request *r, bool small, struct arena
 {
     struct words w = {.a = a};
     int64_t iters = r->iters ? r->iters : small ? SMALL_ITERS : ITERS;
+    bool resumed = false;
+    TRY(is_resumed(r, &resumed, a));
     add(&w, "compare");
     add_config(&w, small);
     add(&w, "--flash=false,true");
-    add(&w, "--overwrite");
+    if (!resumed) add(&w, "--overwrite");
     add_number(&w, "max_iters", iters);
     add_number(&w, "lr_decay_iters", iters);
     add_number(&w, "eval_interval", iters < EVALS ? 1 : iters / EVALS);
     if (small) add(&w, "--eval_iters=5");
     add_number(&w, "warmup_iters", iters < 1000 ? iters / 10 : 100);
     add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
-    add_user(&w, r);
+    add_user(&w, r, true);
     return command(r, &w, false);
 }
 
@@ -115,7 +133,7 @@ static enum status profile(const struct suite_request *r, bool small, const char
     add(&w, "--trace-steps=0");
     add_number(&w, "limit", small ? 5 : 60);
     add(&w, arena_printf(a, "--out_dir=%s/%s", r->out_dir, way));
-    add_user(&w, r);
+    add_user(&w, r, false);
     return command(r, &w, true);
 }
 
@@ -261,10 +279,6 @@ enum status suite_run_nanogpt(const struct suite *s, const struct suite_request 
                                  "The curves overlaid, their difference, and the device meanwhile: "
                                  "%s/report.html; strobe report %s writes it anew.",
                                  r->out_dir, r->out_dir));
-    if (small)
-        suite_say_small(ret,
-                        "the model of configs/shakespeare_char_cpu.conf, 250 iterations unless "
-                        "--iters says more",
-                        a);
+    if (small) suite_say_small(ret, r, smaller, a);
     return ST_OK;
 }

@@ -28,6 +28,11 @@ const struct suite_size cs336_small_sizes[] = {
     {0},
 };
 /* clang-format on */
+const struct suite_small cs336_smaller[SUITE_SMALLS] = {
+    {"size n_layer", "models of 2 to 6 layers"},
+    {"size n_embd", "128 to 384 columns"},
+    {"block_size", "64 tokens a sequence"},
+};
 const char cs336_words[] = "dtype=float32 fusion=op flash=false";
 
 /* --- words ------------------------------------------------------------------------------------- */
@@ -151,12 +156,34 @@ enum status suite_is_small(const struct suite_request *r, bool *ret)
     return ST_OK;
 }
 
-void suite_say_small(struct sheet *s, const char *what, struct arena *a)
+static bool says(const struct suite_request *r, const char *key)
 {
-    sheet_note(s, arena_printf(a,
-                               "The variant for CPUs: %s. On a GPU, or with --full, it has the "
-                               "published size.",
-                               what));
+    if (!strcmp(key, "size")) return r->size;
+    if (!strcmp(key, "iters")) return r->iters;
+    for (int i = 0; i < r->words; i++)
+        if (is_of(r->word[i], key)) return true;
+    return false;
+}
+
+static bool says_one(const struct suite_request *r, const char *keys, struct arena *a)
+{
+    char *rest = arena_strdup(a, keys), *key;
+    while ((key = strsep(&rest, " ")))
+        if (says(r, key)) return true;
+    return false;
+}
+
+void suite_say_small(struct sheet *s, const struct suite_request *r,
+                     const struct suite_small *small, struct arena *a)
+{
+    const char *text = "The variant for CPUs", *between = ": ";
+    for (int i = 0; i < SUITE_SMALLS && small[i].what; i++) {
+        if (says_one(r, small[i].keys, a)) continue;
+        text = arena_printf(a, "%s%s%s", text, between, small[i].what);
+        between = ", ";
+    }
+    sheet_note(s,
+               arena_printf(a, "%s. On a GPU, or with --full, it has the published size.", text));
 }
 
 int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit)

@@ -9,6 +9,13 @@ struct suite_size {
     const char *name, *file, *words;
     bool asked; /* run only where --size names it */
 };
+/* What is smaller, and the keys that make it something else ("n_layer n_embd"; also "size", "iters"); "": none does. */
+struct suite_small {
+    const char *keys, *what;
+};
+enum { SUITE_SMALLS = 5 };
+/* Of the models below and of their lengths. */
+extern const struct suite_small cs336_smaller[];
 /* Both end with name == NULL. */
 extern const struct suite_size cs336_sizes[], cs336_small_sizes[];
 extern const char cs336_words[]; /* what all sizes share, over their files */
@@ -16,8 +23,9 @@ enum { CS336_VOCABULARY = 10000 };
 
 /* True where the smaller variant is to run: on a CPU, unless the published size is asked for. */
 enum status suite_is_small(const struct suite_request *r, bool *ret);
-/* Says so, on the sheet. */
-void suite_say_small(struct sheet *s, const char *what, struct arena *a);
+/* Says so, on the sheet: of SUITE_SMALLS things at most, those that the request leaves as they are. */
+void suite_say_small(struct sheet *s, const struct suite_request *r,
+                     const struct suite_small *small, struct arena *a);
 /* Sizes that the request names, of a list: as many as *ret_n, in `a`. */
 enum status suite_sizes(const struct suite_request *r, const struct suite_size *all,
                         const struct suite_size **ret, int *ret_n, struct arena *a);

@@ -9,6 +9,11 @@
 enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5, TOP = 5 };
 static const double limit_ms = 30e3, small_limit_ms = 2e3;
 static const char lengths[] = "128,256,512,1024", small_lengths[] = "32,64,128";
+static const struct suite_small smaller[SUITE_SMALLS] = {
+    {"size n_layer", "models of 2 to 6 layers"},
+    {"size n_embd", "128 to 384 columns"},
+    {"block_size", "T 32, 64 and 128 instead of 128 to 1024"},
+};
 
 struct profiling {
     const struct suite_request *request;
@@ -258,7 +263,6 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
     sheet_note(ret,
                "By the clock: each part on its own, the device idle before and after it. By the "
                "profiler: the same kernels within whole steps.");
-    if (x.small)
-        suite_say_small(ret, "models of 2 to 6 layers and 128 to 384 columns, T 32, 64 and 128", a);
+    if (x.small) suite_say_small(ret, r, smaller, a);
     return ST_OK;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const extents[EXTENTS] = {"forward", "backward", "step"};
+static const char *const extents[EXTENTS] = {"inference", "backward", "step"};
 
 const char *memory_extent_name(enum memory_extent extent)
 {
@@ -15,7 +15,7 @@ const char *memory_extent_name(enum memory_extent extent)
 
 unsigned memory_kinds(const struct config *c, enum memory_extent extent)
 {
-    if (extent == EXTENT_FORWARD) return 1u << GRAPH_EVAL;
+    if (extent == EXTENT_INFERENCE) return 1u << GRAPH_EVAL;
     unsigned kinds = 1u << GRAPH_MICRO;
     if (c->train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
     return extent == EXTENT_STEP ? kinds | 1u << GRAPH_UPDATE : kinds;

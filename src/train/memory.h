@@ -7,8 +7,8 @@
 #include "train/engine.h"
 
 /* How much of a step: the loss alone, with nothing saved; forward and backward, gradients included; all of it. */
-enum memory_extent { EXTENT_FORWARD, EXTENT_BACKWARD, EXTENT_STEP, EXTENTS };
-/* "forward", "backward", "step" */
+enum memory_extent { EXTENT_INFERENCE, EXTENT_BACKWARD, EXTENT_STEP, EXTENTS };
+/* "inference", "backward", "step" */
 const char *memory_extent_name(enum memory_extent extent);
 /* The graphs that it takes, a mask. */
 unsigned memory_kinds(const struct config *c, enum memory_extent extent);

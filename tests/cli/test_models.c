@@ -81,7 +81,7 @@ static void test_they_are_measured(void **state)
     }
     for (int i = 1; i < COUNT_OF(models); i++) {
         assert_int_equal(run("memory", i, "--measure"), 0);
-        assert_int_equal(run("memory", i, "--measure --phase=forward"), 0);
+        assert_int_equal(run("memory", i, "--measure --phase=inference"), 0);
     }
     assert_int_equal(run("ladder", 0, "--steps=1 --limit=1"), 0);
     says(said, "the model has no vocabulary");

@@ -331,7 +331,7 @@ static void test_memory_of_float8(void **state)
 static void test_memory_phases(void **state)
 {
     (void)state;
-    assert_int_equal(strobe("memory", "--phase=forward"), 0);
+    assert_int_equal(strobe("memory", "--phase=inference"), 0);
     says("graph eval");
     says_not("saved for backward");
     says_not("gradients");
@@ -340,7 +340,7 @@ static void test_memory_phases(void **state)
     says("gradients");
     says_not("optimizer state");
     assert_int_equal(strobe("memory", "--phase=sideways"), 2);
-    assert_non_null(strstr(failed, "--phase is forward, backward or step; sideways"));
+    assert_non_null(strstr(failed, "--phase is inference, backward or step; sideways"));
 }
 
 static void test_memory_csv(void **state)
@@ -399,7 +399,7 @@ static void test_memory_limit(void **state)
     says("of 19.1 MiB: it does not fit; batch_size = ");
     assert_int_equal(strobe("memory", "--limit=1MiB"), 0);
     says("it does not fit; not even batch_size = 1 does\n");
-    assert_int_equal(strobe("memory", "--phase=forward --limit=20MB"), 0);
+    assert_int_equal(strobe("memory", "--phase=inference --limit=20MB"), 0);
     says("it fits; batch_size = ");
     static const char *const bad[] = {"80", "GiB", "-1GB", "0B", "1XB", "1GiBs", "", "nanGB"};
     for (int i = 0; i < COUNT_OF(bad); i++) {
@@ -413,7 +413,7 @@ static void test_memory_measured(void **state)
 {
     (void)state;
     for (int phase = 0; phase < 3; phase++) {
-        static const char *const phases[] = {"forward", "backward", "step"};
+        static const char *const phases[] = {"inference", "backward", "step"};
         json_t *all = json_of("memory", arena_printf(&arena,
                                                      "--device=cpu --measure --batch_size=96 "
                                                      "--flash=false --block_size=128 --phase=%s",

@@ -22,6 +22,11 @@ done
 expect 0 '| tiny | float32 | step |' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --markdown --out_dir=grid
 expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json
 [ ! -e runs/bench ] || fail "--json alone leaves a file"
+expect 0 '| tiny | step |' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --markdown "--out_dir=it's here"
+eval "set -- $(sed -n 's/^ "command": "\(.*\)",*$/\1/p' "it's here/bench.json" | sed 's/\\\\/\\/g')"
+[ "$*" = "strobe bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --markdown --out_dir=it's here" ] || fail "the command kept is $*"
+[ $# -eq 9 ] || fail "the command kept has $# words"
+grep -q '^ "commit": "[0-9a-f]\{7,\}' "it's here/bench.json" || fail "no commit in: $(head -12 "it's here/bench.json")"
 expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json --out_dir=json
 [ -s json/bench.json ] || fail "--out_dir is not followed beside --json"
 expect 0 'one after the other, each once' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --order=twice --out_dir=grid
@@ -31,6 +36,19 @@ expect 0 'the last cell took all of its own at the turn' "$STROBE" bench tiny.co
 expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_size=16,2048 --flash=false --phase=forward --steps=1 --warmup=1 \
     --device=cpu --mem-limit=2MiB --out_dir=grid
 grep -q '^tiny  *16  *forward ' out || fail "the one that fits did not run: $(cat out)"
+
+# --- where nothing ran at all the table is there, and a sentence with an exit code that scripts see
+nothing() { # WHY COMMAND...
+    why=$1
+    shift
+    expect 1 "strobe: nothing was measured; the first cell says: $why" "$STROBE" bench "$@" --device=cpu
+}
+nothing 'needs' tiny.conf --flash=false,true --phase=step --steps=1 --warmup=1 --mem-limit=1KiB --out_dir=nothing
+[ "$(grep -c '^tiny .* the limit is 1' out)" -eq 2 ] || fail "no rows that say why: $(cat out)"
+[ -s nothing/bench.json ] || fail "the result is not kept"
+nothing 'needs' --suite=cs336-attention --block_size=16 --n_embd=16 --steps=1 --mem-limit=1KiB --out_dir=nothing
+nothing 'needs' --suite=cs336-warmup --size=d128 --n_layer=1 --block_size=8 --steps=1 --warmup=0,1 --phase=step --mem-limit=1KiB --out_dir=nothing
+[ "$(grep -c '^d128 ' out)" -ge 2 ] || fail "no row for each warm-up: $(cat out)"
 
 # --- Ctrl-C: what was measured until then, and what it is
 stop_it() { # NAME OPTIONS...: once it has begun to measure
@@ -95,6 +113,11 @@ expect 2 'lab has no part sum; it has accumulate' "$STROBE" lab sum
 # --- the report
 expect 0 'Forward, backward and whole steps' "$STROBE" report e2e
 [ -s e2e/report.html ] || fail "no page beside the result"
+expect 0 'slow primitive' "$STROBE" report attention --csv=attention.csv
+[ "$(wc -l <attention.csv)" -eq $((1 + 2 * 2 * 3)) ] || fail "the CSV has $(wc -l <attention.csv) lines: $(cat attention.csv)"
+expect 0 'computed again' "$STROBE" report memory e2e --csv=three.csv --html=three.html
+[ "$(grep -c '^config,' three.csv)" -eq 4 ] || fail "not four tables: $(cat three.csv)"
+[ "$(grep -c '^$' three.csv)" -eq 3 ] || fail "no empty line between tables: $(cat three.csv)"
 expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html
 sed 's/"v": 1/"v": 9/' grid.json >future.json
 expect 1 'is a result of version 9' "$STROBE" report future.json

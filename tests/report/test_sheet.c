@@ -26,7 +26,11 @@ static const struct table_column columns[] = {
 
 static struct sheet sheet(void)
 {
-    struct sheet s = {.name = "bench", .title = "A <title>", .date = "2026-11-21T00:00:00Z"};
+    struct sheet s = {.name = "bench",
+                      .title = "A <title>",
+                      .date = "2026-11-21T00:00:00Z",
+                      .commit = "cced13a0b1f2",
+                      .command = "strobe bench 'a b.conf'"};
     struct sheet_table *t = &s.table[0];
     t = sheet_add(&s, NULL, columns, COUNT_OF(columns), 4, &arena);
     for (int i = 0; i < 4; i++) {
@@ -80,6 +84,8 @@ static void test_written_and_read(void **state)
     json_decref(a);
     json_decref(b);
     assert_string_equal(back.path, path);
+    assert_string_equal(back.commit, s.commit);
+    assert_string_equal(back.command, s.command);
 }
 
 static void test_curves(void **state)
@@ -127,6 +133,27 @@ static void test_what_is_refused(void **state)
     assert_true(table_at(&s.table[0].table, 1, 0)->number == 1);
 }
 
+/* As many digits as were asked for, of what is shown. */
+static void test_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double x;
+        int digits;
+        const char *shown;
+    } all[] = {{0.9996, 3, "1.00"},   {0.99949, 3, "0.999"}, {9.996, 3, "10.0"},
+               {99.94, 3, "99.9"},    {99.96, 3, "100"},     {0.0996, 2, "0.10"},
+               {-0.9996, 3, "-1.00"}, {1234.5, 3, "1234"},   {1, 3, "1"},
+               {0, 3, "0"},           {0.05, 2, "0.050"}};
+    static const struct table_column column = {"x", "x", "a number", true};
+    for (int i = 0; i < COUNT_OF(all); i++) {
+        struct sheet s = {0};
+        struct table *t = &sheet_add(&s, NULL, &column, 1, 1, &arena)->table;
+        table_set(t, 0, 0, all[i].digits, all[i].x, &arena);
+        assert_string_equal(table_at(t, 0, 0)->text, all[i].shown);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_written_and_read),
         cmocka_unit_test(test_curves),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

@@ -136,7 +136,7 @@ static void test_a_grid_and_its_words(void **state)
         }
     }
     assert_true(number(t, 0, "memory_bytes") == number(t, 2, "memory_bytes")); /* the same words */
-    assert_true(has_note(&s, "The variant for CPUs") && has_note(&s, "The cells ran in turn"));
+    assert_true(has_note(&s, "The variant for CPUs. On") && has_note(&s, "The cells ran in turn"));
     r.size = "d512";
     const struct suite *suite;
     hand_ok(suite_find("cs336-e2e", &suite));
@@ -154,7 +154,7 @@ static void test_memory(void **state)
     const struct table *t = &s.table[0].table;
     assert_true(s.tables == 3 && t->rows == 6);
     for (int i = 0; i < 6; i++) {
-        static const char *const phases[] = {"forward", "forward of a step", "step"};
+        static const char *const phases[] = {"inference", "forward of a step", "step"};
         int phase = i % 3;
         assert_string_equal(text(t, i, "phase"), phases[phase]);
         assert_true(number(t, i, "T") == (i < 3 ? 128 : 256));
@@ -221,6 +221,7 @@ static void test_attention(void **state)
         assert_true(both > 0.999 * number(t, i, "both_ms") &&
                     both < 1.001 * number(t, i, "both_ms"));
     }
+    assert_true(has_note(&s, "The variant for CPUs: 25 seconds in all instead of 300."));
     /* the plan's, and q, k, v and the gradient that it is fed from */
     r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes") + 4LL * 8 * 64 * (3 * 16 + 16);
     s = run("cs336-attention", &r);
@@ -237,6 +238,41 @@ static void test_attention(void **state)
     words[1] = "--dtype=bfloat16,float8";
     assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
     assert_non_null(strstr(fail_message(), "no products of 8 bits; use bfloat16"));
+}
+
+/* Totals of both ways, and notes that say what was run, not what would have been. */
+static void test_block(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--block_size=8,12", "--batch_size=2", "--n_head=2"};
+    struct suite_request r = {.word = words, .words = 4, .steps = 2};
+    struct sheet s = run("attention-block", &r);
+    const struct table *t = &s.table[0].table;
+    assert_true(s.tables == 2 && t->rows == 4);
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(text(t, i, "attention"), i % 2 ? "flash" : "slow");
+        assert_true(number(t, i, "T") == (i < 2 ? 8 : 12));
+        double both = number(t, i, "both_ms"), sum = 0;
+        double apart = both - number(t, i, "forward_ms") - number(t, i, "backward_ms");
+        assert_true(fabs(apart) < 1e-9 * both);
+        if (i % 2)
+            assert_true(number(t, i, "times_slow") == number(t, i - 1, "both_ms") / both);
+        else
+            assert_null(text(t, i, "times_slow"));
+        const struct table *k = &s.table[1].table;
+        for (int row = 0; row < k->rows; row++)
+            if (number(k, row, "T") == number(t, i, "T") &&
+                !strcmp(text(k, row, "attention"), text(t, i, "attention")))
+                sum += number(k, row, "ms_per_step");
+        assert_true(sum > 0.5 * both && sum < 1.0001 * both); /* the longest of it */
+    }
+    assert_true(has_note(&s, "2 heads of 128, batch 2, float32"));
+    assert_true(has_note(&s, "The variant for CPUs. On a GPU"));
+    r.words = 1;
+    r.steps = 1;
+    s = run("attention-block", &r);
+    assert_true(has_note(&s, "1 head of 256, batch 32, float32"));
+    assert_true(has_note(&s, "CPUs: T 100 and 300 instead of 100 and 1000. On"));
 }
 
 static void stop(void *user, double share, const char *what)
@@ -284,12 +320,16 @@ static void test_ctrl_c_leaves_what_was_measured(void **state)
 }
 
 /* Commands that were begun, and which of them a Ctrl-C comes to, without their own process knowing of it. */
-static int commands, stopped_command;
+static int commands, stopped_command, overwrites, resumes;
 
 static enum status run_command(void *user, char *const *word, int words, bool quiet)
 {
     (void)user, (void)quiet;
     assert_true(words > 0 && word[0]);
+    for (int i = 0; i < words; i++) {
+        overwrites += !strcmp(word[i], "--overwrite");
+        resumes += !strcmp(word[i], "--init_from=resume");
+    }
     if (commands++ == stopped_command) raise(SIGINT);
     return ST_OK;
 }
@@ -307,6 +347,24 @@ static void test_no_command_behind_ctrl_c(void **state)
         assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
         assert_int_equal(commands, i + 1);
         assert_non_null(strstr(fail_message(), "what was trained so far is in nowhere"));
+        assert_non_null(strstr(fail_message(), "--init_from=resume goes on"));
+    }
+}
+
+/* The advice can be followed: trainings go on where they were, and a profile, which begins nothing, is not asked to. */
+static void test_goes_on_as_it_advises(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--init_from=resume"};
+    struct suite_request r = {.word = words, .out_dir = "nowhere", .iters = 1};
+    struct sheet s;
+    r.command = run_command;
+    for (int resumed = 0; resumed < 2; resumed++) {
+        commands = overwrites = resumes = 0;
+        stopped_command = 1; /* the first profile */
+        r.words = 1 + resumed;
+        assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
+        assert_true(commands == 2 && overwrites == !resumed && resumes == resumed);
     }
 }
 
@@ -319,8 +377,10 @@ int main(void)
         cmocka_unit_test_teardown(test_memory, release),
         cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),
+        cmocka_unit_test_teardown(test_block, release),
         cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
         cmocka_unit_test_teardown(test_no_command_behind_ctrl_c, release),
+        cmocka_unit_test_teardown(test_goes_on_as_it_advises, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,8 +71,8 @@ static void test_course(void **state)
         }
         assert_int_equal(at, c.moments);
         const int64_t *peak = c.moment[c.peak].bytes;
-        assert_int_equal(peak[MEMORY_SAVED] > 0, extent != EXTENT_FORWARD);
-        assert_int_equal(peak[MEMORY_GRADIENTS] > 0, extent != EXTENT_FORWARD);
+        assert_int_equal(peak[MEMORY_SAVED] > 0, extent != EXTENT_INFERENCE);
+        assert_int_equal(peak[MEMORY_GRADIENTS] > 0, extent != EXTENT_INFERENCE);
         assert_int_equal(peak[MEMORY_OPTIMIZER] > 0, extent == EXTENT_STEP);
         engine_close(&engine);
     }
@@ -192,7 +192,7 @@ static void test_blocks_add_up(void **state)
     assert_true(most <= sum &&
                 most > sum - sum / 10); /* the loss's own come when others are gone */
     engine_close(&engine);
-    plan(EXTENT_FORWARD);
+    plan(EXTENT_INFERENCE);
     struct memory_tensors none;
     memory_saved(&engine, 1, &none, &arena);
     assert_int_equal(none.n, 0);

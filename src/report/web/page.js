@@ -375,7 +375,7 @@ function command(lines) {
 function detailsSection() {
     const fold = (title, remark, content) => element("details", {}, element("summary", {}, title, element("small", {}, remark)), content);
     const again = runs.filter(run => run.settings.length).map(run => `strobe train ${quoted(run.dir + "/config.conf")} --out_dir=${quoted(run.dir.replace(/\/+$/, "") + "-again")}`);
-    const made = profiles.filter(p => p.command).map(p => p.command);
+    const made = [...profiles, ...benches].filter(x => x.command).map(x => x.command);
     const words = data.words.length ? data.words : [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path), ...benches.map(b => b.path)];
     const node = section("To make it again", null, command([...again, ...made, "strobe report " + words.map(quoted).join(" ")]));
     if (runs.some(run => run.settings.length))

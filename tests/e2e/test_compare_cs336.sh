@@ -1,0 +1,52 @@
+#!/bin/sh
+# reference/compare_cs336.py: where Strobe does not fit beside PyTorch, PyTorch is stopped while Strobe measures. Programs of a few lines stand
+# for both: one writes its number down while it lives, the other refuses while that lives.
+. "$(dirname "$0")/tiny.sh"
+reference=$PWD/reference
+command -v python3 >/dev/null || { echo "left out: no python3 here"; exit 0; }
+cd "$work"
+export PYTHONDONTWRITEBYTECODE=1 WORK="$work"
+cat >torch <<'PY'
+#!/usr/bin/env python3
+import json, os, sys
+work = os.environ["WORK"]
+open(f"{work}/alive", "w").write(str(os.getpid()))
+open(f"{work}/starts", "a").write("x")
+print(json.dumps({"torch": "none"}), flush=True)
+for line in sys.stdin:
+    print(json.dumps({"ms": {part: [4.0] * int(line) for part in ("inference", "forward + backward", "step")}}), flush=True)
+PY
+cat >strobe <<'PY'
+#!/usr/bin/env python3
+import json, os, sys
+def lives():
+    try:
+        os.kill(int(open(os.environ["WORK"] + "/alive").read()), 0)
+    except (OSError, ValueError):
+        return False
+    return True
+refuses = {"never": False, "always": True, "beside": lives()}[os.environ["REFUSES"]]
+row = dict(median_ms=None, mean_ms=None, std_ms=None) if refuses else dict(median_ms=3.0, mean_ms=3.0, std_ms=0.1)
+row["note"] = "needs 60.3 GiB of memory, 51.0 GiB are free" if refuses else None
+print(json.dumps({"tables": [{"rows": [dict(row, phase=phase) for phase in ("inference", "forward", "forward + backward", "update", "step")]}]}))
+if refuses:
+    sys.exit("strobe: nothing was measured")
+PY
+chmod +x torch strobe
+compare() { # REFUSES: three rounds, in the second Strobe is first
+    rm -f starts alive
+    expect 0 '' env REFUSES="$1" python3 "$reference/compare_cs336.py" --strobe=./strobe --torch="$work/torch" --sizes=small --rungs=flash --rounds=3 --steps=3 --json=rows.json
+    starts=$(wc -c <starts)
+    if kill -0 "$(cat alive)" 2>/dev/null; then fail "$1: PyTorch is left running"; fi
+}
+ratio='| small | flash | step | 4.000 ± 0.000 | 3.000 ± 0.100 | 0.750 (0.750 to 0.750) |'
+compare never
+grep -qF "$ratio" out || fail "no ratio: $(cat out)"
+[ "$starts" -eq 1 ] || fail "PyTorch was started $starts times, not once"
+grep -q 'do not fit at once' out && fail "both fit: $(cat out)"
+compare beside
+grep -qF "$ratio" out || fail "no ratio where both do not fit: $(cat out)"
+grep -q 'both do not fit at once: PyTorch was started anew' out || fail "it does not say so: $(cat out)"
+[ "$starts" -eq 3 ] || fail "PyTorch was started $starts times, not for each of its three turns"
+compare always
+grep -q '| small | flash | needs 60.3 GiB of memory, 51.0 GiB are free |' out || fail "no reason: $(cat out)"
