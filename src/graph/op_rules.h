@@ -99,6 +99,8 @@ EXPAND(embed_sum);
 COST(merge_heads);
 COST(embed);
 COST(embed_grad);
+SHAPE(embed_grad_sum);
+EXPAND(embed_grad_sum);
 SHAPE(embed_grad_add);
 EXPAND(embed_grad_add);
 COST(embed_grad_add);
