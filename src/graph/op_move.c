@@ -235,6 +235,14 @@ void expand_embed_grad_sum(struct graph *g, const struct node *n, const value *i
     out[0] = g_embed_grad(g, in[0], sum, type_2d(dy.dtype, n->attr.table.rows, C));
 }
 
+/* All rows are added up by place, then those by id. */
+struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = (double)(type_elements(&in[1]) + type_elements(&in[0]) * type_columns(&in[1]));
+    return c;
+}
+
 /* onto (V,C), ids (...), dy (...,C) -> onto + the gradient of the table: of a table that is the head's matrix, too */
 enum status shape_embed_grad_add(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)

@@ -101,6 +101,7 @@ COST(embed);
 COST(embed_grad);
 SHAPE(embed_grad_sum);
 EXPAND(embed_grad_sum);
+COST(embed_grad_sum);
 SHAPE(embed_grad_add);
 EXPAND(embed_grad_add);
 COST(embed_grad_add);

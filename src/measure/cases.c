@@ -36,6 +36,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #include "measure/cases_chain.h"
 #include "measure/cases_float8.h"
 #include "measure/cases_product.h"
+#include "measure/cases_rows.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -180,11 +181,6 @@ static const struct op_case cases[] = {
     {OP_EMBED_GRAD, "some rows", .in = {IDS(251, 3,999), {F(3,999,64)}}, .given = TYPE(251,64), .given_wide = true},
     {OP_EMBED_GRAD, "large table", .in = {IDS(5003, 3,701), {F(3,701,24)}}, .given = TYPE(5003,24), .given_wide = true},
     {OP_EMBED_GRAD, "one id", .in = {IDS(1, 999), {F(999,24)}}, .given = TYPE(3,24), .given_wide = true},
-    {OP_EMBED_GRAD_SUM, "small", .attr = {.table = {11}}, .in = {IDS(7, 5), {F(2,5,9)}}, .given = TYPE(11,9), .given_wide = true},
-    {OP_EMBED_GRAD_SUM, "vectors", .attr = {.table = {67}}, .in = {IDS(65, 61), {F(19,61,72)}}, .given = TYPE(67,72), .given_wide = true},
-    {OP_EMBED_GRAD_SUM, "few rows", .attr = {.table = {5}}, .in = {IDS(3, 131), {F(2,131,64)}}, .given = TYPE(5,64), .given_wide = true},
-    {OP_EMBED_GRAD_SUM, "long rows", .attr = {.table = {9}}, .in = {IDS(9, 5), {F(3,5,2112)}}, .given = TYPE(9,2112), .given_wide = true},
-    {OP_EMBED_GRAD_SUM, "long sequences", .attr = {.table = {5003}}, .in = {IDS(5003, 4500), {F(2,4500,8)}}, .given = TYPE(5003,8), .given_wide = true},
     {OP_EMBED_GRAD_ADD, "small", .in = {{F(11,9), .wide = true}, IDS(7, 2,5), {F(2,5,9)}}},
     {OP_EMBED_GRAD_ADD, "few rows", .in = {{F(67,128), .wide = true}, IDS(65, 7,499), {F(7,499,128)}}},
     {OP_EMBED_GRAD_ADD, "large table", .in = {{F(5003,24), .wide = true}, IDS(5003, 3,701), {F(3,701,24)}}},
@@ -334,8 +330,6 @@ static const struct op_case cases[] = {
     {OP_EMBED_SUM, "vectors", .attr = {.drop = DROP}, .in = {{F(65,144)}, IDS(65, 11,61), {F(61,144)}, IDS(61, 61), STEP}},
     {OP_EMBED_SUM, "of parameters, vectors", .attr = {.drop = DROP}, .given = TYPE(4,64,144),
      .in = {{F(65,144), .wide = true}, IDS(65, 4,64), {F(64,144), .wide = true}, IDS(64, 64), STEP}},
-    {OP_EMBED_SUM, "all kept", .attr = {.drop = NO_DROPOUT}, .given = TYPE(9,5,48),
-     .in = {{F(65,48), .wide = true}, IDS(65, 9,5), {F(64,48), .wide = true}, IDS(64, 5), STEP}},
     {OP_EMBED_SUM, "of parameters", .attr = {.drop = DROP}, .given = TYPE(4,64,127),
      .in = {{F(65,127), .wide = true}, IDS(65, 4,64), {F(64,127), .wide = true}, IDS(64, 64), STEP}},
     {OP_GELU_BOTH, "erf", .in = {{F(3,17)}}},
@@ -413,9 +407,6 @@ static const struct op_case cases[] = {
     {OP_CROSS_ENTROPY_BOTH, "small", .attr = {.loss = {7}}, .in = {{F(2,5,7)}, IDS(7, 2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "one column", .attr = {.loss = {1}}, .in = {{F(3,1)}, IDS(1, 3), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "65 of 127", .attr = {.loss = {65}}, .in = {{F(17,127)}, IDS(65, 17), SCALAR(0.75)}},
-    {OP_CROSS_ENTROPY_BOTH, "65 of 128", .attr = {.loss = {65}}, .in = {{F(513,128), FILL_WIDE}, IDS(65, 513), SCALAR(0.75)}},
-    {OP_CROSS_ENTROPY_BOTH, "71 of 72", .attr = {.loss = {71}}, .in = {{F(2,5,72)}, IDS(71, 2,5), SCALAR(0.75)}},
-    {OP_CROSS_ENTROPY_BOTH, "8 of 8", .attr = {.loss = {8}}, .in = {{F(300,8)}, IDS(8, 300), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "padded", .attr = {.loss = {29}}, .in = {{F(2,5,33)}, IDS(29, 2,5), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "large", .attr = {.loss = {501}}, .in = {{F(257,512), FILL_WIDE}, IDS(501, 257), SCALAR(0.75)}},
     {OP_CROSS_ENTROPY_BOTH, "2051 of 2053", .attr = {.loss = {2051}}, .in = {{F(4,2053)}, IDS(2051, 4), SCALAR(0.75)}},
@@ -575,6 +566,7 @@ static const struct op_case cases[] = {
     ATTENTION_HEADS
     ATTENTION_LARGE_KEYS
     CASES_WITH_GELU
+    ROWS_CASES
 };
 /* clang-format on */
 

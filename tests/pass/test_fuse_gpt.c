@@ -50,7 +50,6 @@ static void check_counts(const struct config *c)
         {OP_EMBED_GRAD_ADD, 1},             /* onto the head's gradient of the tied table */
         {OP_EMBED_GRAD_SUM, 1},             /* of the positions */
         {OP_EMBED_GRAD, 0},
-        {OP_SUM_LEADING, 0},
         {OP_ADD, 0},
         {OP_EMBED, 0},
     };
