@@ -76,7 +76,7 @@ DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, i
 }
 
 /* ids (n) -> order (n): places by id; keys (n): their ids; start (V+1): where each id's begin; list (n) is scratch. */
-KERNEL(SORTERS) embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n, int V, int range)
+KERNEL_MIN(SORTERS, 2) embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n, int V, int range)
 {
     __shared__ int seen[SORT_WARPS][RANGE], below[SORT_WARPS], within[SORT_WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

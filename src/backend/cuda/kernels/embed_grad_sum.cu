@@ -10,7 +10,7 @@
 #include "device.cuh"
 
 #define MOST_THREADS 256
-enum { N = 16 / (int)sizeof(T_X), TOGETHER = 8, LOOKS = 8 }; /* rows, ids asked for at once */
+enum { N = 16 / (int)sizeof(T_X), TOGETHER = sizeof(T_X) == 2 ? 8 : 4, LOOKS = 8 }; /* rows, ids asked for at once */
 
 /* Adds the rows of sequences first, first + step ... */
 template <int M> DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int step, int sequences)
