@@ -145,6 +145,9 @@ union attr {
     } norm;
     struct dropout drop; /* DROPOUT, DROPOUT_MASK, EMBED_SUM */
     struct {
+        int64_t rows; /* EMBED_GRAD_SUM: of the table */
+    } table;
+    struct {
         int64_t vocab; /* columns from here on are padding: no probability, no gradient */
     } loss;
     struct {

@@ -89,6 +89,7 @@ OP(ATTENTION_GRAD,   LAYER,     5, 5, shape_attention_grad,   NULL,             
 OP(ATTENTION_CACHED, PRIMITIVE, 3, 3, shape_attention_cached, NULL,               NULL,                    cost_attention_cached, WRITES)
 /* across operations, by the pass `fuse` */
 OP(EMBED_SUM,        FUSED,     5, 5, shape_embed_sum,        NULL,               expand_embed_sum,        cost_embed,    0)
+OP(EMBED_GRAD_SUM,   FUSED,     2, 2, shape_embed_grad_sum,   NULL,               expand_embed_grad_sum,   cost_embed_grad_sum, 0)
 OP(GELU_BOTH,        FUSED,     1, 1, shape_gelu_both,        NULL,               expand_gelu_both,        cost_gelu,     INPLACE)
 OP(LINEAR_GELU,      FUSED,     2, 3, shape_linear_gelu,      NULL,               expand_linear_gelu,      cost_linear_gelu, 0)
 OP(MATMUL_GELU_GRAD, FUSED,     3, 3, shape_matmul_gelu_grad, NULL,               expand_matmul_gelu_grad, cost_linear_gelu, 0)

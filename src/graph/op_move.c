@@ -214,6 +214,35 @@ struct cost cost_embed_grad(const struct node *n, const struct type *in, const s
     return c;
 }
 
+/* ids (T), dy (...,T,C) -> (V,C): of a table whose rows went to the same places of several sequences */
+enum status shape_embed_grad_sum(struct node *n, const struct type *in, const struct type *given,
+                                 struct type *out)
+{
+    const struct type *dy = &in[1];
+    if (in[0].rank != 1 || in[0].dtype != DT_I32 || dy->rank < 2 ||
+        dy->dim[dy->rank - 2] != in[0].dim[0] || n->attr.table.rows < 1)
+        return fail(ST_USAGE, "an integer id for each place of a sequence is needed");
+    out[0] = type_2d(result_dtype(dy->dtype, given), n->attr.table.rows, type_columns(dy));
+    n->n_out = 1;
+    return ST_OK;
+}
+
+void expand_embed_grad_sum(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    const struct type dy = *graph_type(g, in[1]);
+    int64_t T = dy.dim[dy.rank - 2], C = type_columns(&dy);
+    value sum = g_sum_leading(g, in[1], type_2d(dy.dtype, T, C));
+    out[0] = g_embed_grad(g, in[0], sum, type_2d(dy.dtype, n->attr.table.rows, C));
+}
+
+/* All rows are added up by place, then those by id. */
+struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = (double)(type_elements(&in[1]) + type_elements(&in[0]) * type_columns(&in[1]));
+    return c;
+}
+
 /* onto (V,C), ids (...), dy (...,C) -> onto + the gradient of the table: of a table that is the head's matrix, too */
 enum status shape_embed_grad_add(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)

@@ -36,6 +36,7 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #include "measure/cases_chain.h"
 #include "measure/cases_float8.h"
 #include "measure/cases_product.h"
+#include "measure/cases_rows.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */
@@ -326,9 +327,9 @@ static const struct op_case cases[] = {
     {OP_EMBED_SUM, "small", .attr = {.drop = NO_DROPOUT}, .in = {{F(11,7)}, IDS(11, 2,5), {F(9,7)}, IDS(9, 5), STEP}},
     {OP_EMBED_SUM, "dropout", .attr = {.drop = DROP}, .in = {{F(11,17)}, IDS(11, 2,5), {F(9,17)}, IDS(9, 5), STEP}},
     {OP_EMBED_SUM, "large", .attr = {.drop = DROP}, .in = {{F(65,129)}, IDS(65, 4,128), {F(128,129)}, IDS(128, 128), STEP}},
-    {OP_EMBED_SUM, "vectors", .attr = {.drop = DROP}, .in = {{F(65,136)}, IDS(65, 4,128), {F(128,136)}, IDS(128, 128), STEP}},
-    {OP_EMBED_SUM, "of parameters, vectors", .attr = {.drop = DROP}, .given = TYPE(4,64,136),
-     .in = {{F(65,136), .wide = true}, IDS(65, 4,64), {F(64,136), .wide = true}, IDS(64, 64), STEP}},
+    {OP_EMBED_SUM, "vectors", .attr = {.drop = DROP}, .in = {{F(65,144)}, IDS(65, 11,61), {F(61,144)}, IDS(61, 61), STEP}},
+    {OP_EMBED_SUM, "of parameters, vectors", .attr = {.drop = DROP}, .given = TYPE(4,64,144),
+     .in = {{F(65,144), .wide = true}, IDS(65, 4,64), {F(64,144), .wide = true}, IDS(64, 64), STEP}},
     {OP_EMBED_SUM, "of parameters", .attr = {.drop = DROP}, .given = TYPE(4,64,127),
      .in = {{F(65,127), .wide = true}, IDS(65, 4,64), {F(64,127), .wide = true}, IDS(64, 64), STEP}},
     {OP_GELU_BOTH, "erf", .in = {{F(3,17)}}},
@@ -566,6 +567,7 @@ static const struct op_case cases[] = {
     ATTENTION_LARGE_KEYS
     ATTENTION_SUNK_KEYS
     CASES_WITH_GELU
+    ROWS_CASES
 };
 /* clang-format on */
 

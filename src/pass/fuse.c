@@ -141,6 +141,23 @@ static bool embed_grad_add(struct fuse *f, int id)
     return false;
 }
 
+/* embed_grad of rows summed over sequences, which have the same ids -> embed_grad_sum */
+static bool embed_grad_sum(struct fuse *f, int id)
+{
+    const struct node *grad = &f->in->node[id], *sum;
+    if (grad->op != OP_EMBED_GRAD || !(sum = fuse_only_for(f, grad->in[1], OP_SUM_LEADING)))
+        return false;
+    const struct type *dy = graph_type(f->in, sum->in[0]);
+    if (graph_type(f->in, grad->in[0])->rank != 1 || graph_type(f->in, sum->out[0])->rank != 2 ||
+        dy->rank < 3 || !fuse_quiet(f, sum, id))
+        return false;
+    const struct type *table = graph_type(f->in, grad->out[0]);
+    union attr attr = {.table = {table->dim[0]}};
+    value in[] = {moved(f, grad->in[0]), moved(f, sum->in[0])};
+    replace(f, grad, 0, graph_add(f->out, OP_EMBED_GRAD_SUM, &attr, 2, in, table));
+    return true;
+}
+
 /* residual adjoint + rmsnorm_grad -> rmsnorm_grad_add */
 static bool rmsnorm_grad_add(struct fuse *f, int id)
 {
@@ -301,7 +318,7 @@ static bool gelu_grad(struct fuse *f, int id)
 
 /* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
-    add_layernorm, layernorm_grad_add, embed_grad_add, add_rmsnorm, rmsnorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
+    add_layernorm, layernorm_grad_add, embed_grad_sum, embed_grad_add, add_rmsnorm, rmsnorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
     dropped_gradient, embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_quantise, fuse_quantise_norm,
     fuse_matmul_sum, fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
 };

@@ -117,6 +117,23 @@ static void place_stores(struct liveness *l)
     }
 }
 
+enum { SMALL_INPUT = 1 << 20 };
+bool fed_together(const struct plan *p, int v)
+{
+    const struct node *n = graph_producer(p->graph, (value){v});
+    const struct span *s = &p->span[v];
+    return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT && s->bytes <= SMALL_INPUT;
+}
+
+static void keep_together(struct plan *p)
+{
+    int last = 0;
+    for (int v = 1; v < p->graph->values; v++)
+        if (fed_together(p, v) && p->span[v].last > last) last = p->span[v].last;
+    for (int v = 1; v < p->graph->values; v++)
+        if (fed_together(p, v)) p->span[v].last = last;
+}
+
 void liveness_find(struct plan *p, struct arena *scratch)
 {
     struct liveness l = {.p = p, .g = p->graph};
@@ -131,6 +148,7 @@ void liveness_find(struct plan *p, struct arena *scratch)
             place_outputs(&l, id);
     }
     place_stores(&l);
+    keep_together(p);
     for (int v = 1; v < p->graph->values; v++) { /* every member says what its root says */
         int root = p->span[v].root;
         if (root != v) p->span[v] = p->span[root];

@@ -8,4 +8,8 @@
  * can be made in its place. */
 void liveness_find(struct plan *p, struct arena *scratch);
 
+/* Small inputs lie one behind the other in the order of the graph, as an image of them does, so that one copy feeds all: they
+ * live as one span. */
+bool fed_together(const struct plan *p, int v);
+
 #endif

@@ -37,14 +37,30 @@ static enum status plan_step(struct plan *p, int id)
     return ST_OK;
 }
 
+enum { INPUT_ALIGNMENT = 64 }; /* as place.c and the image of a step have it */
+
+/* Of inputs that are fed together: where each begins in their span, which is returned. */
+static struct place_span place_inputs(struct plan *p)
+{
+    struct place_span all = {0};
+    for (int v = 1; v < p->graph->values; v++) {
+        if (!fed_together(p, v)) continue;
+        p->span[v].offset = all.bytes;
+        all.bytes += (p->span[v].bytes + INPUT_ALIGNMENT - 1) / INPUT_ALIGNMENT * INPUT_ALIGNMENT;
+        all.last = p->span[v].last;
+    }
+    return all;
+}
+
 static void place_arena(struct plan *p, struct arena *scratch)
 {
-    int n = 0, values = p->graph->values;
-    struct place_span *place = ARENA_NEW(scratch, struct place_span, values + p->steps);
-    int *owner = ARENA_NEW(scratch, int, values + p->steps); /* a value, or minus a step */
+    int n = 1, values = p->graph->values;
+    struct place_span *place = ARENA_NEW(scratch, struct place_span, values + p->steps + 1);
+    int *owner = ARENA_NEW(scratch, int, values + p->steps + 1); /* a value, or minus a step */
+    place[0] = place_inputs(p);
     for (int v = 1; v < values; v++) {
         const struct span *s = &p->span[v];
-        if (s->root != v || s->storage != STORAGE_ARENA) continue;
+        if (s->root != v || s->storage != STORAGE_ARENA || fed_together(p, v)) continue;
         owner[n] = v;
         place[n++] = (struct place_span){s->bytes, s->first, s->last, 0};
     }
@@ -57,7 +73,9 @@ static void place_arena(struct plan *p, struct arena *scratch)
         for (int i = 0; i < n; i++) place[i].first = 0, place[i].last = p->steps;
     p->arena_bytes = place_spans(place, n, scratch);
     BUG_IF(n < 4096 && !place_valid(place, n), "two values that live together overlap");
-    for (int i = 0; i < n; i++) {
+    for (int v = 1; v < values; v++)
+        if (fed_together(p, v)) p->span[v].offset += place[0].offset;
+    for (int i = 1; i < n; i++) {
         if (owner[i] > 0)
             p->span[owner[i]].offset = place[i].offset;
         else

@@ -107,16 +107,24 @@ static char *results(const struct stepper *s)
     return taken(s) + s->image_bytes;
 }
 
+/* Copies input *i from the image, and with it those behind it that lie behind it in the plan, too. */
+static enum status take(struct stepper *s, const struct plan *p, int *i)
+{
+    const struct stepper_input *first = &s->input[*i], *last = first;
+    char *to = plan_address(p, first->v);
+    for (; *i + 1 < s->inputs && last[1].run == first->run; last++, ++*i)
+        if ((char *)plan_address(p, last[1].v) - to != last[1].offset - first->offset) break;
+    return s->engine->backend->copy(s->engine->context, to, taken(s) + first->offset,
+                                    last->offset + last->bytes - first->offset);
+}
+
 static enum status run(struct stepper *s, int64_t number, const struct plan_hooks *hooks)
 {
     struct engine *e = s->engine;
     enum graph_kind kind = kind_of(number, s->micro_steps);
     struct plan *p = &e->plan[kind];
-    for (int i = 0; i < s->inputs; i++) {
-        const struct stepper_input *in = &s->input[i];
-        if (in->run != number) continue;
-        TRY(e->backend->copy(e->context, plan_address(p, in->v), taken(s) + in->offset, in->bytes));
-    }
+    for (int i = 0; i < s->inputs; i++)
+        if (s->input[i].run == number) TRY(take(s, p, &i));
     TRY(plan_run(p, hooks));
     const float *result = plan_output(p, kind == GRAPH_UPDATE ? "grad_norm" : "loss");
     return e->backend->copy(e->context, results(s) + number * (int64_t)sizeof *result, result,

@@ -48,7 +48,8 @@ static void check_counts(const struct config *c)
         {OP_CAUSAL_MASK, 0},
         {OP_DROPOUT, drop ? 2 * L + 1 : 0}, /* the gradients of branches and embedding */
         {OP_EMBED_GRAD_ADD, 1},             /* onto the head's gradient of the tied table */
-        {OP_EMBED_GRAD, 1},                 /* of the positions */
+        {OP_EMBED_GRAD_SUM, 1},             /* of the positions */
+        {OP_EMBED_GRAD, 0},
         {OP_ADD, 0},
         {OP_EMBED, 0},
     };

@@ -1,6 +1,7 @@
 /* Steps that are started before the last one was waited for, and whole steps against their parts. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "backend/backend.h"
 #include "train/stepper.h"
 
 #include <math.h>
@@ -147,12 +148,46 @@ static void test_inputs_stay(void **state)
     tiny_close(&t);
 }
 
+static const struct backend *counted;
+static int copies;
+
+static enum status counting_copy(void *context, void *dst, const void *src, int64_t size)
+{
+    copies++;
+    return counted->copy(context, dst, src, size);
+}
+
+/* A run's inputs lie in its plan as they lie in the image, so it takes them by one copy, and its result by another. */
+static void test_inputs_come_at_once(void **state)
+{
+    (void)state;
+    struct config c = three_micro_steps();
+    struct tiny t;
+    struct stepper s;
+    struct step_result result;
+    tiny_open(&t, &c, training);
+    counted = t.engine.backend;
+    struct backend counting = *counted;
+    counting.copy = counting_copy;
+    t.engine.backend = &counting;
+    stepper_init(&s, &t.engine, &t.arena);
+    feed(&s, 0);
+    copies = 0;
+    hand_ok(stepper_start(&s, NULL));
+    hand_ok(stepper_wait(&s, &result));
+    assert_int_equal(copies, 2 * (MICRO_STEPS + 1));
+    stepper_close(&s);
+    t.engine.backend = counted;
+    tiny_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ahead_is_the_same),
         cmocka_unit_test(test_loss_is_the_mean),
         cmocka_unit_test(test_inputs_stay),
+        cmocka_unit_test(test_inputs_come_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

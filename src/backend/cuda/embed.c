@@ -1,9 +1,10 @@
-/* Launches of kernels/embed.cu, kernels/embed_grad.cu and kernels/embed_few.cu. */
+/* Launches of kernels/embed.cu, kernels/embed_grad.cu, kernels/embed_grad_sum.cu and kernels/embed_few.cu. */
 #include "backend/cuda/embed.h"
 
 /* As the texts have them. */
 enum { WARP = 32, THREADS = 256, TAKEN = 16 };
-enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 32, ZEROS = 16, SCANNED = 2048 };
+enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
+enum { MOST_THREADS = 256, SUMMED_BY = 4 };
 /* Ids looked at when each row of a table looks through all of them: as many as cost less than two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
 
@@ -43,14 +44,14 @@ void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, type_columns(&c->in_type[0]));
 }
 
-void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
+static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, int64_t n)
 {
-    bool vectors = whole(c);
-    struct cuda_launch *k = rows_launch(c, l, vectors ? "embed_sum" : "embed_sum_any",
-                                        c->in_type[0].dtype, vectors ? TAKEN : 1);
     for (int i = 0; i < 5; i++) arg_in(k, i);
     arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
+    if (n)
+        arg_i64(k, n);
+    else
+        arg_i32(k, type_rows(&c->out_type[0]) / type_elements(&c->in_type[3]));
     arg_i32(k, type_rows(&c->in_type[0]));
     arg_i32(k, type_rows(&c->in_type[2]));
     arg_i32(k, type_elements(&c->in_type[3]));
@@ -58,6 +59,26 @@ void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_u32(k, c->attr->drop.seed);
     arg_u32(k, c->attr->drop.site);
     arg_i32(k, c->attr->drop.threshold);
+}
+
+/* As kernels/embed.cu has them; where there are blocks enough, a thread goes ROUNDS times through sequences. */
+enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, DRAWN = 16, MOST_BLOCKS = 65535 };
+void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *y = &c->out_type[0];
+    int64_t n = type_elements(y), C = type_columns(y), T = type_elements(&c->in_type[3]);
+    if (C % DRAWN) {
+        sum_arguments(c, rows_launch(c, l, "embed_sum_any", c->in_type[0].dtype, 1), n);
+        return;
+    }
+    int64_t down = parts(n / C / T, TOGETHER * ROUNDS);
+    struct cuda_launch *k =
+        launch_add(l, "embed.cu", "embed_sum", parts(T * C, (int64_t)THREADS * SUMMED), THREADS);
+    launch_grid(k, parts(T * C, (int64_t)THREADS * SUMMED), down < MOST_BLOCKS ? down : MOST_BLOCKS,
+                1);
+    launch_define_type(k, "T_X", c->in_type[0].dtype);
+    launch_define_type(k, "T_Y", y->dtype);
+    sum_arguments(c, k, 0);
 }
 
 void pick_launches(const struct kernel_call *c, struct cuda_launches *l)
@@ -133,7 +154,7 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
 
 /* Warps of a block of embed_few.cu, each with a table of its own in shared memory; 0: there is no room for
  * enough. As the text has them: 64 columns of a block, a row more than there are ids. */
-enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 256 };
+enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 128 };
 static int few_warps(const struct kernel_call *c)
 {
     int64_t bytes = (type_rows(&c->out_type[0]) + 1) * WIDE * (int64_t)sizeof(float);
@@ -177,21 +198,23 @@ void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, V * C);
 }
 
-/* Sorted places, and where those of each id begin. */
+/* Sorted places, their ids, and where those of each id begin. */
 struct sorted {
-    int64_t order, start;
+    int64_t order, keys, start;
 };
 
 static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t n = type_elements(ids_of(c)), V = type_rows(&c->out_type[0]);
     int64_t range = parts(V, l->device->processors), list = launch_scratch(l, 4 * n);
-    struct sorted s = {launch_scratch(l, 4 * n), launch_scratch(l, 4 * (V + 1))};
+    struct sorted s = {launch_scratch(l, 4 * n), launch_scratch(l, 4 * n),
+                       launch_scratch(l, 4 * (V + 1))};
     if (range > RANGE) range = RANGE;
     struct cuda_launch *k = grad_launch(c, l, "embed_order", parts(V, range), SORTERS);
     arg_in(k, adds(c));
     arg_scratch(k, list);
     arg_scratch(k, s.order);
+    arg_scratch(k, s.keys);
     arg_scratch(k, s.start);
     arg_i32(k, n);
     arg_i32(k, V);
@@ -199,18 +222,26 @@ static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
     return s;
 }
 
+/* The least number of whole warps that have `n` threads, or as many as a block may have. */
+static int64_t whole_warps(int64_t n, int64_t most)
+{
+    int64_t threads = parts(n, WARP) * WARP;
+    return threads < most ? threads : most;
+}
+
 void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t n = type_elements(ids_of(c)), V = type_rows(&c->out_type[0]);
-    int64_t C = type_columns(&c->out_type[0]), size = dtype_size(rows_of(c)->dtype);
-    bool vectors = C * size % 16 == 0;
-    int64_t chunks = parts(n, CHUNK), stripes = parts(C, ADDERS * (vectors ? 16 / size : 1));
+    int64_t C = type_columns(&c->out_type[0]), columns = C % SUMMED_BY ? 1 : SUMMED_BY;
+    int64_t threads = whole_warps(parts(C, columns), MOST_THREADS);
+    int64_t chunks = parts(n, CHUNK), stripes = parts(C, threads * columns);
+    int64_t others = 2 * l->device->processors; /* blocks that look for empty rows */
     struct sorted s = sort(c, l);
     int64_t part = launch_scratch(l, chunks * 2 * C * (int64_t)sizeof(float));
-    struct cuda_launch *k = grad_launch(c, l, vectors ? "embed_sums" : "embed_sums_any",
-                                        chunks * stripes + parts(V, ZEROS), ADDERS);
-    arg_in(k, adds(c));
+    struct cuda_launch *k = grad_launch(c, l, columns > 1 ? "embed_sums" : "embed_sums_any",
+                                        chunks * stripes + (V < others ? V : others), (int)threads);
     arg_scratch(k, s.order);
+    arg_scratch(k, s.keys);
     arg_scratch(k, s.start);
     arg_in(k, adds(c) + 1);
     arg_onto(k, c);
@@ -220,14 +251,39 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, stripes);
     arg_i32(k, V);
     arg_i32(k, C);
-    k = grad_launch(c, l, "embed_joins", chunks - 1, ADDERS);
-    launch_grid(k, chunks - 1, parts(C, ADDERS), 1);
-    arg_in(k, adds(c));
-    arg_scratch(k, s.order);
+    k = grad_launch(c, l, columns > 1 ? "embed_joins" : "embed_joins_any", chunks - 1,
+                    (int)threads);
+    launch_grid(k, chunks - 1, stripes, 1);
+    arg_scratch(k, s.keys);
     arg_scratch(k, s.start);
     arg_onto(k, c);
     arg_out(k, 0);
     arg_scratch(k, part);
     arg_i32(k, V);
     arg_i32(k, C);
+}
+
+/* Groups of a block share the sequences, so many each that memory is kept busy by one. */
+enum { SEQUENCES = 16 };
+void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *dy = &c->in_type[1];
+    int64_t n = type_elements(&c->in_type[0]), V = type_rows(&c->out_type[0]);
+    int64_t C = type_columns(dy), sequences = type_rows(dy) / n, N = 16 / dtype_size(dy->dtype);
+    int64_t columns = C % N ? 1 : N, across = C / columns, groups = parts(sequences, SEQUENCES);
+    if (across > MOST_THREADS) across = MOST_THREADS;
+    if (groups > MOST_THREADS / across) groups = MOST_THREADS / across;
+    struct cuda_launch *k =
+        launch_add(l, "embed_grad_sum.cu", columns > 1 ? "embed_grad_sum" : "embed_grad_sum_any",
+                   n > V ? n : V, (int)whole_warps(across * groups, MOST_THREADS));
+    launch_grid(k, n > V ? n : V, parts(C, across * columns), 1);
+    launch_define_type(k, "T_X", dy->dtype);
+    arg_in(k, 0);
+    arg_in(k, 1);
+    arg_out(k, 0);
+    arg_i32(k, n);
+    arg_i32(k, sequences);
+    arg_i32(k, V);
+    arg_i32(k, C);
+    arg_i32(k, across);
 }

@@ -7,6 +7,7 @@
 void embed_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
+void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
 /* For small tables and few places, for tables of few rows, and whether they may be used. */
 void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l);
 bool embed_grad_scans(const struct kernel_call *c);

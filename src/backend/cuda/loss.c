@@ -1,4 +1,5 @@
-/* Cross-entropy: a row for a warp where rows are short, else for a block, which keeps it in shared memory where it fits. */
+/* Cross-entropy: a row for a warp where rows are short, else for a block, which keeps it in shared memory where it fits;
+ * with its gradient, a row for as many lanes as it has accesses where these are at most 32. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
@@ -98,6 +99,31 @@ static void both_twice(const struct kernel_call *c, struct cuda_launches *l)
     both(c, l, 0);
 }
 
+/* As kernels/loss_few.cu has them. */
+enum { FEW_THREADS = 256, FEW_MEAN_THREADS = 512, WARP = 32 };
+static void both_few(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    int64_t rows = type_rows(x), words = type_bytes(x) / rows / 16, lanes = 1;
+    while (lanes < words) lanes *= 2;
+    int64_t blocks = (rows * lanes + FEW_THREADS - 1) / FEW_THREADS;
+    int64_t sums = launch_scratch(l, blocks * (int64_t)sizeof(float));
+    struct cuda_launch *k = launch_add(l, "loss_few.cu", "cross_entropy_few", blocks, FEW_THREADS);
+    launch_define_type(k, "T_X", x->dtype);
+    launch_define(k, "OF_ROW", lanes);
+    arg_out(k, 0);
+    arg_scratch(k, sums);
+    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    finish(c, k);
+    k = launch_add(l, "loss_few.cu", "mean_of_parts", 1, FEW_MEAN_THREADS);
+    launch_define_type(k, "T_X", x->dtype);
+    launch_define(k, "OF_ROW", lanes);
+    arg_out(k, 1);
+    arg_scratch(k, sums);
+    arg_i32(k, (int32_t)blocks);
+    arg_i32(k, (int32_t)rows);
+}
+
 static bool fits_cross_entropy(const struct kernel_call *c)
 {
     return types_are(c, "ai", "ff");
@@ -115,9 +141,16 @@ static bool fits_held(const struct kernel_call *c)
     return fits_both(c) && held_bytes(c, cuda_device_of(c)) > 0;
 }
 
+static bool fits_few(const struct kernel_call *c)
+{
+    int64_t bytes = type_columns(&c->in_type[0]) * dtype_size(c->in_type[0].dtype);
+    return fits_both(c) && bytes % 16 == 0 && bytes <= 16 * WARP;
+}
+
 const struct cuda_row loss_rows[] = {
     CUDA_ROW(CROSS_ENTROPY, "once", fits_cross_entropy, cross_entropy),
     CUDA_ROW(CROSS_ENTROPY_GRAD, "once", fits_grad, cross_entropy_grad),
+    CUDA_ROW(CROSS_ENTROPY_BOTH, "few", fits_few, both_few),
     CUDA_ROW(CROSS_ENTROPY_BOTH, "held", fits_held, both_held),
     CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", fits_both, both_twice),
     CUDA_ROWS_END,

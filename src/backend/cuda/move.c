@@ -178,6 +178,7 @@ const struct cuda_row move_rows[] = {
     CUDA_ROW(EMBED_GRAD_ADD, "scan", fits_embed_scan, embed_scan_launches),
     CUDA_ROW(EMBED_GRAD_ADD, "few", fits_embed_few, embed_few_launches),
     CUDA_ROW(EMBED_GRAD_ADD, "sort", fits_embed_grad, embed_grad_launches),
+    CUDA_ROW(EMBED_GRAD_SUM, "places", fits_embed_grad, embed_grad_sum_launches),
     CUDA_ROW(PICK, "cuda", fits_pick, pick_launches),
     CUDA_ROW(PICK_GRAD, "cuda", fits_pick_grad, pick_grad_launches),
     CUDA_ROWS_END,

@@ -152,7 +152,8 @@ static int64_t scratch_embed_grad(const struct kernel *row, const struct kernel_
            (int64_t)sizeof(int32_t);
 }
 
-/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [that of onto and] the sum of dy's rows whose id is v. The places
+/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [that of onto and] the sum of dy's rows whose id is v; ids are those of
+ * each run of as many rows. The places
  * of each id are chained in the scratch, lowest first, so each row is summed in order and written once. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
@@ -162,7 +163,7 @@ static enum status run_embed_grad(const struct kernel_call *c)
     const real *dy = c->in[adds + 1];
     real *out = c->out[0];
     int64_t V = c->out_type[0].dim[0], C = type_columns(&c->out_type[0]);
-    int64_t n = type_elements(&c->in_type[adds]);
+    int64_t n = type_elements(&c->in_type[adds]), all = type_rows(&c->in_type[adds + 1]);
     int32_t *first = c->scratch, *next = first + V;
     TRY(check_ids(ids, n, V));
     for (int64_t v = 0; v < V; v++) first[v] = -1;
@@ -173,7 +174,8 @@ static enum status run_embed_grad(const struct kernel_call *c)
     for (int64_t v = 0; v < V; v++)
         for (int64_t j = 0; j < C; j++) {
             double sum = onto ? (double)onto[v * C + j] : 0;
-            for (int32_t i = first[v]; i >= 0; i = next[i]) sum += (double)dy[i * C + j];
+            for (int32_t i = first[v]; i >= 0; i = next[i])
+                for (int64_t row = i; row < all; row += n) sum += (double)dy[row * C + j];
             out[v * C + j] = (real)sum;
         }
     return ST_OK;
@@ -246,6 +248,11 @@ const struct kernel REF(ref_move)[] = {
     {.op = OP_EMBED_GRAD_ADD,
      .variant = "ref",
      .fits = fits_int_1,
+     .scratch_bytes = scratch_embed_grad,
+     .run = run_embed_grad},
+    {.op = OP_EMBED_GRAD_SUM,
+     .variant = "ref",
+     .fits = fits_int_0,
      .scratch_bytes = scratch_embed_grad,
      .run = run_embed_grad},
     {.op = OP_EMBED_SUM, .variant = "ref", .fits = fits_embed_sum, .run = run_embed_sum},

@@ -77,13 +77,14 @@ static enum status run_embed_sum(const struct kernel_call *c)
 }
 
 /* (V,C) = 0 or what is there already, then the rows of dy are added by id. A thread owns columns: no two write one
- * place, and the rows are added in their order. */
+ * place, and the rows are added in their order. Ids are those of each run of as many rows. */
 static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->out_type[0]), V = type_rows(&c->out_type[0]);
     const bool adds = c->n_in == 3;
     const void *ids = c->in[adds];
-    int64_t rows = type_elements(&c->in_type[adds]), n = last - first;
+    int64_t rows = type_rows(&c->in_type[adds + 1]), n = last - first;
+    int64_t count = type_elements(&c->in_type[adds]);
     const float *onto = adds ? (const float *)c->in[0] + first : NULL;
     float *table = (float *)c->out[0] + first;
     for (int64_t v = 0; v < V && onto != table; v++) {
@@ -94,7 +95,7 @@ static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64
     }
     for (int64_t r = 0; r < rows; r++) {
         const act *dy = (const act *)c->in[adds + 1] + r * C + first;
-        float *sum = table + id_at(ids, r, V) * C;
+        float *sum = table + id_at(ids, r % count, V) * C;
         for (int64_t i = 0; i < n; i += W)
             put(sum + i, take(sum + i, n - i) + take_act(dy + i, n - i), n - i);
     }
@@ -102,7 +103,7 @@ static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64
 
 static enum status run_embed_grad(const struct kernel_call *c)
 {
-    int64_t work = type_rows(&c->out_type[0]) + type_elements(&c->in_type[c->n_in - 2]);
+    int64_t work = type_rows(&c->out_type[0]) + type_rows(&c->in_type[c->n_in - 1]);
     parallel_ranges(c, type_columns(&c->out_type[0]), 16, work, embed_grad_columns);
     return ST_OK;
 }
@@ -167,6 +168,7 @@ const struct kernel ACT(embed_rows)[] = {
     {.op = OP_EMBED, .variant = ISA_NAME, .fits = fits_embed, .run = run_embed},
     {.op = OP_EMBED_SUM, .variant = ISA_NAME, .fits = fits_embed_sum, .run = run_embed_sum},
     {.op = OP_EMBED_GRAD, .variant = ISA_NAME, .fits = fits_embed_grad, .run = run_embed_grad},
+    {.op = OP_EMBED_GRAD_SUM, .variant = ISA_NAME, .fits = fits_embed_grad, .run = run_embed_grad},
     {.op = OP_EMBED_GRAD_ADD,
      .variant = ISA_NAME,
      .fits = fits_embed_grad_add,

@@ -43,32 +43,75 @@ KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int r
     y[i] = to<T_Y>(one_of_row(table, ids[p.row], rows, C, p.column));
 }
 
-/* tokens (rows,C), ids (...,T), positions (length,C), places (T), step -> y (...,T,C), dropped */
-KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
-                          const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed, u32 site,
-                          int threshold)
+/* --- sums of rows of two tables. A thread has SUMMED columns of one position, whose row of the second table it reads once, and
+ * goes through the sequences, TOGETHER of them at a time: their ids, then their rows, are under way at once. --- */
+
+enum { SUMMED = 8, TOGETHER = 4 };
+
+/* Part of a row; asked for whatever the id is, so that no branch stands between one row and the next. */
+DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int column)
 {
-    const i64 first = first_element<N, TIMES>();
-    floats<N> a[TIMES], b[TIMES];
+    const bool there = (u32)id < (u32)rows;
+    floats<SUMMED> a = load<SUMMED>(table + (i64)(there ? id : 0) * C + column);
 #pragma unroll
-    for (int k = 0; k < TIMES; k++) {
-        if (first + k * STEP >= n) continue;
-        place p = place_of(first + k * STEP, C);
-        a[k] = of_row(tokens, ids[p.row], rows, C, p.column);
-        b[k] = of_row(positions, places[place_of(p.row, T).column], length, C, p.column);
+    for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
+    return a;
+}
+/* Dropout's bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A draw is for two lanes side by side,
+ * of which each draws for every other sequence. All threads of a warp must call. */
+struct bytes {
+    u32 w[TOGETHER][SUMMED / 4];
+};
+DEVICE bytes draw_parts(i64 first, i64 between, u32 seed, u32 site, u32 step)
+{
+    const bool odd = threadIdx.x & 1;
+    bytes r;
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k += 2) {
+        const words d = dropout_pointwise(seed, site, step, (u64)(first + (k + odd) * between) / 16);
+        const u32 low = __shfl_xor_sync(~0u, odd ? d.w[0] : d.w[2], 1);
+        const u32 high = __shfl_xor_sync(~0u, odd ? d.w[1] : d.w[3], 1);
+        r.w[k][0] = odd ? low : d.w[0], r.w[k][1] = odd ? high : d.w[1];
+        r.w[k + 1][0] = odd ? d.w[2] : low, r.w[k + 1][1] = odd ? d.w[3] : high;
     }
-    drawn<N, TIMES> d;
-    if (threshold) d = draw_elements<N, TIMES>(first, seed, site, (u32)*step);
+    return r;
+}
+
+/* tokens (rows,C), ids (sequences,T), positions (length,C), places (T), step -> y (sequences,T,C), dropped; C a multiple of 16 */
+KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
+                          const int *step, T_Y *y, int sequences, int rows, int length, int T, int C, u32 seed,
+                          u32 site, int threshold)
+{
+    const place p = place_of((i64)blockIdx.x * THREADS + threadIdx.x, C / SUMMED);
+    const bool there = p.row < T; /* the others work on the first position, and write nothing */
+    const int t = there ? (int)p.row : 0, column = p.column * SUMMED;
+    const i64 between = (i64)T * C;
+    const floats<SUMMED> position = part_of_row(positions, places[t], length, C, column);
+    for (int s = blockIdx.y * TOGETHER; s < sequences; s += gridDim.y * TOGETHER) {
+        const i64 first = ((i64)s * T + t) * C + column;
+        int id[TOGETHER];
+        floats<SUMMED> a[TOGETHER];
 #pragma unroll
-    for (int k = 0; k < TIMES; k++) {
-        if (first + k * STEP >= n) continue;
+        for (int k = 0; k < TOGETHER; k++) id[k] = ids[(i64)min(s + k, sequences - 1) * T + t];
 #pragma unroll
-        for (int e = 0; e < N; e++)
-            a[k][e] = (a[k][e] + b[k][e]) * (threshold ? kept(d, k, e, threshold) : 1.0f);
-        store<N>(y + first + k * STEP, a[k]);
+        for (int k = 0; k < TOGETHER; k++) a[k] = part_of_row(tokens, id[k], rows, C, column);
+        bytes d;
+        if (threshold) d = draw_parts(first, between, seed, site, (u32)*step);
+#pragma unroll
+        for (int k = 0; k < TOGETHER; k++) {
+            if (!there || s + k >= sequences) continue;
+#pragma unroll
+            for (int e = 0; e < SUMMED; e++) {
+                const bool kept = !threshold || (int)(d.w[k][e / 4] >> (8 * (e % 4)) & 255) >= threshold;
+                a[k][e] += position[e];
+                if (threshold) a[k][e] *= kept ? dropout_scale(threshold) : 0.0f;
+            }
+            store<SUMMED>(y + first + k * between, a[k]);
+        }
     }
 }
 
+/* The same for any C, an element a thread; n elements in all. */
 KERNEL(THREADS) embed_sum_any(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
                               const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed,
                               u32 site, int threshold)

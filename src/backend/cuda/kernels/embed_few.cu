@@ -79,14 +79,20 @@ KERNEL(THREADS) embed_few(const int *ids, const T_X *dy, float *parts, int n, in
     }
 }
 
-/* table (n) = [onto (n) +] the sum of parts (count,n); onto may be the table or NULL */
-enum { ADDERS = 256 };
+/* table (n) = [onto (n) +] the sum of parts (count,n); onto may be the table or NULL. AT_ONCE parts are asked for at once. */
+enum { ADDERS = 128, AT_ONCE = 24 };
 KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, int count, int n)
 {
     const int i = blockIdx.x * ADDERS + threadIdx.x;
     if (i >= n) return;
+    const float there = onto ? onto[i] : 0.0f;
     float sum = 0;
-#pragma unroll 8
-    for (int k = 0; k < count; k++) sum += parts[(i64)k * n + i];
-    table[i] = onto ? onto[i] + sum : sum;
+    for (int first = 0; first < count; first += AT_ONCE) {
+        float a[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) a[k] = first + k < count ? parts[(i64)(first + k) * n + i] : 0.0f;
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) sum += a[k];
+    }
+    table[i] = onto ? there + sum : sum;
 }

@@ -2,11 +2,12 @@
  *
  * T_X: the type of dy; the table (V,C) is float. Bound by memory: of GPT-2's table 154 MB are written, most of it
  * zeros, and 25 MB of dy are read. No atomics: sums are added in the order of the places, so a run repeats.
- *   order   the places sorted by id, those of one id in order: each block counts the ids below its range and
- *           sorts those within it
+ *   order   the places sorted by id, those of one id in order, and their ids: each block counts the ids below its
+ *           range and sorts those within it
  *   sums    the sorted places are cut into chunks of CHUNK, so that a frequent id is added by many blocks: ids
- *           that lie within a chunk are done; of those that cross a border the parts are kept. Other blocks
- *           of the same launch write the rows that have no place: zeros, or what is there already: `onto`, to which all is
+ *           that lie within a chunk are done; of those that cross a border the parts are kept. Chunks are small and take
+ *           one row after the other, for with few registers those of 16384 places are all under way at once. Other blocks of
+ *           the same launch write the rows that have no place: zeros, or what is there already: `onto`, to which all is
  *           added if it is not NULL, and which may be the table itself.
  *   joins   parts are added, by the block of the first border of each id
  * Small tables are done by one launch, `scan`: a block for each row looks for its id. Ids outside the table are
@@ -16,10 +17,10 @@
 #define SORTERS 512
 #define RANGE   512 /* ids of a block, at most */
 #define ADDERS  128
-#define CHUNK   32
-#define ZEROS   16 /* rows of a block that looks for empty ones */
+#define MOST_SUMMERS 256 /* threads of a block that adds */
+#define CHUNK   16
 #define SCANNED 2048
-enum { N = 16 / (int)sizeof(T_X), SORT_WARPS = SORTERS / WARP, ADD_WARPS = ADDERS / WARP };
+enum { N = 4, SORT_WARPS = SORTERS / WARP, ADD_WARPS = ADDERS / WARP, LOOKS = 16 /* ids that a lane asks for at once */ };
 
 /* --- order --- */
 
@@ -60,12 +61,12 @@ DEVICE u32 lanes_below()
 DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, int last, int low, int width)
 {
     const int lane = threadIdx.x % WARP;
-    for (int i = first; i < last; i += 4 * WARP) {
-        int id[4];
+    for (int i = first; i < last; i += LOOKS * WARP) {
+        int id[LOOKS];
 #pragma unroll
-        for (int k = 0; k < 4; k++) id[k] = i + k * WARP + lane < last ? ids[i + k * WARP + lane] : -1;
+        for (int k = 0; k < LOOKS; k++) id[k] = i + k * WARP + lane < last ? ids[i + k * WARP + lane] : -1;
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < LOOKS; k++) {
             bool hit = id[k] >= low && id[k] - low < width;
             u32 hits = __ballot_sync(~0u, hit);
             if (hit) list[at + __popc(hits & lanes_below())] = i + k * WARP + lane;
@@ -74,15 +75,15 @@ DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, i
     }
 }
 
-/* ids (n) -> order (n): places by id; start (V+1): where each id's begin; list (n) is scratch. */
-KERNEL(SORTERS) embed_order(const int *ids, int *list, int *order, int *start, int n, int V, int range)
+/* ids (n) -> order (n): places by id; keys (n): their ids; start (V+1): where each id's begin; list (n) is scratch. */
+KERNEL_MIN(SORTERS, 2) embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n, int V, int range)
 {
     __shared__ int seen[SORT_WARPS][RANGE], below[SORT_WARPS], within[SORT_WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int low = blockIdx.x * range, width = V - low < range ? V - low : range;
     const int first = (int)((i64)n * warp / SORT_WARPS), last = (int)((i64)n * (warp + 1) / SORT_WARPS);
     int less = 0, in = 0;
-#pragma unroll 4
+#pragma unroll 16
     for (int i = first + lane; i < last; i += WARP) {
         int id = ids[i];
         less += id >= 0 && id < low;
@@ -126,7 +127,10 @@ KERNEL(SORTERS) embed_order(const int *ids, int *list, int *order, int *start, i
     for (int j = from; j < to; j += WARP) {
         int place = j + lane < to ? list[j + lane] : 0, k = j + lane < to ? ids[place] - low : -1;
         u32 peers = peers_of(k);
-        if (k >= 0) order[seen[warp][k] + __popc(peers & lanes_below())] = place;
+        if (k >= 0) {
+            const int to = seen[warp][k] + __popc(peers & lanes_below());
+            order[to] = place, keys[to] = low + k;
+        }
         __syncwarp();
         if (k >= 0 && !(peers & lanes_below())) seen[warp][k] += __popc(peers);
         __syncwarp();
@@ -135,114 +139,133 @@ KERNEL(SORTERS) embed_order(const int *ids, int *list, int *order, int *start, i
 
 /* --- sums --- */
 
+/* What is not needed again soon leaves the caches first. */
+template <int M> DEVICE void store_last(float *p, const floats<M> &a)
+{
+    if constexpr (M == 4)
+        __stcs((float4 *)p, make_float4(a[0], a[1], a[2], a[3]));
+    else
+        store<M>(p, a);
+}
+
 /* Chunk `chunk`, the M columns of each thread in a stripe. part (chunks,2,C): what an id that came before the chunk
  * has in it, and what one that goes on behind it has, where they are not the same. */
 template <int M>
-DEVICE void chunk_sums(const int *ids, const int *order, const T_X *__restrict__ dy, const float *onto, float *table,
+DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict__ dy, const float *onto, float *table,
                        float *part, int chunk, int stripe, int total, int C)
 {
-    __shared__ int place[CHUNK], key[CHUNK + 1], before;
+    __shared__ int place[CHUNK], key[CHUNK + 2]; /* before the first, each, behind the last */
     const int first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
     if (count <= 0) return;
-    if (threadIdx.x < count) {
-        place[threadIdx.x] = order[first + threadIdx.x];
-        key[threadIdx.x] = ids[place[threadIdx.x]];
-    }
-    if (threadIdx.x == 0) {
-        before = first > 0 ? ids[order[first - 1]] : -1;
-        key[count] = first + count < total ? ids[order[first + count]] : -1;
+    if (threadIdx.x < CHUNK + 2) {
+        const int at = first + (int)threadIdx.x - 1;
+        key[threadIdx.x] = at >= 0 && at < total ? keys[at] : -1;
+        if (threadIdx.x < count) place[threadIdx.x] = order[first + threadIdx.x];
     }
     __syncthreads();
-    const int column = (stripe * ADDERS + threadIdx.x) * M;
+    const int column = (stripe * (int)blockDim.x + threadIdx.x) * M;
     if (column >= C) return;
-    bool begun = before == key[0];
+    bool begun = key[0] == key[1];
     floats<M> s;
 #pragma unroll
     for (int e = 0; e < M; e++) s[e] = 0;
-    for (int j = 0; j < count; j += 4) {
-        floats<M> a[4];
+    for (int j = 0; j < count; j++) {
+        const int v = key[j + 1];
+        const bool goes_on = key[j + 2] == v, border = j == count - 1, whole = !begun && !goes_on;
+        const floats<M> a = load_once<M>(dy + (i64)place[j] * C + column);
+        floats<M> there;
+        if (onto && whole) there = load_once<M>(onto + (i64)v * C + column);
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            if (j + k < count) a[k] = load<M>(dy + (i64)place[j + k] * C + column);
+        for (int e = 0; e < M; e++) s[e] += a[e];
+        if (goes_on && !border) continue;
+        if (onto && whole)
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            if (j + k >= count) continue;
+            for (int e = 0; e < M; e++) s[e] += there[e];
+        float *to = begun ? part + (i64)chunk * 2 * C : goes_on ? part + ((i64)chunk * 2 + 1) * C : table + (i64)v * C;
+        store_last<M>(to + column, s);
+        begun = false;
 #pragma unroll
-            for (int e = 0; e < M; e++) s[e] += a[k][e];
-            const bool goes_on = key[j + k + 1] == key[j + k], border = j + k == count - 1;
-            if (goes_on && !border) continue;
-            float *to = begun     ? part + (i64)chunk * 2 * C
-                        : goes_on ? part + ((i64)chunk * 2 + 1) * C
-                                  : table + (i64)key[j + k] * C;
-            if (onto && !begun && !goes_on) {
-                const floats<M> there = load<M>(onto + (i64)key[j + k] * C + column);
-#pragma unroll
-                for (int e = 0; e < M; e++) s[e] += there[e];
-            }
-            store<M>(to + column, s);
-            begun = false;
-#pragma unroll
-            for (int e = 0; e < M; e++) s[e] = 0;
-        }
+        for (int e = 0; e < M; e++) s[e] = 0;
     }
 }
 
-/* The rows from `first` on that have no place: zeros, or what is in `onto`. */
-template <int M> DEVICE void other_rows(const int *start, const float *onto, float *table, int first, int V, int C)
+/* The rows that have no place: zeros, or what is in `onto`. */
+template <int M> DEVICE void other_rows(const int *start, const float *onto, float *table, int first, int step, int V, int C)
 {
     if (onto == table) return;
     floats<M> zero;
 #pragma unroll
     for (int e = 0; e < M; e++) zero[e] = 0;
-    for (int v = first; v < first + ZEROS && v < V; v++) {
+    for (int v = first; v < V; v += step) {
         if (start[v] != start[v + 1]) continue;
-        for (int i = threadIdx.x * M; i < C; i += ADDERS * M) {
+        for (int i = threadIdx.x * M; i < C; i += blockDim.x * M) {
             const i64 at = (i64)v * C + i;
-            store<M>(table + at, onto ? load<M>(onto + at) : zero);
+            store_last<M>(table + at, onto ? load<M>(onto + at) : zero);
         }
     }
 }
 
 /* The first chunks * stripes blocks add, the others look for empty rows. M columns a thread. */
-template <int M, int M_ZERO>
-DEVICE void sums(const int *ids, const int *order, const int *start, const T_X *dy, const float *onto, float *table,
+template <int M>
+DEVICE void sums(const int *order, const int *keys, const int *start, const T_X *dy, const float *onto, float *table,
                  float *part, int chunks, int stripes, int V, int C)
 {
     const int block = blockIdx.x, adding = chunks * stripes;
     if (block < adding)
-        chunk_sums<M>(ids, order, dy, onto, table, part, block / stripes, block % stripes, start[V], C);
+        chunk_sums<M>(order, keys, dy, onto, table, part, block / stripes, block % stripes, start[V], C);
     else
-        other_rows<M_ZERO>(start, onto, table, (block - adding) * ZEROS, V, C);
+        other_rows<M>(start, onto, table, block - adding, gridDim.x - adding, V, C);
 }
 
 /* Rows of whole vectors. */
-KERNEL(ADDERS) embed_sums(const int *ids, const int *order, const int *start, const T_X *dy,
-                          const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
+KERNEL(MOST_SUMMERS) embed_sums(const int *order, const int *keys, const int *start, const T_X *dy, const float *onto,
+                                float *table, float *part, int chunks, int stripes, int V, int C)
 {
-    sums<N, 4>(ids, order, start, dy, onto, table, part, chunks, stripes, V, C);
+    sums<N>(order, keys, start, dy, onto, table, part, chunks, stripes, V, C);
 }
-KERNEL(ADDERS) embed_sums_any(const int *ids, const int *order, const int *start, const T_X *dy,
-                              const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
+KERNEL(MOST_SUMMERS) embed_sums_any(const int *order, const int *keys, const int *start, const T_X *dy,
+                                    const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
 {
-    sums<1, 1>(ids, order, start, dy, onto, table, part, chunks, stripes, V, C);
+    sums<1>(order, keys, start, dy, onto, table, part, chunks, stripes, V, C);
 }
 
 /* --- joins: block x is for the border behind chunk x --- */
 
-KERNEL(ADDERS) embed_joins(const int *ids, const int *order, const int *start, const float *onto, float *table,
-                           const float *__restrict__ part, int V, int C)
+template <int M>
+DEVICE void joins(const int *keys, const int *start, const float *onto, float *table, const float *__restrict__ part,
+                  int V, int C)
 {
-    const int chunk = blockIdx.x, border = (chunk + 1) * CHUNK, column = blockIdx.y * ADDERS + threadIdx.x;
+    const int chunk = blockIdx.x, border = (chunk + 1) * CHUNK, column = (blockIdx.y * (int)blockDim.x + threadIdx.x) * M;
     if (border >= start[V] || column >= C) return;
-    const int v = ids[order[border]];
-    if (ids[order[border - 1]] != v || start[v] < chunk * CHUNK) return;
+    const int v = keys[border];
+    if (keys[border - 1] != v || start[v] < chunk * CHUNK) return;
     const int last = (start[v + 1] - 1) / CHUNK;
-    /* An id that begins with its chunk and not before has the second part, too. */
-    float s = part[((i64)chunk * 2 + 1) * C + column];
-#pragma unroll 8
-    for (int c = chunk + 1; c <= last; c++) s += part[(i64)c * 2 * C + column];
     const i64 at = (i64)v * C + column;
-    table[at] = onto ? onto[at] + s : s;
+    /* An id that begins with its chunk and not before has the second part, too. */
+    floats<M> s = load<M>(part + ((i64)chunk * 2 + 1) * C + column);
+#pragma unroll 8
+    for (int c = chunk + 1; c <= last; c++) {
+        const floats<M> a = load<M>(part + (i64)c * 2 * C + column);
+#pragma unroll
+        for (int e = 0; e < M; e++) s[e] += a[e];
+    }
+    if (onto) {
+        const floats<M> there = load<M>(onto + at);
+#pragma unroll
+        for (int e = 0; e < M; e++) s[e] += there[e];
+    }
+    store<M>(table + at, s);
+}
+
+KERNEL(MOST_SUMMERS) embed_joins(const int *keys, const int *start, const float *onto, float *table,
+                                 const float *part, int V, int C)
+{
+    joins<N>(keys, start, onto, table, part, V, C);
+}
+KERNEL(MOST_SUMMERS) embed_joins_any(const int *keys, const int *start, const float *onto, float *table,
+                                     const float *part, int V, int C)
+{
+    joins<1>(keys, start, onto, table, part, V, C);
 }
 
 /* --- small tables --- */

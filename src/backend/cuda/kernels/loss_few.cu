@@ -1,0 +1,72 @@
+/* loss_few.cu - cross-entropy and its gradient over rows of few columns, as loss.cu has them, whose columns are whole accesses.
+ *
+ * T_X: logits and their gradient, which may take their place; OF_ROW: lanes of a row, a power of two up to 32, each of which has one
+ * access of it in registers. Bound by memory, each logit read and written once, and by how long it takes to get there: all rows of
+ * a small batch are under way at once. A block leaves the sum of its losses, and one block adds those: deterministic. */
+#include "rows.cuh"
+
+#define THREADS 256
+enum { N = 16 / (int)sizeof(T_X), ROWS = THREADS / OF_ROW };
+
+DEVICE float sum_of_row(float a)
+{
+#pragma unroll
+    for (int d = OF_ROW / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+DEVICE float most_of_row(float a)
+{
+#pragma unroll
+    for (int d = OF_ROW / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    return a;
+}
+
+/* parts: a sum of losses for each block. A target that does not exist makes the loss a NaN, and is nowhere in the gradient. */
+KERNEL(THREADS)
+cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targets, const float *dloss, int rows,
+                  int columns, int vocab)
+{
+    const i64 row = (i64)blockIdx.x * ROWS + threadIdx.x / OF_ROW;
+    const int first = (int)threadIdx.x % OF_ROW * N;
+    const bool there = row < rows && first < columns;
+    const int target = row < rows ? targets[row] : 0;
+    floats<N> x;
+    if (there) x = load<N>(logits + row * columns + first);
+    const float scale = *dloss / (float)rows;
+    float top = LOWEST_F, sum = 0, at_target = 0;
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        if (there && first + e < vocab) top = fmaxf(top, x[e]);
+    top = most_of_row(top);
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        const bool counts = there && first + e < vocab;
+        if (counts && first + e == target) at_target = x[e];
+        x[e] = counts ? exp_for<T_X>(x[e] - top) : 0.0f;
+        sum += x[e];
+    }
+    sum = sum_of_row(sum);
+    const float factor = scale / sum;
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        x[e] *= factor;
+        if (first + e == target) x[e] -= scale;
+        if (first + e >= vocab) x[e] = 0;
+    }
+    if (there) store<N>(dlogits + row * columns + first, x);
+    const bool exists = (u32)target < (u32)vocab;
+    const bool mine = exists ? target >= first && target < first + N : first == 0; /* the lane that has the row's loss */
+    const float loss = row < rows && mine ? top + logf(sum) - (exists ? at_target : NAN_F) : 0.0f;
+    const float all = block_sum<THREADS>(loss);
+    if (threadIdx.x == 0) parts[blockIdx.x] = all;
+}
+
+#define MEAN_THREADS 512
+/* One block. */
+KERNEL(MEAN_THREADS) mean_of_parts(float *mean, const float *parts, int count, int rows)
+{
+    float sum = 0;
+    for (int i = threadIdx.x; i < count; i += MEAN_THREADS) sum += parts[i];
+    sum = block_sum<MEAN_THREADS>(sum);
+    if (threadIdx.x == 0) *mean = sum / (float)rows;
+}
