@@ -8,7 +8,7 @@
  * consumers is a warpgroup with every second tile (ping-pong, as CUTLASS calls it): one's end is computed beside the other's products.
  *
  * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second
- * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end is 8 to 12 instructions an element. Each warp takes its own
+ * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end is 8 to 15 instructions an element. Each warp takes its own
  * 16 rows by 64 columns at a time, through a panel of its own, so nobody waits for another.
  *
  *     TILES     times 64 rows of a tile: ROWS
@@ -176,21 +176,6 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
     release(base, before);
 }
 
-#define ROOT 0.797884561f /* sqrt(2/pi) */
-DEVICE float gelu_of(float x)
-{
-    if (!TANH) return gelu_point<bf16, TANH>(x).y;
-    float t = tanh_approx(x * (0.044715f * ROOT * (x * x) + ROOT)), half = 0.5f * x;
-    return half * t + half;
-}
-DEVICE float slope_of(float x)
-{
-    if (!TANH) return gelu_point<bf16, TANH>(x).slope;
-    float square = fminf(x * x, 1000.0f);
-    float t = tanh_approx(x * (0.044715f * ROOT * square + ROOT));
-    return (0.5f * x) * ((1.0f - t * t) * (3 * 0.044715f * ROOT * square + ROOT)) + (0.5f * t + 0.5f);
-}
-
 /* A warp's panels. */
 struct panels {
     u32 at, came;
@@ -205,12 +190,14 @@ DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
 {
     tma_store(map, panel, column, row, 0, 0, 0);
 }
-/* Of two columns; their number is even. */
-DEVICE floats<2> bias_at(const T_BIAS *bias, int column, int N)
+/* Of a thread's columns of a chunk, two by two; the number of columns is even. */
+DEVICE void load_bias(floats<2> (&b)[CHUNK / 16][2], const T_BIAS *bias, int column, int N)
 {
-    floats<2> none;
-    none[0] = none[1] = 0;
-    return column < N ? load<2>(bias + column) : none;
+#pragma unroll
+    for (int j = 0; j < 2 * CHUNK / 16; j++) {
+        b[j / 2][j % 2][0] = b[j / 2][j % 2][1] = 0;
+        if (column + 8 * j < N) b[j / 2][j % 2] = load<2>(bias + column + 8 * j);
+    }
 }
 
 #if WHAT & 1
@@ -233,6 +220,8 @@ DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const t
     int lane = threadIdx.x % WARP;
     constexpr bool WAIT = SLOTS > 1; /* until a panel is free, before rather than with all results in registers */
     u32 to = p.at + p.count++ % SLOTS * OUTS * PANEL_BYTES, x[CHUNK / 16][4], y[CHUNK / 16][4];
+    floats<2> b[CHUNK / 16][2]; /* asked for before whatever is waited for */
+    if (BIAS) load_bias(b, bias, column + lane % 4 * 2, N);
     if (WAIT) stores_read<SLOTS - 1>();
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) {
@@ -240,13 +229,11 @@ DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const t
         for (int i = 0; i < 4; i++) {
             float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
             if (BIAS) {
-                int c = column + 16 * j + i / 2 * 8 + lane % 4 * 2;
-                floats<2> two = bias_at(bias, c, N);
-                low += two[0];
-                high += two[1];
+                low += b[j][i / 2][0];
+                high += b[j][i / 2][1];
             }
             if (KEEP) x[j][i] = pack_bf16(low, high);
-            y[j][i] = pack_bf16(gelu_of(low), gelu_of(high));
+            y[j][i] = pack_bf16(brief_gelu<TANH>(low), brief_gelu<TANH>(high));
         }
         if (WAIT) store_end(to, j, x[j], y[j]);
     }
@@ -292,7 +279,7 @@ DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const t
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float low = __uint_as_float(x[i] << 16), high = __uint_as_float(x[i] & 0xffff0000u);
-            x[i] = pack_bf16(s[8 * j + 2 * i] * slope_of(low), s[8 * j + 2 * i + 1] * slope_of(high));
+            x[i] = pack_bf16(brief_grad<TANH>(s[8 * j + 2 * i], low), brief_grad<TANH>(s[8 * j + 2 * i + 1], high));
         }
         stmatrix_x4(in_panel(at, j), x);
     }
