@@ -49,11 +49,13 @@ enum {
     AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
     FULL = AT_BARRIERS, /* of each stage */
     EMPTY = FULL + 8 * STAGES,
-    CAME = EMPTY + 8 * STAGES, /* of each panel */
+    CAME = EMPTY + 8 * STAGES, /* of each chunk of x under way */
+    EACH = TILES * CHUNKS,       /* chunks of a tile for a warp */
+    RING = CONSUMERS * PANELS,   /* panels of two warps together */
     CONSUMER_REGISTERS = 240,
     PRODUCER_REGISTERS = 24,
 };
-static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= 384, "");
+static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= 384 && RING <= 2 * EACH && 4 * CONSUMERS * RING <= WARPGROUP, "");
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
@@ -176,11 +178,6 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
     release(base, before);
 }
 
-/* A warp's panels. */
-struct panels {
-    u32 at, came;
-    int count; /* of this warp's chunks so far, with x */
-};
 DEVICE u32 in_panel(u32 panel, int j)
 {
     int lane = threadIdx.x % WARP;
@@ -190,17 +187,12 @@ DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
 {
     tma_store(map, panel, column, row, 0, 0, 0);
 }
-/* Of a thread's columns of a chunk, two by two; the number of columns is even. */
-DEVICE void load_bias(floats<2> (&b)[CHUNK / 16][2], const T_BIAS *bias, int column, int N)
-{
-#pragma unroll
-    for (int j = 0; j < 2 * CHUNK / 16; j++) {
-        b[j / 2][j % 2][0] = b[j / 2][j % 2][1] = 0;
-        if (column + 8 * j < N) b[j / 2][j % 2] = load<2>(bias + column + 8 * j);
-    }
-}
-
 #if WHAT & 1
+/* A warp's panels. */
+struct panels {
+    u32 at;
+    int count; /* of this warp's chunks so far */
+};
 /* Until all but N of this warp's groups of stores have read their panels. */
 template <int N> DEVICE void stores_read()
 {
@@ -212,26 +204,45 @@ DEVICE void store_end(u32 to, int j, const u32 (&x)[4], const u32 (&y)[4])
     stmatrix_x4(in_panel(to, j), y);
     if (KEEP) stmatrix_x4(in_panel(to + PANEL_BYTES, j), x);
 }
+/* Columns 2 l and 2 l + 1 of each chunk, in lane l. Asked for long before they are needed, for an end would wait for memory. */
+struct biases {
+    floats<2> of[CHUNKS];
+};
+DEVICE void load_bias(biases &b, const T_BIAS *bias, int column, int N)
+{
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+        int at = column + c * CHUNK + 2 * (threadIdx.x % WARP);
+        b.of[c][0] = b.of[c][1] = 0;
+        if (at < N) b.of[c] = load<2>(bias + at); /* N is even */
+    }
+}
+/* The thread's two columns of the k-th eight of a chunk. */
+DEVICE floats<2> bias_at(const floats<2> &of, int k)
+{
+    floats<2> r;
+    int from = 4 * k + threadIdx.x % 4;
+    r[0] = __shfl_sync(~0u, of[0], from);
+    r[1] = __shfl_sync(~0u, of[1], from);
+    return r;
+}
 /* The chunk `s` of 16 rows from `row` on. */
-DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, int row,
-                     int column, int N)
+DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, const floats<2> &bias, int row,
+                     int column)
 {
     constexpr int OUTS = KEEP ? 2 : 1, SLOTS = PANELS / OUTS;
     int lane = threadIdx.x % WARP;
     constexpr bool WAIT = SLOTS > 1; /* until a panel is free, before rather than with all results in registers */
     u32 to = p.at + p.count++ % SLOTS * OUTS * PANEL_BYTES, x[CHUNK / 16][4], y[CHUNK / 16][4];
-    floats<2> b[CHUNK / 16][2]; /* asked for before whatever is waited for */
-    if (BIAS) load_bias(b, bias, column + lane % 4 * 2, N);
     if (WAIT) stores_read<SLOTS - 1>();
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) {
+        floats<2> b[2];
+        if (BIAS) b[0] = bias_at(bias, 2 * j), b[1] = bias_at(bias, 2 * j + 1);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
-            if (BIAS) {
-                low += b[j][i / 2][0];
-                high += b[j][i / 2][1];
-            }
+            if (BIAS) low += b[i / 2][0], high += b[i / 2][1];
             if (KEEP) x[j][i] = pack_bf16(low, high);
             y[j][i] = pack_bf16(brief_gelu<TANH>(low), brief_gelu<TANH>(high));
         }
@@ -253,25 +264,63 @@ DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const t
 #endif
 
 #if WHAT & 2
-/* The chunk of a tile's x for this warp: t-th 64 rows, c-th columns, into panel c + t CHUNKS, counted on. By one lane. */
-DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, int row, int column)
+/* x comes chunk after chunk of the block's tiles into a ring of panels that a warp shares with that of the other consumer: each
+ * chunk into the place of the RING-th before it, which mostly is the other's. So all of a tile's x is there when its end begins;
+ * what is asked for in an end waits behind the loads of several stages. */
+struct incoming {
+    u32 at;
+    int number, left; /* of this tile among the block's; tiles of all from it on */
+    place of[3];      /* where the warp's rows of this tile and of the next two begin */
+};
+/* To tile n, number `number` of this block. */
+DEVICE void move_to(incoming &p, int number, int n, const shape &s)
 {
-    int panel = (p.count + n) % PANELS;
-    mbarrier_expect(p.came + 8 * panel, PANEL_BYTES);
-    tma_load(p.at + panel * PANEL_BYTES, x_map, p.came + 8 * panel, column + n % CHUNKS * CHUNK, row + n / CHUNKS * 64, 0, 0, 0);
+    p.number = number;
+    p.left = tiles_of(s) - n;
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        p.of[i] = place_of(n + i * (int)gridDim.x, s);
+        p.of[i].row += threadIdx.x / WARP % 4 * 16;
+    }
 }
-DEVICE void first_x(const panels &p, const tensor_map *x_map, int row, int column)
+DEVICE u32 panel_of(const incoming &p, int n)
+{
+    return p.at + (p.number * EACH + n) % RING * PANEL_BYTES;
+}
+/* Counts the chunks of one consumer alone: that may be a whole phase of a panel ahead of the other. */
+struct arrival {
+    u32 barrier;
+    int parity;
+};
+DEVICE arrival arrival_of(const incoming &p, u32 base, int n)
+{
+    int number = p.number + n / EACH, chunk = number / CONSUMERS * EACH + n % EACH;
+    int owner = number % CONSUMERS * 4 + threadIdx.x / WARP % 4;
+    return {base + CAME + 8 * (owner * RING + chunk % RING), chunk / RING % 2};
+}
+/* Chunk n from this tile's first on, if there is one. By one lane. */
+DEVICE void load_x(const incoming &p, u32 base, const tensor_map *x_map, int n)
+{
+    place of = p.of[n / EACH];
+    int c = n % EACH;
+    if (n / EACH * (int)gridDim.x >= p.left) return;
+    u32 came = arrival_of(p, base, n).barrier;
+    mbarrier_expect(came, PANEL_BYTES);
+    tma_load(panel_of(p, n), x_map, came, of.column + c % CHUNKS * CHUNK, of.row + c / CHUNKS * 64, 0, 0, 0);
+}
+/* Of the block's first tiles; nobody else does. */
+DEVICE void first_x(const incoming &p, u32 base, const tensor_map *x_map)
 {
     if (threadIdx.x % WARP) return;
-    tma_store_wait_read<0>();
-#pragma unroll 1
-    for (int n = 0; n < min(PANELS, TILES * CHUNKS); n++) load_x(p, x_map, n, row, column);
+#pragma unroll
+    for (int n = 0; n < RING; n++) load_x(p, base, x_map, n);
 }
-DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, int row, int column)
+/* Chunk n; y goes where x was. */
+DEVICE void end_grad(const float *s, const incoming &p, u32 base, const tensor_map *y_map, const tensor_map *x_map, int n)
 {
-    int lane = threadIdx.x % WARP, panel = (p.count + n) % PANELS;
-    u32 at = p.at + panel * PANEL_BYTES;
-    mbarrier_wait(p.came + 8 * panel, (p.count + n) / PANELS % 2);
+    u32 at = panel_of(p, n);
+    arrival came = arrival_of(p, base, n);
+    mbarrier_wait(came.barrier, came.parity);
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) {
         u32 x[4];
@@ -285,13 +334,16 @@ DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const t
     }
     fence_async();
     __syncwarp();
-    if (lane == 0) {
-        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK);
-        tma_store_commit();
-        if (n > 0 && n - 1 + PANELS < TILES * CHUNKS) { /* the one before has been read */
-            tma_store_wait_read<1>();
-            load_x(p, x_map, n - 1 + PANELS, row, column);
-        }
+    if (threadIdx.x % WARP) return;
+    store_panel(y_map, at, p.of[0].row + n / CHUNKS * 64, p.of[0].column + n % CHUNKS * CHUNK);
+    tma_store_commit();
+    if (n > 0) {
+        tma_store_wait_read<1>();
+        load_x(p, base, x_map, n - 1 + RING);
+    }
+    if (n == EACH - 1) {
+        tma_store_wait_read<0>();
+        load_x(p, base, x_map, n + RING);
     }
 }
 #endif
@@ -300,8 +352,13 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
 {
     ring r = {0, 0};
     int warp = threadIdx.x / WARP % 4, steps = over(s.K, DEPTH), all = tiles_of(s), number = 0;
-    int at = 4 * w + warp;
-    panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + CAME + 8 * PANELS * at, 0};
+#if WHAT & 1
+    panels p = {base + AT_PANELS + (4 * w + warp) * PANELS * PANEL_BYTES, 0};
+    biases b;
+#endif
+#if WHAT & 2
+    incoming in = {base + AT_PANELS + warp * RING * PANEL_BYTES, 0, 0};
+#endif
     float sum[TILES][COLUMNS / 2];
 #pragma unroll 1
     for (int n = (int)blockIdx.x; n < all; n += (int)gridDim.x, number++) {
@@ -310,38 +367,42 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
             continue;
         }
         place of = place_of(n, s);
-        int row = of.row + 16 * warp;
+#if WHAT & 1
+        if (!GRAD && BIAS) load_bias(b, bias, of.column, s.N);
+#endif
 #if WHAT & 2
-        if (GRAD) first_x(p, x_map, row, of.column);
+        if (GRAD) move_to(in, number, n, s);
+        if (GRAD && number == 0) first_x(in, base, x_map);
 #endif
         if (number > 0) await_turn(w);
         multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
 #pragma unroll
-        for (int i = 0; i < TILES * CHUNKS; i++) {
+        for (int i = 0; i < EACH; i++) {
             const int t = i / CHUNKS, c = i % CHUNKS;
             /* A chunk behind the last column is not left out: panels are counted. */
 #if WHAT & 2
-            if (GRAD) end_grad(sum[t] + c * CHUNK / 2, p, y_map, x_map, i, row, of.column);
+            if (GRAD) end_grad(sum[t] + c * CHUNK / 2, in, base, y_map, x_map, i);
 #endif
 #if WHAT & 1
-            if (!GRAD) end_gelu(sum[t] + c * CHUNK / 2, p, y_map, x_map, bias, row + 64 * t, of.column + c * CHUNK, s.N);
+            if (!GRAD) end_gelu(sum[t] + c * CHUNK / 2, p, y_map, x_map, b.of[c], of.row + 16 * warp + 64 * t, of.column + c * CHUNK);
 #endif
         }
-        if (GRAD) p.count += TILES * CHUNKS;
     }
     if (threadIdx.x % WARP == 0) tma_store_wait_read<0>();
 }
 
-DEVICE void prepare(u32 base)
+template <int GRAD> DEVICE void prepare(u32 base)
 {
+    if (GRAD && threadIdx.x < 4 * CONSUMERS * RING) {
+        mbarrier_init(base + CAME + 8 * threadIdx.x, 1);
+        fence_barrier_init();
+    }
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + FULL + 8 * s, 1);
             mbarrier_init(base + EMPTY + 8 * s, 1);
         }
-#pragma unroll
-        for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + CAME + 8 * i, 1);
         fence_barrier_init();
     }
     __syncwarp();
@@ -355,7 +416,7 @@ DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
-    prepare(base);
+    prepare<GRAD>(base);
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) produce(base, a_map, b_map, s);
