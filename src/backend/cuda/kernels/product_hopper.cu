@@ -321,16 +321,17 @@ DEVICE void end_grad(const float *s, const incoming &p, u32 base, const tensor_m
     u32 at = panel_of(p, n);
     arrival came = arrival_of(p, base, n);
     mbarrier_wait(came.barrier, came.parity);
+    u32 x[CHUNK / 16][4]; /* all asked for at once, for shared memory is busy with the products */
+#pragma unroll
+    for (int j = 0; j < CHUNK / 16; j++) ldmatrix_x4(x[j], in_panel(at, j));
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) {
-        u32 x[4];
-        ldmatrix_x4(x, in_panel(at, j));
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            float low = __uint_as_float(x[i] << 16), high = __uint_as_float(x[i] & 0xffff0000u);
-            x[i] = pack_bf16(brief_grad<TANH>(s[8 * j + 2 * i], low), brief_grad<TANH>(s[8 * j + 2 * i + 1], high));
+            float low = __uint_as_float(x[j][i] << 16), high = __uint_as_float(x[j][i] & 0xffff0000u);
+            x[j][i] = pack_bf16(brief_grad<TANH>(s[8 * j + 2 * i], low), brief_grad<TANH>(s[8 * j + 2 * i + 1], high));
         }
-        stmatrix_x4(in_panel(at, j), x);
+        stmatrix_x4(in_panel(at, j), x[j]);
     }
     fence_async();
     __syncwarp();
