@@ -14,7 +14,7 @@ struct tiling {
 enum { WIDE, NARROW };
 static const struct tiling tilings[] = {
     [WIDE] = {.tiles = 2, .columns = 192, .stages = 4, .panels = 4, .group = 16},
-    [NARROW] = {.tiles = 2, .columns = 128, .stages = 6, .panels = 2, .group = 16},
+    [NARROW] = {.tiles = 2, .columns = 128, .stages = 5, .panels = 4, .group = 16},
 };
 
 static int rows_of(const struct tiling *t)
