@@ -16,6 +16,8 @@
      .in = {{F(1,251,200)}, {F(376,200)}, {F(1,251,376)}}}, \
     {OP_MATMUL_GELU_GRAD, "several tiles, erf", .attr = {.matmul = {false}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW, \
      .in = {{F(251,584)}, {F(584,376)}, {F(251,376)}}}, \
+    {OP_MATMUL_GELU_GRAD, "many tiles of a short sum", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_PRODUCT, .in = {{F(1000,8)}, {F(128,8)}, {F(1000,128)}}, \
+     .no_differences = SLOW}, \
     {OP_MATMUL_GELU_GRAD, "rows of 8", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_PRODUCT, .in = {{F(7,8)}, {F(24,8)}, {F(7,24)}}},
 /* clang-format on */
 

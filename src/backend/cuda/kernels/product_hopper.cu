@@ -8,8 +8,7 @@
  * consumers is a warpgroup with every second tile (ping-pong, as CUTLASS calls it): one's end is computed beside the other's products.
  *
  * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second
- * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end is 8 to 12 instructions an element. Each warp takes its own
- * 16 rows by 64 columns at a time, through a panel of its own, so nobody waits for another.
+ * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end (product_hopper_ends.cuh) is 8 to 15 instructions an element.
  *
  *     TILES     times 64 rows of a tile: ROWS
  *     COLUMNS   of a tile: 64, 128, 192 or 256
@@ -50,6 +49,7 @@ enum {
     FULL = AT_BARRIERS, /* of each stage */
     EMPTY = FULL + 8 * STAGES,
     CAME = EMPTY + 8 * STAGES, /* of each panel */
+    EACH = TILES * CHUNKS, /* chunks of a tile for a warp */
     CONSUMER_REGISTERS = 240,
     PRODUCER_REGISTERS = 24,
 };
@@ -176,138 +176,7 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
     release(base, before);
 }
 
-#define ROOT 0.797884561f /* sqrt(2/pi) */
-DEVICE float gelu_of(float x)
-{
-    if (!TANH) return gelu_point<bf16, TANH>(x).y;
-    float t = tanh_approx(x * (0.044715f * ROOT * (x * x) + ROOT)), half = 0.5f * x;
-    return half * t + half;
-}
-DEVICE float slope_of(float x)
-{
-    if (!TANH) return gelu_point<bf16, TANH>(x).slope;
-    float square = fminf(x * x, 1000.0f);
-    float t = tanh_approx(x * (0.044715f * ROOT * square + ROOT));
-    return (0.5f * x) * ((1.0f - t * t) * (3 * 0.044715f * ROOT * square + ROOT)) + (0.5f * t + 0.5f);
-}
-
-/* A warp's panels. */
-struct panels {
-    u32 at, came;
-    int count; /* of this warp's chunks so far, with x */
-};
-DEVICE u32 in_panel(u32 panel, int j)
-{
-    int lane = threadIdx.x % WARP;
-    return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
-}
-DEVICE void store_panel(const tensor_map *map, u32 panel, int row, int column)
-{
-    tma_store(map, panel, column, row, 0, 0, 0);
-}
-/* Of two columns; their number is even. */
-DEVICE floats<2> bias_at(const T_BIAS *bias, int column, int N)
-{
-    floats<2> none;
-    none[0] = none[1] = 0;
-    return column < N ? load<2>(bias + column) : none;
-}
-
-#if WHAT & 1
-/* Until all but N of this warp's groups of stores have read their panels. */
-template <int N> DEVICE void stores_read()
-{
-    if (threadIdx.x % WARP == 0) tma_store_wait_read<N>();
-    __syncwarp();
-}
-DEVICE void store_end(u32 to, int j, const u32 (&x)[4], const u32 (&y)[4])
-{
-    stmatrix_x4(in_panel(to, j), y);
-    if (KEEP) stmatrix_x4(in_panel(to + PANEL_BYTES, j), x);
-}
-/* The chunk `s` of 16 rows from `row` on. */
-DEVICE void end_gelu(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, int row,
-                     int column, int N)
-{
-    constexpr int OUTS = KEEP ? 2 : 1, SLOTS = PANELS / OUTS;
-    int lane = threadIdx.x % WARP;
-    constexpr bool WAIT = SLOTS > 1; /* until a panel is free, before rather than with all results in registers */
-    u32 to = p.at + p.count++ % SLOTS * OUTS * PANEL_BYTES, x[CHUNK / 16][4], y[CHUNK / 16][4];
-    if (WAIT) stores_read<SLOTS - 1>();
-#pragma unroll
-    for (int j = 0; j < CHUNK / 16; j++) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
-            if (BIAS) {
-                int c = column + 16 * j + i / 2 * 8 + lane % 4 * 2;
-                floats<2> two = bias_at(bias, c, N);
-                low += two[0];
-                high += two[1];
-            }
-            if (KEEP) x[j][i] = pack_bf16(low, high);
-            y[j][i] = pack_bf16(gelu_of(low), gelu_of(high));
-        }
-        if (WAIT) store_end(to, j, x[j], y[j]);
-    }
-    if (!WAIT) {
-        stores_read<0>();
-#pragma unroll
-        for (int j = 0; j < CHUNK / 16; j++) store_end(to, j, x[j], y[j]);
-    }
-    fence_async();
-    __syncwarp();
-    if (lane == 0) {
-        store_panel(y_map, to, row, column);
-        if (KEEP) store_panel(x_map, to + PANEL_BYTES, row, column);
-        tma_store_commit();
-    }
-}
-#endif
-
-#if WHAT & 2
-/* The chunk of a tile's x for this warp: t-th 64 rows, c-th columns, into panel c + t CHUNKS, counted on. By one lane. */
-DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, int row, int column)
-{
-    int panel = (p.count + n) % PANELS;
-    mbarrier_expect(p.came + 8 * panel, PANEL_BYTES);
-    tma_load(p.at + panel * PANEL_BYTES, x_map, p.came + 8 * panel, column + n % CHUNKS * CHUNK, row + n / CHUNKS * 64, 0, 0, 0);
-}
-DEVICE void first_x(const panels &p, const tensor_map *x_map, int row, int column)
-{
-    if (threadIdx.x % WARP) return;
-    tma_store_wait_read<0>();
-#pragma unroll 1
-    for (int n = 0; n < min(PANELS, TILES * CHUNKS); n++) load_x(p, x_map, n, row, column);
-}
-DEVICE void end_grad(const float *s, panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, int row, int column)
-{
-    int lane = threadIdx.x % WARP, panel = (p.count + n) % PANELS;
-    u32 at = p.at + panel * PANEL_BYTES;
-    mbarrier_wait(p.came + 8 * panel, (p.count + n) / PANELS % 2);
-#pragma unroll
-    for (int j = 0; j < CHUNK / 16; j++) {
-        u32 x[4];
-        ldmatrix_x4(x, in_panel(at, j));
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float low = __uint_as_float(x[i] << 16), high = __uint_as_float(x[i] & 0xffff0000u);
-            x[i] = pack_bf16(s[8 * j + 2 * i] * slope_of(low), s[8 * j + 2 * i + 1] * slope_of(high));
-        }
-        stmatrix_x4(in_panel(at, j), x);
-    }
-    fence_async();
-    __syncwarp();
-    if (lane == 0) {
-        store_panel(y_map, at, row + n / CHUNKS * 64, column + n % CHUNKS * CHUNK);
-        tma_store_commit();
-        if (n > 0 && n - 1 + PANELS < TILES * CHUNKS) { /* the one before has been read */
-            tma_store_wait_read<1>();
-            load_x(p, x_map, n - 1 + PANELS, row, column);
-        }
-    }
-}
-#endif
+#include "product_hopper_ends.cuh"
 
 template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, const shape &s)
 {
@@ -316,6 +185,9 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
     int at = 4 * w + warp;
     panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + CAME + 8 * PANELS * at, 0};
     float sum[TILES][COLUMNS / 2];
+#if WHAT & 1
+    biases b;
+#endif
 #pragma unroll 1
     for (int n = (int)blockIdx.x; n < all; n += (int)gridDim.x, number++) {
         if (number % CONSUMERS != w) {
@@ -323,24 +195,27 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
             continue;
         }
         place of = place_of(n, s);
-        int row = of.row + 16 * warp;
+        of.row += 16 * warp;
 #if WHAT & 2
-        if (GRAD) first_x(p, x_map, row, of.column);
+        if (GRAD) first_x(p, x_map, of);
+#endif
+#if WHAT & 1
+        if (!GRAD && BIAS) load_bias(b, bias, of.column, s.N);
 #endif
         if (number > 0) await_turn(w);
         multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
 #pragma unroll
-        for (int i = 0; i < TILES * CHUNKS; i++) {
-            const int t = i / CHUNKS, c = i % CHUNKS;
+        for (int i = 0; i < EACH; i++) {
+            const float *part = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
             /* A chunk behind the last column is not left out: panels are counted. */
 #if WHAT & 2
-            if (GRAD) end_grad(sum[t] + c * CHUNK / 2, p, y_map, x_map, i, row, of.column);
+            if (GRAD) end_grad(part, p, y_map, x_map, i, of);
 #endif
 #if WHAT & 1
-            if (!GRAD) end_gelu(sum[t] + c * CHUNK / 2, p, y_map, x_map, bias, row + 64 * t, of.column + c * CHUNK, s.N);
+            if (!GRAD) end_gelu(part, p, y_map, x_map, b, i, of);
 #endif
         }
-        if (GRAD) p.count += TILES * CHUNKS;
+        p.count += EACH;
     }
     if (threadIdx.x % WARP == 0) tma_store_wait_read<0>();
 }

@@ -1,0 +1,157 @@
+/* product_hopper_ends.cuh - what product_hopper.cu does with a tile's sums: GELU, with the bias before it, or times its slope.
+ *
+ * A warp takes 16 rows by 64 columns at a time, a chunk, through a panel of shared memory of its own, so that nobody waits for
+ * another: from the registers into the panel, and from there by a tensor map. Next to the products of the other consumer, which
+ * take all of shared memory's time and of the registers' more than half, an instruction takes about two clocks and a wait for
+ * shared memory several hundred; and each scheduler has one warp that is in its end. So what can be asked for early is, and a
+ * chunk is stored behind the first arithmetic of the next one, when it has long arrived in its panel. */
+#pragma once
+
+/* A warp's panels. */
+struct panels {
+    u32 at, came;
+    int count; /* of this warp's chunks before this tile's */
+};
+DEVICE u32 in_panel(u32 panel, int j)
+{
+    int lane = threadIdx.x % WARP;
+    return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
+}
+/* Chunk n of a warp whose rows of the tile begin at `first`: t-th 64 rows, c-th columns, n = c + t CHUNKS. */
+DEVICE place chunk_of(place first, int n)
+{
+    return {first.row + n / CHUNKS * 64, first.column + n % CHUNKS * CHUNK};
+}
+DEVICE void store_panel(const tensor_map *map, u32 panel, place at)
+{
+    tma_store(map, panel, at.column, at.row, 0, 0, 0);
+}
+
+#if WHAT & 1
+enum { OUTS = KEEP ? 2 : 1, SLOTS = PANELS / OUTS };
+
+/* Columns 2 l and 2 l + 1 of each chunk's bias, in lane l. */
+struct biases {
+    floats<2> of[CHUNKS];
+};
+DEVICE void load_bias(biases &b, const T_BIAS *bias, int column, int N)
+{
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+        int at = column + c * CHUNK + 2 * (threadIdx.x % WARP);
+        b.of[c][0] = b.of[c][1] = 0;
+        if (at < N) b.of[c] = load<2>(bias + at); /* N is even */
+    }
+}
+/* Of the thread's two columns of the k-th eight of a chunk. */
+DEVICE floats<2> bias_at(const floats<2> &of, int k)
+{
+    floats<2> r;
+    int from = 4 * k + threadIdx.x % 4;
+    r[0] = __shfl_sync(~0u, of[0], from);
+    r[1] = __shfl_sync(~0u, of[1], from);
+    return r;
+}
+DEVICE u32 slot_of(const panels &p, int n)
+{
+    return p.at + (p.count + n) % SLOTS * OUTS * PANEL_BYTES;
+}
+DEVICE void store_gelu(const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
+{
+    u32 from = slot_of(p, n);
+    fence_async();
+    __syncwarp();
+    if (threadIdx.x % WARP) return;
+    store_panel(y_map, from, chunk_of(first, n));
+    if (KEEP) store_panel(x_map, from + PANEL_BYTES, chunk_of(first, n));
+    tma_store_commit();
+}
+/* Chunk n of the sums `s`: chunk n - 1 is stored, and n too if it is the last. */
+DEVICE void end_gelu(const float *s, const panels &p, const tensor_map *y_map, const tensor_map *x_map, const biases &bias, int n,
+                     place first)
+{
+    u32 to = slot_of(p, n);
+#pragma unroll
+    for (int j = 0; j < CHUNK / 16; j++) {
+        u32 x[4], y[4];
+        floats<2> b[2];
+        if (BIAS) b[0] = bias_at(bias.of[n % CHUNKS], 2 * j), b[1] = bias_at(bias.of[n % CHUNKS], 2 * j + 1);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
+            if (BIAS) low += b[i / 2][0], high += b[i / 2][1];
+            x[i] = pack_bf16(low, high);
+            y[i] = pack_bf16(brief_gelu<TANH>(low), brief_gelu<TANH>(high));
+        }
+        if (j == 0) {
+            computed(y);
+            if (KEEP) computed(x);
+            if (n > 0) store_gelu(p, y_map, x_map, n - 1, first);
+            if (threadIdx.x % WARP == 0) tma_store_wait_read<SLOTS - 1>(); /* what this slot had before */
+            __syncwarp();
+        }
+        stmatrix_x4(in_panel(to, j), y);
+        if (KEEP) stmatrix_x4(in_panel(to + PANEL_BYTES, j), x);
+    }
+    if (n == EACH - 1) store_gelu(p, y_map, x_map, n, first);
+}
+#endif
+
+#if WHAT & 2
+DEVICE u32 panel_of(const panels &p, int n)
+{
+    return p.at + (p.count + n) % PANELS * PANEL_BYTES;
+}
+DEVICE u32 came_of(const panels &p, int n)
+{
+    return p.came + 8 * ((p.count + n) % PANELS);
+}
+/* x of chunk n into its panel, where y will stand. By one lane. */
+DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, place first)
+{
+    place at = chunk_of(first, n);
+    mbarrier_expect(came_of(p, n), PANEL_BYTES);
+    tma_load(panel_of(p, n), x_map, came_of(p, n), at.column, at.row, 0, 0, 0);
+}
+DEVICE void first_x(const panels &p, const tensor_map *x_map, place first)
+{
+    if (threadIdx.x % WARP) return;
+    tma_store_wait_read<0>();
+#pragma unroll 1
+    for (int n = 0; n < min(PANELS, EACH); n++) load_x(p, x_map, n, first);
+}
+DEVICE void store_grad(const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
+{
+    fence_async();
+    __syncwarp();
+    if (threadIdx.x % WARP) return;
+    store_panel(y_map, panel_of(p, n), chunk_of(first, n));
+    tma_store_commit();
+    if (n > 0 && n - 1 + PANELS < EACH) { /* the one before has been read */
+        tma_store_wait_read<1>();
+        load_x(p, x_map, n - 1 + PANELS, first);
+    }
+}
+/* As end_gelu; all of a chunk's x is asked for at once. */
+DEVICE void end_grad(const float *s, const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
+{
+    u32 x[CHUNK / 16][4];
+    mbarrier_wait(came_of(p, n), (p.count + n) / PANELS % 2);
+#pragma unroll
+    for (int j = 0; j < CHUNK / 16; j++) ldmatrix_x4(x[j], in_panel(panel_of(p, n), j));
+#pragma unroll
+    for (int j = 0; j < CHUNK / 16; j++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float low = __uint_as_float(x[j][i] << 16), high = __uint_as_float(x[j][i] & 0xffff0000u);
+            x[j][i] = pack_bf16(brief_grad<TANH>(s[8 * j + 2 * i], low), brief_grad<TANH>(s[8 * j + 2 * i + 1], high));
+        }
+        if (j == 0 && n > 0) {
+            computed(x[0]);
+            store_grad(p, y_map, x_map, n - 1, first);
+        }
+        stmatrix_x4(in_panel(panel_of(p, n), j), x[j]);
+    }
+    if (n == EACH - 1) store_grad(p, y_map, x_map, n, first);
+}
+#endif
