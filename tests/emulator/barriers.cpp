@@ -43,10 +43,11 @@ bool registers_known;
 uint64_t given_up;
 bool waited; /* for the launch before */
 
-/* Chunks that a thread wrote, and by how many they are not fenced. */
+/* Chunks that a thread wrote, and by how many they are not fenced; when they were last written, and when threads last fenced. */
 std::vector<unsigned> wrote[THREADS_MOST];
 unsigned short unfenced[EMU_DYNAMIC / CHUNK];
 unsigned unfenced_in_all;
+uint64_t now, written[EMU_DYNAMIC / CHUNK], fences[THREADS_MOST];
 bool touched; /* some of this, in this block */
 
 void wait_for(const uint64_t *number, const wait &w)
@@ -121,6 +122,7 @@ void emu_wrote(unsigned at)
     touched = true;
     wrote[emu_thread()].push_back(at / CHUNK);
     unfenced[at / CHUNK]++;
+    written[at / CHUNK] = ++now;
     unfenced_in_all++;
 }
 
@@ -130,16 +132,23 @@ void emu_fence_async()
     for (unsigned chunk : mine) unfenced[chunk]--;
     unfenced_in_all -= (unsigned)mine.size();
     mine.clear();
+    fences[emu_thread()] = ++now;
 }
 
-void emu_visible(unsigned at, unsigned bytes)
+uint64_t emu_fenced()
+{
+    return fences[emu_thread()];
+}
+
+void emu_visible(unsigned at, unsigned bytes, uint64_t fenced)
 {
     if (!unfenced_in_all) return;
     for (unsigned i = at / CHUNK; i <= (at + bytes - 1) / CHUNK; i++)
-        if (unfenced[i])
-            emu_broken_by("byte %u of shared memory is read by a product or a copy, but the thread "
-                          "that wrote it has not called fence_async",
-                          i * CHUNK);
+        if (unfenced[i] && written[i] > fenced)
+            emu_broken_by(
+                "byte %u of shared memory is read by a product or a copy, but neither "
+                "the thread that wrote it nor, since, who reads it has called fence_async",
+                i * CHUNK);
 }
 
 void emu_barrier_init(unsigned offset, int threads)
@@ -245,6 +254,7 @@ void emu_barriers_begin()
     memset(names, 0, sizeof names);
     memset(waits, 0, sizeof waits);
     memset(unfenced, 0, sizeof unfenced);
+    memset(fences, 0, sizeof fences);
     unfenced_in_all = 0;
     for (auto &chunks : wrote) chunks.clear();
 }

@@ -35,8 +35,10 @@ void emu_barriers_tell();
 
 /* Dynamic shared memory from that offset. */
 unsigned char *emu_shared_at(unsigned at, unsigned bytes);
-/* Breaks off where a thread wrote there and made it not visible to products and copies. */
-void emu_visible(unsigned at, unsigned bytes);
+/* When this thread last made what was written visible to its own products and copies. */
+uint64_t emu_fenced();
+/* Breaks off where a thread wrote there and made it not visible to products and copies, and who reads fenced before that. */
+void emu_visible(unsigned at, unsigned bytes, uint64_t fenced);
 void emu_wrote(unsigned at);
 void emu_fence_async();
 /* Where a chunk of 16 bytes really lies, of rows of `span` bytes that are swizzled. */

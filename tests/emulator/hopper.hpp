@@ -5,7 +5,7 @@
  * until then its accumulator is NaN; a copy to shared memory comes when no thread can go on without it, and until
  * then there is NaN; one from shared memory reads it when it is waited for. Told as errors: threads of a warpgroup that do not
  * do the same product; a product without a fence; operands, copies and tensors that are not where they must be; what
- * stmatrix wrote and no fence_async made visible to products and copies; barriers with more arrivals or bytes than announced, or that
+ * stmatrix wrote and no fence_async, of its thread or later of who reads it, made visible to products and copies; barriers with more arrivals or bytes than announced, or that
  * were overwritten; what is under way when a block ends; a dependent launch that does not wait for the one before. Threads that wait for
  * ever are told with what they wait for.
  *

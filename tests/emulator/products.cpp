@@ -18,6 +18,7 @@ struct product {
     unsigned arrived;
     int accumulator;
     bool done;
+    uint64_t fenced; /* by all threads */
     unsigned registers[GROUP][4];
 };
 
@@ -47,6 +48,7 @@ struct warpgroup {
 warpgroup *groups[GROUPS];
 bool touched; /* in this block */
 float operand_a[ROWS][SUM], operand_b[SUM][WIDEST];
+uint64_t fenced; /* by who reads them */
 
 warpgroup &mine()
 {
@@ -100,7 +102,7 @@ float element(const matrix &m, unsigned row, unsigned k)
     else
         at = row / 8 * m.sbo + row % 8 * m.span + k * 2;
     at = emu_swizzled(m.at + at, m.span);
-    if ((k & 7) == 0 || m.transposed) emu_visible(at, 2);
+    if ((k & 7) == 0 || m.transposed) emu_visible(at, 2, fenced);
     return of_bf16(*(const unsigned short *)emu_shared_at(at, 2));
 }
 
@@ -124,6 +126,7 @@ void multiply(warpgroup &w, product &p)
 {
     float *sum = w.acc[p.accumulator].value;
     const unsigned n = (unsigned)p.of.n;
+    fenced = p.fenced;
     read_a(p);
     matrix m = matrix_of(p.of.b, p.of.tb, n);
     for (unsigned k = 0; k < SUM; k++)
@@ -198,7 +201,7 @@ void emu_product_add(const emu_product &p)
     warpgroup &w = mine();
     uint64_t number = w.t[t].started++;
     if (number == w.ended + w.under_way.size()) {
-        product one = {p, 0, 0, false, {}};
+        product one = {p, 0, 0, false, UINT64_MAX, {}};
         one.accumulator = accumulator_of(w, t, p);
         w.under_way.push_back(one);
     } else if (!same(w.under_way[number - w.ended], p) ||
@@ -206,6 +209,7 @@ void emu_product_add(const emu_product &p)
         emu_broken("the threads of a warpgroup do not start the same product");
     }
     product &one = w.under_way[number - w.ended];
+    if (emu_fenced() < one.fenced) one.fenced = emu_fenced();
     if (p.registers) memcpy(one.registers[t], p.registers, sizeof one.registers[t]);
     if (++one.arrived == GROUP && emu_early()) multiply(w, one);
 }

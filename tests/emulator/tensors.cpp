@@ -133,7 +133,7 @@ void go(const store &s)
 
 void start(const store &s)
 {
-    emu_visible(s.from, (unsigned)s.bytes);
+    emu_visible(s.from, (unsigned)s.bytes, emu_fenced());
     if (emu_early())
         go(s);
     else

@@ -193,12 +193,12 @@ static const struct sums_layout *sums_layout_of(int64_t width)
         if (all[i].head == width) return &all[i];
     return NULL;
 }
-/* K and V of items; Q, dO and statistics; dS of a pair of tiles; what goes to dq, of two warpgroups. */
+/* K and V of items; Q, dO and statistics; dS of two tiles; what goes to dq, of two warpgroups. */
 static unsigned sums_shared_bytes(const struct sums_layout *y)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
     int row = 2 * y->head, item = 2 * BLOCK * row, stage = 2 * OWN * row + 2 * STATS * 4;
-    int ds = y->pairs * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
+    int ds = 2 * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
     return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + ds + dq + SUMS_BARRIERS);
 }
 /* Dropout is not in the text: its numbers' registers are not there. */

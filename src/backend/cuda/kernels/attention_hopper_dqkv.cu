@@ -28,6 +28,7 @@ static_assert(D == 64 || D == 128, "whose part of dQ is whose");
 enum {
     PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one; and what registers allow with it */
     PARTS = PAIRS ? 2 : 1,
+    PLACES = 2, /* for dS: of a pair's tiles, or of a tile and the one before */
     PIECES = D / 64,
     PIECE = 64 * 64,
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -37,7 +38,7 @@ enum {
     DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_DS = AT_TILES + STAGES * STAGE_BYTES,
-    AT_DQ = AT_DS + PARTS * DS_BYTES,
+    AT_DQ = AT_DS + PLACES * DS_BYTES,
     AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
     TAKEN = AT_BARRIERS, /* the item's number is there */
@@ -48,21 +49,25 @@ enum {
     QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
     DO_FULL = QUERIES_FULL + 8 * STAGES,
     FREE = DO_FULL + 8 * STAGES,
-    DS_FREE = FREE + 8 * STAGES,
-    DQ_FULL = DS_FREE + 8, /* of each warpgroup */
+    DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each place */
+    DQ_FULL = DS_FREE + 8 * PLACES, /* of each warpgroup */
     DQ_FREE = DQ_FULL + 8 * CONSUMERS,
     ITEM_AT = DQ_FREE + 8 * CONSUMERS,
     ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
-    MET = 3, /* the named barrier of a warpgroup: the other has left its dS */
+    MET = 3, /* the named barriers of a warpgroup, for each place: the other has left its dS */
 };
 enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are there */
 
 struct sizes {
     int T, H, heads, section, items, tiles; /* heads of keys, of all sequences; tiles of queries */
 };
+DEVICE int tiles_of(int T)
+{
+    return (T + PARTS * TILE - 1) / (PARTS * TILE) * PARTS;
+}
 DEVICE sizes sizes_of(int T, int H, int heads, int section, int items)
 {
-    sizes s = {T, H, heads, section, items, (T + PARTS * TILE - 1) / (PARTS * TILE) * PARTS};
+    sizes s = {T, H, heads, section, items, tiles_of(T)};
     return s;
 }
 DEVICE item item_of(int i, const sizes &s)
@@ -145,6 +150,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
         int order = word_at(base + ORDER_AT + 4 * group);
         if (order == STOP) break;
+        fence_async(); /* here and not by those who wrote: theirs would wait for products that are under way */
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
         } else {
@@ -166,11 +172,31 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
 /* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
 struct place : keys {
     ring<STAGES> at;
-    ring<1> ds, dq; /* places in shared memory that it waits for */
+    ring<PAIRS ? 1 : PLACES> ds; /* places in shared memory that it waits for */
+    ring<1> dq;
     u32 block;      /* K of both */
-    int group, tile, member, first_head;
+    int group, tile, member, first_head, T;
     u32 values[4][4]; /* heads of 64: the warpgroup's V, a left operand */
 };
+/* Heads of 128: the same number, but what follows from it is computed where it is wanted, and no register has it through the loops. */
+DEVICE int afresh(int a)
+{
+    return PAIRS ? a : forgotten(a);
+}
+DEVICE int lane_of(const place &p)
+{
+    return afresh(p.thread) % WARP;
+}
+DEVICE int end_of_tiles(const place &p)
+{
+    return tiles_of(afresh(p.T));
+}
+/* Of an item, with this one. */
+DEVICE int tiles_left(const place &p)
+{
+    int end = end_of_tiles(p);
+    return (GROUP == 1 ? 0 : (GROUP - 1 - p.member) * (end - p.item_tile)) + end - p.tile;
+}
 typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
 
 DEVICE void wait_for_queries(const place &p)
@@ -182,7 +208,7 @@ DEVICE void begin(scores &s, const place &p)
 {
     wgmma_forget(s);
     wgmma_fence();
-    rows_by_rows(s, p.k, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    rows_by_rows(s, (u32)afresh((int)p.k), p.base + AT_TILES + p.at.stage * STAGE_BYTES);
     wgmma_commit();
 }
 /* dP of the tile at a stage is begun. */
@@ -209,7 +235,8 @@ DEVICE void load_values(place &p)
 DEVICE void go_on(place &p)
 {
     p.at.next();
-    if (++p.tile < p.tiles || GROUP == 1) return;
+    p.tile++;
+    if (GROUP == 1 || p.tile < end_of_tiles(p)) return;
     p.tile = p.item_tile;
     p.member++;
 }
@@ -222,27 +249,32 @@ DEVICE void unpack(scores &pr, const kept_scores &a, int k)
         pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
     }
 }
-/* dS of the warpgroup's keys, the rows, to its place; 16 queries after the other, so that few registers have it. */
-DEVICE void keep_scores(const place &p, int part, kept_scores &e, scores &pr, const kept_scores &a, const scores &dp, const float *stats)
+/* dS of the warpgroup's keys, the rows, to a place; 16 queries after the other, so that few registers have it. */
+DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
 {
+    scores pr;
     int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
-    u32 to = p.base + AT_DS + part * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
+    u32 to = p.base + AT_DS + to_place * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) {
-        if (PAIRS) unpack(pr, a, k);
+        unpack(pr, a, k);
         gradients(pr, dp, p, stats, 2 * k, 2 * k + 2);
 #pragma unroll
         for (int i = 0; i < 4; i++) e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
         stmatrix_x4(to ^ 32 * k, e[k]);
     }
-    fence_async();
-    if (part == PARTS - 1) named_barrier_arrive(MET + 1 - p.group, CONSUMERS * WARPGROUP);
 }
-/* The warpgroup's part of dQ is begun, of what is left, or of what lies there, and nobody's. */
-DEVICE void begin_queries(products &dq, const place &p, bool left = true)
+/* The other warpgroup may read it. */
+DEVICE void leave_scores(const place &p, int of_place)
 {
-    if (left) named_barrier_sync(MET + p.group, CONSUMERS * WARPGROUP);
-    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group * DS_BYTES : 0), 16, 1024);
+    named_barrier_arrive(MET + 1 - p.group + 2 * of_place, CONSUMERS * WARPGROUP);
+}
+/* The warpgroup's part of dQ is begun, of what is left in a place or, of a pair, in both; or of what lies there, and nobody's. */
+DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left = true)
+{
+    if (left) named_barrier_sync(MET + p.group + 2 * of_place, CONSUMERS * WARPGROUP);
+    if (PAIRS) fence_async(); /* where it is kept it would wait for products that are under way */
+    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_place) * DS_BYTES, 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
     wgmma_fence();
@@ -254,22 +286,23 @@ DEVICE void begin_queries(products &dq, const place &p, bool left = true)
 /* The stage before `at` is read; dS is. */
 DEVICE void free_before(const place &p, const ring<STAGES> &at)
 {
-    release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), p.thread % WARP);
+    release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), lane_of(p));
 }
-DEVICE void free_scores(const place &p)
+DEVICE void free_scores(const place &p, int of_place)
 {
-    release(p.base + DS_FREE, p.thread % WARP);
+    release(p.base + DS_FREE + 8 * of_place, lane_of(p));
 }
-/* The warpgroup's piece of dQ of a tile or pair. */
-DEVICE int piece_of(const place &p, int member, int tile)
+/* The warpgroup's piece of dQ of a tile or pair, so many tiles before this one. */
+DEVICE int piece_before(const place &p, int back)
 {
-    return (p.first_head + member) * p.tiles * PIECES + tile * PIECES + p.group;
+    int member = p.member, tile = p.tile - back, end = end_of_tiles(p);
+    while (GROUP > 1 && tile < p.item_tile) member--, tile += end - p.item_tile;
+    return ((p.first_head + member) * end + tile) * PIECES + p.group;
 }
 DEVICE void hand_over(place &p, int order)
 {
-    fence_async();
-    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * p.group) = order;
-    release(p.base + DQ_FULL + 8 * p.group, p.thread % WARP);
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * afresh(p.group)) = order;
+    release(p.base + DQ_FULL + 8 * p.group, lane_of(p));
     p.dq.next();
 }
 DEVICE void wait_for_room(place &p)
@@ -301,7 +334,7 @@ DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
 template <int PART, bool MORE, bool BEFORE = true>
 DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
 {
-    scores dp, pr;
+    scores dp;
     kept_scores a;
     ring<STAGES> at = p.at;
     u32 queries = p.base + AT_TILES + at.stage * STAGE_BYTES;
@@ -315,8 +348,8 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
         if (BEFORE) free_before(p, at);
     }
     if (CAUSAL && p.tile * TILE < p.first + OWN) mask(s, p, p.tile);
-    probabilities(pr, s, p, stats);
-    pack(a, pr);
+    probabilities(s, s, p, stats);
+    pack(a, s);
     if (PAIRS) {
 #pragma unroll
         for (int k = 0; k < TILE / 16; k++) computed(a[k]);
@@ -325,30 +358,38 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
         if (PART == 1 || last >= 0) free_before(p, at);
-        if (PART == 0 && last >= 0) free_scores(p);
+        if (PART == 0 && last >= 0) free_scores(p, 0);
     }
     wgmma_fence();
     add_by_columns(dv, a, queries + TILE_BYTES);
     wgmma_commit();
+    if (PAIRS && MORE && GROUP == 1) begin(s, p);
     if (PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
-    if (PAIRS && MORE) begin(s, p);
-    wgmma_wait<PAIRS ? 1 + MORE : 0>(); /* heads of 128 lack the registers to have dV late */
+    if (PAIRS && MORE && GROUP > 1) begin(s, p); /* lacks the registers */
+    wgmma_wait<1 + MORE>();
     wgmma_hold(dp);
-    if (!PAIRS) wgmma_hold(dv);
     if (PART == 0) {
-        mbarrier_wait(p.base + DS_FREE, p.ds.phase);
+        mbarrier_wait(p.base + DS_FREE + 8 * p.ds.stage, p.ds.phase);
+        if (PAIRS) p.ds.next();
+    }
+    keep_scores(p, PAIRS ? PART : p.ds.stage, e, a, dp, stats);
+    if (PAIRS) {
+        if (PART == 1) leave_scores(p, 0);
+        begin_keys(dk, e, queries);
+        wgmma_wait<1>();
+        wgmma_hold(dv);
+        if (MORE) wgmma_hold(s);
+    } else {
+        wgmma_wait<0>();
+        wgmma_hold(dv);
+        fence_async();
+        leave_scores(p, p.ds.stage);
         p.ds.next();
     }
-    keep_scores(p, PART, e, pr, a, dp, stats);
-    if (!PAIRS) return;
-    begin_keys(dk, e, queries);
-    wgmma_wait<1>();
-    wgmma_hold(dv);
-    if (MORE) wgmma_hold(s);
 }
 
 /* What is under way at the end of an item. */
-DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int piece)
+DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int of_place)
 {
     wgmma_wait<0>();
     wgmma_hold(dk);
@@ -356,11 +397,11 @@ DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int piece)
     wgmma_hold(dq);
     go_on(p);
     free_before(p, p.at);
-    free_scores(p);
-    add_queries(dq, p, piece);
+    free_scores(p, of_place);
+    add_queries(dq, p, piece_before(p, PARTS));
 }
-/* Pairs of tiles, `left` tiles in all; S of the first is under way. */
-DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p, int left)
+/* Pairs of tiles; S of the first is under way. */
+DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p)
 {
     kept_scores e;
     products dq;
@@ -368,45 +409,61 @@ DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p, int left)
     wgmma_wait<0>();
     wgmma_hold(s);
 #pragma unroll 1
-    for (; left > PARTS; left -= PARTS) {
-        int next = piece_of(p, p.member, p.tile);
-        begin_queries(dq, p, last >= 0);
+    while (tiles_left(p) > PARTS) {
+        int next = piece_before(p, 0);
+        begin_queries(dq, p, 0, last >= 0);
         step<0, true>(s, e, dq, dk, dv, p, last);
         step<PARTS - 1, true>(s, e, dq, dk, dv, p);
         last = next;
     }
-    begin_queries(dq, p, last >= 0);
+    begin_queries(dq, p, 0, last >= 0);
     step<0, true>(s, e, dq, dk, dv, p, last);
     step<PARTS - 1, false>(s, e, dq, dk, dv, p);
-    begin_queries(dq, p);
-    last_queries(dq, dk, dv, p, piece_of(p, p.member, p.tile - 1));
+    begin_queries(dq, p, 0);
+    last_queries(dq, dk, dv, p, 0);
 }
-/* The same without pairs. */
-DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p, int left)
+DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const place &p)
+{
+    begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+}
+/* The same without pairs. dQ of a tile is begun behind dS of the next one, so that neither warpgroup waits for the other. */
+DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
 {
     kept_scores e;
     products dq;
     step<0, false, false>(s, e, dq, dk, dv, p);
-#pragma unroll 1
-    for (; left > 1; left--) {
-        begin_queries(dq, p);
-        begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
-        wgmma_wait<1>();
-        wgmma_hold(dq);
-        free_scores(p);
-        add_queries(dq, p, piece_of(p, p.member, p.tile));
+    if (tiles_left(p) > 1) {
+        begin_tile_keys(dk, e, p);
         go_on(p);
         wait_for_queries(p);
         begin(s, p);
-        step<0, true>(s, e, dq, dk, dv, p);
+        step<0, false>(s, e, dq, dk, dv, p);
+#pragma unroll 1
+        while (tiles_left(p) > 1) {
+            begin_queries(dq, p, p.ds.stage);
+            begin_tile_keys(dk, e, p);
+            wgmma_wait<1>();
+            wgmma_hold(dq);
+            free_scores(p, p.ds.stage);
+            add_queries(dq, p, piece_before(p, 1)); /* before S: stores wait for products that read shared memory alone */
+            go_on(p);
+            wait_for_queries(p);
+            begin(s, p);
+            step<0, false>(s, e, dq, dk, dv, p);
+        }
+        begin_queries(dq, p, p.ds.stage);
+        wgmma_wait<0>();
+        wgmma_hold(dq);
+        free_scores(p, p.ds.stage);
+        add_queries(dq, p, piece_before(p, 1));
     }
-    begin_queries(dq, p);
-    begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
-    last_queries(dq, dk, dv, p, piece_of(p, p.member, p.tile));
+    begin_queries(dq, p, p.ds.stage ^ 1);
+    begin_tile_keys(dk, e, p);
+    last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* `left` tiles of an item. Between two turns of the loops nothing is under way whose sums are read in it, for the compiler would then
+/* An item's tiles. Between two turns of the loops nothing is under way whose sums are read in it, for the compiler would then
  * wait for every product. What is overwritten is declared in the loop: it would else be kept through it. */
-DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int left)
+DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
 {
     scores s;
     wait_for_queries(p);
@@ -414,9 +471,9 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase, int l
     mbarrier_wait(values_full, phase);
     if (PAIRS) {
         load_values(p);
-        walk_pairs(s, dk, dv, p, left);
+        walk_pairs(s, dk, dv, p);
     } else {
-        walk_tiles(s, dk, dv, p, left);
+        walk_tiles(s, dk, dv, p);
     }
 }
 
@@ -424,7 +481,7 @@ DEVICE void consume(const sizes &s, place &p, float scale)
 {
     ring<ITEM_STAGES> of = {0, 0};
     int KV = s.H / GROUP;
-    p.tiles = s.tiles;
+    p.T = s.T;
     for (;; of.next()) {
         mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
         /* By the lane that gives K up: racecheck does not see that a warp's others have read before it arrives. */
@@ -432,7 +489,9 @@ DEVICE void consume(const sizes &s, place &p, float scale)
         i = __shfl_sync(~0u, i, 0);
         if (i == STOP) break;
         mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
-        item it = item_of(i, s);
+        sizes of_items = s;
+        of_items.T = afresh(s.T);
+        item it = item_of(i, of_items);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         p.first = first + OWN * p.group;
         p.tile = p.item_tile = first_tile(first);
@@ -444,12 +503,14 @@ DEVICE void consume(const sizes &s, place &p, float scale)
         sums dk, dv;
         clear(dk);
         clear(dv);
-        walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase, GROUP * (s.tiles - p.item_tile));
-        release(p.base + K_FREE + 8 * of.stage, p.thread % WARP);
+        walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase);
+        i = word_at(p.base + ITEM_AT + 4 * afresh(of.stage)); /* again: a register less in the loops */
+        release(p.base + K_FREE + 8 * of.stage, lane_of(p));
         wait_for_room(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
         keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
         keep_rows(p.v, dv, 1, p.thread);
+        fence_async();
         hand_over(p, STORE - i);
     }
     wait_for_room(p);
@@ -477,7 +538,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
             mbarrier_init(base + DO_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
-        mbarrier_init(base + DS_FREE, ARRIVALS);
+        for (int i = 0; i < PLACES; i++) mbarrier_init(base + DS_FREE + 8 * i, ARRIVALS);
         for (int i = 0; i < CONSUMERS; i++) {
             mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
             mbarrier_init(base + DQ_FREE + 8 * i, 1);
