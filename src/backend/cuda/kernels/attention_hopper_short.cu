@@ -1,13 +1,14 @@
-/* attention_hopper_short.cu - attention over at most ROWS rows, causal, for sm_90a: qkv (B,T,3,H,HEAD) -> y (B,T,H,HEAD), bf16,
+/* attention_hopper_short.cu - attention over at most ROWS rows, causal, for sm_90a: qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16,
  * log-sum-exp (B,H,T) float. A block has several heads, one after the other; while one is worked on the next one comes.
  *
  * A consumer is a warpgroup and has strips of 64 queries: of four consumers each one strip of a head, and of the next head the one that
  * sees as much less as that saw more; of two the first and the last, or the two between. It walks over the keys from the first on; the
  * scores of the next 64 run beside the product of these with their values.
  *
- * Bound by memory, 4 HEAD elements a row. Constants: HEAD (16, 32, 64), CONSUMERS (2, 4), DROPOUT. */
+ * Bound by memory, 4 HEAD_SIZE elements a row. Constants: HEAD_SIZE (16, 32, 64), CONSUMERS (2, 4), DROPOUT. */
 #define CAUSAL 1
 #define KEYS   64
+#define HEAD   HEAD_SIZE
 #include "hopper.cuh"
 
 enum {
@@ -91,23 +92,29 @@ DEVICE void give_up(place &c)
     }
     c.given = true;
 }
-/* Weights of a tile whose scores are there, its values' product, and, if there is MORE, the next tile's scores. */
-template <bool MORE> DEVICE void step(rows &r, float (&s)[KEYS / 2], kept &a, place &c, const drop &d, int tile, int T, float scale)
+/* The scores of a tile are begun. */
+DEVICE void begin(float (&s)[KEYS / 2], const place &c, int tile)
 {
-    if (!MORE) mask_scores(s, r, tile * KEYS, T);
+    mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);
+    start_scores(s, place_of(c.base, c.strip, QUERIES, c.n), place_of(c.base, tile, KEYS_OF, c.n));
+}
+/* One more tile, beside the product of the weights and values of the tile before. */
+DEVICE void step(rows &r, const place &c, const drop &d, int tile, int T, float scale)
+{
+    float s[KEYS / 2];
+    kept a;
+    begin(s, c, tile);
+    start_values(r, place_of(c.base, tile - 1, VALUES_OF, c.n));
+    draw_tile(a, r, d, tile * KEYS);
+    wgmma_wait<1>();
+    wgmma_hold(s);
+    if (tile == c.strip) mask_scores(s, r, tile * KEYS, T);
     lift_top<false>(r, s, scale);
     exponentials<true>(r, s, scale);
+    wgmma_wait<0>();
+    wgmma_hold(r.o);
     lift_output(r);
     pack_weights(r, s, a);
-    if (MORE) {
-        mbarrier_wait(full_of(c.base, tile + 1, c.n), c.n / 2 % 2);
-        start_scores(s, place_of(c.base, c.strip, QUERIES, c.n), place_of(c.base, tile + 1, KEYS_OF, c.n));
-    }
-    start_values(r, place_of(c.base, tile, VALUES_OF, c.n));
-    if (MORE) draw_tile(a, r, d, (tile + 1) * KEYS);
-    wgmma_wait<0>();
-    if (MORE) wgmma_hold(s);
-    wgmma_hold(r.o);
 }
 /* y = o / sum through shared memory; log-sum-exp. */
 DEVICE void finish(rows &r, const place &c, const tensor_map *map, float *lse, int h, int b, int T, float scale, float factor)
@@ -140,8 +147,6 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *map, float *lse, i
 DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, int heads, float scale, drop d, float factor)
 {
     rows r;
-    float s[KEYS / 2];
-    kept a;
     c.n = 0;
     c.given = true;
 #pragma unroll 1
@@ -157,17 +162,25 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
             for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
             r.top[0] = r.top[1] = -INFINITY_F;
             r.sum[0] = r.sum[1] = 0;
-            mbarrier_wait(full_of(c.base, 0, c.n), c.n / 2 % 2);
-            mbarrier_wait(full_of(c.base, c.strip, c.n), c.n / 2 % 2);
-            start_scores(s, place_of(c.base, c.strip, QUERIES, c.n), place_of(c.base, 0, KEYS_OF, c.n));
-            give_up(c);
-            draw_tile(a, r, d, 0);
-            wgmma_wait<0>();
-            wgmma_hold(s);
-            int tile = 0;
+            {
+                float s[KEYS / 2];
+                kept a;
+                mbarrier_wait(full_of(c.base, c.strip, c.n), c.n / 2 % 2);
+                begin(s, c, 0);
+                give_up(c);
+                draw_tile(a, r, d, 0);
+                wgmma_wait<0>();
+                wgmma_hold(s);
+                if (c.strip == 0) mask_scores(s, r, 0, T);
+                lift_top<true>(r, s, scale);
+                exponentials<true>(r, s, scale);
+                pack_weights(r, s, a);
+            }
 #pragma unroll 1
-            for (; tile < c.strip; tile++) step<true>(r, s, a, c, d, tile, T, scale);
-            step<false>(r, s, a, c, d, tile, T, scale);
+            for (int tile = 1; tile <= c.strip; tile++) step(r, c, d, tile, T, scale);
+            start_values(r, place_of(c.base, c.strip, VALUES_OF, c.n));
+            wgmma_wait<0>();
+            wgmma_hold(r.o);
             finish(r, c, map, lse + (i64)head * T, h, b, T, scale, factor);
         }
         give_up(c);
@@ -176,7 +189,7 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
     if (threadIdx.x % WARPGROUP == 0) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. Boxes of HEAD columns and
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. Boxes of HEAD_SIZE columns and
  * 64 rows. */
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,

@@ -116,21 +116,32 @@ DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const te
     }
 }
 
-/* --- the warps that make statistics: of a strip, a thread's chunks of y come from memory while dO is waited for --- */
+/* --- the warps that make statistics --- */
+/* Brings y of a head into the second cache. */
+DEVICE void expect(const problem &s, int head, int thread)
+{
+    if (head >= s.heads) return;
+    int b = head / s.H, h = head - b * s.H;
+    const bf16 *y = s.y + (i64)b * s.T * (s.H * D) + h * D;
+#pragma unroll 1
+    for (int t = thread; t < s.T; t += HELPERS * WARP) prefetch_l2(y + (i64)t * (s.H * D));
+}
+/* Of each strip, once dO is there. */
 DEVICE void summarize(u32 base, const problem &s, int warp, int lane)
 {
     enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = (TILE / PASS + HELPERS - 1) / HELPERS };
-    const u8 *memory = shared_memory - shared_address(shared_memory);
-    float *stats = (float *)(memory + base + AT_STATS);
+    float *stats = (float *)(shared_memory - shared_address(shared_memory) + base + AT_STATS);
     int n = 0;
+    expect(s, blockIdx.x, warp * WARP + lane);
 #pragma unroll 1
     for (int head = blockIdx.x; head < s.heads; head += gridDim.x, n++) {
         int b = head / s.H, h = head - b * s.H;
+        expect(s, head + gridDim.x, warp * WARP + lane);
 #pragma unroll 1
         for (int strip = 0; strip < TILES; strip++) {
             int here = forgotten(lane), row = warp * PASS + here / CHUNKS, chunk = here % CHUNKS;
             const bf16 *y = s.y + (i64)(b * s.T + strip * TILE) * (s.H * D) + h * D + chunk * 8;
-            int left = s.T - strip * TILE;
+            int left = s.T - strip * TILE, t = warp * WARP + lane;
             uint4 w[TIMES];
 #pragma unroll
             for (int i = 0; i < TIMES; i++) {
@@ -138,7 +149,6 @@ DEVICE void summarize(u32 base, const problem &s, int warp, int lane)
                 w[i] = make_uint4(0, 0, 0, 0);
                 if (r < TILE && r < left) w[i] = *(const uint4 *)(y + (i64)r * (s.H * D));
             }
-            int t = warp * WARP + lane;
             float lse = INFINITY_F;
             if (t < min(TILE, left)) lse = s.lse[(i64)head * s.T + strip * TILE + t] * LOG2_E;
             mbarrier_wait(full_of(base, strip, n), n / 2 % 2);
