@@ -112,7 +112,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row attention_hopper_short_rows[] = {
-    CUDA_ROW(ATTENTION, "wgmma_short", fits_forward, launches_forward),
-    CUDA_ROW(ATTENTION_GRAD, "wgmma_short", fits_grad, launches_grad),
+    CUDA_ROW(ATTENTION, "wgmma_head", fits_forward, launches_forward),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_head", fits_grad, launches_grad),
     CUDA_ROWS_END,
 };
