@@ -43,6 +43,8 @@ operators=$("$STROBE" info --ops | sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\}
 check_all hopper $operators
 said hopper mma ATTENTION ATTENTION_GRAD
 said hopper wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
+said hopper mma_short ATTENTION ATTENTION_GRAD
+said hopper wgmma_head ATTENTION ATTENTION_GRAD
 said hopper mma_sums ATTENTION_GRAD
 said hopper wgmma_sums ATTENTION_GRAD
 said hopper plain ATTENTION ATTENTION_GRAD
@@ -59,6 +61,7 @@ said hopper places EMBED_GRAD_SUM
 # One multiprocessor: a block takes item after item, and its rings wrap.
 EMU_SMS=1 EMU_EARLY=1 check_all alone ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
 said alone wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
+said alone wgmma_head ATTENTION ATTENTION_GRAD
 said alone wgmma_sums ATTENTION_GRAD
 
 export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1 EMU_EARLY=1

@@ -95,6 +95,10 @@ static inline unsigned pack_bf16(float low, float high)
 {
     return emu_bf16(low) | emu_bf16(high) << 16;
 }
+static inline unsigned pack_bf16_positive(float low, float high)
+{
+    return pack_bf16(low < 0 ? 0 : low, high < 0 ? 0 : high);
+}
 #endif
 
 #if __CUDA_ARCH__ >= 890

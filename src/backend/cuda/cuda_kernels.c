@@ -2,6 +2,7 @@
 
 /* THE table of the GPU's kernels, best first: the library's products, then families of our own. */
 static const struct cuda_row *const families[] = {
+    attention_hopper_short_rows,
     attention_short_rows,
     attention_hopper_rows,
     attention_rows,

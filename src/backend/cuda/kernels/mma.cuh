@@ -102,6 +102,14 @@ DEVICE void prefetch_l2(const void *p)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
 }
 
+/* pack_bf16 of what is not negative, zero for what is; NaN stays. */
+DEVICE u32 pack_bf16_positive(float low, float high)
+{
+    u32 r;
+    asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
 /* 2^a, to 2 units of the last place; -inf gives 0, NaN stays. */
 DEVICE float ex2_approx(float a)
 {

@@ -1,0 +1,217 @@
+/* attention_hopper_short.cu - attention over at most ROWS rows, causal, for sm_90a: qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16,
+ * log-sum-exp (B,H,T) float. A block has several heads, one after the other; while one is worked on the next one comes.
+ *
+ * A consumer is a warpgroup and has strips of 64 queries: of four consumers each one strip of a head, and of the next head the one that
+ * sees as much less as that saw more; of two the first and the last, or the two between. It walks over the keys from the first on; the
+ * scores of the next 64 run beside the product of these with their values.
+ *
+ * Bound by memory, 4 HEAD_SIZE elements a row. Constants: HEAD_SIZE (16, 32, 64), CONSUMERS (2, 4), DROPOUT. */
+#define CAUSAL 1
+#define KEYS   64
+#define HEAD   HEAD_SIZE
+#include "hopper.cuh"
+
+enum {
+    WARPGROUP = 128,
+    THREADS = WARPGROUP * (CONSUMERS + 1),
+    TILES = 4,
+    SWIZZLE = HEAD == 64 ? SWIZZLE_128B : HEAD == 32 ? SWIZZLE_64B : SWIZZLE_32B,
+    PITCH = 2 * HEAD,
+    TILE_BYTES = KEYS * PITCH,
+    QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; in the place of its queries then its output */
+    HEAD_BYTES = TILES * PARTS * TILE_BYTES,
+    AT_BARRIERS = 2 * HEAD_BYTES,
+    FULL = AT_BARRIERS, /* of each strip, of even heads and odd ones */
+    FREE = FULL + 8 * 2 * TILES,
+    CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : 112,
+    PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,
+};
+static_assert(HEAD == 16 || HEAD == 32 || HEAD == 64, "a row is a panel's");
+extern __shared__ __align__(1024) u8 shared_memory[];
+#include "attention_hopper_softmax.cuh"
+
+DEVICE u32 place_of(u32 base, int strip, int part, int n)
+{
+    return base + n % 2 * HEAD_BYTES + (PARTS * strip + part) * TILE_BYTES;
+}
+DEVICE u32 full_of(u32 base, int strip, int n)
+{
+    return base + FULL + 8 * (2 * strip + n % 2);
+}
+
+/* The thread that asks for copies. */
+DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
+{
+    int n = 0;
+#pragma unroll 1
+    for (int head = blockIdx.x; head < heads; head += gridDim.x, n++) {
+        int b = head / H, h = head - b * H;
+        if (n > 1) mbarrier_wait(base + FREE + 8 * (n % 2), n / 2 % 2 ^ 1);
+#pragma unroll 1
+        for (int strip = 0; strip * KEYS < T; strip++) {
+            u32 full = full_of(base, strip, n);
+            mbarrier_expect(full, PARTS * TILE_BYTES);
+            tma_load(place_of(base, strip, KEYS_OF, n), map, full, 0, H + h, strip * KEYS, b, 0);
+            tma_load(place_of(base, strip, QUERIES, n), map, full, 0, h, strip * KEYS, b, 0);
+            tma_load(place_of(base, strip, VALUES_OF, n), map, full, 0, 2 * H + h, strip * KEYS, b, 0);
+        }
+    }
+}
+
+/* s = q k^T */
+DEVICE void start_scores(float (&s)[KEYS / 2], u32 queries, u32 keys)
+{
+    u64 q = wgmma_descriptor<SWIZZLE>(queries, 16, 8 * PITCH), k = wgmma_descriptor<SWIZZLE>(keys, 16, 8 * PITCH);
+    wgmma_forget(s);
+    wgmma_fence();
+#pragma unroll
+    for (int j = 0; j < HEAD / 16; j++) wgmma_ss<KEYS, 0, 0>(s, q + 2 * j, k + 2 * j, j > 0);
+    wgmma_commit();
+}
+/* o += p v */
+DEVICE void start_values(rows &r, u32 values)
+{
+    u64 v = wgmma_descriptor<SWIZZLE>(values, KEYS * PITCH, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], v + j * PITCH, true);
+    wgmma_commit();
+}
+
+struct place {
+    u32 base;
+    int w, n, strip;
+    bool given; /* nothing of an earlier head is to be given up */
+};
+/* The head before, once its outputs have been read. */
+DEVICE void give_up(place &c)
+{
+    if (!c.given && threadIdx.x % WARPGROUP == 0) {
+        tma_store_wait_read<0>();
+        mbarrier_arrive(c.base + FREE + 8 * (c.n % 2 ^ 1));
+    }
+    c.given = true;
+}
+/* The scores of a tile are begun. */
+DEVICE void begin(float (&s)[KEYS / 2], const place &c, int tile)
+{
+    mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);
+    start_scores(s, place_of(c.base, c.strip, QUERIES, c.n), place_of(c.base, tile, KEYS_OF, c.n));
+}
+/* One more tile, beside the product of the weights and values of the tile before. */
+DEVICE void step(rows &r, const place &c, const drop &d, int tile, int T, float scale)
+{
+    float s[KEYS / 2];
+    kept a;
+    begin(s, c, tile);
+    start_values(r, place_of(c.base, tile - 1, VALUES_OF, c.n));
+    draw_tile(a, r, d, tile * KEYS);
+    wgmma_wait<1>();
+    wgmma_hold(s);
+    if (tile == c.strip) mask_scores(s, r, tile * KEYS, T);
+    lift_top<false>(r, s, scale);
+    exponentials<true>(r, s, scale);
+    wgmma_wait<0>();
+    wgmma_hold(r.o);
+    lift_output(r);
+    pack_weights(r, s, a);
+}
+/* y = o / sum through shared memory; log-sum-exp. */
+DEVICE void finish(rows &r, const place &c, const tensor_map *map, float *lse, int h, int b, int T, float scale, float factor)
+{
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
+    u32 to = place_of(c.base, c.strip, QUERIES, c.n);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float sum = r.sum[i];
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (lane % 4 == 0 && r.first + 8 * i < T)
+            lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+        r.sum[i] = factor / sum;
+    }
+#pragma unroll
+    for (int j = 0; j < HEAD / 16; j++) {
+        u32 two[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) two[i] = pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
+        stmatrix_x4(to + panel_chunk<SWIZZLE>(16 * warp + lane % 16, j * 2 + lane / 16), two);
+    }
+    fence_async();
+    named_barrier_sync(1 + c.w, WARPGROUP);
+    if (threadIdx.x % WARPGROUP == 0) {
+        tma_store(map, to, 0, h, c.strip * KEYS, b, 0);
+        tma_store_commit();
+    }
+}
+DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, int heads, float scale, drop d, float factor)
+{
+    rows r;
+    c.n = 0;
+    c.given = true;
+#pragma unroll 1
+    for (int head = blockIdx.x; head < heads; head += gridDim.x, c.n++) {
+        int b = head / H, h = head - b * H;
+        d.bh = head;
+#pragma unroll 1
+        for (int i = 0; i < TILES / CONSUMERS; i++) {
+            c.strip = (CONSUMERS == 4 ? c.n : i) % 2 ? TILES - 1 - c.w : c.w;
+            if (c.strip * KEYS >= T) continue;
+            r.first = c.strip * KEYS + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
+#pragma unroll
+            for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
+            r.top[0] = r.top[1] = -INFINITY_F;
+            r.sum[0] = r.sum[1] = 0;
+            {
+                float s[KEYS / 2];
+                kept a;
+                mbarrier_wait(full_of(c.base, c.strip, c.n), c.n / 2 % 2);
+                begin(s, c, 0);
+                give_up(c);
+                draw_tile(a, r, d, 0);
+                wgmma_wait<0>();
+                wgmma_hold(s);
+                if (c.strip == 0) mask_scores(s, r, 0, T);
+                lift_top<true>(r, s, scale);
+                exponentials<true>(r, s, scale);
+                pack_weights(r, s, a);
+            }
+#pragma unroll 1
+            for (int tile = 1; tile <= c.strip; tile++) step(r, c, d, tile, T, scale);
+            start_values(r, place_of(c.base, c.strip, VALUES_OF, c.n));
+            wgmma_wait<0>();
+            wgmma_hold(r.o);
+            finish(r, c, map, lse + (i64)head * T, h, b, T, scale, factor);
+        }
+        give_up(c);
+        c.given = false;
+    }
+    if (threadIdx.x % WARPGROUP == 0) tma_store_wait_read<0>();
+}
+
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. Boxes of HEAD_SIZE columns and
+ * 64 rows. */
+KERNEL_MIN(THREADS, 1)
+attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,
+                       float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep)
+{
+    u32 base = (shared_address(shared_memory) + 1023) & ~1023u;
+    int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * TILES; i++) mbarrier_init(base + FULL + 8 * i, 1);
+        for (int i = 0; i < 2; i++) mbarrier_init(base + FREE + 8 * i, CONSUMERS);
+        fence_barrier_init();
+    }
+    __syncthreads();
+    if (group == CONSUMERS) {
+        registers_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, &qkv, T, H, heads);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+        place c;
+        c.base = base;
+        c.w = group;
+        drop d = {seed, site, DROPOUT ? (u32)*step_number : 0, 0, less, carry};
+        consume(c, &y, lse, T, H, heads, scale, d, keep);
+    }
+}

@@ -1,0 +1,430 @@
+/* attention_hopper_short_grad.cu - the backward of attention over at most ROWS rows, causal, for sm_90a: a head is a block's, and
+ * a block has several, one after the other.
+ *
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C).
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * Of the ten tiles of 64 x 64 pairs on and below the diagonal each of two warpgroups has five, those of two strips of keys, one after the
+ * other, so that dK and dV are sums in its registers. dS goes through shared memory: in the step that follows each has one tile's
+ * product for dQ, so that all queries' sums, too, are made in registers, one after the other. A table says what is when:
+ *
+ *     step                            0        1        2            3            4            behind
+ *     warpgroup 0   queries, keys     0,0      1,0      2,0          3,0          3,3
+ *                   dQ of, keys                0,0      2,1          2,0          2,2
+ *                   to memory                  dQ 0                  dK,dV 0      dQ 2, dK,dV 3
+ *     warpgroup 1   queries, keys     1,1      2,1      3,1          2,2          3,2
+ *                   dQ of, keys                1,1      1,0          3,1          3,0          3,2 and 3,3
+ *                   to memory                           dQ, dK,dV 1               dK,dV 2      dQ 3
+ *
+ * A third warpgroup has a thread that asks for copies and three warps that make delta = rowsum(dy y). Rows of the next head come
+ * while this one is worked on: of the first two strips, but for Q, there are two places.
+ *
+ * Bound by memory, 8 D elements a row; then by tensor cores, 5 products of 2 D clocks for each tile, and by instructions, with dropout 12
+ * an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
+#define GROUP       1
+#define CAUSAL      1
+#define CONSUMERS   2
+#define TILE_ROWS   64
+#define STAGES      1
+#define ITEM_STAGES 1
+#include "attention_hopper_grad.cuh"
+
+enum {
+    TILES = 4,
+    ROWS = TILES * TILE,
+    STEPS = 5,
+    KEYS = 0, VALUES, DOUT, QUERIES, /* of a strip */
+    DOUBLED = 7,                     /* the first of the strips' places there are twice */
+    PLACES = 4 * TILES + DOUBLED,
+    DS_BYTES = 2 * TILE * TILE,
+    AT_DS = (PLACES * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, of this step and the last one */
+    AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES,
+    AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
+    FULL = AT_BARRIERS,                  /* what comes together, of even heads and odd ones */
+    COMINGS = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
+    STATS_FULL = FULL + 2 * 8 * COMINGS, /* of each strip */
+    STEP_DONE = STATS_FULL + 8 * TILES,  /* of each warpgroup, even steps and odd ones */
+    FREE = STEP_DONE + 8 * 2 * CONSUMERS,
+    Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES, /* Q of strip 1; Q and dO of 2, of 3; all of a head */
+    HELPERS = 3, /* warps */
+    HELPER_REGISTERS = 72,
+    WORKER_REGISTERS = 216,
+};
+static_assert(TILE_BYTES % 1024 == 0, "rows of every strip at a whole swizzle");
+
+struct problem {
+    const bf16 *y;
+    const float *lse;
+    int T, H, heads;
+    float unscaled; /* delta is divided by the scale of what dropout keeps */
+};
+
+/* A nibble of a table, step by step. */
+DEVICE int in_table(int first, int second, int group, int step)
+{
+    return (group ? second : first) >> 4 * step & 15;
+}
+DEVICE u32 place_of(u32 base, int strip, int what, int n)
+{
+    int i = 4 * strip + what;
+    return base + (i + (i < DOUBLED && n % 2 ? 4 * TILES : 0)) * TILE_BYTES;
+}
+DEVICE u32 full_of(u32 base, int coming, int n)
+{
+    return base + FULL + 8 * (2 * coming + n % 2);
+}
+DEVICE u32 ds_of(u32 base, int group, int count)
+{
+    return base + AT_DS + (2 * group + count % 2) * DS_BYTES;
+}
+
+/* --- the thread that asks for copies --- */
+DEVICE void ask(u32 base, const tensor_map *map, int coming, int strip, int what, int n, int head, int b)
+{
+    load_rows<TILE>(place_of(base, strip, what, n), map, full_of(base, coming, n), head, strip * TILE, b);
+}
+DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const tensor_map *dy)
+{
+    int n = 0;
+#pragma unroll 1
+    for (int head = blockIdx.x; head < s.heads; head += gridDim.x, n++) {
+        int b = head / s.H, h = head - b * s.H, before = n % 2 ^ 1;
+        mbarrier_expect(full_of(base, 0, n), 4 * TILE_BYTES);
+        mbarrier_expect(full_of(base, 1, n), 4 * TILE_BYTES);
+#pragma unroll 1
+        for (int strip = 0; strip < 2; strip++) {
+            if (strip == 0) ask(base, rows, 0, 0, QUERIES, n, h, b);
+            ask(base, rows, strip, strip, KEYS, n, s.H + h, b);
+            ask(base, dy, strip, strip, DOUT, n, h, b);
+            ask(base, rows, strip, strip, VALUES, n, 2 * s.H + h, b);
+        }
+        if (n > 0) mbarrier_wait(base + FREE + 8 * Q1_FREE, before);
+        ask(base, rows, 1, 1, QUERIES, n, h, b);
+#pragma unroll 1
+        for (int strip = 2; strip < TILES; strip++) {
+            if (n > 0) mbarrier_wait(base + FREE + 8 * (THIRD_FREE + strip - 2), before);
+            mbarrier_expect(full_of(base, strip, n), 2 * TILE_BYTES);
+            ask(base, rows, strip, strip, QUERIES, n, h, b);
+            ask(base, dy, strip, strip, DOUT, n, h, b);
+        }
+        if (n > 0) mbarrier_wait(base + FREE + 8 * HEAD_DONE, before);
+#pragma unroll 1
+        for (int strip = 2; strip < TILES; strip++) {
+            mbarrier_expect(full_of(base, strip + 2, n), 2 * TILE_BYTES);
+            ask(base, rows, strip + 2, strip, KEYS, n, s.H + h, b);
+            ask(base, rows, strip + 2, strip, VALUES, n, 2 * s.H + h, b);
+        }
+    }
+}
+
+/* --- the warps that make statistics --- */
+/* Brings y of a head into the second cache. */
+DEVICE void expect(const problem &s, int head, int thread)
+{
+    if (head >= s.heads) return;
+    int b = head / s.H, h = head - b * s.H;
+    const bf16 *y = s.y + (i64)b * s.T * (s.H * D) + h * D;
+#pragma unroll 1
+    for (int t = thread; t < s.T; t += HELPERS * WARP) prefetch_l2(y + (i64)t * (s.H * D));
+}
+/* Of each strip, once dO is there. */
+DEVICE void summarize(u32 base, const problem &s, int warp, int lane)
+{
+    enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = (TILE / PASS + HELPERS - 1) / HELPERS };
+    float *stats = (float *)(shared_memory - shared_address(shared_memory) + base + AT_STATS);
+    int n = 0;
+    expect(s, blockIdx.x, warp * WARP + lane);
+#pragma unroll 1
+    for (int head = blockIdx.x; head < s.heads; head += gridDim.x, n++) {
+        int b = head / s.H, h = head - b * s.H;
+        expect(s, head + gridDim.x, warp * WARP + lane);
+#pragma unroll 1
+        for (int strip = 0; strip < TILES; strip++) {
+            int here = forgotten(lane), row = warp * PASS + here / CHUNKS, chunk = here % CHUNKS;
+            const bf16 *y = s.y + (i64)(b * s.T + strip * TILE) * (s.H * D) + h * D + chunk * 8;
+            int left = s.T - strip * TILE, t = warp * WARP + lane;
+            uint4 w[TIMES];
+#pragma unroll
+            for (int i = 0; i < TIMES; i++) {
+                int r = row + i * HELPERS * PASS;
+                w[i] = make_uint4(0, 0, 0, 0);
+                if (r < TILE && r < left) w[i] = *(const uint4 *)(y + (i64)r * (s.H * D));
+            }
+            float lse = INFINITY_F;
+            if (t < min(TILE, left)) lse = s.lse[(i64)head * s.T + strip * TILE + t] * LOG2_E;
+            mbarrier_wait(full_of(base, strip, n), n / 2 % 2);
+            if (t < TILE) stats[strip * 2 * STATS + t] = lse;
+            u32 dout = place_of(base, strip, DOUT, n);
+#pragma unroll
+            for (int i = 0; i < TIMES; i++) {
+                int r = row + i * HELPERS * PASS;
+                float sum = 0;
+                if (r < TILE) {
+                    u32 a[4] = {w[i].x, w[i].y, w[i].z, w[i].w}, e[4];
+                    load_shared_16(e, dout + panel_chunk<SWIZZLE>(r, chunk));
+#pragma unroll
+                    for (int k = 0; k < 4; k++) {
+                        sum += __uint_as_float(a[k] << 16) * __uint_as_float(e[k] << 16);
+                        sum += __uint_as_float(a[k] & 0xffff0000u) * __uint_as_float(e[k] & 0xffff0000u);
+                    }
+                }
+#pragma unroll
+                for (int k = 1; k < CHUNKS; k *= 2) sum += __shfl_xor_sync(~0u, sum, k);
+                if (chunk == 0 && r < TILE) stats[strip * 2 * STATS + STATS + r] = sum * s.unscaled;
+            }
+            release(base + STATS_FULL + 8 * strip, lane);
+        }
+    }
+}
+
+/* --- the warpgroups that compute --- */
+struct drop {
+    u32 seed, site, step, less, carry;
+};
+struct worker {
+    u32 base;
+    int group, thread, n, head; /* its n-th head */
+    float factor, scale, drop_scale;
+    drop d;
+};
+/* Signs of bytes: whether the 32 elements of a thread are kept. */
+struct kept {
+    u32 w[DROPOUT ? TILE / 8 : 1];
+};
+DEVICE void draw_tile(kept &a, const worker &o, int queries, int keys)
+{
+#if DROPOUT
+    int warp = o.thread / WARP, lane = o.thread % WARP;
+#pragma unroll
+    for (int j = 0; j < TILE / 32; j++) {
+        drop_bytes r = draw<true>(o.d.seed, o.d.site, o.d.step, o.head, queries * 4 + 2 * j, keys * 4 + warp, lane);
+#pragma unroll
+        for (int i = 0; i < 4; i++) a.w[4 * j + i] = dropout_kept(r.w[i / 2][i % 2], o.d.less, o.d.carry);
+    }
+    computed(a.w);
+#endif
+}
+/* Scores of queries before the key become -inf. */
+DEVICE void mask(scores &s, const worker &o)
+{
+    int lane = o.thread % WARP, row = o.thread / WARP * 16 + lane / 4 - lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++)
+        if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
+}
+/* P, with a sign where it is dropped; packed, such are zero. */
+DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats, float factor)
+{
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        float2 lse = *(const float2 *)(stats + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float p = ex2_approx(s[4 * n + i] * factor - (i % 2 ? lse.y : lse.x));
+#if DROPOUT
+            p = __uint_as_float(__float_as_uint(p) ^ (~(keep.w[n] << 8 * (3 - (i % 2 * 2 + i / 2))) & 0x80000000u));
+#endif
+            s[4 * n + i] = p;
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float low = s[4 * n + 2 * i], high = s[4 * n + 2 * i + 1];
+            a[n / 2][n % 2 * 2 + i] = DROPOUT ? pack_bf16_positive(low, high) : pack_bf16(low, high);
+        }
+    }
+}
+/* dS, packed. */
+DEVICE void gradients(kept_scores &e, const scores &p, const scores &dp, const float *stats)
+{
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        float2 delta = *(const float2 *)(stats + STATS + 8 * n);
+        float ds[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float less = i % 2 ? delta.y : delta.x, a = p[4 * n + i];
+            ds[i] = DROPOUT ? fmaxf(a, 0) * dp[4 * n + i] - fabsf(a) * less : a * (dp[4 * n + i] - less);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) e[n / 2][n % 2 * 2 + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
+    }
+}
+/* dS as it stands, rows keys, to where both find it. */
+DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
+{
+    int lane = thread % WARP;
+    to += panel_chunk(16 * (thread / WARP) + lane % 16, lane / 16);
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) stmatrix_x4(to ^ 32 * k, e[k]);
+}
+/* dQ of 64 queries: dS, its rows keys, by the rows of K. */
+DEVICE void add_queries(sums &dq, u32 ds, u32 keys, bool add)
+{
+    u64 a = wgmma_descriptor(ds, 16, 1024), b = wgmma_descriptor<SWIZZLE>(keys, TILE * PITCH, 8 * PITCH);
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) wgmma_ss<D, 1, 1>(dq, a + k * 128, b + k * PITCH, add || k > 0);
+}
+/* sum (+)= a b, b the rows of a strip. */
+DEVICE void add_strip(sums &sum, const kept_scores &a, u32 rows, bool add)
+{
+    u64 b = wgmma_descriptor<SWIZZLE>(rows, TILE * PITCH, 8 * PITCH);
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) wgmma_rs<D, 1>(sum, a[k], b + k * PITCH, add || k > 0);
+}
+/* Until the warpgroups have ended step `count`. */
+DEVICE void wait_step(const worker &o, int count)
+{
+    mbarrier_wait(o.base + STEP_DONE + 8 * (count % 2), count / 2 % 2);
+    mbarrier_wait(o.base + STEP_DONE + 8 * (2 + count % 2), count / 2 % 2);
+}
+DEVICE void wait_full(const worker &o, int comings)
+{
+#pragma unroll 1
+    for (int i = 0; comings >> i; i++)
+        if (comings >> i & 1) mbarrier_wait(full_of(o.base, i, o.n), o.n / 2 % 2);
+}
+/* Sums that are whole to memory, by way of rows that nobody reads any more. What: 1 dQ, 2 dK and dV. */
+DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, bool last, int H, const sums &dq,
+                  const sums &dk, const sums &dv)
+{
+    int b = o.head / H, h = o.head - b * H, lane = o.group;
+    u32 at_dq = place_of(o.base, lane, DOUT, o.n), at_dv = place_of(o.base, lane, VALUES, o.n);
+    u32 at_dk = place_of(o.base, 0, lane ? QUERIES : DOUT, o.n);
+    if (lane == 0 && last) at_dk = place_of(o.base, 3, VALUES, o.n);
+    if (o.thread == 0) tma_store_wait_read<0>();
+    named_barrier_sync(1 + o.group, WARPGROUP);
+    if (what & 1) keep_rows(at_dq, dq, o.scale, o.thread);
+    if (what & 2) {
+        keep_rows(at_dk, dk, o.scale, o.thread);
+        keep_rows(at_dv, dv, o.drop_scale, o.thread);
+    }
+    fence_async();
+    named_barrier_sync(1 + o.group, WARPGROUP);
+    if (o.thread != 0) return;
+    if (what & 1) store_rows(at_dq, map, h, queries * TILE, b);
+    if (what & 2) {
+        store_rows(at_dk, map, H + h, keys * TILE, b);
+        store_rows(at_dv, map, 2 * H + h, keys * TILE, b);
+    }
+    tma_store_commit();
+}
+
+/* A tile. DQ: there is one of the step before. */
+template <bool DQ> DEVICE void step(sums &dq, sums &dk, sums &dv, const worker &o, int i, const tensor_map *map, int H)
+{
+    scores s, dp;
+    kept_scores a, e;
+    kept keep;
+    int g = o.group, count = o.n * STEPS + i;
+    int queries = in_table(0x33210, 0x32321, g, i), keys = in_table(0x30000, 0x22111, g, i);
+    u32 at_q = place_of(o.base, queries, QUERIES, o.n), at_do = place_of(o.base, queries, DOUT, o.n);
+    const float *stats = (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) + queries * 2 * STATS +
+                         o.thread % 4 * 2;
+    /* comings by step: 0 1 2 3, then 4 and 5; and 1, 2, 3 and 0, 4 */
+    wait_full(o, g ? (int)(0x0010090402ull >> 8 * i & 255) : i == 4 ? 48 : 1 << i);
+    wgmma_forget(s);
+    wgmma_forget(dp);
+    wgmma_fence();
+    rows_by_rows(s, place_of(o.base, keys, KEYS, o.n), at_q);
+    wgmma_commit();
+    rows_by_rows(dp, place_of(o.base, keys, VALUES, o.n), at_do);
+    wgmma_commit();
+    draw_tile(keep, o, queries, keys);
+    mbarrier_wait(o.base + STATS_FULL + 8 * queries, o.n % 2);
+    wgmma_wait<1>();
+    wgmma_hold(s);
+    if (queries == keys) mask(s, o);
+    probabilities(s, a, keep, stats, o.factor);
+    if (count > 0) wait_step(o, count - 1);
+    wgmma_fence();
+    bool add = (g ? 0x16 : 0x0e) >> i & 1;
+    add_strip(dv, a, at_do, add);
+    wgmma_commit();
+    if (DQ) {
+        add_queries(dq, ds_of(o.base, i % 2 ? g : 1 - g, count - 1), place_of(o.base, in_table(0x20100, 0x01010, g, i), KEYS, o.n),
+                    (g ? 0x14 : 0x18) >> i & 1);
+        wgmma_commit();
+    }
+    wgmma_wait<1 + DQ>();
+    wgmma_hold(dp);
+    gradients(e, s, dp, stats);
+    keep_scores(ds_of(o.base, g, count), e, o.thread);
+    fence_async();
+    wgmma_fence();
+    add_strip(dk, e, at_q, add);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_hold(dk);
+    wgmma_hold(dv);
+    if (DQ) wgmma_hold(dq);
+    int lane = o.thread % WARP;
+    release(o.base + STEP_DONE + 8 * (2 * g + count % 2), lane);
+    int frees = in_table(0x40290, 0x42081, g, i); /* a bit for each of FREE */
+    if (frees & 8 && o.n > 0) {
+        if (o.thread == 0) tma_store_wait_read<0>();
+        __syncwarp();
+    }
+#pragma unroll 1
+    for (int f = 0; f < FREES; f++)
+        if (frees >> f & 1 && (f < HEAD_DONE || o.n > 0)) release(o.base + FREE + 8 * f, lane);
+    int what = in_table(0x32010, 0x20300, g, i);
+    if (what) flush(o, map, what, g ? 1 : i == 1 ? 0 : 2, keys, i == 4, H, dq, dk, dv);
+}
+DEVICE void work(const problem &s, worker &o, const tensor_map *map)
+{
+    sums dq, dk, dv;
+#pragma unroll 1
+    for (o.head = blockIdx.x, o.n = 0; o.head < s.heads; o.head += gridDim.x, o.n++) {
+        step<false>(dq, dk, dv, o, 0, map, s.H);
+#pragma unroll 1
+        for (int i = 1; i < STEPS; i++) step<true>(dq, dk, dv, o, i, map, s.H);
+        if (o.group == 0) continue;
+        int count = o.n * STEPS + STEPS - 1;
+        wait_full(o, 32);
+        wait_step(o, count);
+        wgmma_fence();
+        add_queries(dq, ds_of(o.base, 1, count), place_of(o.base, 2, KEYS, o.n), true);
+        add_queries(dq, ds_of(o.base, 0, count), place_of(o.base, 3, KEYS, o.n), true);
+        wgmma_commit();
+        wgmma_wait<0>();
+        wgmma_hold(dq);
+        flush(o, map, 1, 3, 0, true, s.H, dq, dk, dv);
+    }
+    if (o.thread == 0) tma_store_wait_read<0>();
+}
+
+KERNEL_MIN(THREADS, 1)
+attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
+                            const __grid_constant__ tensor_map dqkv, const bf16 *y, const float *lse, const int *step_number,
+                            int T, int H, int heads, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
+{
+    u32 base = shared_base();
+    problem s = {y, lse, T, H, heads, 1 / drop_scale};
+    int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * COMINGS; i++) mbarrier_init(base + FULL + 8 * i, 1);
+        for (int i = 0; i < TILES; i++) mbarrier_init(base + STATS_FULL + 8 * i, HELPERS);
+        for (int i = 0; i < 2 * CONSUMERS; i++) mbarrier_init(base + STEP_DONE + 8 * i, WARPGROUP / WARP);
+        for (int i = 0; i < FREES; i++) mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        fence_barrier_init();
+    }
+    __syncthreads();
+    if (group == CONSUMERS) {
+        registers_dec<HELPER_REGISTERS>();
+        int warp = threadIdx.x / WARP - CONSUMERS * WARPGROUP / WARP, lane = threadIdx.x % WARP;
+        if (warp > 0)
+            summarize(base, s, warp - 1, lane);
+        else if (lane == 0)
+            produce(base, s, &rows, &dy);
+    } else {
+        registers_inc<WORKER_REGISTERS>();
+        worker o;
+        o.base = base;
+        o.group = group;
+        o.thread = threadIdx.x % WARPGROUP;
+        o.factor = scale * LOG2_E;
+        o.scale = scale * drop_scale;
+        o.drop_scale = drop_scale;
+        o.d.seed = seed, o.d.site = site, o.d.step = DROPOUT ? (u32)*step_number : 0, o.d.less = less, o.d.carry = carry;
+        work(s, o, &dqkv);
+    }
+}
