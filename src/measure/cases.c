@@ -565,6 +565,7 @@ static const struct op_case cases[] = {
     ATTENTION_HEADS
     ATTENTION_LARGE_KEYS
     CASES_WITH_GELU
+    CASES_OF_TILES
 };
 /* clang-format on */
 

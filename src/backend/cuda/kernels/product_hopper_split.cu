@@ -26,8 +26,11 @@
 #ifndef Y_TURNED
 #define Y_TURNED 0
 #endif
-#ifndef SPIN
-#define SPIN 0
+#ifndef TURNS
+#define TURNS 0
+#endif
+#ifndef EARLY
+#define EARLY 0
 #endif
 #ifndef NOLOAD
 #define NOLOAD 0
@@ -39,11 +42,13 @@
 enum {
     WARPGROUP = 128,
     THREADS = WARPGROUP * (CONSUMERS + 1),
-    MULTIPLIERS = WARPGROUP * CONSUMERS, /* threads */
+    TOGETHER = TURNS ? 1 : CONSUMERS,    /* consumers of a tile */
+    MULTIPLIERS = WARPGROUP * TOGETHER,  /* threads */
+    SHARES = TURNS ? CONSUMERS : 1,      /* of a block */
     DEPTH = 64,                          /* of the sum in a stage */
     PITCH = 128,                         /* bytes of a panel's row */
     BLOCK = 64 * PITCH,                  /* 64 rows of a panel */
-    ROWS = 64 * TILES * CONSUMERS,
+    ROWS = 64 * TILES * TOGETHER,
     A_BYTES = ROWS / 64 * BLOCK,
     B_BYTES = COLUMNS / 64 * BLOCK,
     STAGE_BYTES = A_BYTES + B_BYTES,
@@ -70,6 +75,12 @@ struct ring {
 DEVICE void advance(ring &r)
 {
     if (++r.stage == STAGES) r.stage = 0, r.parity ^= 1;
+}
+DEVICE void advance_by(ring &r, int n)
+{
+    n += r.stage;
+    r.stage = n % STAGES;
+    r.parity ^= n / STAGES & 1;
 }
 DEVICE u32 barrier_of(u32 barriers, const ring &r)
 {
@@ -101,33 +112,37 @@ DEVICE place place_of(int n, const shape &s)
 /* What a block does of a tile. */
 struct segment {
     int tile, first, steps; /* of the tile's steps */
+    int share;
 };
-/* Where the share of a block begins, counted in steps of all tiles, and whose share a step is in. */
-DEVICE int share_of(int block, int blocks, int all)
+/* Where a share begins, counted in steps of all tiles, and whose share a step is in. */
+DEVICE int share_of(int share, int shares, int all)
 {
-    return (int)((i64)block * all / blocks);
+    return (int)((i64)share * all / shares);
 }
-DEVICE int block_of(int step, int blocks, int all)
+DEVICE int sharer_of(int step, int shares, int all)
 {
-    return (int)((((i64)step + 1) * blocks - 1) / all);
+    return (int)((((i64)step + 1) * shares - 1) / all);
 }
 struct walk {
-    int at, end, steps, stride;
+    int at, end, last, steps, share;
 };
 DEVICE walk walk_of(const shape &s)
 {
-    int steps = over(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
-    if (SPLIT) return {share_of(block, blocks, all), share_of(block + 1, blocks, all), steps, 0};
-    return {block * steps, all, steps, (blocks - 1) * steps};
+    int steps = over(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, shares = SHARES * (int)gridDim.x, share = SHARES * block;
+    if (!SPLIT) return {block * steps, all, all, steps, 0};
+    return {share_of(share, shares, all), share_of(share + 1, shares, all), share_of(share + SHARES, shares, all), steps, share};
 }
-DEVICE bool next_segment(walk &w, segment &g)
+DEVICE bool is_more(const walk &w)
 {
-    if (w.at >= w.end) return false;
-    g.tile = w.at / w.steps;
-    g.first = w.at % w.steps;
+    return w.at < w.last;
+}
+DEVICE segment next_segment(walk &w, const shape &s)
+{
+    while (SPLIT && w.at == w.end) w.share++, w.end = share_of(w.share + 1, SHARES * (int)gridDim.x, tiles_of(s) * w.steps);
+    segment g = {w.at / w.steps, w.at % w.steps, 0, w.share};
     g.steps = min(w.steps - g.first, w.end - w.at);
-    w.at += g.steps + w.stride;
-    return true;
+    w.at += SPLIT ? g.steps : (int)gridDim.x * w.steps;
+    return g;
 }
 
 /* By one thread. */
@@ -156,10 +171,10 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
 DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, const shape &s)
 {
     ring r = {0, 0};
-    segment g;
     walk w = walk_of(s);
 #pragma unroll 1
-    while (next_segment(w, g)) {
+    while (is_more(w)) {
+        segment g = next_segment(w, s);
         place p = place_of(g.tile, s);
 #pragma unroll 1
         for (int k = g.first; k < g.first + g.steps; k++, advance(r)) {
@@ -178,15 +193,25 @@ DEVICE void release(u32 base, int stage)
 {
     if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(base + EMPTY + 8 * stage);
 }
+/* A consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
+ * to who is a whole phase ahead. */
+DEVICE void await_turn(int w)
+{
+    named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
+}
+DEVICE void pass_turn(int w)
+{
+    named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
+}
 /* One product is always under way while the next is started. */
-DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps)
+DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
 {
     enum { A_NEXT = A_TURNED ? 16 * PITCH : 32, B_NEXT = B_TURNED ? 32 : 16 * PITCH };
     int before = 0;
 #pragma unroll 1
     for (int k = 0; k < steps; k++) {
         u32 at = base + r.stage * STAGE_BYTES;
-        u64 a = wgmma_descriptor(at + w * TILES * BLOCK, A_TURNED ? BLOCK : 16, 8 * PITCH);
+        u64 a = wgmma_descriptor(at + (TURNS ? 0 : w * TILES * BLOCK), A_TURNED ? BLOCK : 16, 8 * PITCH);
         u64 b = wgmma_descriptor(at + A_BYTES, B_TURNED ? 16 : BLOCK, 8 * PITCH);
         mbarrier_wait(barrier_of(base + FULL, r), r.parity);
         wgmma_fence();
@@ -201,6 +226,7 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
         before = r.stage;
         advance(r);
     }
+    if (pass) pass_turn(w);
     wgmma_wait<0>();
 #pragma unroll
     for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
@@ -286,36 +312,46 @@ DEVICE float4 sum_of(const float4 *part, int tile, int first, int last, int at)
     return s;
 }
 
+DEVICE void store_parts(float4 *part, const float (&sum)[TILES][COLUMNS / 2], const segment &g, int thread)
+{
+    part += (i64)(g.share + g.tile) * (QUADS * MULTIPLIERS) + thread;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
+}
+
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *part, const shape &s)
 {
     ring r = {0, 0};
-    segment g;
     walk k = walk_of(s);
-    int thread = (int)threadIdx.x - WARPGROUP;
+    int thread = ((int)threadIdx.x - WARPGROUP) % MULTIPLIERS, number = 0;
     float sum[TILES][COLUMNS / 2];
 #if PANELS
     int warp = threadIdx.x / WARP % 4, count = 0;
     u32 panels = base + AT_PANELS + (4 * w + warp) * PANELS * PANEL_BYTES;
 #endif
 #pragma unroll 1
-    while (next_segment(k, g)) {
-        place p = place_of(g.tile, s);
-        multiply(sum, base, r, w, g.steps);
+    for (; is_more(k); number++) {
+        segment g = next_segment(k, s);
+        if (TURNS && number % CONSUMERS != w) {
+            advance_by(r, g.steps);
+            continue;
+        }
+        if (TURNS && number > 0) await_turn(w);
+        multiply(sum, base, r, w, g.steps, TURNS && is_more(k));
         if (SPLIT && g.steps < k.steps) {
-            float4 *to = part + (i64)((int)blockIdx.x + g.tile) * (QUADS * MULTIPLIERS) + thread;
-#pragma unroll
-            for (int i = 0; i < QUADS; i++) to[i * MULTIPLIERS] = quad_of(sum, i);
-        } else {
+            store_parts(part, sum, g, thread);
+            continue;
+        }
+        place p = place_of(g.tile, s);
 #if PANELS
-            store_tile(sum, panels, count, y_map, p.row + w * TILES * 64 + 16 * warp, p.column);
+        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp, p.column);
 #else
 #pragma unroll
-            for (int i = 0; i < QUADS; i++) {
-                place in = place_in(i, thread);
-                store_quad(y, quad_of(sum, i), p.row + in.row, p.column + in.column, s.M, s.N);
-            }
-#endif
+        for (int i = 0; i < QUADS; i++) {
+            place in = place_in(i, thread);
+            store_quad(y, quad_of(sum, i), p.row + in.row, p.column + in.column, s.M, s.N);
         }
+#endif
     }
 #if PANELS
     if (threadIdx.x % WARP == 0) tma_store_wait_read<0>();
@@ -328,7 +364,7 @@ DEVICE void prepare(u32 base)
 #pragma unroll
         for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + FULL + 8 * s, 1);
-            mbarrier_init(base + EMPTY + 8 * s, CONSUMERS);
+            mbarrier_init(base + EMPTY + 8 * s, TOGETHER);
         }
         fence_barrier_init();
     }
@@ -336,62 +372,36 @@ DEVICE void prepare(u32 base)
     __syncthreads();
 }
 
-#if SPIN
-/* Each block adds up its slice of what its tiles have. */
-DEVICE void add_slices(T_Y *y, float4 *part, int *counter, const shape &s)
-{
-    int thread = (int)threadIdx.x - WARPGROUP, block = (int)blockIdx.x, blocks = (int)gridDim.x;
-    walk k = walk_of(s);
-    int all = tiles_of(s) * k.steps;
-    __threadfence();
-    named_barrier_sync(1, MULTIPLIERS);
-    if (thread == 0) {
-        atomicAdd(counter, 1);
-        int n;
-        do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(n) : "l"(__cvta_generic_to_global(counter)) : "memory");
-        while (n < blocks);
-    }
-    named_barrier_sync(1, MULTIPLIERS);
-    segment g;
-#pragma unroll 1
-    while (next_segment(k, g)) {
-        int first = block_of(g.tile * k.steps, blocks, all), last = block_of((g.tile + 1) * k.steps - 1, blocks, all);
-        int sharers = last - first + 1, me = block - first;
-        place p = place_of(g.tile, s);
-        if (sharers == 1) continue;
-#pragma unroll 1
-        for (int i = me * QUADS / sharers; i < (me + 1) * QUADS / sharers; i++) {
-            place in = place_in(i, thread);
-            store_quad(y, sum_of(part, g.tile, first, last, i * MULTIPLIERS + thread), p.row + in.row, p.column + in.column, s.M, s.N);
-        }
-    }
-}
-#endif
-
 #define MAP const __grid_constant__ tensor_map
 /* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64 columns, DEPTH rows, or, with B_TURNED, DEPTH
  * columns, COLUMNS rows; of y_map CHUNK columns, 16 rows. `part` has a tile of floats for each block and each tile. */
 KERNEL_MIN(THREADS, 1)
-product_split(MAP a_map, MAP b_map, MAP y_map, T_Y *y, float4 *part, int M, int N, int K, int group, int *counter)
+product_split(MAP a_map, MAP b_map,
+#if PANELS
+              MAP y_map,
+#endif
+              T_Y *y, float4 *part, int M, int N, int K, int group)
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
     const shape s = {M, N, K, group};
     prepare(base);
     dependents_start();
+    if (EARLY) dependents_wait();
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) produce(base, &a_map, &b_map, s);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
+#if PANELS
         consume(base, warp / 4 - 1, &y_map, y, part, s);
-#if SPIN
-        add_slices(y, part, counter, s);
+#else
+        consume(base, warp / 4 - 1, 0, y, part, s);
 #endif
     }
 }
 
-#if SPLIT && !SPIN
+#if SPLIT
 /* A thread for each four floats; `blocks` are those of product_split. */
 KERNEL(SUM_THREADS)
 product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int blocks)
@@ -400,7 +410,7 @@ product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int bl
     int steps = over(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
     int tile = at / (QUADS * MULTIPLIERS);
     at %= QUADS * MULTIPLIERS;
-    int first = block_of(tile * steps, blocks, all), last = block_of((tile + 1) * steps - 1, blocks, all);
+    int first = sharer_of(tile * steps, SHARES * blocks, all), last = sharer_of((tile + 1) * steps - 1, SHARES * blocks, all);
     place p = place_of(tile, s), in = place_in(at / MULTIPLIERS, at % MULTIPLIERS);
     dependents_wait();
     if (first < last) store_quad(y, sum_of(part, tile, first, last, at), p.row + in.row, p.column + in.column, M, N);

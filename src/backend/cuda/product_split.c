@@ -1,0 +1,202 @@
+/* Plain products by the products of warpgroups of compute capability 9.0. A gradient of a weight has few tiles and a long sum, which
+ * is cut so that every multiprocessor has the same work. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/product.h"
+
+/* As product_hopper_split.cu has them. */
+enum { WARPGROUP = 128, PRODUCT_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
+enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 16 };
+
+/* Of `consumers` warpgroups, each with `tiles` times 64 rows. */
+struct tiling {
+    int consumers, tiles, columns;
+};
+static const struct tiling tilings[] = {{2, 2, 192}, {3, 1, 192}, {2, 1, 192}, {2, 1, 128}};
+
+/* How a call is multiplied: in these tiles, of the product or of the turned one, whole or cut. */
+struct way {
+    const struct tiling *t;
+    int64_t M, N, K; /* of the turned product, if it is that */
+    int64_t tiles, blocks;
+    bool turned, split;
+};
+
+static int rows_of(const struct tiling *t)
+{
+    return PRODUCT_ROWS * t->tiles * t->consumers;
+}
+
+static int64_t over(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+static int64_t tile_bytes(const struct tiling *t)
+{
+    return 4 * (int64_t)rows_of(t) * t->columns;
+}
+
+static int panels_of(const struct tiling *t, const struct product *p)
+{
+    if (p->out == DT_F32) return 0;
+    return t->consumers == 2 ? 2 : 1;
+}
+
+static int64_t panel_bytes(const struct tiling *t, const struct product *p)
+{
+    return 2 * PANEL_ROWS * CHUNK * 4 * (int64_t)t->consumers * panels_of(t, p);
+}
+
+static int64_t stage_bytes(const struct tiling *t)
+{
+    return 2 * DEPTH * (rows_of(t) + (int64_t)t->columns);
+}
+
+static int64_t stages_of(const struct tiling *t, const struct product *p)
+{
+    enum { SHARED_BYTES = 227 << 10 };
+    int64_t n = (SHARED_BYTES - BARRIERS_BYTES - panel_bytes(t, p)) / stage_bytes(t);
+    return n < STAGES_MOST ? n : STAGES_MOST;
+}
+
+static int64_t shared_bytes(const struct tiling *t, const struct product *p)
+{
+    return stages_of(t, p) * stage_bytes(t) + panel_bytes(t, p) + BARRIERS_BYTES;
+}
+
+/* Clocks of a multiprocessor, roughly; measured on an H200. */
+static double clocks_of(const struct way *w)
+{
+    static const double STEP = 1.15, END = 0.06, PART = 0.25, SUMS = 4000;
+    double tile = (double)rows_of(w->t) * w->t->columns;
+    double steps = (double)over(w->K, DEPTH), step = STEP * tile * DEPTH / 2048;
+    if (w->split) return (double)w->tiles * steps / (double)w->blocks * step + PART * tile + SUMS;
+    return (double)over(w->tiles, w->blocks) * (steps * step + END * tile);
+}
+
+static struct way way_in(const struct tiling *t, const struct product *p, bool turned,
+                         int64_t processors)
+{
+    struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned};
+    if (turned) w.M = p->N, w.N = p->M;
+    w.tiles = over(w.M, rows_of(t)) * over(w.N, t->columns);
+    w.split = p->ta && w.tiles % processors != 0;
+    int64_t all = w.split ? w.tiles * over(w.K, DEPTH) : w.tiles;
+    w.blocks = all < processors ? all : processors;
+    return w;
+}
+
+/* A turned product is written in pieces of 32 bytes, which is well for sums alone. */
+static struct way way_of(const struct product *p, int64_t processors)
+{
+    struct way best = way_in(&tilings[0], p, false, processors);
+    for (int i = 0; i < COUNT_OF(tilings); i++)
+        for (int turned = 0; turned <= (p->ta && p->out == DT_F32); turned++) {
+            struct way w = way_in(&tilings[i], p, turned, processors);
+            if (clocks_of(&w) < clocks_of(&best)) best = w;
+        }
+    return best;
+}
+
+static bool is_whole(int64_t n)
+{
+    return n % ROW_ELEMENTS == 0 && n <= INT32_MAX / 2;
+}
+
+bool product_split_of(const struct kernel_call *c, struct product *ret)
+{
+    if (c->attr->matmul.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
+    if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
+    if (ret->ta && c->in_type[0].rank != 2) return false;
+    int64_t tiles = over(ret->M, PRODUCT_ROWS) * over(ret->N, PRODUCT_ROWS);
+    return ret->M > 0 && ret->K > 0 && ret->M <= INT32_MAX / 2 && ret->K <= INT32_MAX / 2 &&
+           is_whole(ret->N) && (ret->ta ? is_whole(ret->M) : is_whole(ret->K)) && ret->N > 0 &&
+           tiles * over(ret->K, DEPTH) <= INT32_MAX;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    struct product p;
+    return cuda_hopper(c) && product_split_of(c, &p);
+}
+
+/* Boxes of a row-major matrix. */
+static void arg_matrix(struct cuda_launch *k, enum cuda_arg_kind of, int64_t rows, int64_t columns,
+                       int index, int box_rows, int box_columns)
+{
+    int64_t bytes = 2 * columns;
+    struct cuda_tensor t = {.dtype = DT_BF16,
+                            .dim = {columns, rows, 1, 1, 1},
+                            .step = {0, bytes, bytes * rows, bytes * rows, bytes * rows},
+                            .box = {box_columns, box_rows, 1, 1, 1},
+                            .swizzle = 2 * box_columns};
+    arg_tensor_map(k, of, index, &t);
+}
+
+static void define(struct cuda_launch *k, const struct product *p, const struct way *w)
+{
+    k->arch = 90;
+    launch_define(k, "CONSUMERS", w->t->consumers);
+    launch_define(k, "TILES", w->t->tiles);
+    launch_define(k, "COLUMNS", w->t->columns);
+    launch_define(k, "STAGES", stages_of(w->t, p));
+    launch_define(k, "PANELS", panels_of(w->t, p));
+    launch_define(k, "A_TURNED", p->ta);
+    launch_define(k, "B_TURNED", p->tb);
+    launch_define(k, "Y_TURNED", w->turned);
+    launch_define(k, "SPLIT", w->split);
+    launch_define_type(k, "T_Y", p->out);
+}
+
+static void args_lengths(struct cuda_launch *k, const struct way *w)
+{
+    arg_i32(k, w->M);
+    arg_i32(k, w->N);
+    arg_i32(k, w->K);
+    arg_i32(k, GROUP);
+}
+
+static void launch_sums(struct cuda_launches *l, const struct product *p, const struct way *w,
+                        int64_t parts)
+{
+    int64_t quads = w->tiles * tile_bytes(w->t) / 16;
+    struct cuda_launch *k =
+        launch_add(l, "product_hopper_split.cu", "product_parts", quads / SUM_THREADS, SUM_THREADS);
+    define(k, p, w);
+    k->dependent = true;
+    arg_scratch(k, parts);
+    arg_out(k, 0);
+    args_lengths(k, w);
+    arg_i32(k, w->blocks);
+}
+
+static void launch(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct product p;
+    bool fine = product_split_of(c, &p);
+    BUG_IF(!fine, "a product that does not fit");
+    struct way w = way_of(&p, cuda_device_of(c)->processors);
+    int64_t parts = launch_scratch(l, w.split ? (w.blocks + w.tiles) * tile_bytes(w.t) : 0);
+    struct cuda_launch *k = launch_add(l, "product_hopper_split.cu", "product_split", w.blocks,
+                                       WARPGROUP * (w.t->consumers + 1));
+    define(k, &p, &w);
+    if (p.ta)
+        arg_matrix(k, ARG_IN, w.K, w.M, w.turned, DEPTH, CHUNK);
+    else
+        arg_matrix(k, ARG_IN, w.M, w.K, 0, rows_of(w.t), DEPTH);
+    if (p.tb)
+        arg_matrix(k, ARG_IN, w.N, w.K, 1, w.t->columns, DEPTH);
+    else
+        arg_matrix(k, ARG_IN, w.K, w.N, !w.turned, DEPTH, CHUNK);
+    if (panels_of(w.t, &p)) arg_matrix(k, ARG_OUT, w.M, w.N, 0, PANEL_ROWS, CHUNK);
+    arg_out(k, 0);
+    arg_scratch(k, parts);
+    args_lengths(k, &w);
+    k->shared_bytes = (unsigned)shared_bytes(w.t, &p);
+    if (w.split) launch_sums(l, &p, &w, parts);
+}
+
+const struct cuda_row product_split_rows[] = {
+    CUDA_ROW(MATMUL, "wgmma", fits, launch),
+    CUDA_ROWS_END,
+};
