@@ -3,27 +3,35 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/product.h"
 
-/* As product_hopper_split.cu has them. */
+/* As product_hopper_plain.cu has them. */
 enum { WARPGROUP = 128, PRODUCT_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 16 };
 
-/* Of `consumers` warpgroups, each with `tiles` times 64 rows. */
+/* What the text is compiled for: `consumers` warpgroups with `tiles` times 64 rows each, which take turns or share a tile. */
 struct tiling {
     int consumers, tiles, columns;
+    bool turns;
 };
-static const struct tiling tilings[] = {{2, 2, 192}, {3, 1, 192}, {2, 1, 192}, {2, 1, 128}};
+enum { WIDE, NARROW, SQUARE, TALL };
+static const struct tiling tilings[] = {
+    [WIDE] = {2, 2, 192, true},
+    [NARROW] = {2, 2, 128, true},
+    [SQUARE] = {3, 1, 192, false},
+    [TALL] = {2, 2, 128, false},
+};
 
 /* How a call is multiplied: in these tiles, of the product or of the turned one, whole or cut. */
 struct way {
     const struct tiling *t;
     int64_t M, N, K; /* of the turned product, if it is that */
-    int64_t tiles, blocks;
+    int64_t tiles, blocks, group;
     bool turned, split;
+    int parts; /* of a block */
 };
 
 static int rows_of(const struct tiling *t)
 {
-    return PRODUCT_ROWS * t->tiles * t->consumers;
+    return PRODUCT_ROWS * t->tiles * (t->turns ? 1 : t->consumers);
 }
 
 static int64_t over(int64_t n, int64_t by)
@@ -36,10 +44,11 @@ static int64_t tile_bytes(const struct tiling *t)
     return 4 * (int64_t)rows_of(t) * t->columns;
 }
 
+/* Of each warp; as many as leave room for four stages or more. */
 static int panels_of(const struct tiling *t, const struct product *p)
 {
     if (p->out == DT_F32) return 0;
-    return t->consumers == 2 ? 2 : 1;
+    return t == &tilings[WIDE] ? 4 : t == &tilings[NARROW] ? 2 : 1;
 }
 
 static int64_t panel_bytes(const struct tiling *t, const struct product *p)
@@ -64,38 +73,55 @@ static int64_t shared_bytes(const struct tiling *t, const struct product *p)
     return stages_of(t, p) * stage_bytes(t) + panel_bytes(t, p) + BARRIERS_BYTES;
 }
 
-/* Clocks of a multiprocessor, roughly; measured on an H200. */
-static double clocks_of(const struct way *w)
+static struct way way_in(const struct tiling *t, const struct product *p, bool turned)
 {
-    static const double STEP = 1.15, END = 0.06, PART = 0.25, SUMS = 4000;
-    double tile = (double)rows_of(w->t) * w->t->columns;
-    double steps = (double)over(w->K, DEPTH), step = STEP * tile * DEPTH / 2048;
-    if (w->split) return (double)w->tiles * steps / (double)w->blocks * step + PART * tile + SUMS;
-    return (double)over(w->tiles, w->blocks) * (steps * step + END * tile);
-}
-
-static struct way way_in(const struct tiling *t, const struct product *p, bool turned,
-                         int64_t processors)
-{
-    struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned};
+    struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned, .group = GROUP};
     if (turned) w.M = p->N, w.N = p->M;
     w.tiles = over(w.M, rows_of(t)) * over(w.N, t->columns);
-    w.split = p->ta && w.tiles % processors != 0;
-    int64_t all = w.split ? w.tiles * over(w.K, DEPTH) : w.tiles;
-    w.blocks = all < processors ? all : processors;
     return w;
 }
 
-/* A turned product is written in pieces of 32 bytes, which is well for sums alone. */
+/* A block takes tile after tile, and one takes as long as its columns and some more; the last end stands alone. Measured on an H200. */
+static double time_of(const struct way *w, int64_t blocks)
+{
+    static const double SOME_MORE = 4, END = 0.6;
+    double rounds = (double)over(w->tiles, blocks), steps = (double)over(w->K, DEPTH);
+    return rounds * steps * (w->t->columns + SOME_MORE) + END * w->t->columns;
+}
+
+static struct way whole_way(const struct product *p, int64_t processors)
+{
+    struct way wide = way_in(&tilings[WIDE], p, false), narrow = way_in(&tilings[NARROW], p, false);
+    struct way w = time_of(&narrow, processors) < time_of(&wide, processors) ? narrow : wide;
+    w.blocks = w.tiles < processors ? w.tiles : processors;
+    return w;
+}
+
+/* Few tiles of a long sum. Where nearly all multiprocessors get an equal part of one tile each, they are in phase: operands come from
+ * memory once. Else blocks of one column of tiles are, so the longer side goes down, for which the product may be turned; its
+ * result is then written in pieces of 32 bytes, which is well for floats alone. */
+static struct way split_way(const struct product *p, int64_t processors)
+{
+    enum { NEARLY = 94, ALL = 100 };
+    struct way w = way_in(&tilings[SQUARE], p, false);
+    int64_t steps = over(p->K, DEPTH), each = processors / w.tiles;
+    if (each > steps) each = steps;
+    w.split = each > 1;
+    w.blocks = w.tiles * each;
+    w.parts = 1;
+    if (w.blocks * ALL < processors * NEARLY && w.tiles * steps > processors) {
+        w = way_in(&tilings[TALL], p, p->M < p->N && p->out == DT_F32);
+        w.split = w.tiles % processors != 0;
+        w.blocks = w.tiles * steps < processors ? w.tiles * steps : processors;
+        w.parts = 2;
+    }
+    w.group = over(w.M, rows_of(w.t));
+    return w;
+}
+
 static struct way way_of(const struct product *p, int64_t processors)
 {
-    struct way best = way_in(&tilings[0], p, false, processors);
-    for (int i = 0; i < COUNT_OF(tilings); i++)
-        for (int turned = 0; turned <= (p->ta && p->out == DT_F32); turned++) {
-            struct way w = way_in(&tilings[i], p, turned, processors);
-            if (clocks_of(&w) < clocks_of(&best)) best = w;
-        }
-    return best;
+    return p->ta ? split_way(p, processors) : whole_way(p, processors);
 }
 
 static bool is_whole(int64_t n)
@@ -103,7 +129,7 @@ static bool is_whole(int64_t n)
     return n % ROW_ELEMENTS == 0 && n <= INT32_MAX / 2;
 }
 
-bool product_split_of(const struct kernel_call *c, struct product *ret)
+bool product_plain_of(const struct kernel_call *c, struct product *ret)
 {
     if (c->attr->matmul.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
     if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
@@ -117,7 +143,7 @@ bool product_split_of(const struct kernel_call *c, struct product *ret)
 static bool fits(const struct kernel_call *c)
 {
     struct product p;
-    return cuda_hopper(c) && product_split_of(c, &p);
+    return cuda_hopper(c) && product_plain_of(c, &p);
 }
 
 /* Boxes of a row-major matrix. */
@@ -141,6 +167,7 @@ static void define(struct cuda_launch *k, const struct product *p, const struct 
     launch_define(k, "COLUMNS", w->t->columns);
     launch_define(k, "STAGES", stages_of(w->t, p));
     launch_define(k, "PANELS", panels_of(w->t, p));
+    launch_define(k, "TURNS", w->t->turns);
     launch_define(k, "A_TURNED", p->ta);
     launch_define(k, "B_TURNED", p->tb);
     launch_define(k, "Y_TURNED", w->turned);
@@ -153,7 +180,7 @@ static void args_lengths(struct cuda_launch *k, const struct way *w)
     arg_i32(k, w->M);
     arg_i32(k, w->N);
     arg_i32(k, w->K);
-    arg_i32(k, GROUP);
+    arg_i32(k, w->group);
 }
 
 static void launch_sums(struct cuda_launches *l, const struct product *p, const struct way *w,
@@ -161,7 +188,7 @@ static void launch_sums(struct cuda_launches *l, const struct product *p, const 
 {
     int64_t quads = w->tiles * tile_bytes(w->t) / 16;
     struct cuda_launch *k =
-        launch_add(l, "product_hopper_split.cu", "product_parts", quads / SUM_THREADS, SUM_THREADS);
+        launch_add(l, "product_hopper_plain.cu", "product_parts", quads / SUM_THREADS, SUM_THREADS);
     define(k, p, w);
     k->dependent = true;
     arg_scratch(k, parts);
@@ -173,11 +200,11 @@ static void launch_sums(struct cuda_launches *l, const struct product *p, const 
 static void launch(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct product p;
-    bool fine = product_split_of(c, &p);
+    bool fine = product_plain_of(c, &p);
     BUG_IF(!fine, "a product that does not fit");
     struct way w = way_of(&p, cuda_device_of(c)->processors);
-    int64_t parts = launch_scratch(l, w.split ? (w.blocks + w.tiles) * tile_bytes(w.t) : 0);
-    struct cuda_launch *k = launch_add(l, "product_hopper_split.cu", "product_split", w.blocks,
+    int64_t parts = launch_scratch(l, w.split ? w.parts * w.blocks * tile_bytes(w.t) : 0);
+    struct cuda_launch *k = launch_add(l, "product_hopper_plain.cu", "product_plain", w.blocks,
                                        WARPGROUP * (w.t->consumers + 1));
     define(k, &p, &w);
     if (p.ta)
@@ -196,7 +223,7 @@ static void launch(const struct kernel_call *c, struct cuda_launches *l)
     if (w.split) launch_sums(l, &p, &w, parts);
 }
 
-const struct cuda_row product_split_rows[] = {
+const struct cuda_row product_plain_rows[] = {
     CUDA_ROW(MATMUL, "wgmma", fits, launch),
     CUDA_ROWS_END,
 };

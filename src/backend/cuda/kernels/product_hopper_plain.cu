@@ -1,50 +1,42 @@
-/* product_hopper_split.cu - products by Hopper's products of warpgroups whose sums are shared out evenly, bf16 with sums in float:
+/* product_hopper_plain.cu - plain products by Hopper's products of warpgroups, bf16 with sums in float:
  *
- *     product_split       y = a b, or the parts of it that a block has
+ *     product_plain       y = a b, or the parts of it that a block has
  *     product_parts       adds parts up, always in the same order
  *
- * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). With SPLIT a block takes its share of all steps of all tiles, DEPTH
- * of the sum each (Osama et al. 2023, "Stream-K"), so that every multiprocessor has the same work however few the tiles
- * are; what it has of a tile that it does not have alone goes to memory as it lies in registers. Without, it takes tile after tile.
+ * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). One thread loads by tensor maps, DEPTH of the sum at a
+ * time, into STAGES. With TURNS each consumer is a warpgroup with every second tile, as in product_hopper.cu; without, all of them
+ * multiply what is in a stage, each its rows.
  *
- * One thread loads by tensor maps into STAGES; all consumers, warpgroups with TILES times 64 rows each, multiply what is in a stage.
+ * A block takes tile after tile or, with SPLIT, its share of all steps of all tiles, so that every multiprocessor has the same
+ * work however few the tiles are (Osama et al. 2023, "Stream-K"). What it has of a tile that it does not have alone goes to memory
+ * as it lies in registers. A share begins with one such part and may end with another.
+ *
  * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second cache:
- * 37 bytes a clock for 256 x 192. A block writes and reads a tile of floats in the end, which bounds how large tiles should be.
+ * 43 bytes a clock for 192 x 192. Shares that are in phase share what comes from memory; parts, which are written and read
+ * once, bound how large tiles should be.
  *
- *     CONSUMERS   2 or 3
+ *     CONSUMERS   2 or 3; of TURNS 2
  *     TILES       times 64 rows of each consumer
  *     COLUMNS     of a tile: 64, 128, 192 or 256
- *     PANELS      of a warp, where y is bf16
- *     A_TURNED, B_TURNED, SPLIT, T_Y
+ *     PANELS      of a warp, for y in bf16; 0: y is written from registers
+ *     Y_TURNED    y is (N,M)
+ *     T_Y         type of y
  *
  * What lies behind a tensor's end is zeros where it is read and dropped where it is written. */
 #include "hopper.cuh"
 
-#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined A_TURNED || !defined B_TURNED || !defined SPLIT || !defined T_Y
+#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TURNS || !defined SPLIT
 #error "the host says all of these"
 #endif
-#ifndef Y_TURNED
-#define Y_TURNED 0
-#endif
-#ifndef TURNS
-#define TURNS 0
-#endif
-#ifndef EARLY
-#define EARLY 0
-#endif
-#ifndef NOLOAD
-#define NOLOAD 0
-#endif
-#ifndef SAMELOAD
-#define SAMELOAD 0
+#if !defined A_TURNED || !defined B_TURNED || !defined Y_TURNED || !defined T_Y
+#error "and these"
 #endif
 
 enum {
     WARPGROUP = 128,
     THREADS = WARPGROUP * (CONSUMERS + 1),
     TOGETHER = TURNS ? 1 : CONSUMERS,    /* consumers of a tile */
-    MULTIPLIERS = WARPGROUP * TOGETHER,  /* threads */
-    SHARES = TURNS ? CONSUMERS : 1,      /* of a block */
+    MULTIPLIERS = WARPGROUP * TOGETHER,  /* threads of a tile */
     DEPTH = 64,                          /* of the sum in a stage */
     PITCH = 128,                         /* bytes of a panel's row */
     BLOCK = 64 * PITCH,                  /* 64 rows of a panel */
@@ -64,82 +56,44 @@ enum {
     PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32,
     SUM_THREADS = 256,
 };
-static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= (CONSUMERS == 2 ? 384 : 256), "");
+static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= (CONSUMERS == 2 ? 384 : 192), "");
+static_assert(!TURNS || (CONSUMERS == 2 && !SPLIT), "");
+static_assert(!PANELS || !Y_TURNED, "");
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-/* Which stage is next, and in which phase its barriers are. */
-struct ring {
-    int stage, parity;
-};
-DEVICE void advance(ring &r)
-{
-    if (++r.stage == STAGES) r.stage = 0, r.parity ^= 1;
-}
-DEVICE void advance_by(ring &r, int n)
-{
-    n += r.stage;
-    r.stage = n % STAGES;
-    r.parity ^= n / STAGES & 1;
-}
-DEVICE u32 barrier_of(u32 barriers, const ring &r)
-{
-    return barriers + 8 * r.stage;
-}
-
-/* `group` tiles below one another share columns of b while they are in the second cache. */
-struct shape {
-    int M, N, K, group;
-};
-DEVICE int over(int n, int by)
-{
-    return (n + by - 1) / by;
-}
-DEVICE int tiles_of(const shape &s)
-{
-    return over(s.M, ROWS) * over(s.N, COLUMNS);
-}
-struct place {
-    int row, column;
-};
-DEVICE place place_of(int n, const shape &s)
-{
-    int down = over(s.M, ROWS), per = s.group * over(s.N, COLUMNS), first = n / per * s.group, rest = n % per;
-    int high = min(down - first, s.group);
-    return {(first + rest % high) * ROWS, rest / high * COLUMNS};
-}
+#include "product_hopper.cuh"
 
 /* What a block does of a tile. */
 struct segment {
     int tile, first, steps; /* of the tile's steps */
-    int share;
 };
-/* Where a share begins, counted in steps of all tiles, and whose share a step is in. */
-DEVICE int share_of(int share, int shares, int all)
+/* Where the share of a block begins, counted in steps of all tiles, and whose share a step is in. */
+DEVICE int share_of(int block, int blocks, int all)
 {
-    return (int)((i64)share * all / shares);
+    return (int)((i64)block * all / blocks);
 }
-DEVICE int sharer_of(int step, int shares, int all)
+DEVICE int block_of(int step, int blocks, int all)
 {
-    return (int)((((i64)step + 1) * shares - 1) / all);
+    return (int)((((i64)step + 1) * blocks - 1) / all);
 }
+/* A block's way through the steps of all tiles. */
 struct walk {
-    int at, end, last, steps, share;
+    int at, end, steps;
 };
 DEVICE walk walk_of(const shape &s)
 {
-    int steps = over(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, shares = SHARES * (int)gridDim.x, share = SHARES * block;
-    if (!SPLIT) return {block * steps, all, all, steps, 0};
-    return {share_of(share, shares, all), share_of(share + 1, shares, all), share_of(share + SHARES, shares, all), steps, share};
+    int steps = over(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    if (!SPLIT) return {block * steps, all, steps};
+    return {share_of(block, blocks, all), share_of(block + 1, blocks, all), steps};
 }
 DEVICE bool is_more(const walk &w)
 {
-    return w.at < w.last;
+    return w.at < w.end;
 }
-DEVICE segment next_segment(walk &w, const shape &s)
+DEVICE segment next_segment(walk &w)
 {
-    while (SPLIT && w.at == w.end) w.share++, w.end = share_of(w.share + 1, SHARES * (int)gridDim.x, tiles_of(s) * w.steps);
-    segment g = {w.at / w.steps, w.at % w.steps, 0, w.share};
+    segment g = {w.at / w.steps, w.at % w.steps, 0};
     g.steps = min(w.steps - g.first, w.end - w.at);
     w.at += SPLIT ? g.steps : (int)gridDim.x * w.steps;
     return g;
@@ -148,11 +102,6 @@ DEVICE segment next_segment(walk &w, const shape &s)
 /* By one thread. */
 DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_map *b_map, place p, int k)
 {
-    if (NOLOAD) {
-        mbarrier_arrive(full);
-        return;
-    }
-    if (SAMELOAD) k = 0;
     mbarrier_expect(full, STAGE_BYTES);
     if (A_TURNED) {
 #pragma unroll
@@ -174,7 +123,7 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
     walk w = walk_of(s);
 #pragma unroll 1
     while (is_more(w)) {
-        segment g = next_segment(w, s);
+        segment g = next_segment(w);
         place p = place_of(g.tile, s);
 #pragma unroll 1
         for (int k = g.first; k < g.first + g.steps; k++, advance(r)) {
@@ -184,25 +133,6 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
     }
 }
 
-/* The descriptor of what lies `bytes` further: its lower half never carries. */
-DEVICE u64 further(u64 descriptor, int bytes)
-{
-    return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
-}
-DEVICE void release(u32 base, int stage)
-{
-    if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(base + EMPTY + 8 * stage);
-}
-/* A consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
- * to who is a whole phase ahead. */
-DEVICE void await_turn(int w)
-{
-    named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
-}
-DEVICE void pass_turn(int w)
-{
-    named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
-}
 /* One product is always under way while the next is started. */
 DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
 {
@@ -299,22 +229,10 @@ DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &
 }
 #endif
 
-/* The parts of blocks first ... last of a tile. */
-DEVICE float4 sum_of(const float4 *part, int tile, int first, int last, int at)
+/* Parts are kept by block: the first of each share, then, behind those of all, the last. */
+DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
 {
-    const float4 *p = part + (i64)(first + tile) * (QUADS * MULTIPLIERS) + at;
-    float4 s = __ldcg(p);
-#pragma unroll 8
-    for (int i = 1; i <= last - first; i++) {
-        float4 o = __ldcg(p + (i64)i * (QUADS * MULTIPLIERS));
-        s.x += o.x, s.y += o.y, s.z += o.z, s.w += o.w;
-    }
-    return s;
-}
-
-DEVICE void store_parts(float4 *part, const float (&sum)[TILES][COLUMNS / 2], const segment &g, int thread)
-{
-    part += (i64)(g.share + g.tile) * (QUADS * MULTIPLIERS) + thread;
+    part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;
 #pragma unroll
     for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
 }
@@ -331,7 +249,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
 #endif
 #pragma unroll 1
     for (; is_more(k); number++) {
-        segment g = next_segment(k, s);
+        segment g = next_segment(k);
         if (TURNS && number % CONSUMERS != w) {
             advance_by(r, g.steps);
             continue;
@@ -339,7 +257,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
         if (TURNS && number > 0) await_turn(w);
         multiply(sum, base, r, w, g.steps, TURNS && is_more(k));
         if (SPLIT && g.steps < k.steps) {
-            store_parts(part, sum, g, thread);
+            store_part(part, sum, number == 0, thread);
             continue;
         }
         place p = place_of(g.tile, s);
@@ -374,9 +292,10 @@ DEVICE void prepare(u32 base)
 
 #define MAP const __grid_constant__ tensor_map
 /* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64 columns, DEPTH rows, or, with B_TURNED, DEPTH
- * columns, COLUMNS rows; of y_map CHUNK columns, 16 rows. `part` has a tile of floats for each block and each tile. */
+ * columns, COLUMNS rows; of y_map CHUNK columns, 16 rows. `part` has two tiles of floats for each block, or one if shares end where
+ * tiles do. */
 KERNEL_MIN(THREADS, 1)
-product_split(MAP a_map, MAP b_map,
+product_plain(MAP a_map, MAP b_map,
 #if PANELS
               MAP y_map,
 #endif
@@ -387,7 +306,6 @@ product_split(MAP a_map, MAP b_map,
     const shape s = {M, N, K, group};
     prepare(base);
     dependents_start();
-    if (EARLY) dependents_wait();
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) produce(base, &a_map, &b_map, s);
@@ -402,17 +320,27 @@ product_split(MAP a_map, MAP b_map,
 }
 
 #if SPLIT
-/* A thread for each four floats; `blocks` are those of product_split. */
+/* A thread for each four floats; `blocks` are those of product_plain. */
 KERNEL(SUM_THREADS)
 product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int blocks)
 {
+    enum { TILE = QUADS * MULTIPLIERS };
     const shape s = {M, N, K, group};
     int steps = over(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
-    int tile = at / (QUADS * MULTIPLIERS);
-    at %= QUADS * MULTIPLIERS;
-    int first = sharer_of(tile * steps, SHARES * blocks, all), last = sharer_of((tile + 1) * steps - 1, SHARES * blocks, all);
+    int tile = at / TILE, begin = tile * steps;
+    int first = block_of(begin, blocks, all), last = block_of(begin + steps - 1, blocks, all);
+    bool ends = share_of(first, blocks, all) < begin; /* the first of the tile's blocks has it at the end of its share */
+    at %= TILE;
+    part += at;
     place p = place_of(tile, s), in = place_in(at / MULTIPLIERS, at % MULTIPLIERS);
     dependents_wait();
-    if (first < last) store_quad(y, sum_of(part, tile, first, last, at), p.row + in.row, p.column + in.column, M, N);
+    if (first == last) return; /* it has stored the tile */
+    float4 sum = __ldcg(part + (i64)(ends ? blocks + first : first) * TILE);
+#pragma unroll 8
+    for (int i = first + 1; i <= last; i++) {
+        float4 o = __ldcg(part + (i64)i * TILE);
+        sum.x += o.x, sum.y += o.y, sum.z += o.z, sum.w += o.w;
+    }
+    store_quad(y, sum, p.row + in.row, p.column + in.column, M, N);
 }
 #endif
