@@ -20,17 +20,18 @@
 /* clang-format on */
 
 /* clang-format off */
-/* Without: several tiles and a part of one, sums of more than one stage and a part of one, operands each way round. */
+/* Without: several tiles and a part of one, sums of more than one stage and a part of one, operands each way round; blocks whose
+ * share of the steps ends within a tile, also on a GPU of few multiprocessors. */
 #define CASES_OF_TILES \
     {OP_MATMUL, "several tiles, odd rows", .in = {{F(1,251,200)}, {F(200,408)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, odd rows, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, in floats", .attr = {.matmul = {.tb = true}}, .in = {{F(131,136)}, {F(264,136)}}, .given = TYPE(131,264), .given_wide = true, \
      .no_differences = SLOW}, \
-    {OP_MATMUL, "gradient of a weight, a tile and more", .attr = {.matmul = {.ta = true}}, .in = {{F(777,264)}, {F(777,520)}}, \
-     .given = TYPE(264,520), .given_wide = true, .no_differences = SLOW}, \
-    {OP_MATMUL, "gradient of a weight, less than a tile", .attr = {.matmul = {.ta = true}}, .in = {{F(1031,72)}, {F(1031,232)}}, \
-     .given = TYPE(72,232), .given_wide = true, .no_differences = SLOW}, \
-    {OP_MATMUL, "several tiles, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(395,264)}, {F(395,376)}}, .no_differences = SLOW}, \
+    {OP_MATMUL, "gradient of a weight, shares of several tiles", .attr = {.matmul = {.ta = true}}, .in = {{F(395,520)}, {F(395,776)}}, \
+     .given = TYPE(520,776), .given_wide = true, .no_differences = SLOW}, \
+    {OP_MATMUL, "gradient of a weight, shares of a tile", .attr = {.matmul = {.ta = true}}, .in = {{F(1031,72)}, {F(1031,136)}}, \
+     .given = TYPE(72,136), .given_wide = true, .no_differences = SLOW}, \
+    {OP_MATMUL, "shares of several tiles, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(261,776)}, {F(261,520)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "gradient of a weight, rows of 8", .attr = {.matmul = {.ta = true}}, .in = {{F(3,8)}, {F(3,16)}}, .given = TYPE(8,16), .given_wide = true},
 /* clang-format on */
 
