@@ -25,6 +25,8 @@
 #define CASES_OF_TILES \
     {OP_MATMUL, "several tiles, odd rows", .in = {{F(1,251,200)}, {F(200,408)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, odd rows, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \
+    {OP_MATMUL, "many tiles of a short sum", .in = {{F(8600,24)}, {F(24,184)}}, .no_differences = SLOW}, \
+    {OP_MATMUL, "many tiles of a short sum, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(8600,8)}, {F(184,8)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, in floats", .attr = {.matmul = {.tb = true}}, .in = {{F(131,136)}, {F(264,136)}}, .given = TYPE(131,264), .given_wide = true, \
      .no_differences = SLOW}, \
     {OP_MATMUL, "gradient of a weight, shares of several tiles", .attr = {.matmul = {.ta = true}}, .in = {{F(395,520)}, {F(395,776)}}, \

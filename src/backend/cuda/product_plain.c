@@ -124,9 +124,15 @@ static struct way way_of(const struct product *p, int64_t processors)
     return p->ta ? split_way(p, processors) : whole_way(p, processors);
 }
 
+static bool is_length(int64_t n)
+{
+    return n > 0 && n <= INT32_MAX / 2;
+}
+
+/* Rows of so many elements are multiples of what a copy by tensor maps asks for. */
 static bool is_whole(int64_t n)
 {
-    return n % ROW_ELEMENTS == 0 && n <= INT32_MAX / 2;
+    return n % ROW_ELEMENTS == 0;
 }
 
 bool product_plain_of(const struct kernel_call *c, struct product *ret)
@@ -134,10 +140,10 @@ bool product_plain_of(const struct kernel_call *c, struct product *ret)
     if (c->attr->matmul.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
     if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
     if (ret->ta && c->in_type[0].rank != 2) return false;
+    if (!is_length(ret->M) || !is_length(ret->N) || !is_length(ret->K)) return false;
     int64_t tiles = over(ret->M, PRODUCT_ROWS) * over(ret->N, PRODUCT_ROWS);
-    return ret->M > 0 && ret->K > 0 && ret->M <= INT32_MAX / 2 && ret->K <= INT32_MAX / 2 &&
-           is_whole(ret->N) && (ret->ta ? is_whole(ret->M) : is_whole(ret->K)) && ret->N > 0 &&
-           tiles * over(ret->K, DEPTH) <= INT32_MAX;
+    return is_whole(ret->N) && is_whole(ret->ta ? ret->M : ret->K) &&
+           tiles * over(ret->K, DEPTH) <= INT32_MAX && ret->M * ret->N <= INT32_MAX;
 }
 
 static bool fits(const struct kernel_call *c)
