@@ -568,6 +568,7 @@ static const struct op_case cases[] = {
     ATTENTION_SUNK_KEYS
     CASES_WITH_GELU
     ROWS_CASES
+    CASES_OF_TILES
 };
 /* clang-format on */
 

@@ -21,6 +21,7 @@ static const struct cuda_row *const families[] = {
     rope_rows,
     quantise_rows,
     product_hopper_rows,
+    product_plain_rows,
     matmul_rows,
     chain_rows,
 };

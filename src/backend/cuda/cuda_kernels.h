@@ -27,6 +27,7 @@ extern const struct cuda_row attention_hopper_grad_rows[]; /* compute capability
 extern const struct cuda_row attention_grad_rows[];
 extern const struct cuda_row matmul_rows[];         /* products where there is no library */
 extern const struct cuda_row product_hopper_rows[]; /* with GELU, compute capability 9.0 alone */
+extern const struct cuda_row product_plain_rows[];  /* without, the same */
 extern const struct kernel product_rows[];          /* cuBLASLt */
 
 /* As struct backend says. */

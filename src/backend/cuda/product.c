@@ -214,7 +214,7 @@ static double us_apart(const struct product *p, const struct kernel_call *c)
     return product > 0 && copy > 0 ? product + copy / SHARE + LAUNCH_US : 0;
 }
 
-/* Of product_hopper.c's row, from the file of winners or measured now. */
+/* Of the row of our own, from the file of winners or measured now. */
 static double us_own(const struct kernel *own, const char *name, const struct kernel_call *c)
 {
     const char *device = cuda_device_of(c)->name;
@@ -266,16 +266,31 @@ bool cuda_gains(int op, const struct kernel_call *c)
     return gains_as_one((enum op)op, c);
 }
 
+/* Worth being measured where nobody asked by cuda_gains. */
+static bool is_long(const struct product *p)
+{
+    static const double LONG = 1e9;
+    return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
+}
+
+/* Both ways of a plain product are measured when it is first planned. */
+static void measure_plain(const struct product *p, const struct kernel *own, const char *name,
+                          const struct kernel_call *c)
+{
+    if (is_long(p) && us_own(own, name, c) > 0 && has_algorithm(OP_MATMUL, c)) us_of(p, c);
+}
+
 const struct kernel *cuda_faster(int op, const struct kernel_call *c)
 {
     struct product p;
     struct product_choice library;
     const struct kernel *own = product_hopper_row(op, c);
     if (!own || !product_hopper_of((enum op)op, c, &p) || p.deterministic) return NULL;
-    if (cuda_plans_only(c->context)) return own;
+    if (cuda_plans_only(c->context)) return op != OP_MATMUL || is_long(&p) ? own : NULL;
     const char *device = cuda_device_of(c)->name;
     char name[PRODUCT_TEXT];
     product_text(&p, name);
+    if (op == OP_MATMUL) measure_plain(&p, own, name, c);
     double us = product_way_us(device, name, WAY_WGMMA);
     return us > 0 && (!product_winner(device, name, &library) || us < library.us) ? own : NULL;
 }

@@ -111,17 +111,19 @@ void product_winner_keep(const char *device, const char *product,
 /* What a product takes by other ways than the library's, once that was asked; 0: it was not. */
 enum product_way {
     WAY_APART, /* the product, and a kernel for what stands beside it */
-    WAY_WGMMA, /* product_hopper.c's row */
+    WAY_WGMMA, /* the row of our own */
     WAYS,
 };
 double product_way_us(const char *device, const char *product, enum product_way way);
 void product_way_keep(const char *device, const char *product, enum product_way way, double us);
 
-/* product_hopper.c: products with GELU at the end by the products of warpgroups, of compute capability 9.0 alone. */
+/* product_hopper.c: products with GELU at the end by the products of warpgroups, of compute capability 9.0 alone, and
+ * product_plain.c: plain ones. */
 /* The row for that call; NULL: there is none, or the call forbids it. */
 const struct kernel *product_hopper_row(int op, const struct kernel_call *c);
 /* As gemm_of, for a call that has a row. */
 bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *ret);
+bool product_plain_of(const struct kernel_call *c, struct product *ret);
 
 /* product_own.c: microseconds of a row made of launches, measured now; 0 if that cannot be done. Allocates for that time. */
 double product_own_us(const struct kernel *k, const struct kernel_call *c);

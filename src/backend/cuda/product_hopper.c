@@ -59,6 +59,7 @@ bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
     bool linear = op == OP_LINEAR_GELU;
+    if (op == OP_MATMUL) return product_plain_of(c, ret);
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
     if (linear ? c->attr->linear.portable : c->attr->matmul.portable) return false;
     if (!linear && c->attr->matmul.ta) return false;
@@ -173,7 +174,9 @@ const struct cuda_row product_hopper_rows[] = {
 
 const struct kernel *product_hopper_row(int op, const struct kernel_call *c)
 {
-    for (const struct cuda_row *row = product_hopper_rows; row->kernel.run; row++)
-        if ((int)row->kernel.op == op && row->kernel.fits(c)) return &row->kernel;
+    static const struct cuda_row *const tables[] = {product_hopper_rows, product_plain_rows};
+    for (int i = 0; i < COUNT_OF(tables); i++)
+        for (const struct cuda_row *row = tables[i]; row->kernel.run; row++)
+            if ((int)row->kernel.op == op && row->kernel.fits(c)) return &row->kernel;
     return NULL;
 }

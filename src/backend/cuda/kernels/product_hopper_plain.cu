@@ -1,0 +1,346 @@
+/* product_hopper_plain.cu - plain products by Hopper's products of warpgroups, bf16 with sums in float:
+ *
+ *     product_plain       y = a b, or the parts of it that a block has
+ *     product_parts       adds parts up, always in the same order
+ *
+ * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). One thread loads by tensor maps, DEPTH of the sum at a
+ * time, into STAGES. With TURNS each consumer is a warpgroup with every second tile, as in product_hopper.cu; without, all of them
+ * multiply what is in a stage, each its rows.
+ *
+ * A block takes tile after tile or, with SPLIT, its share of all steps of all tiles, so that every multiprocessor has the same
+ * work however few the tiles are (Osama et al. 2023, "Stream-K"). What it has of a tile that it does not have alone goes to memory
+ * as it lies in registers. A share begins with one such part and may end with another.
+ *
+ * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second cache:
+ * 43 bytes a clock for 192 x 192. Shares that are in phase share what comes from memory; parts, which are written and read
+ * once, bound how large tiles should be.
+ *
+ *     CONSUMERS   2 or 3; of TURNS 2
+ *     TILES       times 64 rows of each consumer
+ *     COLUMNS     of a tile: 64, 128, 192 or 256
+ *     PANELS      of a warp, for y in bf16; 0: y is written from registers
+ *     Y_TURNED    y is (N,M)
+ *     T_Y         type of y
+ *
+ * What lies behind a tensor's end is zeros where it is read and dropped where it is written. */
+#include "hopper.cuh"
+
+#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TURNS || !defined SPLIT
+#error "the host says all of these"
+#endif
+#if !defined A_TURNED || !defined B_TURNED || !defined Y_TURNED || !defined T_Y
+#error "and these"
+#endif
+
+enum {
+    WARPGROUP = 128,
+    THREADS = WARPGROUP * (CONSUMERS + 1),
+    TOGETHER = TURNS ? 1 : CONSUMERS,    /* consumers of a tile */
+    MULTIPLIERS = WARPGROUP * TOGETHER,  /* threads of a tile */
+    DEPTH = 64,                          /* of the sum in a stage */
+    PITCH = 128,                         /* bytes of a panel's row */
+    BLOCK = 64 * PITCH,                  /* 64 rows of a panel */
+    ROWS = 64 * TILES * TOGETHER,
+    A_BYTES = ROWS / 64 * BLOCK,
+    B_BYTES = COLUMNS / 64 * BLOCK,
+    STAGE_BYTES = A_BYTES + B_BYTES,
+    CHUNK = 64, /* columns that a warp ends at a time */
+    CHUNKS = COLUMNS / CHUNK,
+    PANEL_BYTES = 16 * 2 * CHUNK,
+    AT_PANELS = STAGES * STAGE_BYTES,
+    AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
+    FULL = AT_BARRIERS, /* of each stage */
+    EMPTY = FULL + 8 * STAGES,
+    QUADS = TILES * COLUMNS / 8, /* of floats that a thread has */
+    CONSUMER_REGISTERS = CONSUMERS == 2 ? 240 : 160,
+    PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32,
+    SUM_THREADS = 256,
+};
+static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= (CONSUMERS == 2 ? 384 : 192), "");
+static_assert(!TURNS || (CONSUMERS == 2 && !SPLIT), "");
+static_assert(!PANELS || !Y_TURNED, "");
+
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+#include "product_hopper.cuh"
+
+/* What a block does of a tile. */
+struct segment {
+    int tile, first, steps; /* of the tile's steps */
+};
+/* Where the share of a block begins, counted in steps of all tiles, and whose share a step is in. */
+DEVICE int share_of(int block, int blocks, int all)
+{
+    return (int)((i64)block * all / blocks);
+}
+DEVICE int block_of(int step, int blocks, int all)
+{
+    return (int)((((i64)step + 1) * blocks - 1) / all);
+}
+/* A block's way through the steps of all tiles. */
+struct walk {
+    int at, end, steps;
+};
+DEVICE walk walk_of(const shape &s)
+{
+    int steps = over(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    if (!SPLIT) return {block * steps, all, steps};
+    return {share_of(block, blocks, all), share_of(block + 1, blocks, all), steps};
+}
+DEVICE bool is_more(const walk &w)
+{
+    return w.at < w.end;
+}
+DEVICE segment next_segment(walk &w)
+{
+    segment g = {w.at / w.steps, w.at % w.steps, 0};
+    g.steps = min(w.steps - g.first, w.end - w.at);
+    w.at += SPLIT ? g.steps : (int)gridDim.x * w.steps;
+    return g;
+}
+
+/* By one thread. */
+DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_map *b_map, place p, int k)
+{
+    mbarrier_expect(full, STAGE_BYTES);
+    if (A_TURNED) {
+#pragma unroll
+        for (int i = 0; i < ROWS / 64; i++) tma_load(to + i * BLOCK, a_map, full, p.row + 64 * i, k, 0, 0, 0);
+    } else {
+        tma_load(to, a_map, full, k, p.row, 0, 0, 0);
+    }
+    to += A_BYTES;
+    if (B_TURNED) {
+        tma_load(to, b_map, full, k, p.column, 0, 0, 0);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 64; i++) tma_load(to + i * BLOCK, b_map, full, p.column + 64 * i, k, 0, 0, 0);
+    }
+}
+DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, const shape &s)
+{
+    ring r = {0, 0};
+    walk w = walk_of(s);
+#pragma unroll 1
+    while (is_more(w)) {
+        segment g = next_segment(w);
+        place p = place_of(g.tile, s);
+#pragma unroll 1
+        for (int k = g.first; k < g.first + g.steps; k++, advance(r)) {
+            mbarrier_wait(barrier_of(base + EMPTY, r), r.parity ^ 1);
+            load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p, k * DEPTH);
+        }
+    }
+}
+
+/* One product is always under way while the next is started. */
+DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
+{
+    enum { A_NEXT = A_TURNED ? 16 * PITCH : 32, B_NEXT = B_TURNED ? 32 : 16 * PITCH };
+    int before = 0;
+#pragma unroll 1
+    for (int k = 0; k < steps; k++) {
+        u32 at = base + r.stage * STAGE_BYTES;
+        u64 a = wgmma_descriptor(at + (TURNS ? 0 : w * TILES * BLOCK), A_TURNED ? BLOCK : 16, 8 * PITCH);
+        u64 b = wgmma_descriptor(at + A_BYTES, B_TURNED ? 16 : BLOCK, 8 * PITCH);
+        mbarrier_wait(barrier_of(base + FULL, r), r.parity);
+        wgmma_fence();
+#pragma unroll
+        for (int j = 0; j < DEPTH / 16; j++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+                wgmma_ss<COLUMNS, A_TURNED, !B_TURNED>(sum[t], further(a, j * A_NEXT + t * BLOCK), further(b, j * B_NEXT), k > 0 || j > 0);
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (k > 0) release(base, before);
+        before = r.stage;
+        advance(r);
+    }
+    if (pass) pass_turn(w);
+    wgmma_wait<0>();
+#pragma unroll
+    for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
+    release(base, before);
+}
+
+/* Floats 4i ... 4i+3 of a thread are two of a row and two of the eighth below. */
+DEVICE void store_quad(T_Y *y, float4 q, int row, int column, int M, int N)
+{
+    if (column >= N) return;
+    floats<2> upper = {{q.x, q.y}}, lower = {{q.z, q.w}};
+    if (Y_TURNED) {
+        y += (i64)column * M + row;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            if (row < M) y[(i64)i * M] = to<T_Y>(upper[i]);
+            if (row + 8 < M) y[(i64)i * M + 8] = to<T_Y>(lower[i]);
+        }
+        return;
+    }
+    y += (i64)row * N + column;
+    if (row < M) store<2>(y, upper);
+    if (row + 8 < M) store<2>(y + 8 * (i64)N, lower);
+}
+DEVICE place place_in(int quad, int thread)
+{
+    int warps = thread / WARP, lane = thread % WARP, t = quad / (COLUMNS / 8);
+    return {(warps / 4 * TILES + t) * 64 + warps % 4 * 16 + lane / 4, quad % (COLUMNS / 8) * 8 + lane % 4 * 2};
+}
+DEVICE float4 quad_of(const float (&sum)[TILES][COLUMNS / 2], int i)
+{
+    const float *s = sum[i / (COLUMNS / 8)] + i % (COLUMNS / 8) * 4;
+    return make_float4(s[0], s[1], s[2], s[3]);
+}
+
+#if PANELS
+DEVICE u32 in_panel(u32 panel, int j)
+{
+    int lane = threadIdx.x % WARP;
+    return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
+}
+/* Until all but N of this warp's groups of stores have read their panels. */
+template <int N> DEVICE void stores_read()
+{
+    if (threadIdx.x % WARP == 0) tma_store_wait_read<N>();
+    __syncwarp();
+}
+/* 16 rows of each of this warp's tiles. */
+DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &count, const tensor_map *y_map, int row, int column)
+{
+#pragma unroll
+    for (int i = 0; i < TILES * CHUNKS; i++) {
+        const float *s = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
+        u32 to = panels + count++ % PANELS * PANEL_BYTES;
+        stores_read<PANELS - 1>();
+#pragma unroll
+        for (int j = 0; j < CHUNK / 16; j++) {
+            u32 y[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++) y[k] = pack_bf16(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
+            stmatrix_x4(in_panel(to, j), y);
+        }
+        fence_async();
+        __syncwarp();
+        if (threadIdx.x % WARP == 0) {
+            tma_store(y_map, to, column + i % CHUNKS * CHUNK, row + i / CHUNKS * 64, 0, 0, 0);
+            tma_store_commit();
+        }
+    }
+}
+#endif
+
+/* Parts are kept by block: the first of each share, then, behind those of all, the last. */
+DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
+{
+    part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
+}
+
+DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *part, const shape &s)
+{
+    ring r = {0, 0};
+    walk k = walk_of(s);
+    int thread = ((int)threadIdx.x - WARPGROUP) % MULTIPLIERS, number = 0;
+    float sum[TILES][COLUMNS / 2];
+#if PANELS
+    int warp = threadIdx.x / WARP % 4, count = 0;
+    u32 panels = base + AT_PANELS + (4 * w + warp) * PANELS * PANEL_BYTES;
+#endif
+#pragma unroll 1
+    for (; is_more(k); number++) {
+        segment g = next_segment(k);
+        if (TURNS && number % CONSUMERS != w) {
+            advance_by(r, g.steps);
+            continue;
+        }
+        if (TURNS && number > 0) await_turn(w);
+        multiply(sum, base, r, w, g.steps, TURNS && is_more(k));
+        if (SPLIT && g.steps < k.steps) {
+            store_part(part, sum, number == 0, thread);
+            continue;
+        }
+        place p = place_of(g.tile, s);
+#if PANELS
+        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp, p.column);
+#else
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) {
+            place in = place_in(i, thread);
+            store_quad(y, quad_of(sum, i), p.row + in.row, p.column + in.column, s.M, s.N);
+        }
+#endif
+    }
+#if PANELS
+    if (threadIdx.x % WARP == 0) tma_store_wait_read<0>();
+#endif
+}
+
+DEVICE void prepare(u32 base)
+{
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int s = 0; s < STAGES; s++) {
+            mbarrier_init(base + FULL + 8 * s, 1);
+            mbarrier_init(base + EMPTY + 8 * s, TOGETHER);
+        }
+        fence_barrier_init();
+    }
+    __syncwarp();
+    __syncthreads();
+}
+
+#define MAP const __grid_constant__ tensor_map
+/* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64 columns, DEPTH rows, or, with B_TURNED, DEPTH
+ * columns, COLUMNS rows; of y_map CHUNK columns, 16 rows. `part` has two tiles of floats for each block, or one if shares end where
+ * tiles do. */
+KERNEL_MIN(THREADS, 1)
+product_plain(MAP a_map, MAP b_map,
+#if PANELS
+              MAP y_map,
+#endif
+              T_Y *y, float4 *part, int M, int N, int K, int group)
+{
+    u32 base = shared_address(shared_memory);
+    int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
+    const shape s = {M, N, K, group};
+    prepare(base);
+    dependents_start();
+    if (warp < 4) {
+        registers_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0) produce(base, &a_map, &b_map, s);
+    } else {
+        registers_inc<CONSUMER_REGISTERS>();
+#if PANELS
+        consume(base, warp / 4 - 1, &y_map, y, part, s);
+#else
+        consume(base, warp / 4 - 1, 0, y, part, s);
+#endif
+    }
+}
+
+#if SPLIT
+/* A thread for each four floats; `blocks` are those of product_plain. */
+KERNEL(SUM_THREADS)
+product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int blocks)
+{
+    enum { TILE = QUADS * MULTIPLIERS };
+    const shape s = {M, N, K, group};
+    int steps = over(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
+    int tile = at / TILE, begin = tile * steps;
+    int first = block_of(begin, blocks, all), last = block_of(begin + steps - 1, blocks, all);
+    bool ends = share_of(first, blocks, all) < begin; /* the first of the tile's blocks has it at the end of its share */
+    at %= TILE;
+    part += at;
+    place p = place_of(tile, s), in = place_in(at / MULTIPLIERS, at % MULTIPLIERS);
+    dependents_wait();
+    if (first == last) return; /* it has stored the tile */
+    float4 sum = __ldcg(part + (i64)(ends ? blocks + first : first) * TILE);
+#pragma unroll 8
+    for (int i = first + 1; i <= last; i++) {
+        float4 o = __ldcg(part + (i64)i * TILE);
+        sum.x += o.x, sum.y += o.y, sum.z += o.z, sum.w += o.w;
+    }
+    store_quad(y, sum, p.row + in.row, p.column + in.column, M, N);
+}
+#endif
