@@ -42,7 +42,7 @@ enum {
 };
 
 static const struct table_column columns[COLUMNS] = {
-    [COLUMN_TYPE] = {"dtype", "type", "of q, k, v and of what comes out", false},
+    [COLUMN_TYPE] = {"dtype", "dtype", "of q, k, v and of what comes out", false},
     [COLUMN_SIZE] = {"head_size", "D", "columns of a head", true},
     [COLUMN_CAUSAL] = {"causal", "causal", "false: every query meets every key", false},
     [COLUMN_T] = {"T", "T", "tokens of a sequence", true},
@@ -78,7 +78,8 @@ static const struct table_column columns[COLUMNS] = {
                                "how many times as fast as flash", true},
     [COLUMN_SPEEDUP] = {"times_slow_op", "x slow op", "how many times as fast as slow op", true},
     [COLUMN_MEMORY] = {"bytes", "memory", "of the plan, inputs and outputs included", true},
-    [COLUMN_KERNELS] = {"kernels", "kernels", "that one forward and backward pass runs", true},
+    [COLUMN_KERNELS] = {"kernels", "calls",
+                        "of rows of the kernel table, one forward and backward pass", true},
     [COLUMN_NOTE] = {"note", "note", "why it was not run", false},
 };
 
@@ -186,9 +187,26 @@ static bool any_nominal(const struct attention_view *v)
     return false;
 }
 
+/* True where flash attention has more than its first way. */
+static bool several_flash(const struct attention_view *v)
+{
+    for (int way = 0; way < ATTENTION_WAYS; way++)
+        if (way != FLASH && v->o->ways >> way & 1 &&
+            attention_way_is_flash((enum attention_way)way))
+            return true;
+    return false;
+}
+
 const char *attention_notes(const struct attention_view *v, struct arena *a)
 {
-    const char *s = attention_flops_note;
+    const char *s = "ms: the median of n samples, and their standard deviation";
+    if (several_flash(v))
+        s = arena_printf(a,
+                         "%s\nportable: without the kernels of compute capability 9.0; "
+                         "deterministic: the same bits in every run; x flash: how many times as "
+                         "fast as `flash` of the same shape, in turn with it",
+                         s);
+    s = arena_printf(a, "%s\n%s", s, attention_flops_note);
     if (processors_of(v->o))
         s = arena_printf(a,
                          "%s\nclk/tile: time x clock x %d multiprocessors / tiles of 128 x 128 "

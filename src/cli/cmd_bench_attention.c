@@ -10,7 +10,9 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/table_form.h"
+#include "cli/version.h"
 #include "report/table.h"
+#include "train/interrupt.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 
 struct options {
+    const char *command; /* as it was given */
     struct attention_options run;
     struct table_form form;
     const char *svg;
@@ -210,11 +213,36 @@ static void show(void *user, double done, double all, const struct attention_cel
     progress_show(p, (int64_t)done, text);
 }
 
-static json_t *make_json(const struct options *o, const struct machine *m, const struct table *t)
+static json_t *make_json(const struct options *o, const struct machine *m,
+                         const struct machine *now, const struct table *t)
 {
-    return json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:s}", "v", 2, "layout", "packed", "tokens",
-                     (json_int_t)o->run.tokens, "formula", attention_flops_note, "machine",
-                     machine_json(m), "rows", table_json(t), "svg", o->svg);
+    return json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "v", 2, "layout",
+                     "packed", "tokens", (json_int_t)o->run.tokens, "formula", attention_flops_note,
+                     "machine", machine_json(m), "rows", table_json(t), "svg", o->svg, "date",
+                     now->date, "version", version_number, "commit", version_commit, "command",
+                     o->command);
+}
+
+static void print(const struct options *o, const struct attention_view *v, const struct table *t,
+                  const struct machine *now, bool whole, struct arena *a)
+{
+    struct str s = {0};
+    if (o->form.json) {
+        json_print(make_json(o, v->machine, now, t), &s);
+    } else {
+        const char *stopped =
+            whole ? "" : "\nStopped by Ctrl-C: this is what was measured until then.";
+        table_form_print(&o->form, t, &s);
+        table_form_note(&o->form,
+                        arena_printf(a, "%s\n%s\n%.10s, %s, strobe %s (%s).%s",
+                                     attention_notes(v, a), ceilings_words(v->machine, a),
+                                     now->date, ceilings_who(now, a), version_number,
+                                     version_commit, stopped),
+                        &s);
+    }
+    fputs(str_text(&s), stdout);
+    fflush(stdout);
+    str_release(&s);
 }
 
 static enum status draw(const struct options *o, struct attention_view *v, struct machine *m,
@@ -231,7 +259,7 @@ static enum status draw(const struct options *o, struct attention_view *v, struc
 
 static enum status run(struct options *o, struct arena *a)
 {
-    struct machine m;
+    struct machine m, now; /* the record of its peaks may be of another day */
     struct progress progress = {0};
     struct attention_cell *cell;
     struct attention_view v = {.o = &o->run, .machine = &m};
@@ -240,27 +268,33 @@ static enum status run(struct options *o, struct arena *a)
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
     o->run.each = show;
     o->run.user = &progress;
+    interrupt_catch();
     enum status st = bench_attention_run(&o->run, &cell, &v.cells, a);
+    interrupt_release();
     if (progress.what) progress_end(&progress);
-    TRY(st);
+    bool whole = st != ST_INTERRUPTED;
+    if (whole) TRY(st);
     v.cell = cell;
     struct table t = attention_table(&v, a);
-    struct str s = {0};
-    if (o->form.json) {
-        json_print(make_json(o, &m, &t), &s);
-    } else {
-        table_form_print(&o->form, &t, &s);
-        table_form_note(
-            &o->form, arena_printf(a, "%s\n%s", attention_notes(&v, a), ceilings_words(&m, a)), &s);
-    }
-    fputs(str_text(&s), stdout);
-    fflush(stdout);
-    str_release(&s);
-    TRY(machine_identify(&m, &o->run.device, a)); /* the record is of another day */
-    TRY(draw(o, &v, &m, a));
+    TRY(machine_identify(&now, &o->run.device, a));
+    print(o, &v, &t, &now, whole, a);
+    TRY(draw(o, &v, &now, a));
     log_info("picture: %s", o->svg);
+    if (!whole)
+        return fail(ST_INTERRUPTED, "stopped: the table is of what was measured until then");
     const char *why = table_why_empty(&t);
     return why ? fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why) : ST_OK;
+}
+
+static enum status prepare(struct options *o, struct words *w)
+{
+    TRY(table_form_check(&o->form));
+    if (w->isa) TRY(isa_limit_word(w->isa));
+    TRY(device_of_word(w->device, &o->run.device));
+    TRY(parse(&o->run, w));
+    TRY(file_check_writable(o->svg)); /* before minutes of measuring */
+    threads_set(w->threads);
+    return ST_OK;
 }
 
 enum status cmd_bench_attention(int argc, char **argv)
@@ -309,16 +343,13 @@ enum status cmd_bench_attention(int argc, char **argv)
         TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
-    TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "bench attention takes options only; found %s", argv[0]);
-    TRY(table_form_check(&o.form));
-    if (w.isa) TRY(isa_limit_word(w.isa));
-    TRY(device_of_word(w.device, &o.run.device));
-    TRY(parse(&o.run, &w));
-    TRY(file_check_writable(o.svg)); /* before minutes of measuring */
-    threads_set(w.threads);
     struct arena a = {0};
-    enum status st = run(&o, &a);
+    o.command = command_text("bench attention", argc, argv, &a);
+    enum status st = opt_parse(options, &argc, argv, NULL);
+    if (st == ST_OK && argc)
+        st = fail(ST_USAGE, "bench attention takes options only; found %s", argv[0]);
+    if (st == ST_OK) st = prepare(&o, &w);
+    if (st == ST_OK) st = run(&o, &a);
     arena_release(&a);
     return st;
 }

@@ -36,7 +36,11 @@ void table_form_sheet(const struct table_form *f, const struct sheet *x, struct 
 
 void table_form_note(const struct table_form *f, const char *text, struct str *s)
 {
-    if (!f->json && !f->csv) str_printf(s, "\n%s\n", text);
+    if (f->json || f->csv) return;
+    str_append(s, "\n");
+    for (; *text; text++) /* lines that follow each other are one paragraph of Markdown */
+        str_printf(s, "%c%s", *text, *text == '\n' && f->markdown ? "\n" : "");
+    str_append(s, "\n");
 }
 
 void table_form_tera(struct table *t, struct arena *a)

@@ -13,6 +13,7 @@
 #include "pass/pass.h"
 #include "plan/timeline.h"
 #include "train/gauge.h"
+#include "train/interrupt.h"
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 enum { GAUGE_MS = 10 };
@@ -289,6 +290,7 @@ struct report {
     double share;  /* of it that is done; it never falls, whatever is expected meanwhile */
     const struct attention_cell *cell; /* the first of the shape */
     struct gauge *gauge;               /* of the device; NULL: it says nothing */
+    bool stopped;                      /* cells were left out after a Ctrl-C */
 };
 
 static void show(void *user, double done_ms, double expected)
@@ -500,6 +502,19 @@ static double weight(const struct attention_options *o, int i)
     return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;
 }
 
+/* What a Ctrl-C leaves: cells that have a reason keep it. */
+static void leave_out(const struct attention_options *o, struct attention_cell *cell)
+{
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        struct attention_cell *c = &cell[w];
+        c->way = (enum attention_way)w;
+        c->B = o->tokens / c->T;
+        c->error_y = c->error_dqkv = -1;
+        if (!(o->ways >> w & 1)) c->reason = "not asked for";
+        if (!c->reason) c->reason = "not reached: it was stopped before";
+    }
+}
+
 /* All lengths and types of one head size and mask. */
 static enum status run_lengths(struct report *r, int size, bool causal, const struct stock *stock,
                                int64_t start, struct attention_cell *cell, struct arena *a)
@@ -519,7 +534,11 @@ static enum status run_lengths(struct report *r, int size, bool causal, const st
             r->stock = &stock[d];
             r->weight = weight(o, i);
             double budget_ms = left * r->weight / (r->all - r->done);
-            TRY(run_one(r, at, i ? at - of_length : o->before, budget_ms, a));
+            enum status st = ST_INTERRUPTED;
+            if (!interrupt_noted())
+                st = run_one(r, at, i ? at - of_length : o->before, budget_ms, a);
+            if (st != ST_INTERRUPTED) TRY(st);
+            if (st == ST_INTERRUPTED) r->stopped = true, leave_out(o, at);
         }
     return ST_OK;
 }
@@ -552,5 +571,5 @@ enum status bench_attention_run(const struct attention_options *o, struct attent
     for (int s = 0; s < o->head_sizes; s++) TRY(run_size(&r, s, start, cell + s * of_size, a));
     *ret_cell = cell;
     *ret_cells = o->head_sizes * of_size;
-    return ST_OK;
+    return r.stopped ? fail(ST_INTERRUPTED, "interrupted") : ST_OK;
 }

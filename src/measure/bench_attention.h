@@ -90,7 +90,8 @@ struct attention_cell {
 };
 
 /* One cell for each head size, mask, length, type and way, in that order; *ret_cells of them, in `a`. Ways that nobody
- * asked for have cells, too, with that as the reason why they were not run. */
+ * asked for have cells, too, with that as the reason why they were not run. ST_INTERRUPTED where a Ctrl-C that was noted
+ * (train/interrupt.h) left some out: the cells are there all the same, and those say so. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 

@@ -231,6 +231,8 @@ static void test_bench_attention(void **state)
     json_t *all = json_of_version(arena_printf(&arena, "%s --json", words), 2);
     const json_t *rows = json_object_get(all, "rows");
     assert_int_equal(json_array_size(rows), 2 * 4);
+    assert_string_equal(text(all, "command"), arena_printf(&arena, "strobe %s --json", words));
+    assert_true(strlen(text(all, "commit")) >= 7);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *r = json_array_get(rows, i), *slow = json_array_get(rows, i / 4 * 4 + 1);
         assert_string_equal(text(slow, "attention"), "slow op");
@@ -256,6 +258,10 @@ static void test_bench_attention(void **state)
     assert_null(strstr(said, "slow"));
     assert_null(strstr(said, "error y"));
     assert_null(strstr(said, "clk/tile"));
+    assert_null(strstr(said, "x flash"));
+    assert_int_equal(strobe(arena_printf(&arena, "%s --flash_only --markdown", words)), 0);
+    assert_non_null(strstr(said, "| dtype | D | causal |"));
+    assert_non_null(strstr(said, " standard deviation\n\nFLOPs: ")); /* paragraphs */
 }
 
 static void test_grid_of_bench_attention(void **state)
@@ -287,7 +293,7 @@ static void test_grid_of_bench_attention(void **state)
     json_decref(all);
     assert_non_null(strstr(program_text(workdir_path("grid.svg")), "flash, bf16, D 4, full, 32: "));
     assert_int_equal(strobe(arena_printf(&arena, "%s --markdown", words)), 0);
-    assert_memory_equal(said, "| type ", 7);
+    assert_memory_equal(said, "| dtype ", 8);
     assert_non_null(strstr(said, "error: y, and dq, dk, dv together"));
 }
 

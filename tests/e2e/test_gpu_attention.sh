@@ -79,4 +79,10 @@ is backward_kernel mma_short
 is error_y ''
 is forward_times_flash ''
 
+# --- for people: what the ways are called after, in a paragraph of its own
+timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --samples=2 --flash_only --T=64 --head_size=64 --hopper=true,false \
+    --markdown >table.md 2>log || fail "--markdown: $(cat log)"
+grep -B1 '^portable: without the kernels of compute capability 9.0' table.md | head -1 | grep -qx '' || fail "no such paragraph: $(cat table.md)"
+grep -q '^20.*, emulated GPU, strobe .* ([0-9a-f]\{7,\}.*)\.$' table.md || fail "it does not say what ran where: $(cat table.md)"
+
 echo ok

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "base/threads.h"
+#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <string.h>
 
 enum { USUAL = 1u << SLOW_PRIMITIVE | 1u << SLOW_OP | 1u << SLOW_FULL | 1u << FLASH };
@@ -284,6 +286,37 @@ static void test_a_length_before(void **state)
         assert_true(!(USUAL >> w & 1) || (!cell[w].reason && cell[w].both.n == 1));
 }
 
+static void stop_at_64(void *user, double done, double all, const struct attention_cell *c)
+{
+    (void)user, (void)done, (void)all;
+    if (c->T == 64 && !interrupt_noted()) raise(SIGINT);
+}
+
+/* What was measured before it stays, whole; what was not has its shape, and says so. */
+static void test_ctrl_c(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    o.each = stop_at_64;
+    o.ways &= ~(1u << SLOW_FULL);
+    interrupt_catch();
+    enum status st = bench_attention_run(&o, &cell, &cells, &arena);
+    interrupt_release();
+    assert_int_equal(st, ST_INTERRUPTED);
+    assert_int_equal(cells, 3 * ATTENTION_WAYS);
+    for (int i = 0; i < cells; i++) {
+        const struct attention_cell *c = &cell[i];
+        assert_true(c->way == (enum attention_way)(i % ATTENTION_WAYS));
+        assert_true(c->T == 32 << i / ATTENTION_WAYS && c->B * c->T == 256 && c->D == 8);
+        if (!asked_for(&o, (int)c->way))
+            assert_string_equal(c->reason, "not asked for");
+        else if (c->T == 32)
+            assert_true(!c->reason && c->both.n == 4);
+        else
+            assert_string_equal(c->reason, "not reached: it was stopped before");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +329,7 @@ int main(void)
         cmocka_unit_test_teardown(test_flash_only, release),
         cmocka_unit_test_teardown(test_no_time, release),
         cmocka_unit_test_teardown(test_a_length_before, release),
+        cmocka_unit_test_teardown(test_ctrl_c, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
