@@ -402,9 +402,18 @@ static void embeddings_dropped_as_attention(const struct made *m)
     lookup(m, false, DROPOUT_ATTENTION);
 }
 
+static void gradient_of_positions(const struct made *m)
+{
+    struct graph *g = m->g;
+    value sum = g_sum_leading(g, m->a, type_2d(DT_F32, T, C));
+    value at = g_input(g, "at", type_1d(DT_I32, T));
+    graph_output(g, "d", g_embed_grad(g, at, sum, type_2d(DT_F32, V, C)));
+}
+
 static void test_embed_sum(void **state)
 {
     (void)state;
+    check(gradient_of_positions, OP_EMBED_GRAD_SUM, 1);
     check(embeddings, OP_EMBED_SUM, 1);
     check(embeddings_used_between, OP_EMBED_SUM, 0);
     check(embeddings_dropped_as_attention, OP_EMBED_SUM, 0);
