@@ -1,6 +1,6 @@
 #!/bin/sh
-# The functions of kernels/hopper.cuh on an emulated GPU, with what may come late coming late, at once, and in another order; then a
-# kernel that leaves out what it must not: the emulator must tell.
+# The functions of kernels/hopper.cuh on an emulated GPU, with what may come late coming late, at once, and in another order; GELU as
+# products end with it; then a kernel that leaves out what it must not: the emulator must tell.
 set -u
 . "$(dirname "$0")/gpu.sh"
 test=$STROBE_BUILD/tests/backend/test_hopper
@@ -14,6 +14,12 @@ for how in NOTHING=1 EMU_EARLY=1 EMU_REVERSE=1; do
         exit 1
     }
 done
+
+"$STROBE_BUILD/tests/backend/test_gelu_points" >"$log" 2>&1 && grep -q "^tanh" "$log" || {
+    echo "FAIL: GELU at points"
+    cat "$log"
+    exit 1
+}
 
 # fails NUMBER WORDS: of FAULT in tests/backend/hopper.cu
 fails() {
