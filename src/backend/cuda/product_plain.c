@@ -5,7 +5,7 @@
 
 /* As product_hopper_plain.cu has them. */
 enum { WARPGROUP = 128, PRODUCT_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
-enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 16 };
+enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
 
 /* What the text is compiled for: `consumers` warpgroups with `tiles` times 64 rows each, which take turns or share a tile. */
 struct tiling {
@@ -81,12 +81,11 @@ static struct way way_in(const struct tiling *t, const struct product *p, bool t
     return w;
 }
 
-/* A block takes tile after tile, and one takes as long as its columns and some more; the last end stands alone. Measured on an H200. */
-static double time_of(const struct way *w, int64_t blocks)
+/* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
+static int64_t time_of(const struct way *w, int64_t blocks)
 {
-    static const double SOME_MORE = 4, END = 0.6;
-    double rounds = (double)over(w->tiles, blocks), steps = (double)over(w->K, DEPTH);
-    return rounds * steps * (w->t->columns + SOME_MORE) + END * w->t->columns;
+    enum { SOME_MORE = 40 };
+    return over(w->tiles, blocks) * (w->t->columns + SOME_MORE);
 }
 
 static struct way whole_way(const struct product *p, int64_t processors)
