@@ -165,10 +165,10 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
             {
                 float s[KEYS / 2];
                 kept a;
+                draw_tile(a, r, d, 0); /* while rows come */
                 mbarrier_wait(full_of(c.base, c.strip, c.n), c.n / 2 % 2);
                 begin(s, c, 0);
                 give_up(c);
-                draw_tile(a, r, d, 0);
                 wgmma_wait<0>();
                 wgmma_hold(s);
                 if (c.strip == 0) mask_scores(s, r, 0, T);
