@@ -74,7 +74,6 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
     struct sizes s = sizes_of(c, &c->in_type[0]);
     struct cuda_launch *k =
         add(c, l, "attention_hopper_short.cu", "attention_hopper_short", &s, CONSUMERS + 1);
-    launch_define(k, "CONSUMERS", CONSUMERS);
     arg_heads(k, ARG_IN, 0, &s, 3 * s.H, TILE);
     arg_heads(k, ARG_OUT, 0, &s, s.H, TILE);
     arg_in(k, 1);
