@@ -31,15 +31,15 @@ static bool is_short(const struct kernel_call *c, const struct sizes *s)
            (s->D == 16 || s->D == 32 || s->D == 64) && s->B * s->H <= INT32_MAX;
 }
 
-/* Boxes of 64 rows of one head of a tensor (B,T,heads,D). */
+/* Boxes of so many rows of one head of a tensor (B,T,heads,D). */
 static void arg_heads(struct cuda_launch *k, enum cuda_arg_kind of, int index,
-                      const struct sizes *s, int64_t heads)
+                      const struct sizes *s, int64_t heads, int rows)
 {
     int64_t row = 2 * s->D * heads;
     struct cuda_tensor t = {.dtype = DT_BF16,
                             .dim = {s->D, heads, s->T, s->B, 1},
                             .step = {2, 2 * s->D, row, row * s->T, row * s->T * s->B},
-                            .box = {(int)s->D, 1, TILE, 1, 1},
+                            .box = {(int)s->D, 1, rows, 1, 1},
                             .swizzle = 2 * (int)s->D};
     arg_tensor_map(k, of, index, &t);
 }
@@ -74,9 +74,8 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
     struct sizes s = sizes_of(c, &c->in_type[0]);
     struct cuda_launch *k =
         add(c, l, "attention_hopper_short.cu", "attention_hopper_short", &s, CONSUMERS + 1);
-    launch_define(k, "CONSUMERS", CONSUMERS);
-    arg_heads(k, ARG_IN, 0, &s, 3 * s.H);
-    arg_heads(k, ARG_OUT, 0, &s, s.H);
+    arg_heads(k, ARG_IN, 0, &s, 3 * s.H, TILE);
+    arg_heads(k, ARG_OUT, 0, &s, s.H, TILE);
     arg_in(k, 1);
     arg_out(k, 1);
     arg_sizes(k, &s);
@@ -98,9 +97,9 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     struct sizes s = sizes_of(c, &c->in_type[QKV]);
     struct cuda_launch *k =
         add(c, l, "attention_hopper_short_grad.cu", "attention_hopper_short_grad", &s, 3);
-    arg_heads(k, ARG_IN, QKV, &s, 3 * s.H);
-    arg_heads(k, ARG_IN, DY, &s, s.H);
-    arg_heads(k, ARG_OUT, 0, &s, 3 * s.H);
+    arg_heads(k, ARG_IN, QKV, &s, 3 * s.H, TILE);
+    arg_heads(k, ARG_IN, DY, &s, s.H, TILE);
+    arg_heads(k, ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* a warp's */
     arg_in(k, Y);
     arg_in(k, LSE);
     arg_in(k, STEP);

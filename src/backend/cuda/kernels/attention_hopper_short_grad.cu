@@ -46,8 +46,8 @@ enum {
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES, /* Q of strip 1; Q and dO of 2, of 3; all of a head */
     HELPERS = 3, /* warps */
-    HELPER_REGISTERS = 72,
-    WORKER_REGISTERS = 216,
+    HELPER_REGISTERS = 88,
+    WORKER_REGISTERS = 208,
 };
 static_assert(TILE_BYTES % 1024 == 0, "rows of every strip at a whole swizzle");
 
@@ -126,52 +126,68 @@ DEVICE void expect(const problem &s, int head, int thread)
 #pragma unroll 1
     for (int t = thread; t < s.T; t += HELPERS * WARP) prefetch_l2(y + (i64)t * (s.H * D));
 }
-/* Of each strip, once dO is there. */
-DEVICE void summarize(u32 base, const problem &s, int warp, int lane)
+/* A thread's part of a strip: so many chunks of y, and a row's log-sum-exp. */
+enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = (TILE / PASS + HELPERS - 1) / HELPERS };
+struct part {
+    uint4 y[TIMES];
+    float lse;
+};
+DEVICE void load_part(part &w, const problem &s, int head, int strip, int thread)
 {
-    enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = (TILE / PASS + HELPERS - 1) / HELPERS };
+    int b = head / s.H, h = head - b * s.H, row = thread / CHUNKS, left = s.T - strip * TILE;
+    const bf16 *y = s.y + (i64)(b * s.T + strip * TILE) * (s.H * D) + h * D + thread % CHUNKS * 8;
+#pragma unroll
+    for (int i = 0; i < TIMES; i++) {
+        int r = row + i * HELPERS * PASS;
+        w.y[i] = make_uint4(0, 0, 0, 0);
+        if (r < TILE && r < left) w.y[i] = *(const uint4 *)(y + (i64)r * (s.H * D));
+    }
+    w.lse = INFINITY_F;
+    if (thread < min(TILE, left)) w.lse = s.lse[(i64)head * s.T + strip * TILE + thread];
+}
+/* Of each strip, once dO is there; y of the next one is asked for before. */
+DEVICE void summarize(u32 base, const problem &s, int thread)
+{
     float *stats = (float *)(shared_memory - shared_address(shared_memory) + base + AT_STATS);
+    part w;
     int n = 0;
-    expect(s, blockIdx.x, warp * WARP + lane);
+    expect(s, blockIdx.x, thread);
+    load_part(w, s, blockIdx.x, 0, thread);
 #pragma unroll 1
     for (int head = blockIdx.x; head < s.heads; head += gridDim.x, n++) {
-        int b = head / s.H, h = head - b * s.H;
-        expect(s, head + gridDim.x, warp * WARP + lane);
+        expect(s, head + gridDim.x, thread);
 #pragma unroll 1
         for (int strip = 0; strip < TILES; strip++) {
-            int here = forgotten(lane), row = warp * PASS + here / CHUNKS, chunk = here % CHUNKS;
-            const bf16 *y = s.y + (i64)(b * s.T + strip * TILE) * (s.H * D) + h * D + chunk * 8;
-            int left = s.T - strip * TILE, t = warp * WARP + lane;
-            uint4 w[TIMES];
-#pragma unroll
-            for (int i = 0; i < TIMES; i++) {
-                int r = row + i * HELPERS * PASS;
-                w[i] = make_uint4(0, 0, 0, 0);
-                if (r < TILE && r < left) w[i] = *(const uint4 *)(y + (i64)r * (s.H * D));
-            }
-            float lse = INFINITY_F;
-            if (t < min(TILE, left)) lse = s.lse[(i64)head * s.T + strip * TILE + t] * LOG2_E;
+            int here = forgotten(thread), row = here / CHUNKS, chunk = here % CHUNKS;
+            float sum[TIMES], *to = stats + strip * 2 * STATS;
             mbarrier_wait(full_of(base, strip, n), n / 2 % 2);
-            if (t < TILE) stats[strip * 2 * STATS + t] = lse;
             u32 dout = place_of(base, strip, DOUT, n);
 #pragma unroll
             for (int i = 0; i < TIMES; i++) {
                 int r = row + i * HELPERS * PASS;
-                float sum = 0;
-                if (r < TILE) {
-                    u32 a[4] = {w[i].x, w[i].y, w[i].z, w[i].w}, e[4];
-                    load_shared_16(e, dout + panel_chunk<SWIZZLE>(r, chunk));
+                u32 a[4] = {w.y[i].x, w.y[i].y, w.y[i].z, w.y[i].w}, e[4];
+                load_shared_16(e, dout + panel_chunk<SWIZZLE>(r < TILE ? r : 0, chunk));
+                sum[i] = 0;
 #pragma unroll
-                    for (int k = 0; k < 4; k++) {
-                        sum += __uint_as_float(a[k] << 16) * __uint_as_float(e[k] << 16);
-                        sum += __uint_as_float(a[k] & 0xffff0000u) * __uint_as_float(e[k] & 0xffff0000u);
-                    }
+                for (int k = 0; k < 4; k++) {
+                    sum[i] += __uint_as_float(a[k] << 16) * __uint_as_float(e[k] << 16);
+                    sum[i] += __uint_as_float(a[k] & 0xffff0000u) * __uint_as_float(e[k] & 0xffff0000u);
                 }
-#pragma unroll
-                for (int k = 1; k < CHUNKS; k *= 2) sum += __shfl_xor_sync(~0u, sum, k);
-                if (chunk == 0 && r < TILE) stats[strip * 2 * STATS + STATS + r] = sum * s.unscaled;
             }
-            release(base + STATS_FULL + 8 * strip, lane);
+            float lse = w.lse * LOG2_E;
+            if (strip + 1 < TILES)
+                load_part(w, s, head, strip + 1, here);
+            else if (head + (int)gridDim.x < s.heads)
+                load_part(w, s, head + gridDim.x, 0, here);
+#pragma unroll
+            for (int k = 1; k < CHUNKS; k *= 2)
+#pragma unroll
+                for (int i = 0; i < TIMES; i++) sum[i] += __shfl_xor_sync(~0u, sum[i], k);
+            if (here < TILE) to[here] = lse;
+#pragma unroll
+            for (int i = 0; i < TIMES; i++)
+                if (chunk == 0 && row + i * HELPERS * PASS < TILE) to[STATS + row + i * HELPERS * PASS] = sum[i] * s.unscaled;
+            release(base + STATS_FULL + 8 * strip, here % WARP);
         }
     }
 }
@@ -190,13 +206,13 @@ struct worker {
 struct kept {
     u32 w[DROPOUT ? TILE / 8 : 1];
 };
-DEVICE void draw_tile(kept &a, const worker &o, int queries, int keys)
+DEVICE void draw_tile(kept &a, const worker &o, int head, int queries, int keys)
 {
 #if DROPOUT
     int warp = o.thread / WARP, lane = o.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes r = draw<true>(o.d.seed, o.d.site, o.d.step, o.head, queries * 4 + 2 * j, keys * 4 + warp, lane);
+        drop_bytes r = draw<true>(o.d.seed, o.d.site, o.d.step, head, queries * 4 + 2 * j, keys * 4 + warp, lane);
 #pragma unroll
         for (int i = 0; i < 4; i++) a.w[4 * j + i] = dropout_kept(r.w[i / 2][i % 2], o.d.less, o.d.carry);
     }
@@ -276,72 +292,81 @@ DEVICE void wait_step(const worker &o, int count)
     mbarrier_wait(o.base + STEP_DONE + 8 * (count % 2), count / 2 % 2);
     mbarrier_wait(o.base + STEP_DONE + 8 * (2 + count % 2), count / 2 % 2);
 }
-DEVICE void wait_full(const worker &o, int comings)
+DEVICE void wait_full(const worker &o, int coming, int n)
 {
-#pragma unroll 1
-    for (int i = 0; comings >> i; i++)
-        if (comings >> i & 1) mbarrier_wait(full_of(o.base, i, o.n), o.n / 2 % 2);
+    mbarrier_wait(full_of(o.base, coming, n), n / 2 % 2);
 }
-/* Sums that are whole to memory, by way of rows that nobody reads any more. What: 1 dQ, 2 dK and dV. */
-DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, bool last, int H, const sums &dq,
-                  const sums &dk, const sums &dv)
+/* Sums that are whole to memory, by way of rows that nobody reads any more. Each warp has 16 rows, and as soon as its products
+ * are there it need not wait for the others: of places that hold left operands it overwrites its own rows alone, of others
+ * the last product that read them was of an earlier step. */
+DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale, int head, int strip, int b)
 {
-    int b = o.head / H, h = o.head - b * H, lane = o.group;
-    u32 at_dq = place_of(o.base, lane, DOUT, o.n), at_dv = place_of(o.base, lane, VALUES, o.n);
-    u32 at_dk = place_of(o.base, 0, lane ? QUERIES : DOUT, o.n);
-    if (lane == 0 && last) at_dk = place_of(o.base, 3, VALUES, o.n);
-    if (o.thread == 0) tma_store_wait_read<0>();
-    named_barrier_sync(1 + o.group, WARPGROUP);
-    if (what & 1) keep_rows(at_dq, dq, o.scale, o.thread);
-    if (what & 2) {
-        keep_rows(at_dk, dk, o.scale, o.thread);
-        keep_rows(at_dv, dv, o.drop_scale, o.thread);
-    }
+    keep_rows(to, sum, scale, o.thread);
     fence_async();
-    named_barrier_sync(1 + o.group, WARPGROUP);
-    if (o.thread != 0) return;
-    if (what & 1) store_rows(at_dq, map, h, queries * TILE, b);
+    __syncwarp();
+    int row = o.thread / WARP * 16;
+    if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
+}
+/* What: 1 dQ, 2 dK and dV; of so many queries and keys. */
+DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H, const sums &dq, const sums &dk,
+                  const sums &dv)
+{
+    int b = o.head / H, h = o.head - b * H, g = o.group;
+    if (o.thread % WARP == 0) tma_store_wait_read<0>();
+    __syncwarp();
+    if (what & 1) keep_sums(o, map, place_of(o.base, g, DOUT, o.n), dq, o.scale, h, queries, b);
     if (what & 2) {
-        store_rows(at_dk, map, H + h, keys * TILE, b);
-        store_rows(at_dv, map, 2 * H + h, keys * TILE, b);
+        u32 to = keys == 3 ? place_of(o.base, 3, VALUES, o.n) : place_of(o.base, 0, g ? QUERIES : DOUT, o.n);
+        keep_sums(o, map, to, dk, o.scale, H + h, keys, b);
+        keep_sums(o, map, place_of(o.base, g, VALUES, o.n), dv, o.drop_scale, 2 * H + h, keys, b);
     }
-    tma_store_commit();
+    if (o.thread % WARP == 0) tma_store_commit();
 }
 
-/* A tile. DQ: there is one of the step before. */
-template <bool DQ> DEVICE void step(sums &dq, sums &dk, sums &dv, const worker &o, int i, const tensor_map *map, int H)
+/* Which step of which of its heads a warpgroup is at, and its tile's strips. */
+struct place {
+    int n, i, head, queries, keys;
+};
+DEVICE place place_at(int group, int n, int i, int head)
 {
-    scores s, dp;
-    kept_scores a, e;
-    kept keep;
-    int g = o.group, count = o.n * STEPS + i;
-    int queries = in_table(0x33210, 0x32321, g, i), keys = in_table(0x30000, 0x22111, g, i);
-    u32 at_q = place_of(o.base, queries, QUERIES, o.n), at_do = place_of(o.base, queries, DOUT, o.n);
-    const float *stats = (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) + queries * 2 * STATS +
-                         o.thread % 4 * 2;
-    /* comings by step: 0 1 2 3, then 4 and 5; and 1, 2, 3 and 0, 4 */
-    wait_full(o, g ? (int)(0x0010090402ull >> 8 * i & 255) : i == 4 ? 48 : 1 << i);
+    place p = {n, i, head, in_table(0x33210, 0x32321, group, i), in_table(0x30000, 0x22111, group, i)};
+    return p;
+}
+/* The scores of a tile are begun, once it and what its step wants for dQ are there. */
+DEVICE void begin(scores &s, const worker &o, const place &p)
+{
+    wait_full(o, in_table(0x53210, 0x44321, o.group, p.i), p.n);
+    wait_full(o, in_table(0x43210, 0x44021, o.group, p.i), p.n);
     wgmma_forget(s);
+    wgmma_fence();
+    rows_by_rows(s, place_of(o.base, p.keys, KEYS, p.n), place_of(o.base, p.queries, QUERIES, p.n));
+    wgmma_commit();
+}
+/* A tile, whose scores and random bytes are there; those of the next one are at the end. DQ: there is a tile of the step before. */
+template <bool DQ>
+DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o, const place &p, const place &next)
+{
+    scores dp;
+    kept_scores a, e;
+    int g = o.group, i = p.i, count = o.n * STEPS + i, lane = o.thread % WARP;
+    u32 at_q = place_of(o.base, p.queries, QUERIES, o.n), at_do = place_of(o.base, p.queries, DOUT, o.n);
+    const float *stats = (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) + p.queries * 2 * STATS +
+                         lane % 4 * 2;
     wgmma_forget(dp);
     wgmma_fence();
-    rows_by_rows(s, place_of(o.base, keys, KEYS, o.n), at_q);
+    rows_by_rows(dp, place_of(o.base, p.keys, VALUES, o.n), at_do);
     wgmma_commit();
-    rows_by_rows(dp, place_of(o.base, keys, VALUES, o.n), at_do);
-    wgmma_commit();
-    draw_tile(keep, o, queries, keys);
-    mbarrier_wait(o.base + STATS_FULL + 8 * queries, o.n % 2);
-    wgmma_wait<1>();
-    wgmma_hold(s);
-    if (queries == keys) mask(s, o);
+    mbarrier_wait(o.base + STATS_FULL + 8 * p.queries, o.n % 2);
+    if (p.queries == p.keys) mask(s, o);
     probabilities(s, a, keep, stats, o.factor);
     if (count > 0) wait_step(o, count - 1);
     wgmma_fence();
-    bool add = (g ? 0x16 : 0x0e) >> i & 1;
+    bool add = in_table(0x01110, 0x10110, g, i);
     add_strip(dv, a, at_do, add);
     wgmma_commit();
     if (DQ) {
-        add_queries(dq, ds_of(o.base, i % 2 ? g : 1 - g, count - 1), place_of(o.base, in_table(0x20100, 0x01010, g, i), KEYS, o.n),
-                    (g ? 0x14 : 0x18) >> i & 1);
+        u32 keys = place_of(o.base, in_table(0x20100, 0x01010, g, i), KEYS, o.n);
+        add_queries(dq, ds_of(o.base, i % 2 ? g : 1 - g, count - 1), keys, in_table(0x11000, 0x10100, g, i));
         wgmma_commit();
     }
     wgmma_wait<1 + DQ>();
@@ -352,34 +377,52 @@ template <bool DQ> DEVICE void step(sums &dq, sums &dk, sums &dv, const worker &
     wgmma_fence();
     add_strip(dk, e, at_q, add);
     wgmma_commit();
+    begin(s, o, next);
+    draw_tile(keep, o, next.head, next.queries, next.keys);
     wgmma_wait<0>();
+    wgmma_hold(s);
     wgmma_hold(dk);
     wgmma_hold(dv);
     if (DQ) wgmma_hold(dq);
-    int lane = o.thread % WARP;
     release(o.base + STEP_DONE + 8 * (2 * g + count % 2), lane);
-    int frees = in_table(0x40290, 0x42081, g, i); /* a bit for each of FREE */
-    if (frees & 8 && o.n > 0) {
-        if (o.thread == 0) tma_store_wait_read<0>();
-        __syncwarp();
+    int free = in_table(0x27107, 0x21770, g, i); /* one of FREE, or none */
+    if (free < FREES) release(o.base + FREE + 8 * free, lane);
+    if (i == 1 && o.n > 0) {
+        if (lane == 0) tma_store_wait_read<0>();
+        release(o.base + FREE + 8 * HEAD_DONE, lane);
     }
-#pragma unroll 1
-    for (int f = 0; f < FREES; f++)
-        if (frees >> f & 1 && (f < HEAD_DONE || o.n > 0)) release(o.base + FREE + 8 * f, lane);
-    int what = in_table(0x32010, 0x20300, g, i);
-    if (what) flush(o, map, what, g ? 1 : i == 1 ? 0 : 2, keys, i == 4, H, dq, dk, dv);
 }
 DEVICE void work(const problem &s, worker &o, const tensor_map *map)
 {
     sums dq, dk, dv;
+    scores sc;
+    kept keep;
+    o.n = 0;
+    o.head = blockIdx.x;
+    place p = place_at(o.group, 0, 0, o.head);
+    draw_tile(keep, o, o.head, p.queries, p.keys);
+    begin(sc, o, p);
+    wgmma_wait<0>();
+    wgmma_hold(sc);
 #pragma unroll 1
-    for (o.head = blockIdx.x, o.n = 0; o.head < s.heads; o.head += gridDim.x, o.n++) {
-        step<false>(dq, dk, dv, o, 0, map, s.H);
+    for (; o.head < s.heads; o.head += gridDim.x, o.n++) {
+        place next = place_at(o.group, o.n, 1, o.head);
+        step<false>(sc, keep, dq, dk, dv, o, p, next);
 #pragma unroll 1
-        for (int i = 1; i < STEPS; i++) step<true>(dq, dk, dv, o, i, map, s.H);
+        for (int i = 1; i < STEPS; i++) {
+            p = next;
+            if (i + 1 < STEPS)
+                next = place_at(o.group, o.n, i + 1, o.head);
+            else if (o.head + (int)gridDim.x < s.heads)
+                next = place_at(o.group, o.n + 1, 0, o.head + gridDim.x);
+            step<true>(sc, keep, dq, dk, dv, o, p, next);
+            int what = in_table(0x32010, 0x20300, o.group, i);
+            if (what) flush(o, map, what, o.group ? 1 : i == 1 ? 0 : 2, p.keys, s.H, dq, dk, dv);
+        }
+        p = next;
         if (o.group == 0) continue;
         int count = o.n * STEPS + STEPS - 1;
-        wait_full(o, 32);
+        wait_full(o, 5, o.n);
         wait_step(o, count);
         wgmma_fence();
         add_queries(dq, ds_of(o.base, 1, count), place_of(o.base, 2, KEYS, o.n), true);
@@ -387,9 +430,9 @@ DEVICE void work(const problem &s, worker &o, const tensor_map *map)
         wgmma_commit();
         wgmma_wait<0>();
         wgmma_hold(dq);
-        flush(o, map, 1, 3, 0, true, s.H, dq, dk, dv);
+        flush(o, map, 1, 3, 0, s.H, dq, dk, dv);
     }
-    if (o.thread == 0) tma_store_wait_read<0>();
+    if (o.thread % WARP == 0) tma_store_wait_read<0>();
 }
 
 KERNEL_MIN(THREADS, 1)
@@ -412,7 +455,7 @@ attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __gri
         registers_dec<HELPER_REGISTERS>();
         int warp = threadIdx.x / WARP - CONSUMERS * WARPGROUP / WARP, lane = threadIdx.x % WARP;
         if (warp > 0)
-            summarize(base, s, warp - 1, lane);
+            summarize(base, s, threadIdx.x - CONSUMERS * WARPGROUP - WARP);
         else if (lane == 0)
             produce(base, s, &rows, &dy);
     } else {
