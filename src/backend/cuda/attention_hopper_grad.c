@@ -11,7 +11,7 @@ enum {
     OWN = 64,
     STATS = 64,
     ALIGN = 1024,
-    BARRIERS = 256,
+    BARRIERS = 512,
     SUMS_THREADS = 256
 }; /* as the texts have them */
 
@@ -59,7 +59,7 @@ static const struct layout *layout_of(int64_t width, bool keys)
         {32, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
         {64, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
         {96, {2, 64, 5, 1, 1, 1}, {2, 64, 4, 2, 0, 1}},
-        {128, {2, 64, 4, 1, 1, 1}, {2, 64, 2, 2, 0, 0}},
+        {128, {2, 64, 4, 1, 1, 1}, {2, 64, 3, 2, 0, 1}},
     };
     for (int i = 0; i < COUNT_OF(all); i++)
         if (all[i].head == width) return keys ? &all[i].dkv : &all[i].dq;
