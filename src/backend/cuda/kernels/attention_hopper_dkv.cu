@@ -49,7 +49,7 @@ DEVICE int number_in_round(u32 base, int round)
     mbarrier_wait(base + NUMBER_FULL + 8 * ring_of(round).stage, ring_of(round).phase);
     return *number_of(base, round);
 }
-/* The thread that takes items and asks for their rows. */
+/* The thread that takes items and asks for their rows, before what the first kernel wrote is there. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
 {
     ring<ITEM_STAGES> own = {0, 1};
@@ -72,7 +72,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
     }
     no_more_items();
 }
-/* The thread that asks for tiles. What the first kernel wrote is waited for. */
+/* The thread that asks for tiles. */
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const float *stats)
 {
     ring<STAGES> at = {0, 1};

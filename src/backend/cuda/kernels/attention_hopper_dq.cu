@@ -84,7 +84,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         }
     }
 }
-/* The thread that asks for tiles. */
+/* The thread that asks for tiles: it goes on to the next item's while that one's rows still wait for a place. */
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
     ring<STAGES> at = {0, 1};
@@ -183,7 +183,7 @@ DEVICE void settle(queries &own)
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
 }
-/* The item's last products with Q, or dO, have ended: of this warp. */
+/* This warp's last products with Q, or dO, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
     if (APART) release(own_barrier(own, barriers), own.thread % WARP);
