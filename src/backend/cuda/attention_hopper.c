@@ -39,11 +39,15 @@ struct tile {
 };
 
 /* The first row whose head size, dropout and length hold a call: as many keys as registers have scores, weights and output for; random
- * numbers take registers, too. Clocks of 128 x 128 pairs on an H200 at T 1024, 2048, 4096, 16384, causal, without dropout; all heads,
- * without turns and with; the second cache's, likewise:
- *     64     2256, 1852, 1688, 1560; 2254, 1869, 1733, 1640; 2272, 1937, 1714, 1611; 2293, 1978, 1779, 1695
- *     128    3963, 3310, 3067, 2911; 3721, 3034, 2596, 2261; 3977, 3104, 2805, 2657; 3635, 2858, 2518, 2400
- *     64, dropout, all heads    3736, 3481, 3390, 3319; 3716, 3399, 3259, 3167 */
+ * numbers take registers, too. Clocks of 128 x 128 pairs on an H200 at T 1024, 2048, 4096, 16384, causal, by turns and heads:
+ *                     all                       turns, all                turns                     neither
+ *     32              1767, 1530, 1423, 1325    1764, 1519, 1410, 1316
+ *     64              2256, 1852, 1688, 1560    2254, 1869, 1733, 1640    2293, 1978, 1779, 1695    2272, 1937, 1714, 1611
+ *     64, dropout     3736, 3481, 3390, 3319    3716, 3399, 3259, 3167
+ *     96              3621, 2878, 2403, 2007    3536, 2853, 2362, 2075    3313, 2701, 2370, 2206    3427, 2735, 2351, 2131
+ *     96, dropout                               4494, 3975, 3682, 3460    4498, 4105, 3783, 3660
+ *     128             3963, 3310, 3067, 2911    3721, 3034, 2596, 2261    3635, 2858, 2518, 2400    3977, 3104, 2805, 2657
+ *     128, dropout    5346, 4679, 4448, 4348    5279, 4607, 4383, 4248    5420, 4970, 4620, 4590    5575, 5095, 4731, 4708 */
 static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 {
     static const struct {
@@ -51,13 +55,11 @@ static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
         bool drop;
         struct tile tile;
     } all[] = {
-        {64, INT64_MAX, false, {3, 128, 3, 0, true}},
-        {64, INT64_MAX, true, {3, 64, 3, 1, true}},
-        {96, INT64_MAX, false, {2, 192, 2, 0, false}},
-        {96, INT64_MAX, true, {2, 128, 2, 1, false}},
-        {128, 4096, false, {2, 128, 2, 1, false}},
-        {128, INT64_MAX, false, {2, 128, 2, 1, true}},
-        {128, INT64_MAX, true, {2, 128, 2, 1, false}},
+        {32, INT64_MAX, false, {3, 128, 3, 1, true}}, {64, INT64_MAX, false, {3, 128, 3, 0, true}},
+        {64, INT64_MAX, true, {3, 64, 3, 1, true}},   {96, 4096, false, {2, 192, 2, 1, false}},
+        {96, INT64_MAX, false, {2, 192, 2, 0, true}}, {96, INT64_MAX, true, {2, 128, 2, 1, true}},
+        {128, 4096, false, {2, 128, 2, 1, false}},    {128, INT64_MAX, false, {2, 128, 2, 1, true}},
+        {128, INT64_MAX, true, {2, 128, 2, 1, true}},
     };
     bool drop = c->attr->attention.drop.threshold > 0;
     int i = 0;
