@@ -31,14 +31,23 @@ static struct heads heads_of(const struct kernel_call *c)
     return (struct heads){qkv->dim[0], qkv->dim[1], H, KV, D, hopper_head(D)};
 }
 
-/* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns. */
+/* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns, and whether items of
+ * all heads stand beside one another or of those alone whose keys and values fit into the second cache. */
 struct tile {
     int consumers, keys, stages, turns;
+    bool all;
 };
 
 /* The first row whose head size, dropout and length hold a call: as many keys as registers have scores, weights and output for; random
- * numbers take registers, too. As measured on an H200: turns gain with small heads, and with heads of 128 where
- * sequences are short. 96 columns and dropout were not measured with all of them. */
+ * numbers take registers, too. Clocks of 128 x 128 pairs on an H200 at T 1024, 2048, 4096, 16384, causal, by turns and heads:
+ *                     all                       turns, all                turns                     neither
+ *     32              1767, 1530, 1423, 1325    1764, 1519, 1410, 1316
+ *     64              2256, 1852, 1688, 1560    2254, 1869, 1733, 1640    2293, 1978, 1779, 1695    2272, 1937, 1714, 1611
+ *     64, dropout     3736, 3481, 3390, 3319    3716, 3399, 3259, 3167
+ *     96              3621, 2878, 2403, 2007    3536, 2853, 2362, 2075    3313, 2701, 2370, 2206    3427, 2735, 2351, 2131
+ *     96, dropout                               4494, 3975, 3682, 3460    4498, 4105, 3783, 3660
+ *     128             3963, 3310, 3067, 2911    3721, 3034, 2596, 2261    3635, 2858, 2518, 2400    3977, 3104, 2805, 2657
+ *     128, dropout    5346, 4679, 4448, 4348    5279, 4607, 4383, 4248    5420, 4970, 4620, 4590    5575, 5095, 4731, 4708 */
 static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 {
     static const struct {
@@ -46,10 +55,11 @@ static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
         bool drop;
         struct tile tile;
     } all[] = {
-        {64, INT64_MAX, false, {3, 128, 3, 1}}, {64, INT64_MAX, true, {3, 64, 3, 1}},
-        {96, INT64_MAX, false, {2, 192, 2, 0}}, {96, INT64_MAX, true, {2, 128, 2, 1}},
-        {128, 2048, false, {2, 128, 2, 1}},     {128, INT64_MAX, false, {2, 128, 2, 0}},
-        {128, INT64_MAX, true, {2, 128, 2, 0}},
+        {32, INT64_MAX, false, {3, 128, 3, 1, true}}, {64, INT64_MAX, false, {3, 128, 3, 0, true}},
+        {64, INT64_MAX, true, {3, 64, 3, 1, true}},   {96, 4096, false, {2, 192, 2, 1, false}},
+        {96, INT64_MAX, false, {2, 192, 2, 0, true}}, {96, INT64_MAX, true, {2, 128, 2, 1, true}},
+        {128, 4096, false, {2, 128, 2, 1, false}},    {128, INT64_MAX, false, {2, 128, 2, 1, true}},
+        {128, INT64_MAX, true, {2, 128, 2, 1, true}},
     };
     bool drop = c->attr->attention.drop.threshold > 0;
     int i = 0;
@@ -126,7 +136,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, h.T);
     arg_i32(k, h.H);
     arg_i32(k, h.B * h.H);
-    arg_i32(k, heads_at_once(c, &h));
+    arg_i32(k, t.all ? h.B * h.H : heads_at_once(c, &h));
     arg_f32(k, LOG2_E / sqrt((double)h.D));
     arg_dropout_bytes(k, drop);
     k->shared_bytes = (unsigned)tile_bytes(&h, &t);

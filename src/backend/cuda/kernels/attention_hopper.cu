@@ -92,18 +92,33 @@ template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrie
     for (int p = 0; p < PANELS; p++) tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* By one thread: a head's tiles of keys, or of values. */
-DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles)
+/* By one thread: a head's tiles of keys, or of values. begun: the first was asked for. */
+DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles, bool begun)
 {
     u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
     u32 at = base + (values ? AT_V : AT_K);
+    if (begun) tiles--, advance(r);
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--, advance(r)) {
         mbarrier_wait(barrier_of(empty, r), r.parity ^ 1);
         load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
     }
 }
-/* By one thread: takes items, and loads their queries and keys. */
+/* The rows of a consumer that has had so many items. */
+DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, int items)
+{
+    load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h, i.row + 64 * w, i.b);
+}
+/* What the first product wants, as soon as there are barriers: all blocks ask at once, and it takes a while to come. */
+DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
+{
+    item i = item_at(blockIdx.x, 0, T, H, BH, group);
+#pragma unroll
+    for (int w = 0; w < CONSUMERS; w++)
+        if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
+    load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
+}
+/* By one thread: takes items, and loads their queries and keys, but for what was begun. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     ring r = {0, 0};
@@ -116,11 +131,13 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
 #pragma unroll
         for (int w = 0; w < CONSUMERS; w++)
             if (has_rows(i, w)) {
-                mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
-                load_rows<64>(own_rows(base, w, items[w]), q_map, own_barrier(base + Q_FULL, w, items[w]), i.h, i.row + 64 * w, i.b);
+                if (count) {
+                    mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
+                    load_queries(base, q_map, i, w, items[w]);
+                }
                 items[w]++;
             }
-        load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles);
+        load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles, count == 0);
     }
     no_more_items();
 }
@@ -131,7 +148,7 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 #pragma unroll 1
     for (int count = 0; (i = read_item(base, count)).tiles; count++) {
         item_read(base, count);
-        load_tiles(base, r, true, v_map, H + (H + i.h) / GROUP, i.b, i.tiles);
+        load_tiles(base, r, true, v_map, H + (H + i.h) / GROUP, i.b, i.tiles, false);
     }
 }
 
@@ -202,7 +219,7 @@ template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int ke
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    mask_scores(s, r, key, T);
+    mask_scores<CAUSAL && KEYS == 128 && N == KEYS ? 64 : 0>(s, r, key, T); /* rows that see more than 64 of them see the first 64 */
     lift_top<true>(r, s, scale);
     exponentials<true>(r, s, scale);
     mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
@@ -393,6 +410,7 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
             mbarrier_init(base + ITEM_EMPTY + 8 * i, CONSUMERS + 1);
         }
         fence_barrier_init();
+        begin(base, &q_map, &k_map, T, H, BH, group);
     }
     __syncthreads();
     if (warp < 4) {

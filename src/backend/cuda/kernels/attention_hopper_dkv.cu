@@ -10,6 +10,7 @@
  * the second cache. Constants: attention_hopper_grad.cuh's; TILE_ROWS is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K
  * and V, at whose places dK and dV are then. */
 #include "attention_hopper_keys.cuh"
+#include "attention_hopper_counter.cuh"
 /* Between heads a warpgroup passes over tiles while it still has one, and wants the one behind. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
 
@@ -25,6 +26,8 @@ enum {
     QUERIES_FULL = ITEM_FREE + 8 * ITEM_STAGES, /* and statistics */
     DO_FULL = QUERIES_FULL + 8 * STAGES,
     FREE = DO_FULL + 8 * STAGES,
+    NUMBER_FULL = FREE + 8 * STAGES, /* of items */
+    AT_NUMBERS = NUMBER_FULL + 8 * ITEM_STAGES,
 };
 
 struct sizes {
@@ -35,40 +38,65 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
     sizes s = {T, H, heads, items, (T + TILE - 1) / TILE};
     return s;
 }
-/* The thread that asks for copies. What the first kernel wrote is waited for when it is wanted. */
-DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
+/* A round's number lies with its rows: it is taken when there is a place for them, not earlier, for it would keep the item
+ * from blocks that are idle at the end. */
+DEVICE volatile int *number_of(u32 base, int round)
+{
+    return (volatile int *)(shared_memory + (base - shared_address(shared_memory)) + AT_NUMBERS) + ring_of(round).stage;
+}
+DEVICE int number_in_round(u32 base, int round)
+{
+    mbarrier_wait(base + NUMBER_FULL + 8 * ring_of(round).stage, ring_of(round).phase);
+    return *number_of(base, round);
+}
+/* The thread that takes items and asks for their rows, before what the first kernel wrote is there. */
+DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
 {
     ring<ITEM_STAGES> own = {0, 1};
-    ring<STAGES> at = {0, 1};
     int KV = s.H / GROUP;
-    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+    for (int round = 0;; round++, own.next()) {
+        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
+        int i = round ? next_item() : blockIdx.x;
+        *number_of(base, round) = i;
+        mbarrier_arrive(base + NUMBER_FULL + 8 * own.stage);
+        if (i >= s.items) break;
         item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
-        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
         mbarrier_expect(full, ITEM_BYTES);
         for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
-            load_rows<OWN>(to, rows, full, s.H + kv, first + OWN * group, b);
-            load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, first + OWN * group, b);
+            int mine = first + OWN * part_in_round(group, round);
+            load_rows<OWN>(to, rows, full, s.H + kv, mine, b);
+            load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, mine, b);
         }
-        own.next();
-        if (round == 0) dependents_wait();
+    }
+    no_more_items();
+}
+/* The thread that asks for tiles. */
+DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
+{
+    ring<STAGES> at = {0, 1};
+    int KV = s.H / GROUP;
+    dependents_wait();
+    for (int round = 0, i; (i = number_in_round(base, round)) < s.items; round++) {
+        item it = item_of(i, s.heads);
+        int b = it.head / KV, h = (it.head - b * KV) * GROUP;
 #pragma unroll 1 /* registers are few here */
-        for (int member = 0; member < GROUP; member++) {
-            int h = kv * GROUP + member, strip = (b * s.H + h) * s.tiles; /* of statistics */
+        do {
+            int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles + tile; /* of statistics */
 #pragma unroll 1
-            for (int tile = first_tile(first); tile < s.tiles; tile++, at.next()) {
+            for (; tile < s.tiles; tile++, at.next(), strip++) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
                 mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
-                full = base + QUERIES_FULL + 8 * at.stage;
+                u32 full = base + QUERIES_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
                 load_rows<TILE>(stage, rows, full, h, tile * TILE, b);
-                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip + tile, 0, 0, 0);
+                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip, 0, 0, 0);
                 full = base + DO_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
             }
-        }
+        } while (++h % GROUP);
     }
 }
 
@@ -200,16 +228,15 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
     place p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
-    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+    for (int round = 0, i; (i = number_in_round(own.base, round)) < s.items; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
         own.round = round;
         item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
-        int part = part_in_round(group, round);
-        own.first = first + OWN * part;
+        own.first = first + OWN * part_in_round(group, round);
         own.item_tile = first_tile(first);
         own.first_tile = own.first < s.T ? first_tile(own.first) : s.tiles;
-        own.k = own.base + of.stage * ITEM_BYTES + part * OWN_BYTES;
+        own.k = own.base + of.stage * ITEM_BYTES + group * OWN_BYTES;
         own.v = own.k + BLOCK_BYTES;
 #if DROPOUT
         own.head = b * s.H + kv * GROUP;
@@ -253,10 +280,16 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
     u32 base = shared_base();
     sizes s = sizes_of(T, H, heads, items);
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == CONSUMERS * WARPGROUP) {
+        tma_prefetch_map(&rows);
+        tma_prefetch_map(&dy);
+        tma_prefetch_map(&dqkv);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {
             mbarrier_init(base + ITEM_FULL + 8 * i, 1);
             mbarrier_init(base + ITEM_FREE + 8 * i, CONSUMERS);
+            mbarrier_init(base + NUMBER_FULL + 8 * i, 1);
         }
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
@@ -268,7 +301,8 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
     __syncthreads();
     if (group == CONSUMERS) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &rows, &dy, &stats);
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce_rows(base, s, &rows);
+        if (threadIdx.x == CONSUMERS * WARPGROUP + WARP) produce_tiles(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         keys own;

@@ -17,12 +17,21 @@ enum {
     ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; in the place of y dQ */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
-    ITEM_FULL = AT_BARRIERS,
-    ITEM_FREE = ITEM_FULL + 8 * ITEM_STAGES,
-    KEYS_FULL = ITEM_FREE + 8 * ITEM_STAGES,
+    /* Of each warpgroup and stage, Q, dO and y: there; may be written. APART: an item has one place for its rows, and each kind goes
+     * as soon as it is read for the last time; else Q_FULL and Y_FREE are those of all three. */
+    APART = ITEM_STAGES == 1,
+    ROWS = 8 * CONSUMERS * ITEM_STAGES,
+    Q_FULL = AT_BARRIERS,
+    DO_FULL = Q_FULL + ROWS,
+    Y_FULL = DO_FULL + ROWS,
+    Q_FREE = Y_FULL + ROWS,
+    DO_FREE = Q_FREE + ROWS,
+    Y_FREE = DO_FREE + ROWS,
+    KEYS_FULL = Y_FREE + ROWS,
     VALUES_FULL = KEYS_FULL + 8 * STAGES,
     FREE = VALUES_FULL + 8 * STAGES,
     EARLY = AHEAD == 2,
+    SETTLE_LATE = AHEAD && LATE, /* beside dP: y is late where it has one place */
     SOON = !(AHEAD && LATE), /* an item's log-sum-exp is loaded an item before: there are registers for it */
 };
 
@@ -46,24 +55,43 @@ DEVICE int first_query(const sizes &s, int rank)
     return (s.T + OWN - 1) / OWN * OWN - BLOCK * (rank + 1);
 }
 
-/* The thread that asks for copies. */
-DEVICE void produce(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *tiles, const tensor_map *dy,
-                    const tensor_map *y)
+/* The barrier of a warpgroup's rows in a stage of items. */
+DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 {
-    ring<ITEM_STAGES> own = {0, 1};
+    return barriers + 8 * (stage * CONSUMERS + group);
+}
+/* Rows `first` ... of one kind, 0: Q, 1: dO, 2: y, once what was there is read. */
+DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group, const tensor_map *map, int h, int first, int b)
+{
+    int barrier = APART ? kind * ROWS : 0;
+    u32 full = rows_barrier(base + Q_FULL + barrier, group, at.stage);
+    if (APART || kind == 0) {
+        mbarrier_wait(rows_barrier(base + (APART ? Q_FREE + barrier : Y_FREE), group, at.stage), at.phase ^ 1);
+        mbarrier_expect(full, APART ? OWN_BYTES : 3 * OWN_BYTES);
+    }
+    load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full, h, first, b);
+}
+/* The thread that asks for rows of items. */
+DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *y)
+{
+    for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
+        item it = item_of(i, s.heads);
+        int b = it.head / s.H, h = it.head - b * s.H, first = first_query(s, it.rank);
+#pragma unroll 1
+        for (int j = 0; j < 3 * CONSUMERS; j++) { /* all of a kind first, if they are waited for apart */
+            int kind = APART ? j / CONSUMERS : j % 3, group = APART ? j % CONSUMERS : j / 3;
+            load_own(base, ring_of(round), kind, group, kind == 0 ? rows : kind == 1 ? dy : y, h, first + OWN * part_in_round(group, round), b);
+        }
+    }
+}
+/* The thread that asks for tiles: it goes on to the next item's while that one's rows still wait for a place. */
+DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
+{
     ring<STAGES> at = {0, 1};
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         item it = item_of(i, s.heads);
-        int b = it.head / s.H, h = it.head - b * s.H, kv = h / GROUP, KV = s.H / GROUP, first = first_query(s, it.rank);
-        u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
-        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
-        mbarrier_expect(full, ITEM_BYTES);
-        for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
-            load_rows<OWN>(to, rows, full, h, first + OWN * group, b);
-            load_rows<OWN>(to + BLOCK_BYTES, dy, full, h, first + OWN * group, b);
-            load_rows<OWN>(to + 2 * BLOCK_BYTES, y, full, h, first + OWN * group, b);
-        }
-        own.next();
+        int b = it.head / s.H, kv = (it.head - b * s.H) / GROUP, KV = s.H / GROUP, first = first_query(s, it.rank);
+#pragma unroll 1
         for (int tile = (seen_by(first, BLOCK, s.T) - 1) / TILE; tile >= 0; tile--, at.next()) {
             u32 keys = base + AT_TILES + at.stage * 2 * TILE_BYTES;
             mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
@@ -81,7 +109,7 @@ struct queries {
     int head, first, thread, T, heads;
     const float *lse_of; /* (B,H,T) */
     float lse[2], delta[2], factor;
-    int round;
+    int round, group;
     u32 base;
     float *stats; /* of all items */
 #if DROPOUT
@@ -127,16 +155,26 @@ DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int 
     if (t >= 0 && t < own.T) lse[0] = at[0];
     if (t >= 0 && t + 8 < own.T) lse[1] = at[8];
 }
-/* The rows of the item before. */
+/* The barrier of this round's rows. */
+DEVICE u32 own_barrier(const queries &own, u32 barriers)
+{
+    return rows_barrier(own.base + barriers, own.group, ring_of(own.round).stage);
+}
+DEVICE void wait_own(const queries &own, u32 barriers)
+{
+    mbarrier_wait(own_barrier(own, barriers), ring_of(own.round).phase);
+}
+/* The place of y, where dQ of the item before is. */
 DEVICE void give_up_last(const queries &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0) give_up(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
 }
 /* What an item begins with beside its first products: delta, statistics for the other kernel, the end of the item before. */
 DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;
     give_up_last(own);
+    if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
     sum_rows(own, own.dout + BLOCK_BYTES);
     if (lane % 4 < 2) {
         int strips = (own.T + STATS - 1) / STATS;
@@ -144,6 +182,11 @@ DEVICE void settle(queries &own)
         to[0] = lane % 2 ? own.lse[1] : own.lse[0];
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
+}
+/* This warp's last products with Q, or dO, have ended. */
+DEVICE void free_own(const queries &own, u32 barriers)
+{
+    if (APART) release(own_barrier(own, barriers), own.thread % WARP);
 }
 
 /* Scores of what is not seen become -inf. */
@@ -194,6 +237,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
+    if (APART && before < 0) wait_own(own, DO_FULL);
     mbarrier_wait(base + VALUES_FULL + 8 * here, at.phase);
     wgmma_fence();
     rows_by_rows(dp, own.dout, keys + TILE_BYTES);
@@ -215,8 +259,10 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
+    if (SETTLE_LATE && before < 0) settle(own);
     wgmma_wait<(AHEAD && MORE)>();
     wgmma_hold(dp);
+    if (AHEAD && !MORE) free_own(own, DO_FREE);
     if (LATE && before >= 0) release(base + FREE + 8 * before, lane);
     before = here;
 #if DROPOUT
@@ -243,7 +289,7 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     if (AHEAD) {
         begin(s, own, base, at);
         wgmma_commit();
-        settle(own);
+        if (!SETTLE_LATE) settle(own);
         wgmma_wait<0>();
         wgmma_hold(s);
     }
@@ -251,11 +297,13 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
 #pragma unroll 1
         for (;;) {
             if (tile == 0) {
+                free_own(own, Q_FREE);
                 step<false>(s, next, dq, own, base, at, before, tile);
                 break;
             }
             step<true>(s, next, dq, own, base, at, before, tile--);
             if (tile == 0) {
+                free_own(own, Q_FREE);
                 step<false>(next, s, dq, own, base, at, before, tile);
                 break;
             }
@@ -264,6 +312,7 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     } else if (AHEAD) {
 #pragma unroll 1
         for (; tile > 0; tile--) step<true>(s, s, dq, own, base, at, before, tile);
+        free_own(own, Q_FREE);
         step<false>(s, s, dq, own, base, at, before, tile);
     } else {
 #pragma unroll 1
@@ -271,6 +320,7 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     }
     wgmma_wait<0>();
     wgmma_hold(dq);
+    if (!AHEAD) free_own(own, Q_FREE), free_own(own, DO_FREE);
     if (LATE) release(base + FREE + 8 * before, own.thread % WARP);
 }
 
@@ -282,18 +332,18 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
     if (SOON) load_lse(coming, own, item_in_round(0), s.items, part_in_round(group, 0));
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
-        own.round = round, own.base = base;
+        own.round = round, own.base = base, own.group = group;
         item it = item_of(i, s.heads);
         int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE, part = part_in_round(group, round);
         own.head = it.head;
         own.first = first + OWN * part;
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
-        own.q = base + of.stage * ITEM_BYTES + part * OWN_BYTES;
+        own.q = base + of.stage * ITEM_BYTES + group * OWN_BYTES;
         own.dout = own.q + BLOCK_BYTES;
         if (!SOON) load_lse(coming, own, i, s.items, part);
         own.lse[0] = coming[0] * LOG2_E, own.lse[1] = coming[1] * LOG2_E;
         if (SOON) load_lse(coming, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
-        mbarrier_wait(base + ITEM_FULL + 8 * of.stage, of.phase);
+        wait_own(own, Q_FULL);
         for (; tile > mine; tile--, at.next()) { /* tiles of later queries */
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
             mbarrier_wait(base + VALUES_FULL + 8 * at.stage, at.phase);
@@ -308,13 +358,15 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             fence_async();
         } else {
             give_up_last(own);
+            if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
+            free_own(own, Q_FREE), free_own(own, DO_FREE);
         }
         named_barrier_sync(1 + group, WARPGROUP);
         if (mine >= 0 && own.thread == 0) {
             store_rows(y, map, it.head % s.H, own.first, it.head / s.H);
             tma_store_commit();
         }
-        if (ITEM_STAGES == 1) give_up(base + ITEM_FREE, own.thread);
+        if (ITEM_STAGES == 1) give_up(rows_barrier(base + Y_FREE, group, 0), own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }
@@ -328,10 +380,17 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_consta
     u32 base = shared_base();
     sizes s = sizes_of(T, H, heads, items);
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
+    if (threadIdx.x == CONSUMERS * WARPGROUP) {
+        tma_prefetch_map(&rows);
+        tma_prefetch_map(&tiles);
+        tma_prefetch_map(&dy);
+        tma_prefetch_map(&y);
+        tma_prefetch_map(&dqkv);
+    }
     if (threadIdx.x == 0) {
-        for (int i = 0; i < ITEM_STAGES; i++) {
-            mbarrier_init(base + ITEM_FULL + 8 * i, 1);
-            mbarrier_init(base + ITEM_FREE + 8 * i, CONSUMERS);
+        for (int i = 0; i < 3 * CONSUMERS * ITEM_STAGES; i++) {
+            mbarrier_init(base + Q_FULL + 8 * i, 1);
+            mbarrier_init(base + Q_FREE + 8 * i, i < 2 * CONSUMERS * ITEM_STAGES ? WARPGROUP / WARP : 1);
         }
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(base + KEYS_FULL + 8 * i, 1);
@@ -344,7 +403,8 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_consta
     dependents_start();
     if (group == CONSUMERS) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &rows, &tiles, &dy, &y);
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &tiles);
+        if (threadIdx.x == CONSUMERS * WARPGROUP + WARP) produce_rows(base, s, &rows, &dy, &y);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         queries own;

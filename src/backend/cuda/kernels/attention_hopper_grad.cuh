@@ -111,9 +111,8 @@ DEVICE void give_up(u32 barrier, int thread)
     }
 }
 
-/* Items: blocks of rows of all heads, the longest first, and of equal ones all heads beside one another. A block has an item
- * in each round, at the front of one and at the end of the next. (Only so many heads at a time as fit into the second cache: of
- * no use on an H200, where blocks of the same rank read the same rows at about the same time; its sections end unevenly.) */
+/* Items: blocks of rows of all heads, the longest first, and of equal ones all heads beside one another. (Only so many heads at a time as fit into the second cache: of no use on an H200, where blocks of the same rank read
+ * the same rows at about the same time; its sections end unevenly.) */
 struct item {
     int head, rank; /* rank 0 is longest */
 };
@@ -122,6 +121,7 @@ DEVICE item item_of(int i, int heads)
     item r = {i % heads, i / heads};
     return r;
 }
+/* A block's item, at the front of one round and at the end of the next. */
 DEVICE int item_in_round(int round)
 {
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -131,7 +131,7 @@ DEVICE int item_in_round(int round)
  * from round to round, and none has to wait for another at the end of an item, as long as stages are between them. */
 DEVICE int part_in_round(int group, int round)
 {
-    return ITEM_STAGES > 1 && STAGES > 2 && round % 2 ? CONSUMERS - 1 - group : group;
+    return STAGES > 2 && round % 2 ? CONSUMERS - 1 - group : group;
 }
 
 /* A place in a ring of N stages. */

@@ -1,17 +1,14 @@
 /* attention_hopper_items.cuh - who has which rows in attention_hopper.cu: items, how they go to warpgroups, and what comes back.
  *
- * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, whose keys and values fit into the
- * second cache, those with the most keys first. Rows are cut from the end of the sequence, in 64s, so that consumers without rows
- * are those of the item with the fewest keys: their rows are negative.
- *
- * Items are counted in the module, from zero, and a launch leaves zero behind: so launches of one module stand on one stream (a
- * context has no other for kernels), none begins before the one ahead of it has ended, and a launch that is broken off
- * spoils the module. */
+ * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, those with the most keys first. Rows
+ * are cut from the end of the sequence, in 64s, so that consumers without rows are those of the item with the fewest keys: and
+ * not the same ones each time, for such items come together, at the end of a launch. */
 #pragma once
+#include "attention_hopper_counter.cuh"
 
 struct __align__(16) item {
-    int b, h, row, tiles; /* of which head, first row, tiles of keys; of none: no more items */
-    u32 redo, failed;     /* consumers, as bits: who does it again, or none: all do it first; for whom it is to be done again */
+    int b, h, row, end, tiles; /* of which head, rows from here (may be negative) to there, tiles of keys; of none: no more items */
+    u32 redo, failed; /* consumers, as bits: who does it again, or none: all do it first; for whom it is to be done again */
 };
 DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
 {
@@ -19,31 +16,22 @@ DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
 }
 DEVICE bool has_rows(const item &i, int w)
 {
-    return i.row + 64 * w >= 0 && (!i.redo || i.redo >> w & 1);
+    int row = i.row + 64 * w;
+    return row >= 0 && row < i.end && (!i.redo || i.redo >> w & 1);
 }
 DEVICE int items_of(int T, int BH)
 {
     return (T + ROWS - 1) / ROWS * BH;
 }
-DEVICE item item_at(int n, int T, int H, int BH, int group)
+/* Item n, a block's `count`-th. */
+DEVICE item item_at(int n, int count, int T, int H, int BH, int group)
 {
     if (n >= items_of(T, BH)) return {};
     int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
     int heads = min(group, BH - section * group), bh = section * group + rest % heads;
-    int row = (T + 63) / 64 * 64 - (rest / heads + 1) * ROWS;
-    return {bh / H, bh % H, row, tiles_of(row + ROWS, T), 0, 0};
-}
-
-/* A block's first item has its own number; from then on they are taken as blocks get to them. The last block to find none left
- * sets both to zero, for the next launch, which begins when this one has ended. */
-__device__ u32 items_taken, blocks_done;
-DEVICE int next_item()
-{
-    return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
-}
-DEVICE void no_more_items()
-{
-    if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
+    int end = (T + 63) / 64 * 64 - rest / heads * ROWS, row = end - ROWS;
+    if (row < 0) row = -64 * (count % (1 - row / 64)); /* its rows go to these consumers, or those */
+    return {bh / H, bh % H, row, end, tiles_of(end, T), 0, 0};
 }
 
 /* Items go from who loads keys to all others through two slots; `count` of them went before. */
@@ -87,7 +75,7 @@ DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int grou
         to->redo = to->failed;
         to->failed = 0;
     } else {
-        *to = item_at(n, T, H, BH, group);
+        *to = item_at(n, count, T, H, BH, group);
         if (n < items_of(T, BH)) n = next_item();
     }
     mbarrier_arrive(slot_of(base + ITEM_FULL, count));

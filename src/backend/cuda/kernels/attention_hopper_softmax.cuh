@@ -16,15 +16,15 @@ struct rows {
     int first; /* row g of the warp */
 };
 
-/* What a row may not see becomes -inf; `first` is the tile's first key. */
-template <int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
+/* What a row may not see becomes -inf; `first` is the tile's first key. All rows see the first FROM keys. */
+template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
 {
     int column = first + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int seen = (CAUSAL ? r.first + 8 * h + 1 : T) - column;
 #pragma unroll
-        for (int n = 0; n < E / 4; n++)
+        for (int n = FROM / 8; n < E / 4; n++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
                 if (8 * n + i >= seen) s[4 * n + 2 * h + i] = -INFINITY_F;
