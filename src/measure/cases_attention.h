@@ -13,6 +13,8 @@
     {OP_ATTENTION, "short, all rows", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_P, .in = {{F(2,256,384)}, STEP}, .no_differences = SLOW}, \
     {OP_ATTENTION_GRAD, "short, all rows", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS, \
      .in = {{F(2,256,128)}, {F(2,256,384)}, ATTENTION_OUT(0, 2,256,128), ATTENTION_OUT(1, 2,2,256), STEP}}, \
+    {OP_ATTENTION_GRAD, "heads of 112, groups of three", .attr = {.attention = {3, true, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS, \
+     .in = {{F(1,150,336)}, {F(1,150,560)}, ATTENTION_OUT(0, 1,150,336), ATTENTION_OUT(1, 1,3,150), STEP}, .no_differences = SLOW}, \
     {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
 
 /* Kernels that go through keys from the last one meet keys that outgrow all that they have seen, in some rows and not in others. */

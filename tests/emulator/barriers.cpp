@@ -145,10 +145,9 @@ void emu_visible(unsigned at, unsigned bytes, uint64_t fenced)
     if (!unfenced_in_all) return;
     for (unsigned i = at / CHUNK; i <= (at + bytes - 1) / CHUNK; i++)
         if (unfenced[i] && written[i] > fenced)
-            emu_broken_by(
-                "byte %u of shared memory is read by a product or a copy, but neither "
-                "the thread that wrote it nor, since, who reads it has called fence_async",
-                i * CHUNK);
+            emu_broken_by("byte %u of shared memory is read by a product or a copy, but the thread "
+                          "that wrote it has not called fence_async, nor since then who reads it",
+                          i * CHUNK);
 }
 
 void emu_barrier_init(unsigned offset, int threads)

@@ -10,14 +10,16 @@
  * in bulk. They also store dK and dV.
  *
  * A tile's groups of products, one after the other. Heads of 64: (dQ of the pair before,) dP, dV, S of the next tile, dK. Heads of 128:
- * S, dP, dV, dQ, dK. So there is one under way while P, dQ and, at 64, dS are in the threads' hands. Registers decide: heads of 64 have V
- * there, and for dS take P as it was rounded for dV.
+ * S, dP, dV, dQ of the tile before, dK. So there is one under way while P, dS and dQ are in the threads' hands. For dS P is taken as it was
+ * rounded for dV: registers. Heads of 64 have V there.
  *
  * Items are taken from a counter, those of `section` heads before others, so that the sums and rows of these stay in the second
  * cache; in a section the longest first.
  *
- * Bound by shared memory, for 128 x 128 pairs 2816 clocks (D 64) and 5888 (128), and tensor cores, 40 D: 5 products; adding dQ up in
- * memory costs 800 and 1600 clocks of 4700 and 8000.
+ * Bound by shared memory, for 128 x 128 pairs 2816 clocks (D 64) and 5888 (128), and tensor cores, 40 D: 5 products. It takes 4500 and
+ * 7000 for a warpgroup's steps wait for each other, though not for memory: without the additions it is no faster. Without dQ's way
+ * through shared memory (750 and 950) it is, for stores of threads wait while tensor cores read both operands there; so stores
+ * stand beside products whose left operand is in registers, and fences where few are under way.
  * Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics; ITEM_STAGES of K and V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
@@ -150,7 +152,7 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
         int order = word_at(base + ORDER_AT + 4 * group);
         if (order == STOP) break;
-        fence_async(); /* here and not by those who wrote: theirs would wait for products that are under way */
+        fence_async(); /* not by those who wrote: theirs takes longer while products are under way */
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
         } else {
@@ -273,7 +275,7 @@ DEVICE void leave_scores(const place &p, int of_place)
 DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left = true)
 {
     if (left) named_barrier_sync(MET + p.group + 2 * of_place, CONSUMERS * WARPGROUP);
-    if (PAIRS) fence_async(); /* where it is kept it would wait for products that are under way */
+    if (PAIRS) fence_async(); /* where dS is kept more products are under way, and it takes longer */
     u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_place) * DS_BYTES, 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
@@ -445,7 +447,7 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
             wgmma_wait<1>();
             wgmma_hold(dq);
             free_scores(p, p.ds.stage);
-            add_queries(dq, p, piece_before(p, 1)); /* before S: stores wait for products that read shared memory alone */
+            add_queries(dq, p, piece_before(p, 1)); /* beside dK, before S */
             go_on(p);
             wait_for_queries(p);
             begin(s, p);

@@ -201,8 +201,8 @@ DEVICE void mbarrier_wait(u32 barrier, int parity)
                  : "memory");
 }
 /* What this thread wrote to shared memory becomes visible to products and bulk copies, once a barrier of threads is passed; so does what
- * others wrote before a barrier that it has passed to those that it begins itself. Waits for products that are under way. PTX ISA 8.x,
- * "Memory Consistency Model", "Causality Order": a proxy fence counts wherever it stands on the path. */
+ * others wrote before a barrier that it has passed to those that it begins itself: PTX ISA 8.x, "Memory Consistency Model", "Causality
+ * order", where a proxy fence counts wherever it stands on the path. Takes longer while products are under way. */
 DEVICE void fence_async()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
