@@ -180,8 +180,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 /* The one kernel. Five products instead of seven, but dq goes to memory and back: gains where sequences are long. Clocks of 128 x 128
- * pairs on an H200, all launches, row wgmma's in brackets, at T = 1024, 2048, 4096, 16384: heads of 64 7509 (6434), 5879 (5828), 5078
- * (5595), 4612 (5416), with 5 stages 7536, 5901, 5115, 4641; of 128 13630 (11881), 9947 (10222), 8334 (9444), 7224 (9250). */
+ * pairs on an H200, all launches, row wgmma's in brackets, at T = 1024, 2048, 4096, 16384: heads of 64 7509 (6023), 5879 (5361), 5078
+ * (5134), 4612 (4943), with 5 stages 7536, 5901, 5115, 4641; of 128 13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675). */
 struct sums_layout {
     int head, stages, item_stages, pairs; /* as the text has them; tiles of a pair */
     int ranks; /* items of a head at a time: more of them share its rows in the second cache, and its sums */

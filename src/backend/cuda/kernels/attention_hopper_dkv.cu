@@ -83,15 +83,15 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         int b = it.head / KV, h = (it.head - b * KV) * GROUP;
 #pragma unroll 1 /* registers are few here */
         do {
-            int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles + tile; /* of statistics */
+            int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
-            for (; tile < s.tiles; tile++, at.next(), strip++) {
+            for (; tile < s.tiles; tile++, at.next()) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
                 mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
                 u32 full = base + QUERIES_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
                 load_rows<TILE>(stage, rows, full, h, tile * TILE, b);
-                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip, 0, 0, 0);
+                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip + tile, 0, 0, 0);
                 full = base + DO_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
@@ -284,6 +284,7 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
         tma_prefetch_map(&rows);
         tma_prefetch_map(&dy);
         tma_prefetch_map(&dqkv);
+        tma_prefetch_map(&stats);
     }
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {
