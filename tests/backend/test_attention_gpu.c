@@ -121,16 +121,17 @@ static void try_masks(void)
     int64_t kept = 0, seen = 0, none = 0;
     for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
         struct attention_setting s = SET(1, small ? 40 : 300, 2, 2, all[i], true, .threshold = 51);
-        attention_masks(&gpu, &s, i ? &none : &kept, i ? &none : &seen); /* the same numbers for all */
+        attention_masks(&gpu, &s, i ? &none : &kept,
+                        i ? &none : &seen); /* the same numbers for all */
         s.causal = false, s.threshold = 200;
         if (!small) attention_masks(&gpu, &s, &none, &none);
     }
     if (!seen) return;
-    double mean = (double)kept / (double)seen, wanted = 205.0 / 256;
-    double sigma = sqrt(wanted * (1 - wanted) / (double)seen);
+    double mean = (double)kept / (double)seen, expected = 205.0 / 256;
+    double sigma = sqrt(expected * (1 - expected) / (double)seen);
     printf("    kept %.5f of %lld, %.1f sigma from %.5f\n", mean, (long long)seen,
-           fabs(mean - wanted) / sigma, wanted);
-    if (fabs(mean - wanted) > 4 * sigma)
+           fabs(mean - expected) / sigma, expected);
+    if (fabs(mean - expected) > 4 * sigma)
         attention_wrong(&gpu, &(struct attention_setting){.threshold = 51}, "the mean");
 }
 
