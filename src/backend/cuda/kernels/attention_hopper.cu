@@ -282,7 +282,7 @@ DEVICE void skip_tiles(place &c, int tiles, int turns)
 /* Whether sums or outputs of this consumer's rows have grown too far: then its item says so. All scores are computed. */
 DEVICE bool outgrown(const rows &r, const place &c, item *of)
 {
-    if (!of->redo) {
+    if (!warp_word(&of->redo)) {
         float nothing = 0;
         bool far = !(r.sum[0] < LIMIT && r.sum[1] < LIMIT);
 #pragma unroll
@@ -290,9 +290,7 @@ DEVICE bool outgrown(const rows &r, const place &c, item *of)
         if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0) atomicOr(&of->failed, 1u << c.w);
     }
     named_barrier_sync(OWN + c.w, WARPGROUP);
-    if (!(*(volatile u32 *)&of->failed >> c.w & 1)) return false;
-    named_barrier_sync(OWN + c.w, WARPGROUP); /* all have seen it */
-    return true;
+    return warp_word(&of->failed) >> c.w & 1;
 }
 /* y = o / sum through shared memory; log-sum-exp. */
 DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
@@ -334,12 +332,15 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
     item i;
     if (TURNS && w == CONSUMERS - 1) give_turn(c);
 #pragma unroll 1
-    for (int count = 0; (i = read_item(base, count)).tiles; count++) {
+    for (int count = 0;; count++) {
+        wait_item(base, count);
+        i = warp_item(count);
+        if (!i.tiles) break;
         int row = i.row + 64 * w;
         int tiles = has_rows(i, w) ? tiles_of(row + 64, T) : 0;
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
         if (!tiles) {
-            if (leader()) item_read(base, count);
+            if (threadIdx.x % WARP == 0) item_read(base, count);
             continue;
         }
         d.bh = i.b * H + i.h;
@@ -367,10 +368,10 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             for (int tile = tiles - 2; tile >= 0; tile--) next_tile<true>(r, c, d, tile * KEYS, scale);
         last_tile(r, c);
         if (!outgrown(r, c, item_in_slot(count))) {
-            i = *item_in_slot(count); /* rather than keep them in registers */
+            i = warp_item(count); /* rather than keep them in registers */
             finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         }
-        if (leader()) item_read(base, count);
+        if (threadIdx.x % WARP == 0) item_read(base, count);
         c.items++;
     }
     if (TURNS && w == 0) take_turn(c);
@@ -407,7 +408,7 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             mbarrier_init(base + ITEM_FULL + 8 * i, 1);
-            mbarrier_init(base + ITEM_EMPTY + 8 * i, CONSUMERS + 1);
+            mbarrier_init(base + ITEM_EMPTY + 8 * i, WARPGROUP / WARP * CONSUMERS + 1);
         }
         fence_barrier_init();
         begin(base, &q_map, &k_map, T, H, BH, group);

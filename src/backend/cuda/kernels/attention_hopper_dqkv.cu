@@ -486,9 +486,7 @@ DEVICE void consume(const sizes &s, place &p, float scale)
     p.T = s.T;
     for (;; of.next()) {
         mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
-        /* By the lane that gives K up: racecheck does not see that a warp's others have read before it arrives. */
-        int i = p.thread % WARP ? 0 : word_at(p.base + ITEM_AT + 4 * of.stage);
-        i = __shfl_sync(~0u, i, 0);
+        int i = (int)warp_word((const volatile u32 *)&word_at(p.base + ITEM_AT + 4 * of.stage));
         if (i == STOP) break;
         mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
         sizes of_items = s;

@@ -43,12 +43,26 @@ DEVICE item *item_in_slot(int count)
 {
     return (item *)(shared_memory + AT_ITEMS) + count % 2;
 }
-DEVICE item read_item(u32 base, int count)
+DEVICE void wait_item(u32 base, int count)
 {
     mbarrier_wait(slot_of(base + ITEM_FULL, count), count / 2 % 2);
+}
+DEVICE item read_item(u32 base, int count)
+{
+    wait_item(base, count);
     return *item_in_slot(count);
 }
-/* By one thread, when all that it speaks for have read it. */
+/* The same for a warp. */
+DEVICE item warp_item(int count)
+{
+    item r;
+    const u32 *from = (const u32 *)item_in_slot(count);
+    u32 *to = (u32 *)&r;
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof r / 4); i++) to[i] = warp_word(from + i);
+    return r;
+}
+/* By one thread, for itself or its warp. */
 DEVICE void item_read(u32 base, int count)
 {
     mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));

@@ -277,6 +277,14 @@ DEVICE void named_barrier_arrive(int id, int threads)
 {
     asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+/* A word of shared memory, read by lane 0 for its warp, which says by mbarrier_arrive when it may be written again: all lanes may read
+ * it if they meet before that, but racecheck then takes the next writing for a race with those that do not arrive. */
+DEVICE u32 warp_word(const volatile u32 *p)
+{
+    u32 a = threadIdx.x % WARP ? 0 : *p;
+    return __shfl_sync(~0u, a, 0);
+}
+
 /* Registers of a thread from here on, 24 ... 256 in steps of 8: more, once another warpgroup has given them up. The whole
  * warpgroup; the kernel's launch bounds must say its threads and one block. */
 template <int N> DEVICE void registers_inc()
