@@ -109,7 +109,7 @@ DEVICE void step(rows &r, const place &c, const drop &d, int tile, int T, float 
     draw_tile(a, r, d, tile * KEYS);
     wgmma_wait<1>();
     wgmma_hold(s);
-    if (tile == c.strip) mask_scores(s, r, tile * KEYS, T);
+    if (tile == c.strip) mask_scores<0>(s, r, tile * KEYS, T);
     lift_top<false>(r, s, scale);
     exponentials<true>(r, s, scale);
     wgmma_wait<0>();
@@ -170,7 +170,7 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
                 give_up(c);
                 wgmma_wait<0>();
                 wgmma_hold(s);
-                if (c.strip == 0) mask_scores(s, r, 0, T);
+                if (c.strip == 0) mask_scores<0>(s, r, 0, T);
                 lift_top<true>(r, s, scale);
                 exponentials<true>(r, s, scale);
                 pack_weights(r, s, a);

@@ -193,14 +193,14 @@ DEVICE void summarize(u32 base, const problem &s, int thread)
 }
 
 /* --- the warpgroups that compute --- */
-struct drop {
+struct dropout_key {
     u32 seed, site, step, less, carry;
 };
 struct worker {
     u32 base;
     int group, thread, n, head; /* its n-th head */
     float factor, scale, drop_scale;
-    drop d;
+    dropout_key d;
 };
 /* Signs of bytes: whether the 32 elements of a thread are kept. */
 struct kept {
