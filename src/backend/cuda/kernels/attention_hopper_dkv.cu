@@ -44,10 +44,9 @@ DEVICE volatile int *number_of(u32 base, int round)
 {
     return (volatile int *)(shared_memory + (base - shared_address(shared_memory)) + AT_NUMBERS) + ring_of(round).stage;
 }
-DEVICE int number_in_round(u32 base, int round)
+DEVICE void wait_for_number(u32 base, int round)
 {
     mbarrier_wait(base + NUMBER_FULL + 8 * ring_of(round).stage, ring_of(round).phase);
-    return *number_of(base, round);
 }
 /* The thread that takes items and asks for their rows, before what the first kernel wrote is there. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
@@ -78,7 +77,10 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
     ring<STAGES> at = {0, 1};
     int KV = s.H / GROUP;
     dependents_wait();
-    for (int round = 0, i; (i = number_in_round(base, round)) < s.items; round++) {
+    for (int round = 0;; round++) {
+        wait_for_number(base, round);
+        int i = *number_of(base, round);
+        if (i >= s.items) break;
         item it = item_of(i, s.heads);
         int b = it.head / KV, h = (it.head - b * KV) * GROUP;
 #pragma unroll 1 /* registers are few here */
@@ -228,7 +230,10 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
     place p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
-    for (int round = 0, i; (i = number_in_round(own.base, round)) < s.items; round++) {
+    for (int round = 0;; round++) {
+        wait_for_number(own.base, round);
+        int i = (int)warp_word((const volatile u32 *)number_of(own.base, round));
+        if (i >= s.items) break;
         ring<ITEM_STAGES> of = ring_of(round);
         own.round = round;
         item it = item_of(i, s.heads);
