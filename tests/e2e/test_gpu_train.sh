@@ -135,7 +135,7 @@ done
 cmp text.true text.false || fail "the cache changes the text"
 
 # --- what the driver says is taken is what the plans foretold, whatever part of a step is run
-for phase in forward backward step; do
+for phase in inference backward step; do
     for options in --replay=true "--recompute=block:2 --gradient_accumulation_steps=2"; do
         # shellcheck disable=SC2086
         "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options >memory.json 2>log || fail "memory: $(cat log)"
