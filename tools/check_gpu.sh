@@ -75,7 +75,8 @@ if wanted rows; then
     "$STROBE" check --device=cuda >"$work/check.out" 2>&1 && rc=0 || rc=$?
     if [ "$rc" = 0 ]; then said "check: rows that differ from the reference" 0 0; else broken "strobe check --device=cuda" "$work/check.out"; fi
 fi
-if wanted attention; then
+hopper() { "$STROBE" info | grep -q 'compute capability 9.0'; }
+if wanted attention && hopper; then
     "$ATTENTION" ${SMALL:+--small} >"$work/attention.out" 2>&1 && rc=0 || rc=$?
     grep '^  ' "$work/attention.out"
     said "attention's rows for Hopper: failures" "$(sed -n 's/^[0-9]* tests, \([0-9]*\) failures$/\1/p; s/^skipped.*/skipped/p' "$work/attention.out" | tail -1)" 0
@@ -165,8 +166,9 @@ if wanted sanitizer; then
         done
         # Rows of Hopper alone, and what only they have: barriers in shared memory.
         for tool in memcheck racecheck synccheck; do
+            hopper || continue
             sanitized "attention, T 320" "$ATTENTION" races
-            for op in LINEAR_GELU MATMUL_GELU_GRAD; do
+            for op in LINEAR_GELU MATMUL_GELU_GRAD MATMUL; do
                 sanitized "$op wgmma" "$STROBE" check --device=cuda --op=$op --row=wgmma
             done
         done

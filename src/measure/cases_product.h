@@ -31,11 +31,11 @@
     {OP_MATMUL, "many tiles of a short sum, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(8600,8)}, {F(184,8)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, in floats", .attr = {.matmul = {.tb = true}}, .in = {{F(131,136)}, {F(264,136)}}, .given = TYPE(131,264), .given_wide = true, \
      .no_differences = SLOW}, \
-    {OP_MATMUL, "gradient of a weight, shares of several tiles", .attr = {.matmul = {.ta = true}}, .in = {{F(395,520)}, {F(395,776)}}, \
+    {OP_MATMUL, "gradient of a weight, shares of several tiles", .attr = {.matmul = {.ta = true}}, .in = {{F(587,520)}, {F(587,776)}}, \
      .given = TYPE(520,776), .given_wide = true, .no_differences = SLOW}, \
     {OP_MATMUL, "gradient of a weight, shares of a tile", .attr = {.matmul = {.ta = true}}, .in = {{F(1031,72)}, {F(1031,136)}}, \
      .given = TYPE(72,136), .given_wide = true, .no_differences = SLOW}, \
-    {OP_MATMUL, "shares of several tiles, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(261,776)}, {F(261,520)}}, .no_differences = SLOW}, \
+    {OP_MATMUL, "shares of several tiles, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(587,776)}, {F(587,520)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "gradient of a weight, rows of 8", .attr = {.matmul = {.ta = true}}, .in = {{F(3,8)}, {F(3,16)}}, .given = TYPE(8,16), .given_wide = true},
 /* clang-format on */
 

@@ -42,7 +42,7 @@ operators=$("$STROBE" info --ops | sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\}
 # shellcheck disable=SC2086
 check_all hopper $operators
 said hopper mma ATTENTION ATTENTION_GRAD
-said hopper wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
+said hopper wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD MATMUL
 said hopper mma_short ATTENTION ATTENTION_GRAD
 said hopper wgmma_head ATTENTION ATTENTION_GRAD
 said hopper mma_sums ATTENTION_GRAD
