@@ -1,17 +1,27 @@
 # Strobe: a laboratory for the speed of GPT training
 #
-#   make              build ./strobe                 make test [T=word]  run the tests whose path has the word
-#   make demo         install, build, train, compare, report; FROM=FILE: on a text of your own
-#   make check        install, then everything CI does: format, layers, sizes, docs, cppcheck,
-#                     tests in release and with AddressSanitizer and UndefinedBehaviorSanitizer
-#   make tsan         the tests of threads with ThreadSanitizer
-#   make compare-pytorch  Strobe beside PyTorch (PYTHON) on the GPU, or, without one, on the CPU, there with
-#                     llm.c too (LLMC, a clone of it); ON=cpu or gpu decides; ARGS="--budget=330 CONFIG"
-#   make check-gpu    what only a GPU can show: kernels, losses, bits, memory, sanitizer, start (tools/check_gpu.sh)
-#   make deps         install the Debian packages    make docs           rewrite docs/OPS.md and docs/CONFIG.md
-#   make install      PREFIX=/usr/local DESTDIR=     make clean
-#   MODE=release|debug|asan|tsan        V=1 show commands        lasting choices: config.mk (ignored by git)
-#   CUDA=/usr/local/cuda                a toolkit whose headers the GPU's backend is built with; without them there is none
+#   make              build ./strobe
+#   make test         run the tests; T=WORD: those whose path contains the word (a folder, a file, any
+#                     part of a path), and only what they need is built; CASE=NAME: the cases of that
+#                     name (* and ? match)
+#   make quick        before a commit: format of changed files, layers, sizes, build, the fast tests
+#   make check        install packages, then all that CI does: format, layers, headers, sizes, cppcheck,
+#                     docs, every test in release and with the sanitizers
+#   make tsan         the tests that use threads, under ThreadSanitizer
+#   make demo         install packages, build, train, compare, report; FROM=FILE: on your own text
+#   make compare-pytorch
+#                     Strobe beside PyTorch (PYTHON) on the GPU or, without one, on the CPU, there also
+#                     beside llm.c (LLMC: a clone of it); ON=cpu or gpu chooses; ARGS="--budget=330 CONFIG"
+#   make check-gpu    what only a GPU can show (tools/check_gpu.sh)
+#   make docs         regenerate docs/OPS.md and docs/CONFIG.md
+#   make deps         install the Debian packages that the build needs
+#   make install      PREFIX=/usr/local DESTDIR=
+#   make format, make clean
+#
+#   MODE=release|debug|asan|tsan    V=1 prints commands    config.mk (ignored by git) keeps choices
+#   CUDA=/usr/local/cuda            the CUDA toolkit; without its headers the GPU backend is left out
+#   CCACHE=                         build without ccache, which is used where it is installed
+# docs/TESTING.md describes the tests.
 -include config.mk
 
 MODE ?= release
@@ -19,17 +29,25 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 V ?= 0
 T ?=
+CASE ?=
 Q := $(if $(filter 0,$(V)),@)
 VERSION := 0.1.0
 COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+MACHINE := $(shell uname -m)
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+CCACHE ?= $(shell command -v ccache)
+CCACHE := $(CCACHE)
+COMPILE := $(if $(findstring ccache,$(CC)),,$(CCACHE)) $(CC)
 
 BUILD := build/$(MODE)
 CFLAGS_release := -O2
 CFLAGS_debug := -O0
-# The checks that sanitizers insert make gcc see overlaps and cut texts where there are none.
+# The checks that sanitizers insert make gcc warn of overlaps and truncations that are not there.
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
-# ThreadSanitizer: tools/tsan.sh says why the threads are then LLVM's, and why there is no oneDNN.
+# tools/tsan.sh explains why ThreadSanitizer takes LLVM's OpenMP and no oneDNN.
 LLVM := $(lastword $(sort $(wildcard /usr/lib/llvm-*/lib/libarcher.so)))
 CFLAGS_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
@@ -39,59 +57,62 @@ $(if $(LLVM),,$(error MODE=tsan needs LLVM's OpenMP library: tools/install_deps.
 OPENMP := -L$(dir $(LLVM)) -Wl,-rpath,$(dir $(LLVM)) -lomp
 endif
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
-CFLAGS += -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
-          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan))
-LINK = $(CC) $(filter-out -fopenmp,$(CFLAGS)) $(LDFLAGS)
-LDLIBS += $(OPENMP) $(if $(filter x86_64,$(shell uname -m)),-lmvec) -lm
 
-# Libraries: what is there is used. DESIGN: docs/ARCHITECTURE.md.
-has = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1)
-pkg_cflags = $(shell pkg-config --cflags $(1))
-pkg_libs = $(shell pkg-config --libs $(1))
+# Libraries: what is installed is used (docs/ARCHITECTURE.md). One call of pkg-config for each question.
 REQUIRED := jansson libcrypto
-MISSING := $(strip $(foreach p,$(REQUIRED),$(if $(call has,$(p)),,$(p))))
-DEPS := $(if $(MISSING),,$(REQUIRED)) $(if $(call has,libcurl),libcurl) $(if $(call has,zlib),zlib)
-CFLAGS += $(call pkg_cflags,$(DEPS)) $(if $(call has,libcurl),-DHAVE_CURL)
-LDLIBS += $(call pkg_libs,$(DEPS))
-HAS_ZLIB := $(call has,zlib)
-# Version 2 of oneDNN; version 3 has another C interface, and products fall back to our own.
+PACKAGES := $(foreach p,$(REQUIRED) libcurl zlib,$(shell pkg-config --exists $(p) 2>/dev/null && echo $(p)))
+MISSING := $(filter-out $(PACKAGES),$(REQUIRED))
+has = $(filter $(1),$(PACKAGES))
+PACKAGE_CFLAGS := $(if $(PACKAGES),$(shell pkg-config --cflags $(PACKAGES))) $(if $(call has,libcurl),-DHAVE_CURL)
+PACKAGE_LIBS := $(if $(PACKAGES),$(shell pkg-config --libs $(PACKAGES)))
+# Version 2 of oneDNN; version 3 has another C interface, and matmuls fall back to our own.
 ifneq ($(filter-out tsan,$(MODE)),)
 ifneq ($(shell grep -s 'DNNL_VERSION_MAJOR 2' /usr/include/oneapi/dnnl/dnnl_version.h \
          /usr/local/include/oneapi/dnnl/dnnl_version.h /usr/include/dnnl_version.h),)
-CFLAGS += -DHAVE_DNNL
-LDLIBS += -ldnnl
+PACKAGE_CFLAGS += -DHAVE_DNNL
+PACKAGE_LIBS += -ldnnl
 endif
 endif
 
-# GPUs: the toolkit's headers are needed to build, its libraries only to run (they are opened then).
+# GPUs: the toolkit's headers are needed to build; its libraries are opened at run time.
 CUDA ?= /usr/local/cuda
 HAS_CUDA := $(and $(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
-CFLAGS += $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include)
-# For profiles: the toolkit has these headers here or there, or not at all.
+# For profiles: where the toolkit keeps these headers varies, and some have none.
 CUPTI := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(CUDA)/include/cupti.h $(CUDA)/extras/CUPTI/include/cupti.h)))
-CFLAGS += $(if $(HAS_CUDA),$(if $(CUPTI),-DHAVE_CUPTI $(addprefix -isystem ,$(filter-out $(CUDA)/include,$(CUPTI)))))
 NVTX := $(wildcard $(CUDA)/include/nvtx3/nvToolsExt.h)
-CFLAGS += $(if $(HAS_CUDA),$(if $(NVTX),-DHAVE_NVTX))
+CUDA_CFLAGS := $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include \
+    $(if $(CUPTI),-DHAVE_CUPTI $(addprefix -isystem ,$(filter-out $(CUDA)/include,$(CUPTI)))) \
+    $(if $(NVTX),-DHAVE_NVTX))
 
-SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+# The objects of src/ go into the program and into the library of the tests, so they are position
+# independent. Without interposition calls inside a file are inlined as ever, and the linker turns
+# the remaining indirections of the program into direct ones.
+PIC := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
+FLAGS := -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
+         $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan)) \
+         $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
+LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(LDFLAGS)
+LIBS := $(PACKAGE_LIBS) $(OPENMP) $(if $(filter x86_64,$(MACHINE)),-lmvec) -lm $(LDLIBS)
+
+SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)
 SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
-# Kernels in vector types: one text, compiled once for each instruction set.
+# Kernels in vector types: each file is compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
-ISAS := $(if $(filter x86_64,$(shell uname -m)),avx512 avx2 sse2) plain
+ISAS := $(if $(filter x86_64,$(MACHINE)),avx512 avx2 sse2) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
 ISA_plain := -DVEC_PLAIN
-# Kernels that multiply bfloat16: the same, for those that can.
+# Kernels that multiply bfloat16: the same, for the instruction sets that can.
 BF16_SOURCES := $(wildcard src/backend/cpu/bf16/*.c)
-BF16_ISAS := $(if $(filter x86_64,$(shell uname -m)),amx avx512_bf16)
+BF16_ISAS := $(if $(filter x86_64,$(MACHINE)),amx avx512_bf16)
 ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
 ISA_amx := $(ISA_avx512_bf16) -mamx-tile -mamx-bf16
-# Those that work on activations, once more each, for the two types of these.
+# Those that work on activations, once more for activations in bf16.
 ACT_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,\
                  blocked embed gated gelu loss move norm pointwise reduce rms rope softmax)
-# And these, but for processors that multiply bf16: bf16/ has what these take.
+# Also these, except for processors that multiply bf16, for which bf16/ has kernels of its own.
 FLASH_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,attention attention_grad attention_rows)
-# Those of bf16 activations once more, with what they call, for processors that round to bf16 by themselves.
+# Those of bf16 activations once more, with what they call, for processors that round to bf16.
 ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
 ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,chain common dropout tables)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
@@ -100,13 +121,18 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOU
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(FLASH_SOURCES))) \
            $(foreach i,$(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(ROUNDING_SOURCES))) \
            $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
-LIBRARY := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
-TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
+LIBRARY := $(BUILD)/libstrobe.so
+
+# Tests: those whose path contains a word of T.
+SELECTED := $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
+              $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t)))
+PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED)))
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
+.PHONY: all test test-programs quick check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
-.SECONDARY: $(OBJECTS) $(TEST_HELPERS)
+.SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(TEST_PROGRAMS:=.o)
 
 all: need $(BUILD)/strobe
 	$(Q)ln -sf $(BUILD)/strobe strobe
@@ -116,47 +142,58 @@ ifneq ($(MISSING),)
 	$(error $(MISSING) not found: `make deps` installs what is needed)
 endif
 
-# Rewritten only when it differs, so a change of flags rebuilds everything.
+# Rewritten only when the content differs, so a change of flags rebuilds everything.
 $(BUILD)/flags: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(CC) $(CFLAGS) $(LDLIBS) $(ISAS)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(LDLIBS) $(ISAS)' >$@
+	$(Q)echo '$(CC) $(FLAGS) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS)' | cmp -s - $@ || \
+	    echo '$(CC) $(FLAGS) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS)' >$@
 $(BUILD)/version: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@
 
-$(BUILD)/%.o: %.c $(BUILD)/flags
+$(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $<")
-	$(Q)$(CC) $(CFLAGS) $(CFLAGS_$(subst /,_,$*)) -MMD -MP -c -o $@ $<
-# isa_rule ISA,TYPE,ENDING
+	$(Q)$(COMPILE) $(FLAGS) $(PIC) $(DEFINES) -MMD -MP -c -o $@ $<
+# isa_rule ISA,TYPE,SUFFIX
 define isa_rule
 $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(if $$(Q),@echo "  cc $$< ($(3))")
-	$$(Q)$$(CC) $$(CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(COMPILE) $$(FLAGS) $$(PIC) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math \
+	    $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
-$(BUILD)/src/base/gzip.o: CFLAGS += $(if $(HAS_ZLIB),-DHAVE_ZLIB)
-$(BUILD)/src/cli/version.o: CFLAGS += -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
+$(BUILD)/src/base/gzip.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB)
+$(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
-# What .incbin takes in, the compiler does not name.
+# The compiler does not list what .incbin includes.
 KERNELS := src/backend/cuda/kernels
 texts_of = $(patsubst $(KERNELS)/%.$(1),F(%),$(wildcard $(KERNELS)/*.$(1)))
-$(BUILD)/src/backend/cuda/texts.o: CFLAGS += '-DTEXTS(F)=$(call texts_of,cu)' '-DHEADERS(F)=$(call texts_of,cuh)'
+$(BUILD)/src/backend/cuda/texts.o: DEFINES := '-DTEXTS(F)=$(call texts_of,cu)' '-DHEADERS(F)=$(call texts_of,cuh)'
 $(BUILD)/src/backend/cuda/texts.o: $(wildcard $(KERNELS)/*)
 $(BUILD)/src/suite/texts.o: $(wildcard configs/*.conf)
 $(BUILD)/src/report/assets.o: $(wildcard src/report/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)
 	$(if $(Q),@echo "  ld $@")
-	$(Q)$(LINK) -o $@ $^ $(LDLIBS)
-# The loops that tests compare with run on one thread: watching them would only take time.
-build/tsan/tests/%.o: CFLAGS := $(filter-out -fsanitize=thread,$(CFLAGS))
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) $(LIBRARY)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+# What the tests link with; a test is linked again only when the test itself changes.
+$(LIBRARY): $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 	$(if $(Q),@echo "  ld $@")
-	$(Q)$(LINK) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(LINK) -shared -o $@ $^ $(LIBS)
+# The loops that tests compare with run on one thread: watching them would only take time.
+build/tsan/tests/%.o: FLAGS := $(filter-out -fsanitize=thread,$(FLAGS))
+$(BUILD)/tests/%.o: tests/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  cc $<")
+	$(Q)$(COMPILE) $(FLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) | $(LIBRARY)
+	$(if $(Q),@echo "  ld $@")
+	$(Q)$(LINK) -o $@ $^ $(LIBRARY) -Wl,-rpath,'$$ORIGIN/../..' $(LIBS) -lcmocka
+test-programs: $(TEST_PROGRAMS)
 
 # A GPU that is not there (tests/emulator/engine.hpp); in release alone, for fibers are none of a sanitizer's stacks.
 CXX_THERE := $(shell command -v $(CXX) 2>/dev/null)
@@ -188,9 +225,18 @@ $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: 
 	$(if $(Q),@echo "  cc $@")
 	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(CUDA)/include -fPIC -shared -o $@ $<
 
-test: all $(TESTS) $(EMULATOR)
-	$(Q)tools/run_tests.sh $(BUILD) '$(T)'
+$(BUILD)/run_tests: tools/run_tests.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
+RUN_TESTS = CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized)
 
+# Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
+test: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+	$(if $(SELECTED),,$(error no path of a test contains $(T)))
+	$(Q)$(RUN_TESTS) $(SELECTED)
+
+quick:
+	$(Q)tools/quick.sh
 check:
 	$(Q)tools/check.sh
 tsan:
