@@ -7,7 +7,7 @@ round, and its median over the rounds is printed. What does not run is named wit
 PyTorch keeps its memory while Strobe has its turn. Where Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
 is started anew for each of its turns: its warm-up and compilation, too, so such a size takes longer (--limit, --budget).
 Losses are not compared: `strobe bench` draws its weights and tokens by counter and writes none, PyTorch draws its own, so first losses
-differ by the draw. That both compute the same is checked from weights that both make: cs336.py and tests/train/test_cs336_golden.c.
+differ by the draw. That both compute the same is checked from weights that both make: cs336.py and tests/engine/test_cs336_golden.c.
 """
 import argparse
 import json
@@ -182,7 +182,7 @@ def print_table(rows):
 def arguments():
     a = argparse.ArgumentParser(description="CS336's model: Strobe beside PyTorch on a GPU", allow_abbrev=False,
                                 epilog="Times alone. Losses are not compared: each side draws weights and tokens of its own, and strobe bench writes "
-                                "none. cs336.py and tests/train/test_cs336_golden.c check that both compute the same, from weights that both make.")
+                                "none. cs336.py and tests/engine/test_cs336_golden.c check that both compute the same, from weights that both make.")
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
     a.add_argument("--torch", default=sys.executable)
     a.add_argument("--sizes", default="small,medium,large,xl,2.7b")

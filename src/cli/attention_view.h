@@ -2,7 +2,7 @@
 #ifndef CLI_ATTENTION_VIEW_H
 #define CLI_ATTENTION_VIEW_H
 
-#include "measure/bench_attention.h"
+#include "bench/bench_attention.h"
 #include "report/table.h"
 
 struct str;

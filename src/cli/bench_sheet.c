@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -11,11 +12,10 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "cli/version.h"
+#include "engine/device.h"
 #include "report/sheet.h"
 #include "report/table_cells.h"
 #include "suite/grid.h"
-#include "train/device.h"
-#include "train/interrupt.h"
 
 #include <stdio.h>
 #include <string.h>

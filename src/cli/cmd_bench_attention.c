@@ -1,6 +1,7 @@
 /* strobe bench attention: slow and flash attention over lengths, head sizes and masks, forward and backward; a table and a
  * picture. */
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -12,7 +13,6 @@
 #include "cli/table_form.h"
 #include "cli/version.h"
 #include "report/table.h"
-#include "train/interrupt.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,13 +3,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "bench/bench_kernels.h"
 #include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "cli/table_form.h"
-#include "measure/bench_kernels.h"
+#include "engine/device.h"
 #include "measure/noise.h"
-#include "train/device.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/table_form.h"
-#include "measure/accumulate.h"
+#include "lab/accumulate.h"
 #include "report/sheet.h"
 
 #include <stdio.h>

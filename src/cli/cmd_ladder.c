@@ -3,12 +3,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "bench/ladder.h"
 #include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "cli/table_form.h"
-#include "measure/ladder.h"
-#include "train/device.h"
+#include "engine/device.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/memory_view.h"
-#include "train/fit.h"
+#include "engine/fit.h"
 
 #include <stdio.h>
 #include <string.h>

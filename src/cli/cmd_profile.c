@@ -1,5 +1,6 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -9,11 +10,10 @@
 #include "cli/profile_table.h"
 #include "cli/table_form.h"
 #include "cli/version.h"
+#include "engine/device.h"
 #include "measure/noise.h"
 #include "profile/file.h"
 #include "profile/trace_file.h"
-#include "train/device.h"
-#include "train/interrupt.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/str.h"
-#include "train/facts.h"
+#include "engine/facts.h"
 
 #include <jansson.h>
 #include <string.h>

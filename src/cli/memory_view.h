@@ -2,10 +2,10 @@
 #ifndef CLI_MEMORY_VIEW_H
 #define CLI_MEMORY_VIEW_H
 
+#include "bench/memory_run.h"
 #include "cli/planned.h"
 #include "cli/table_form.h"
-#include "measure/memory_run.h"
-#include "train/memory.h"
+#include "engine/memory.h"
 
 struct memory_view {
     struct planned *planned;

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "train/device.h"
-#include "train/weights.h"
+#include "engine/device.h"
+#include "engine/weights.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -41,7 +41,7 @@ struct rounds {
     void *user;
 };
 
-/* Fails as soon as a sample fails. After a Ctrl-C that was noted (train/interrupt.h) no sample begins: where each contender has given
+/* Fails as soon as a sample fails. After a Ctrl-C that was noted (base/interrupt.h) no sample begins: where each contender has given
  * one these are the result, else it is ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 

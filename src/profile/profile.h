@@ -8,9 +8,9 @@
 
 #include "backend/trace.h"
 #include "base/stats.h"
-#include "measure/machine.h"
+#include "engine/engine.h"
+#include "machine/machine.h"
 #include "measure/noise.h"
-#include "train/engine.h"
 
 /* Who took the times. */
 enum profile_times {
@@ -162,7 +162,7 @@ struct profile_options {
 };
 
 /* Runs steps of training on random tokens, some unwatched and some watched. The engine holds the plans of training; its weights
- * are drawn and must not be used afterwards. A Ctrl-C that was noted (train/interrupt.h) ends it after the step: what was
+ * are drawn and must not be used afterwards. A Ctrl-C that was noted (base/interrupt.h) ends it after the step: what was
  * watched by then is a profile, of fewer steps than `wanted`; where no pair was, it is ST_INTERRUPTED. */
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a);

@@ -43,7 +43,7 @@ enum status suite_lengths(const struct suite_request *r, const char *key, const 
                           int most, int64_t *ret, int *ret_n, struct arena *a);
 /* A list of the request whose key is none of `keys` (ends with NULL) is ST_USAGE. */
 enum status suite_check_lists(const struct suite_request *r, const char *const *keys);
-/* Ctrl-C was noted (train/interrupt.h): the suite ends with what it has. */
+/* Ctrl-C was noted (base/interrupt.h): the suite ends with what it has. */
 bool suite_stopped(void);
 /* What stands in a row of what was not measured. */
 extern const char suite_not_reached[];

@@ -4,8 +4,8 @@
 #ifndef SUITE_SUITE_H
 #define SUITE_SUITE_H
 
-#include "measure/bench_grid.h"
-#include "measure/machine.h"
+#include "bench/bench_grid.h"
+#include "machine/machine.h"
 #include "report/sheet.h"
 
 struct suite_request {
@@ -55,7 +55,7 @@ extern const struct suite suites[]; /* ends with name == NULL */
 enum status suite_find(const char *name, const struct suite **ret);
 /* ST_USAGE where the request has an option that the suite does not take. */
 enum status suite_check_options(const struct suite *s, const struct suite_request *r);
-/* Fills the sheet but for device, date and version. After a Ctrl-C that was noted (train/interrupt.h) with what was measured until
+/* Fills the sheet but for device, date and version. After a Ctrl-C that was noted (base/interrupt.h) with what was measured until
  * then; ST_INTERRUPTED where that is nothing, or a training. */
 enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                       struct arena *a);

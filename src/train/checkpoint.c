@@ -26,7 +26,7 @@ static bool path_fits(const char *run_dir)
     return strlen(run_dir) < 900;
 }
 
-static struct safetensor as_safetensor(const struct checkpoint_tensor *t, const char *name,
+static struct safetensor as_safetensor(const struct weights_tensor *t, const char *name,
                                        const float *data)
 {
     struct safetensor s = {.name = name, .type = SAFETENSORS_F32, .rank = t->rank, .data = data};
@@ -36,8 +36,8 @@ static struct safetensor as_safetensor(const struct checkpoint_tensor *t, const 
 
 /* ------------------------------------------------------------------------------- writing */
 
-static enum status write_model(const char *folder, const struct checkpoint_tensor *tensors,
-                               int count, struct safetensors_facts *ret, struct arena *a)
+static enum status write_model(const char *folder, const struct weights_tensor *tensors, int count,
+                               struct safetensors_facts *ret, struct arena *a)
 {
     struct safetensor *list = ARENA_NEW(a, struct safetensor, count);
     for (int i = 0; i < count; i++)
@@ -46,7 +46,7 @@ static enum status write_model(const char *folder, const struct checkpoint_tenso
                              count, ret);
 }
 
-static enum status write_optimizer(const char *folder, const struct checkpoint_tensor *tensors,
+static enum status write_optimizer(const char *folder, const struct weights_tensor *tensors,
                                    int count, struct safetensors_facts *ret, struct arena *a)
 {
     struct safetensor *list = ARENA_NEW(a, struct safetensor, (int64_t)count * MOMENTS);
@@ -63,8 +63,8 @@ static enum status write_optimizer(const char *folder, const struct checkpoint_t
                              list, kept, ret);
 }
 
-static enum status write_files(const char *folder, const struct checkpoint_tensor *tensors,
-                               int count, const struct checkpoint_state *state, struct arena *a)
+static enum status write_files(const char *folder, const struct weights_tensor *tensors, int count,
+                               const struct checkpoint_state *state, struct arena *a)
 {
     struct safetensors_facts files[STATE_FILE_COUNT];
     TRY(write_model(folder, tensors, count, &files[STATE_MODEL], a));
@@ -250,7 +250,7 @@ static void prune(const char *run_dir, int64_t now, struct arena *a)
     remove_leftovers(run_dir, a);
 }
 
-static enum status save(const char *run_dir, const struct checkpoint_tensor *tensors, int count,
+static enum status save(const char *run_dir, const struct weights_tensor *tensors, int count,
                         const struct checkpoint_state *state, struct arena *a)
 {
     if (!path_fits(run_dir)) return fail(ST_USAGE, "%s: the path is too long", run_dir);
@@ -268,7 +268,7 @@ static enum status save(const char *run_dir, const struct checkpoint_tensor *ten
     return ST_OK;
 }
 
-enum status checkpoint_save(const char *run_dir, const struct checkpoint_tensor *tensors, int count,
+enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state)
 {
     struct arena scratch = {};
@@ -283,8 +283,7 @@ enum status checkpoint_save(const char *run_dir, const struct checkpoint_tensor 
 /* ------------------------------------------------------------------------------- loading */
 
 static enum status load_tensor(const struct safetensors *s, const char *path,
-                               const struct checkpoint_tensor *t, const char *name,
-                               float *ret_values)
+                               const struct weights_tensor *t, const char *name, float *ret_values)
 {
     const struct safetensor *found = safetensors_find(s, name);
     if (!found)
@@ -303,7 +302,7 @@ static enum status load_tensor(const struct safetensors *s, const char *path,
 }
 
 static enum status load_model(const struct safetensors *s, const char *path,
-                              const struct checkpoint_tensor *tensors, int count)
+                              const struct weights_tensor *tensors, int count)
 {
     for (int i = 0; i < count; i++)
         TRY(load_tensor(s, path, &tensors[i], tensors[i].name, tensors[i].weight));
@@ -314,7 +313,7 @@ static enum status load_model(const struct safetensors *s, const char *path,
 }
 
 static enum status load_optimizer(const struct safetensors *s, const char *path,
-                                  const struct checkpoint_tensor *tensors, int count)
+                                  const struct weights_tensor *tensors, int count)
 {
     for (int i = 0; i < count; i++) {
         float *moments[MOMENTS] = {tensors[i].moment1, tensors[i].moment2};
@@ -328,11 +327,11 @@ static enum status load_optimizer(const struct safetensors *s, const char *path,
     return ST_OK;
 }
 
-enum status checkpoint_load(const struct checkpoint *c, const struct checkpoint_tensor *tensors,
+enum status checkpoint_load(const struct checkpoint *c, const struct weights_tensor *tensors,
                             int count)
 {
     enum status (*const load[STATE_FILE_COUNT])(const struct safetensors *, const char *,
-                                                const struct checkpoint_tensor *, int) = {
+                                                const struct weights_tensor *, int) = {
         [STATE_MODEL] = load_model, [STATE_OPTIMIZER] = load_optimizer};
     bool moments = false;
     for (int i = 0; i < count; i++) moments |= tensors[i].moment1 || tensors[i].moment2;

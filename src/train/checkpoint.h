@@ -8,16 +8,7 @@
 #define TRAIN_CHECKPOINT_H
 
 #include "base/arena.h"
-
-enum { CHECKPOINT_RANK_MAX = 4 };
-
-/* A parameter in host memory, or the place to load one to. Moments NULL: not kept, not loaded. */
-struct checkpoint_tensor {
-    const char *name; /* as Hugging Face's GPT-2 has it: "h.0.attn.c_attn.weight" */
-    int rank;
-    int64_t dim[CHECKPOINT_RANK_MAX];
-    float *weight, *moment1, *moment2;
-};
+#include "engine/weights.h"
 
 /* What a run needs besides its tensors to go on as if it had never stopped: all else is a function of
  * the seed and of these numbers. */
@@ -38,7 +29,7 @@ struct checkpoint {
 /* Writes run_dir/ckpt/ITER; then removes the others but the one before it and the best one, and those of
  * a later iteration, which belong to a past that this run has left. A full disk: ST_IO, and nothing that
  * was there is lost. */
-enum status checkpoint_save(const char *run_dir, const struct checkpoint_tensor *tensors, int count,
+enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
 /* The newest checkpoint that is whole, read and compared byte by byte; a warning names what is broken in
@@ -53,7 +44,7 @@ bool checkpoint_exists(const char *run_dir);
 
 /* Fills the tensors. The file must have exactly these names and shapes; otherwise ST_FORMAT, which
  * names the first that differs. */
-enum status checkpoint_load(const struct checkpoint *c, const struct checkpoint_tensor *tensors,
+enum status checkpoint_load(const struct checkpoint *c, const struct weights_tensor *tensors,
                             int count);
 
 #endif

@@ -1,8 +1,8 @@
 #include "train/learner.h"
 
-#include "train/device.h"
+#include "engine/device.h"
+#include "engine/weights.h"
 #include "train/lr.h"
-#include "train/weights.h"
 
 #include <math.h>
 

@@ -2,9 +2,9 @@
 
 #include "base/file.h"
 #include "base/threads.h"
-#include "train/device.h"
+#include "engine/device.h"
+#include "engine/weights.h"
 #include "train/learner.h"
-#include "train/weights.h"
 
 #include <string.h>
 
@@ -104,7 +104,7 @@ enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *r
     const struct config *c = &s->config;
     threads_set(c->plan.threads);
     TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, device_backend(c), a));
-    const struct checkpoint_tensor *tensors = weights_tensors(ret_engine, a);
+    const struct weights_tensor *tensors = weights_tensors(ret_engine, a);
     enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->model.parameters);
     if (st == ST_OK) st = weights_bring(ret_engine, tensors);
     if (st != ST_OK) engine_close(ret_engine);

@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "train/interrupt.h"
+#include "engine/weights.h"
 #include "train/sampler.h"
-#include "train/weights.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "train/environment.h"
+#include "engine/environment.h"
+#include "engine/weights.h"
 #include "train/saved.h"
-#include "train/weights.h"
 
 #include <math.h>
 #include <string.h>

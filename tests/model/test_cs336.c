@@ -1,5 +1,5 @@
 /* The CS336 model: its gradients are slopes, every rung computes the same, its sizes are the course's. What it computes is compared with
- * PyTorch in tests/train/test_cs336_golden.c. */
+ * PyTorch in tests/engine/test_cs336_golden.c. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/rng.h"

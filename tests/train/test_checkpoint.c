@@ -38,12 +38,12 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const struct checkpoint_tensor *tensors_of(float store[TENSORS][3][LARGEST])
+static const struct weights_tensor *tensors_of(float store[TENSORS][3][LARGEST])
 {
-    static struct checkpoint_tensor t[TENSORS];
-    t[0] = (struct checkpoint_tensor){.name = "wte.weight", .rank = 2, .dim = {3, 4}};
-    t[1] = (struct checkpoint_tensor){.name = "h.0.ln_1.weight", .rank = 1, .dim = {4}};
-    t[2] = (struct checkpoint_tensor){.name = "h.0.attn.c_attn.weight", .rank = 2, .dim = {4, 3}};
+    static struct weights_tensor t[TENSORS];
+    t[0] = (struct weights_tensor){.name = "wte.weight", .rank = 2, .dim = {3, 4}};
+    t[1] = (struct weights_tensor){.name = "h.0.ln_1.weight", .rank = 1, .dim = {4}};
+    t[2] = (struct weights_tensor){.name = "h.0.attn.c_attn.weight", .rank = 2, .dim = {4, 3}};
     for (int i = 0; i < TENSORS; i++) {
         t[i].weight = store[i][0];
         t[i].moment1 = store[i][1];
@@ -156,7 +156,7 @@ static void test_weights_alone_can_be_loaded(void **state)
     struct checkpoint c;
     assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
     float loaded[TENSORS][3][LARGEST] = {};
-    struct checkpoint_tensor t[TENSORS];
+    struct weights_tensor t[TENSORS];
     memcpy(t, tensors_of(loaded), sizeof t);
     for (int i = 0; i < TENSORS; i++) t[i].moment1 = t[i].moment2 = NULL;
     assert_int_equal(checkpoint_load(&c, t, TENSORS), ST_OK);
@@ -164,7 +164,7 @@ static void test_weights_alone_can_be_loaded(void **state)
     assert_true(loaded[2][1][11] == 0);
 }
 
-static void expect_load_fails(const struct checkpoint_tensor *t, int count, const char *part)
+static void expect_load_fails(const struct weights_tensor *t, int count, const char *part)
 {
     struct checkpoint c;
     assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
@@ -176,7 +176,7 @@ static void test_another_model_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(save(5, 1, 5), ST_OK);
-    struct checkpoint_tensor t[TENSORS];
+    struct weights_tensor t[TENSORS];
     memcpy(t, tensors_of(values), sizeof t);
     expect_load_fails(t, TENSORS - 1, "3 tensors, but this model has 2");
     t[1].name = "h.1.ln_1.weight";

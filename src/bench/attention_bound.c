@@ -1,0 +1,28 @@
+/* What attention is held against: tiles that the mask leaves, and the time that its FLOPs or its bytes take at least. */
+#include "bench/bench_attention.h"
+
+double attention_tiles(const struct attention_cell *c)
+{
+    double side = (double)((c->T + ATTENTION_TILE - 1) / ATTENTION_TILE);
+    double of_head = c->causal ? side * (side + 1) / 2 : side * side;
+    return (double)(c->B * c->H) * of_head;
+}
+
+static double bytes_of(const struct attention_cell *c, int backward)
+{
+    double rows = (double)(c->B * c->T), size = c->precision == MACHINE_BF16 ? 2 : 4;
+    double qkv = rows * (double)((c->H + 2 * c->KV) * c->D), y = rows * (double)(c->H * c->D);
+    return size * (qkv + y) * (backward ? 2 : 1);
+}
+
+double attention_bound_ms(const struct attention_cell *c, const struct machine *m, int backward)
+{
+    const struct machine_peak *peak = machine_peak(m, c->precision);
+    double bytes = bytes_of(c, backward);
+    if (!peak || !(peak->flops > 0) || !m->copies) return 0;
+    /* of a GPU as in `bench kernels`: what is near is small beside its tensors */
+    double copied = m->gpu ? machine_copy_large(m)->moved : machine_copy_rate(m, bytes);
+    double by_flops = (backward ? c->backward_flops : c->forward_flops) / peak->flops;
+    double by_bytes = bytes / copied;
+    return 1e3 * (by_flops > by_bytes ? by_flops : by_bytes);
+}

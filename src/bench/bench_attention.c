@@ -1,0 +1,575 @@
+#include "bench/bench_attention.h"
+
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "check/attention_exact.h"
+#include "check/reference.h"
+#include "engine/gauge.h"
+#include "graph/build.h"
+#include "measure/rounds.h"
+#include "measure/stopwatch.h"
+#include "pass/pass.h"
+#include "plan/timeline.h"
+
+enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
+enum { GAUGE_MS = 10 };
+static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
+
+static const struct {
+    const char *name;
+    enum pass_rung rung;
+    bool flash, portable, deterministic;
+} ways[ATTENTION_WAYS] = {
+    [SLOW_PRIMITIVE] = {"slow primitive", RUNG_PRIMITIVE, false, false, false},
+    [SLOW_OP] = {"slow op", RUNG_OP, false, false, false},
+    [SLOW_FULL] = {"slow full", RUNG_FULL, false, false, false},
+    [FLASH] = {"flash", RUNG_FULL, true, false, false},
+    [FLASH_PORTABLE] = {"flash portable", RUNG_FULL, true, true, false},
+    [FLASH_DETERMINISTIC] = {"flash deterministic", RUNG_FULL, true, false, true},
+    [FLASH_PORTABLE_DETERMINISTIC] = {"flash portable deterministic", RUNG_FULL, true, true, true},
+};
+
+const char *attention_way_name(enum attention_way way)
+{
+    return ways[way].name;
+}
+
+bool attention_way_is_flash(enum attention_way way)
+{
+    return ways[way].flash;
+}
+
+/* One way at one length: its graph and plan; the memory is shared, as the ways run one after the other. */
+struct trial {
+    struct attention_cell *cell;
+    struct graph graph;
+    struct plan plan;
+    bool planned;
+    bool turned; /* the first kernel of the backward pass has begun */
+    /* Where both passes are a single kernel that can be run again on the same bytes. */
+    const struct step *step[2];
+    struct stopwatch watch[2];
+    struct length *length;
+};
+
+/* What is fed, on the host. It is the same at every length of a head size, as B x T is. */
+struct stock {
+    void *qkv, *dy;
+    int64_t qkv_bytes, dy_bytes;
+};
+
+/* All ways of one length and type. */
+struct length {
+    const struct attention_options *o;
+    const struct stock *stock;
+    const struct backend *backend;
+    void *context;
+    void *qkv, *dy; /* the stock, on the device */
+    struct storage_blocks storage;
+    struct trial trial[ATTENTION_WAYS];
+    struct arena arena;
+};
+
+static enum dtype dtype_of(enum machine_precision p)
+{
+    return p == MACHINE_BF16 ? DT_BF16 : DT_F32;
+}
+
+/* The shape of a cell, but for its length. */
+static void set_heads(struct attention_cell *c, const struct attention_options *o, int size)
+{
+    c->D = o->head_size[size];
+    c->H = o->heads ? o->heads : o->columns / c->D;
+    c->KV = o->kv_heads ? o->kv_heads : c->H;
+}
+
+/* Columns of packed q, k, v. */
+static int64_t packed_columns(const struct attention_cell *c)
+{
+    return (c->H + 2 * c->KV) * c->D;
+}
+
+static enum status build(struct trial *t, struct arena *a)
+{
+    const struct attention_cell *c = t->cell;
+    enum dtype dtype = dtype_of(c->precision);
+    struct pass_options p = {.rung = ways[c->way].rung, .flash = ways[c->way].flash};
+    struct graph *g = &t->graph;
+    int kv_heads = c->KV == c->H ? 0 : (int)c->KV;
+    p.compute = dtype;
+    p.tf32 = c->precision == MACHINE_TF32;
+    p.portable = ways[c->way].portable;
+    p.deterministic = ways[c->way].deterministic;
+    graph_init(g, a);
+    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, packed_columns(c)));
+    value step = g_input(g, "step", type_scalar(DT_I32));
+    struct graph_scope top = graph_enter(g, "attention", -1);
+    value y = g_attention(g, qkv, step, (int)c->H, kv_heads, c->causal, (struct dropout){0});
+    graph_leave(g, top);
+    graph_output(g, "y", y);
+    TRY(graph_verify(g));
+    TRY(passes_run(BEFORE_GRADIENT, g, &p, NULL));
+
+    value dqkv = {0};
+    y = graph_find_output(g, "y");
+    qkv = graph_find_leaf(g, STORAGE_INPUT, "qkv");
+    g->phase = PHASE_BACKWARD;
+    value dy = g_input(g, "dy", *graph_type(g, y));
+    TRY(graph_differentiate(g, y, dy, 1, &qkv, &dqkv));
+    graph_output(g, "dqkv", dqkv);
+    return passes_run(AFTER_GRADIENT, g, &p, NULL);
+}
+
+static enum status run_again(void *user, int i)
+{
+    const struct step *s = *(const struct step **)user;
+    (void)i;
+    return s->kernel->run(&s->call);
+}
+
+/* Flash attention is a kernel forward and one backward, neither of which takes the bytes of what it reads. */
+static void find_steps(struct length *l, struct trial *t)
+{
+    int n = 0;
+    for (int id = 0; id < t->plan.steps; id++)
+        if (t->plan.step[id].kernel && n < 2) t->step[n++] = &t->plan.step[id];
+    for (int i = 0; i < 2; i++)
+        t->watch[i] = (struct stopwatch){
+            .backend = l->backend, .context = l->context, .start = run_again, .user = &t->step[i]};
+}
+
+/* Which rows the planner took, where attention is one operator. */
+static void name_kernels(struct trial *t)
+{
+    for (int id = 0; id < t->plan.steps; id++) {
+        enum op op = t->graph.node[id].op;
+        if (op == OP_ATTENTION) t->cell->kernel[0] = t->plan.step[id].kernel->variant;
+        if (op == OP_ATTENTION_GRAD) t->cell->kernel[1] = t->plan.step[id].kernel->variant;
+    }
+}
+
+/* Bytes of all values that live across the turn. */
+static int64_t kept_bytes(const struct plan *p)
+{
+    struct arena scratch = {0};
+    struct stays s;
+    int turn = plan_turn(p);
+    int64_t bytes = 0;
+    plan_stays(p, &s, &scratch);
+    for (int i = 0; i < s.n; i++)
+        if (s.stay[i].first < turn && s.stay[i].last >= turn) bytes += s.stay[i].bytes;
+    arena_release(&scratch);
+    return bytes;
+}
+
+static enum status make_plan(struct length *l, struct trial *t)
+{
+    TRY(build(t, &l->arena));
+    TRY(plan_build(&t->plan, &t->graph, l->backend, l->context, NULL, &l->arena));
+    t->planned = true;
+    t->cell->bytes = t->plan.arena_bytes;
+    t->cell->kept = kept_bytes(&t->plan);
+    t->cell->kernels = plan_kernels(&t->plan);
+    name_kernels(t);
+    if (ways[t->cell->way].flash && t->cell->kernels == 2) find_steps(l, t);
+    return ST_OK;
+}
+
+static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **ret_x,
+                        int64_t *ret_bytes, struct arena *a)
+{
+    struct arena scratch = {0};
+    float *wide = ARENA_NEW(&scratch, float, n);
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i++) wide[i] = rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
+    *ret_bytes = n * dtype_size(dtype);
+    *ret_x = arena_alloc(a, *ret_bytes);
+    enum status st = reference_convert(*ret_x, dtype, wide, DT_F32, n);
+    arena_release(&scratch);
+    return st;
+}
+
+static enum status draw_stock(const struct attention_options *o, int size, enum dtype dtype,
+                              struct stock *s, struct arena *a)
+{
+    struct attention_cell c;
+    set_heads(&c, o, size);
+    TRY(draw(dtype, o->tokens * packed_columns(&c), 0, &s->qkv, &s->qkv_bytes, a));
+    return draw(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
+}
+
+/* Inputs give their bytes away once they are read, so all are fed before every run. They lie on the device, and
+ * what is started while they are copied waits there for its turn. */
+static enum status feed(struct trial *t)
+{
+    const struct length *l = t->length;
+    int32_t step = 0;
+    void *at = plan_input(&t->plan, "step");
+    const struct stock *s = l->stock;
+    TRY(l->backend->copy(l->context, plan_input(&t->plan, "qkv"), l->qkv, s->qkv_bytes));
+    TRY(l->backend->copy(l->context, plan_input(&t->plan, "dy"), l->dy, s->dy_bytes));
+    return at ? l->backend->upload(l->context, at, &step, sizeof step) : ST_OK;
+}
+
+static void note_turn(void *user, const struct plan *p, int step)
+{
+    struct trial *t = user;
+    if (t->turned || p->graph->node[step].phase != PHASE_BACKWARD) return;
+    t->turned = p->backend->mark(p->context, TURN) == ST_OK;
+}
+
+static enum status sample_pass(void *user, int calls, double *ret_ms)
+{
+    struct trial *t = user;
+    const struct length *l = t->length;
+    struct plan_hooks hooks = {.user = t, .before = note_turn};
+    BUG_IF(calls != 1, "%d calls", calls);
+    TRY(feed(t));
+    t->turned = false;
+    TRY(l->backend->mark(l->context, START));
+    TRY(plan_run(&t->plan, &hooks));
+    TRY(l->backend->mark(l->context, END));
+    TRY(l->backend->sync(l->context));
+    TRY(l->backend->elapsed(l->context, START, TURN, &ret_ms[0]));
+    return l->backend->elapsed(l->context, TURN, END, &ret_ms[1]);
+}
+
+/* The one kernel again and again, then the other. */
+static enum status sample_kernels(void *user, int calls, double *ret_ms)
+{
+    struct trial *t = user;
+    TRY(feed(t));
+    TRY(stopwatch_time(&t->watch[0], calls, &ret_ms[0]));
+    return stopwatch_time(&t->watch[1], calls, &ret_ms[1]);
+}
+
+static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
+{
+    char needed[32], free[32];
+    if (room < 0 || bytes <= room) return NULL;
+    return arena_printf(a, limited ? "needs %s, the limit is %s" : "needs %s, %s are free",
+                        str_bytes(needed, (double)bytes), str_bytes(free, (double)room));
+}
+
+static double pairs_of(const struct attention_cell *c)
+{
+    return (double)c->B * (double)c->T * (double)c->T / (c->causal ? 2 : 1);
+}
+
+/* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
+ * lengths that took more than their share would leave nothing to the fast ways of the last. */
+static const char *reason_of_time(const struct attention_options *o, double ms, double budget_ms,
+                                  struct arena *a)
+{
+    double all_ms = o->all_ms > 0 ? o->all_ms : o->limit_ms;
+    if (ms == 0 || ms * 2 <= budget_ms || ms * 2 <= all_ms / 20) return NULL;
+    return arena_printf(a, "would take about %.2g s a run, too long for the %.3g s of all",
+                        ms * 1e-3, all_ms * 1e-3);
+}
+
+static void conclude(struct trial *t, const struct contender *c)
+{
+    struct attention_cell *cell = t->cell;
+    cell->forward = c->part[0];
+    cell->backward = c->part[1];
+    cell->both = c->whole;
+    cell->expected_ms = c->whole.median;
+    cell->forward_flops = 4 * pairs_of(cell) * (double)(cell->H * cell->D);
+    cell->backward_flops = 2.5 * cell->forward_flops;
+}
+
+struct report {
+    const struct attention_options *o;
+    const struct stock *stock;
+    double done, all;
+    double weight; /* of the shape that runs */
+    double share;  /* of it that is done; it never falls, whatever is expected meanwhile */
+    const struct attention_cell *cell; /* the first of the shape */
+    struct gauge *gauge;               /* of the device; NULL: it says nothing */
+    bool stopped;                      /* cells were left out after a Ctrl-C */
+};
+
+static void show(void *user, double done_ms, double expected)
+{
+    struct report *r = user;
+    double share = expected > done_ms ? done_ms / expected : expected > 0;
+    if (share > r->share) r->share = share;
+    double done = r->done + r->share * r->weight;
+    if (r->o->each) r->o->each(r->o->user, done, r->all, r->cell);
+}
+
+/* The clock is that of the samples: until all ways are warm the device waits for kernels that are compiled. */
+static void progress(void *user, double done_ms, double expected)
+{
+    struct report *r = user;
+    if (expected > 0 && r->gauge && r->share == 0) gauge_work(r->gauge, true);
+    show(user, done_ms, expected);
+}
+
+static void read_clock(struct length *l, struct report *r)
+{
+    struct device_facts facts;
+    struct gauge_summary g = {0};
+    bool known = l->backend->describe(l->o->device.number, &facts) == ST_OK;
+    double mhz = 0;
+    if (r->gauge) {
+        gauge_work(r->gauge, false);
+        g = gauge_summarize(r->gauge);
+        if (g.samples > 0) mhz = g.value[GAUGE_CLOCK].mean;
+    }
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        struct attention_cell *c = l->trial[w].cell;
+        c->clock_sampled = mhz > 0;
+        c->clock_mhz = mhz > 0 ? mhz : known ? facts.clock_mhz : 0;
+    }
+}
+
+static enum status place_stock(struct length *l)
+{
+    const struct stock *s = l->stock;
+    TRY(l->backend->alloc(l->context, s->qkv_bytes, &l->qkv));
+    TRY(l->backend->alloc(l->context, s->dy_bytes, &l->dy));
+    TRY(l->backend->upload(l->context, l->qkv, s->qkv, s->qkv_bytes));
+    return l->backend->upload(l->context, l->dy, s->dy, s->dy_bytes);
+}
+
+/* Each way on an adjoint of a few rows, beside the same in double precision. */
+static enum status check_trials(struct length *l, struct trial **trial, int n)
+{
+    const struct attention_cell *c = trial[0]->cell;
+    struct attention_shape shape = {.dtype = dtype_of(c->precision),
+                                    .B = c->B,
+                                    .T = c->T,
+                                    .H = c->H,
+                                    .KV = c->KV,
+                                    .D = c->D,
+                                    .causal = c->causal};
+    struct attention_exact exact;
+    TRY(attention_exact_make(&exact, &shape, l->stock->qkv, l->stock->dy, &l->arena));
+    for (int i = 0; i < n; i++) {
+        struct attention_cell *to = trial[i]->cell;
+        TRY(feed(trial[i]));
+        TRY(attention_exact_error(&exact, &trial[i]->plan, &to->error_y, &to->error_dqkv));
+    }
+    return ST_OK;
+}
+
+/* Memory for all that run, then samples of each in turn. */
+static enum status time_together(struct length *l, struct trial **running, int n, double budget_ms,
+                                 struct report *report)
+{
+    struct contender contender[ATTENTION_WAYS];
+    struct rounds rounds = {.most = l->o->samples,
+                            .least = LEAST,
+                            .warmup = WARMUP - 1,
+                            .each = progress,
+                            .user = report};
+    if (rounds.least > rounds.most) rounds.least = rounds.most;
+    if (!l->backend->host_memory) rounds.cold = 1, rounds.sample_ms = DEVICE_SAMPLE_MS;
+    l->storage = (struct storage_blocks){.backend = l->backend, .context = l->context};
+    for (int i = 0; i < n; i++) {
+        storage_reserve(&l->storage, &running[i]->plan);
+        bool again = running[i]->step[1];
+        contender[i] = (struct contender){.sample = again ? sample_kernels : sample_pass,
+                                          .user = running[i],
+                                          .parts = 2,
+                                          .one_by_one = !again};
+        contender[i].budget_ms = budget_ms / n;
+    }
+    TRY(storage_alloc(&l->storage));
+    TRY(place_stock(l));
+    for (int i = 0; i < n; i++) TRY(plan_bind(&running[i]->plan, &l->storage));
+    TRY(rounds_run(&rounds, contender, n));
+    read_clock(l, report);
+    for (int i = 0; i < n; i++) conclude(running[i], &contender[i]);
+    return l->o->check && n ? check_trials(l, running, n) : ST_OK;
+}
+
+static void release_memory(struct length *l)
+{
+    if (l->qkv) l->backend->free(l->context, l->qkv);
+    if (l->dy) l->backend->free(l->context, l->dy);
+    l->qkv = l->dy = NULL;
+    if (l->storage.backend) storage_free(&l->storage);
+    l->storage = (struct storage_blocks){0};
+}
+
+/* Where there is less memory than was thought, the way that needs most is over, and the others begin again. */
+static enum status time_trials(struct length *l, double budget_ms, struct report *report,
+                               struct arena *a)
+{
+    for (;;) {
+        struct trial *running[ATTENTION_WAYS], *largest = NULL;
+        int n = 0;
+        for (int w = 0; w < ATTENTION_WAYS; w++) {
+            struct trial *t = &l->trial[w];
+            if (t->cell->reason) continue;
+            if (!largest || t->cell->bytes > largest->cell->bytes) largest = t;
+            running[n++] = t;
+        }
+        if (!n) return ST_OK;
+        enum status st = time_together(l, running, n, budget_ms, report);
+        if (st != ST_MEMORY) return st;
+        largest->cell->reason = arena_printf(a, "did not fit: %s", fail_message());
+        for (int w = 0; w < ATTENTION_WAYS; w++)
+            for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
+        release_memory(l);
+    }
+}
+
+/* Beside the plan: the stock on the device, and on a host, whose memory is the same, that which it is copied from. */
+static int64_t bytes_beside(const struct length *l)
+{
+    int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;
+    return copies * (l->stock->qkv_bytes + l->stock->dy_bytes);
+}
+
+/* Why a cell cannot be run, or shall not; its plan is made in any case. */
+static enum status judge(struct length *l, struct trial *t, const struct attention_cell *before,
+                         double budget_ms, struct arena *a)
+{
+    struct attention_cell *c = t->cell;
+    if (!(l->o->ways >> c->way & 1)) {
+        c->reason = "not asked for";
+        return ST_OK;
+    }
+    enum status st = make_plan(l, t);
+    if (st != ST_OK && st != ST_UNSUPPORTED) return st;
+    if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
+    if (before && before->T) /* the work is that of all pairs of tokens */
+        c->expected_ms = before->expected_ms * pairs_of(c) / pairs_of(before);
+    if (!c->reason)
+        c->reason = reason_of_room(c->bytes + bytes_beside(l), l->o->room, l->o->limited, a);
+    if (!c->reason) c->reason = reason_of_time(l->o, c->expected_ms, budget_ms, a);
+    return ST_OK;
+}
+
+static enum status run_length(struct length *l, const struct attention_cell *before,
+                              double budget_ms, struct report *report, struct arena *a)
+{
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        l->trial[w].length = l;
+        TRY(judge(l, &l->trial[w], before ? &before[w] : NULL, budget_ms, a));
+    }
+    return time_trials(l, budget_ms, report, a);
+}
+
+static void close_length(struct length *l)
+{
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
+        if (l->trial[w].planned) plan_release(&l->trial[w].plan);
+    }
+    release_memory(l);
+    if (l->context) l->backend->close(l->context);
+    arena_release(&l->arena);
+}
+
+static enum status run_one(struct report *r, struct attention_cell *cell,
+                           const struct attention_cell *before, double budget_ms, struct arena *a)
+{
+    struct length l = {.o = r->o, .stock = r->stock, .backend = r->o->device.backend};
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        cell[w].way = (enum attention_way)w;
+        cell[w].B = r->o->tokens / cell[w].T;
+        cell[w].error_y = cell[w].error_dqkv = -1;
+        l.trial[w].cell = &cell[w];
+    }
+    r->cell = cell;
+    show(r, 0, 0);
+    TRY(l.backend->open(r->o->device.number, &l.context));
+    /* What a host says of itself is no part of any figure here. */
+    if (l.backend->host_memory || gauge_open(&r->gauge, l.backend, l.context, GAUGE_MS) != ST_OK)
+        r->gauge = NULL;
+    enum status st = run_length(&l, before, budget_ms, r, a);
+    gauge_close(r->gauge);
+    close_length(&l);
+    if (st != ST_OK)
+        return fail_in(st, "T %lld, head size %lld", (long long)cell->T, (long long)cell->D);
+    r->done += r->weight;
+    r->share = 0;
+    show(r, 0, 0);
+    return ST_OK;
+}
+
+/* The time that is left is shared by this: the work grows with the length, but not from nothing. */
+static double weight(const struct attention_options *o, int i)
+{
+    return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;
+}
+
+/* What a Ctrl-C leaves: cells that have a reason keep it. */
+static void leave_out(const struct attention_options *o, struct attention_cell *cell)
+{
+    for (int w = 0; w < ATTENTION_WAYS; w++) {
+        struct attention_cell *c = &cell[w];
+        c->way = (enum attention_way)w;
+        c->B = o->tokens / c->T;
+        c->error_y = c->error_dqkv = -1;
+        if (!(o->ways >> w & 1)) c->reason = "not asked for";
+        if (!c->reason) c->reason = "not reached: it was stopped before";
+    }
+}
+
+/* All lengths and types of one head size and mask. */
+static enum status run_lengths(struct report *r, int size, bool causal, const struct stock *stock,
+                               int64_t start, struct attention_cell *cell, struct arena *a)
+{
+    const struct attention_options *o = r->o;
+    int of_length = o->precisions * ATTENTION_WAYS;
+    for (int i = 0; i < o->lengths; i++)
+        for (int d = 0; d < o->precisions; d++) {
+            struct attention_cell *at = cell + i * of_length + d * ATTENTION_WAYS;
+            double left = o->limit_ms - clock_ms(start, clock_ns());
+            for (int w = 0; w < ATTENTION_WAYS; w++) {
+                set_heads(&at[w], o, size);
+                at[w].causal = causal;
+                at[w].precision = o->precision[d];
+                at[w].T = o->length[i];
+            }
+            r->stock = &stock[d];
+            r->weight = weight(o, i);
+            double budget_ms = left * r->weight / (r->all - r->done);
+            enum status st = ST_INTERRUPTED;
+            if (!interrupt_noted())
+                st = run_one(r, at, i ? at - of_length : o->before, budget_ms, a);
+            if (st != ST_INTERRUPTED) TRY(st);
+            if (st == ST_INTERRUPTED) r->stopped = true, leave_out(o, at);
+        }
+    return ST_OK;
+}
+
+static enum status run_size(struct report *r, int size, int64_t start, struct attention_cell *cell,
+                            struct arena *a)
+{
+    const struct attention_options *o = r->o;
+    struct arena stocks = {0};
+    struct stock stock[ATTENTION_DTYPES];
+    enum status st = ST_OK;
+    int of_mask = o->lengths * o->precisions * ATTENTION_WAYS;
+    for (int d = 0; d < o->precisions && st == ST_OK; d++)
+        st = draw_stock(o, size, dtype_of(o->precision[d]), &stock[d], &stocks);
+    for (int c = 0; c < o->masks && st == ST_OK; c++)
+        st = run_lengths(r, size, o->causal[c], stock, start, cell + c * of_mask, a);
+    arena_release(&stocks);
+    return st;
+}
+
+enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
+                                int *ret_cells, struct arena *a)
+{
+    struct report r = {.o = o};
+    int64_t start = clock_ns();
+    int of_size = o->masks * o->lengths * o->precisions * ATTENTION_WAYS;
+    struct attention_cell *cell = ARENA_NEW(a, struct attention_cell, o->head_sizes * of_size);
+    for (int i = 0; i < o->lengths; i++)
+        r.all += o->head_sizes * o->masks * o->precisions * weight(o, i);
+    for (int s = 0; s < o->head_sizes; s++) TRY(run_size(&r, s, start, cell + s * of_size, a));
+    *ret_cell = cell;
+    *ret_cells = o->head_sizes * of_size;
+    return r.stopped ? fail(ST_INTERRUPTED, "interrupted") : ST_OK;
+}

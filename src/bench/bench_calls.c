@@ -1,0 +1,120 @@
+/* Which calls a training step makes, each distinct one once. */
+#include "backend/backend.h"
+#include "base/str.h"
+#include "bench/bench_kernels.h"
+#include "bench/call.h"
+#include "graph/chain.h"
+
+#include <string.h>
+
+/* Where the attributes of an operator keep the site of a dropout: calls that differ in it alone are one. */
+static const struct {
+    enum op op;
+    size_t site;
+} sites[] = {
+    {OP_DROPOUT, offsetof(union attr, drop.site)},
+    {OP_DROPOUT_MASK, offsetof(union attr, drop.site)},
+    {OP_EMBED_SUM, offsetof(union attr, drop.site)},
+    {OP_ADD_LAYERNORM, offsetof(union attr, norm.drop.site)},
+    {OP_QUANTISE_ADD_LAYERNORM, offsetof(union attr, quantise.drop.site)},
+    {OP_ATTENTION, offsetof(union attr, attention.drop.site)},
+    {OP_ATTENTION_GRAD, offsetof(union attr, attention.drop.site)},
+    {OP_SCORE_SOFTMAX, offsetof(union attr, score.drop.site)},
+    {OP_SCORE_SOFTMAX_GRAD, offsetof(union attr, score.drop.site)},
+};
+
+static union attr without_site(enum op op, const union attr *attr)
+{
+    union attr copy = *attr;
+    for (int i = 0; i < COUNT_OF(sites); i++)
+        if (sites[i].op == op) memset((char *)&copy + sites[i].site, 0, sizeof(uint32_t));
+    return copy;
+}
+
+static bool same_chain(const struct chain *x, const struct chain *y)
+{
+    struct chain a = *x, b = *y;
+    for (int k = 0; k < a.steps; k++) {
+        a.step[k].attr = without_site(a.step[k].op, &x->step[k].attr);
+        b.step[k].attr = without_site(b.step[k].op, &y->step[k].attr);
+    }
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static bool same_types(int n, const struct type *x, const struct type *y)
+{
+    for (int i = 0; i < n; i++)
+        if (!type_same(&x[i], &y[i])) return false;
+    return true;
+}
+
+static bool same_call(enum op op, const struct kernel_call *x, const struct kernel_call *y)
+{
+    if (x->n_in != y->n_in || x->n_out != y->n_out) return false;
+    if (!same_types(x->n_in, x->in_type, y->in_type)) return false;
+    if (!same_types(x->n_out, x->out_type, y->out_type)) return false;
+    if (op == OP_CHAIN) return same_chain(x->attr->chain, y->attr->chain);
+    union attr a = without_site(op, x->attr), b = without_site(op, y->attr);
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static struct bench_row *rows_of(const struct backend *b, enum op op, const struct step *s,
+                                 int *ret_n, struct arena *a)
+{
+    int n = 0;
+    while (b->kernel((int)op, &s->call, n)) n++;
+    struct bench_row *row = ARENA_NEW(a, struct bench_row, n);
+    for (int i = 0; i < n; i++) {
+        row[i].kernel = b->kernel((int)op, &s->call, i);
+        row[i].taken = row[i].kernel == s->kernel;
+    }
+    *ret_n = n;
+    return row;
+}
+
+struct finding {
+    const struct engine *engine;
+    struct bench_kernels *found;
+    int capacity;
+    struct arena *a;
+};
+
+static void meet(struct finding *f, enum graph_kind kind, int id, int64_t runs)
+{
+    const struct plan *p = &f->engine->plan[kind];
+    const struct step *s = &p->step[id];
+    const struct node *n = &p->graph->node[id];
+    struct bench_kernels *k = f->found;
+    for (int i = 0; i < k->calls; i++) {
+        struct bench_call *c = &k->call[i];
+        if (c->op != n->op) continue;
+        if (!same_call(n->op, &f->engine->plan[c->kind].step[c->step].call, &s->call)) continue;
+        c->per_step += runs;
+        return;
+    }
+    ARENA_GROW(f->a, k->call, k->calls, f->capacity);
+    struct bench_call *c = &k->call[k->calls++];
+    *c = (struct bench_call){.kind = kind, .step = id, .op = n->op, .per_step = runs};
+    c->cost = s->cost;
+    c->where = n->scope;
+    c->dtype = call_dtype(&s->call);
+    c->products = call_precision(n->op, &s->call);
+    c->shape = call_shape(n->op, &s->call, f->a);
+    c->row = rows_of(p->backend, n->op, s, &c->rows, f->a);
+    k->rows += c->rows;
+}
+
+void bench_calls_find(const struct engine *e, enum op op, struct bench_kernels *ret,
+                      struct arena *a)
+{
+    static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
+    struct finding f = {.engine = e, .found = ret, .a = a};
+    *ret = (struct bench_kernels){.micro_steps = e->config->train.gradient_accumulation_steps};
+    for (int k = 0; k < COUNT_OF(kinds); k++) {
+        if (!e->built[kinds[k]]) continue;
+        const struct plan *p = &e->plan[kinds[k]];
+        for (int id = 0; id < p->steps; id++)
+            if (p->step[id].kernel && (op == OP_COUNT || p->graph->node[id].op == op))
+                meet(&f, kinds[k], id, kinds[k] == GRAPH_MICRO_MORE ? ret->micro_steps - 1 : 1);
+    }
+}

@@ -1,0 +1,312 @@
+#include "bench/bench_cells.h"
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "bench/bench_engine.h"
+#include "engine/device.h"
+#include "measure/noise.h"
+
+#include <string.h>
+
+static const char *const lines[BENCH_LINES] = {
+    [BENCH_INFERENCE] = "inference",
+    [BENCH_FORWARD] = "forward",
+    [BENCH_BOTH] = "forward + backward",
+    [BENCH_DIFFERENCE] = "backward, by difference",
+    [BENCH_BACKWARD] = "backward, alone",
+    [BENCH_UPDATE] = "update",
+    [BENCH_STEP] = "step",
+};
+static const char not_reached[] = "not reached: it was stopped before";
+static const char *const orders[BENCH_ORDERS] = {"auto", "rounds", "twice", "once"};
+
+const char *bench_line_name(enum bench_line line)
+{
+    return lines[line];
+}
+
+const char *bench_order_name(enum bench_order order)
+{
+    return orders[order];
+}
+
+unsigned bench_lines_of(const char *word, int64_t length)
+{
+    static const struct {
+        const char *word;
+        unsigned lines;
+    } words[] = {
+        {"inference", 1u << BENCH_INFERENCE},
+        {"forward", 1u << BENCH_FORWARD},
+        {"backward",
+         1u << BENCH_FORWARD | 1u << BENCH_BOTH | 1u << BENCH_DIFFERENCE | 1u << BENCH_BACKWARD},
+        {"update", 1u << BENCH_UPDATE},
+        {"step", 1u << BENCH_STEP},
+    };
+    for (int i = 0; i < COUNT_OF(words); i++)
+        if ((int64_t)strlen(words[i].word) == length &&
+            !strncmp(words[i].word, word, (size_t)length))
+            return words[i].lines;
+    return 0;
+}
+
+enum bench_line bench_line_of_loss(unsigned of)
+{
+    static const enum bench_line makers[] = {BENCH_STEP, BENCH_BOTH, BENCH_INFERENCE};
+    for (int i = 0; i < COUNT_OF(makers); i++)
+        if (of >> makers[i] & 1) return makers[i];
+    return BENCH_LINES;
+}
+
+/* --- whether it fits --------------------------------------------------------------------------- */
+
+static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
+{
+    char needed[32], there[32];
+    if (room < 0 || bytes <= room) return NULL;
+    return arena_printf(
+        a, limited ? "needs %s of memory, the limit is %s" : "needs %s of memory, %s are free",
+        str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+}
+
+enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
+                            struct arena *a)
+{
+    struct arena scratch = {0};
+    struct engine e;
+    double flops = 0;
+    threads_set(c->config.plan.threads);
+    enum status st = engine_plan(&e, &c->config, c->vocab, bench_kinds(c->lines),
+                                 device_backend(&c->config), &scratch);
+    c->tokens = c->config.data.batch_size * c->config.model.block_size *
+                c->config.train.gradient_accumulation_steps;
+    if (st == ST_OK) {
+        c->bytes = engine_bytes(&e);
+        c->reason = reason_of_room(c->bytes, room, limited, a);
+        for (int kind = 0; kind < GRAPH_COUNT; kind++)
+            if (e.built[kind]) flops += plan_cost(&e.plan[kind]).flops;
+        engine_close(&e);
+    } else if (st == ST_UNSUPPORTED) {
+        c->reason = arena_strdup(a, fail_message());
+        st = ST_OK;
+    }
+    if (ret_flops) *ret_flops = flops;
+    arena_release(&scratch);
+    return st;
+}
+
+/* --- cells that run ---------------------------------------------------------------------------- */
+
+struct running {
+    struct bench_cell *cell;
+    double work; /* of all its steps, in units of its own: the share of the progress */
+    double *sample[BENCH_LINES];
+    int taken;
+    struct bench_engine *engine; /* NULL: it is not open */
+    bool begun;                  /* it has run, so first_ms is known */
+};
+
+struct running_all {
+    const struct bench_options *o;
+    struct running *running;
+    int n;
+    double done, all;
+    int64_t room; /* for all that are open */
+    struct arena *a;
+};
+
+static void show(struct running_all *all, struct running *r)
+{
+    const struct bench_options *o = all->o;
+    double share = all->all > 0 ? all->done / all->all : 0;
+    if (o->each) o->each(o->user, share < 1 ? share : 1, o->name ? o->name(o->user, r->cell) : "");
+}
+
+static double step_work(const struct running *r)
+{
+    return r->work / (r->cell->warmup + r->cell->steps);
+}
+
+/* One step; `at` is the number of the sample, -1: it warms up. */
+static enum status take(struct running_all *all, struct running *r, int at)
+{
+    double ms[BENCH_LINES] = {0};
+    struct bench_cell *c = r->cell;
+    threads_set(c->config.plan.threads);
+    TRY(bench_engine_step(r->engine, ms));
+    for (int l = 0; l < BENCH_LINES; l++) {
+        if (!(c->lines >> l & 1)) continue;
+        if (!r->begun) c->line[l].first_ms = ms[l];
+        if (at >= 0) r->sample[l][at] = ms[l];
+    }
+    if (!r->begun) c->loss = bench_engine_loss(r->engine);
+    r->begun = true;
+    all->done += step_work(r);
+    show(all, r);
+    return ST_OK;
+}
+
+static void close_cell(struct running *r)
+{
+    if (r->engine) bench_engine_close(r->engine);
+    r->engine = NULL;
+}
+
+/* What a recording or a library takes is known only in a step: then the cell is over, and the others go on. */
+static enum status step_or_reason(struct running_all *all, struct running *r, int at)
+{
+    enum status st = take(all, r, at);
+    if (st != ST_MEMORY) return st;
+    r->cell->reason = arena_printf(all->a, "did not fit: %s", fail_message());
+    close_cell(r);
+    return ST_OK;
+}
+
+/* What cannot be opened after all is a reason, too: a library's share of the memory is known only then. */
+static enum status open_cell(struct running_all *all, struct running *r)
+{
+    if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
+    threads_set(r->cell->config.plan.threads);
+    show(all, r);
+    enum status st =
+        bench_engine_open(&r->engine, &r->cell->config, r->cell->vocab, r->cell->lines);
+    if (st != ST_UNSUPPORTED && st != ST_DEVICE && st != ST_MEMORY) return st;
+    r->cell->reason = arena_strdup(all->a, fail_message());
+    return ST_OK;
+}
+
+/* After Ctrl-C no step begins. */
+static bool goes_on(const struct running *r)
+{
+    return r->engine && !interrupt_noted();
+}
+
+static enum status warm_up(struct running_all *all, struct running *r)
+{
+    for (int i = 0; i < r->cell->warmup && goes_on(r); i++) TRY(step_or_reason(all, r, -1));
+    return ST_OK;
+}
+
+/* Samples up to number `to`. */
+static enum status take_until(struct running_all *all, struct running *r, int to)
+{
+    while (r->taken < to && goes_on(r)) {
+        TRY(step_or_reason(all, r, r->taken));
+        if (r->engine) r->taken++; /* else there was no memory for it */
+    }
+    return ST_OK;
+}
+
+static enum status run_rounds(struct running_all *all)
+{
+    int most = 0;
+    for (int i = 0; i < all->n; i++) TRY(open_cell(all, &all->running[i]));
+    for (int i = 0; i < all->n; i++) {
+        TRY(warm_up(all, &all->running[i]));
+        if (all->running[i].cell->steps > most) most = all->running[i].cell->steps;
+    }
+    for (int round = 0; round < most; round++)
+        for (int k = 0; k < all->n; k++) {
+            struct running *r = &all->running[(k + round) % all->n];
+            TRY(take_until(all, r, (int)((round + 1LL) * r->cell->steps / most)));
+        }
+    return ST_OK;
+}
+
+static enum status run_turn(struct running_all *all, struct running *r, int to, bool keep)
+{
+    TRY(open_cell(all, r));
+    TRY(warm_up(all, r));
+    TRY(take_until(all, r, to));
+    if (!keep) close_cell(r);
+    return ST_OK;
+}
+
+static enum status run_in_turn(struct running_all *all, bool twice, bool keep)
+{
+    for (int i = 0; twice && i + 1 < all->n; i++) /* they warm up twice */
+        all->all += step_work(&all->running[i]) * all->running[i].cell->warmup;
+    for (int i = 0; i < all->n; i++) {
+        struct running *r = &all->running[i];
+        bool halved = twice && i + 1 < all->n; /* the last one would follow itself */
+        TRY(run_turn(all, r, halved ? (r->cell->steps + 1) / 2 : r->cell->steps, keep));
+    }
+    for (int i = all->n - 2; twice && i >= 0; i--)
+        if (all->running[i].taken < all->running[i].cell->steps)
+            TRY(run_turn(all, &all->running[i], all->running[i].cell->steps, keep));
+    return ST_OK;
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+static void conclude(const struct running *r)
+{
+    struct bench_cell *c = r->cell;
+    if (!c->reason && r->taken == 0) c->reason = not_reached;
+    for (int l = 0; l < BENCH_LINES; l++)
+        if (c->lines >> l & 1) c->line[l].ms = stats_of(r->sample[l], r->taken);
+}
+
+static enum bench_order order_of(const struct running_all *all, bool host, bool together)
+{
+    bool alike = true; /* a team that grows and shrinks from sample to sample is in the times */
+    if (all->o->order != BENCH_AUTO) return all->o->order;
+    for (int i = 0; i < all->n; i++) {
+        int warmup = all->running[i].cell->warmup;
+        if (warmup == 0 || warmup != all->running[0].cell->warmup) return BENCH_ONCE;
+        alike &=
+            all->running[i].cell->config.plan.threads == all->running[0].cell->config.plan.threads;
+    }
+    return host && together && alike ? BENCH_ROUNDS : BENCH_TWICE;
+}
+
+static void add_running(struct running_all *all, struct bench_cell *c, double flops)
+{
+    struct running *r = &all->running[all->n++];
+    *r = (struct running){.cell = c, .work = flops * (c->warmup + c->steps)};
+    for (int l = 0; l < BENCH_LINES; l++) r->sample[l] = ARENA_NEW(all->a, double, c->steps);
+    all->all += r->work;
+}
+
+static enum status run_cells(struct running_all *all, struct bench_cell *cell, int cells,
+                             enum bench_order *ret_order)
+{
+    struct device device;
+    int64_t sum = 0, limit = all->o->limit;
+    TRY(device_of(&cell[0].config, &device));
+    int64_t free = device.backend->room(device.number);
+    bool limited = limit && (free < 0 || limit < free);
+    int64_t room = limited ? limit : free;
+    for (int i = 0; i < cells; i++) {
+        double flops = 0;
+        if (!cell[i].reason && interrupt_noted()) cell[i].reason = not_reached;
+        if (!cell[i].reason) TRY(bench_cell_plan(&cell[i], room, limited, &flops, all->a));
+        if (cell[i].reason) continue;
+        add_running(all, &cell[i], flops);
+        sum += cell[i].bytes;
+    }
+    /* The rest is for what else wants some: of a GPU kernels and recordings of every cell that is open. */
+    int64_t share = device.backend->host_memory ? room / 10 * 9 : room / 4 * 3;
+    bool together = room < 0 || sum <= share;
+    enum bench_order order = order_of(all, device.backend->host_memory, together);
+    if (order == BENCH_ROUNDS && !together) order = BENCH_TWICE;
+    if (ret_order) *ret_order = order;
+    if (order == BENCH_ROUNDS) return run_rounds(all);
+    return run_in_turn(all, order == BENCH_TWICE, together && order == BENCH_TWICE);
+}
+
+enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
+                            enum bench_order *ret_order, struct arena *a)
+{
+    struct running_all all = {.o = o, .a = a, .running = ARENA_NEW(a, struct running, cells)};
+    BUG_IF(cells < 1, "no cells");
+    enum status st = run_cells(&all, cell, cells, ret_order);
+    for (int i = 0; i < all.n; i++) {
+        close_cell(&all.running[i]);
+        if (st == ST_OK) conclude(&all.running[i]);
+    }
+    return st;
+}

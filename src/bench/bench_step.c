@@ -1,0 +1,60 @@
+#include "bench/bench_step.h"
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "measure/noise.h"
+
+bool products_include(enum op op)
+{
+    return op == OP_MATMUL || op == OP_LINEAR || op == OP_LINEAR_GELU ||
+           op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM || op == OP_MATMUL_SCALED;
+}
+
+enum status products_run(struct plan *p, struct products *ret)
+{
+    struct products sum = {0};
+    for (int id = 0; id < p->steps; id++) {
+        struct step *s = &p->step[id];
+        if (!s->kernel || !products_include(p->graph->node[id].op)) continue;
+        TRY(s->kernel->run(&s->call));
+        sum.flops += s->cost.flops;
+        sum.kernels++;
+    }
+    *ret = sum;
+    return p->backend->sync(p->context);
+}
+
+enum status bench_step_run(struct engine *e, int warmup, int steps,
+                           void (*each)(void *user, int done), void *user, struct bench_step *ret)
+{
+    struct arena a = {0};
+    struct noise noise = {0};
+    struct products sum = {0};
+    double *step = ARENA_NEW(&a, double, steps), *products = ARENA_NEW(&a, double, steps);
+    double *ratio = ARENA_NEW(&a, double, steps), step_ms;
+    enum status st = ST_OK;
+    TRY_OUT(st, noise_init(&noise, e, &a));
+    for (int i = -warmup; i < steps; i++) {
+        TRY_OUT(st, noise_step(&noise, i + warmup, NULL, &step_ms));
+        int64_t start = clock_ns();
+        TRY_OUT(st, products_run(&e->plan[GRAPH_MICRO], &sum));
+        double products_ms = clock_ms(start, clock_ns());
+        if (i == -warmup) {
+            ret->first_ms = step_ms;
+            ret->loss = noise.loss;
+        }
+        if (each) each(user, i + warmup + 1);
+        if (i < 0) continue;
+        step[i] = step_ms;
+        products[i] = products_ms;
+        ratio[i] = step_ms / products_ms;
+    }
+    ret->step = stats_of(step, steps);
+    ret->products = stats_of(products, steps);
+    ret->ratio = stats_of(ratio, steps);
+    ret->product_flops = sum.flops;
+out:
+    noise_close(&noise);
+    arena_release(&a);
+    return st;
+}

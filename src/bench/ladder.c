@@ -1,0 +1,362 @@
+#include "bench/ladder.h"
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "engine/device.h"
+#include "measure/noise.h"
+#include "measure/rounds.h"
+
+#include <string.h>
+
+enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
+
+/* Runs before those that count. A GPU compiles in its first and records, where it replays, in its second; the others
+ * bring its clocks to where they stay. */
+static const struct {
+    int runs, cold;
+} warmup_of_host = {3, 0}, warmup_of_device = {10, 2};
+
+/* THE rungs, and of which ladder each is: what it sets, over the one before of the same ladder. The first sets every key
+ * that a later one changes. On a CPU they are in the order of what fuses; on a GPU in that of the tables that were
+ * published: tokens per second of GPT-2 124M on other machines (ladder_published). */
+/* clang-format off */
+static const struct {
+    int on;
+    const char *name, *key[KEYS_MOST];
+    double published[LADDER_PUBLISHED];
+} rungs[] = {
+    {CPU,       "primitive, slow",   {"dtype=float32", "fusion=primitive", "flash=false", "pad_vocab=0"}, {0}},
+    {CPU,       "op",                {"fusion=op"},      {0}},
+    {CPU,       "full",              {"fusion=full"},    {0}},
+    {GPU,       "float32, slow",     {"dtype=float32", "fusion=op", "flash=false", "pad_vocab=0", "replay=false"}, {16000, 1600}},
+    {GPU,       "tfloat32",          {"dtype=tfloat32"}, {49000, 2000}},
+    {CPU | GPU, "bfloat16",          {"dtype=bfloat16"}, {54500, 3250}},
+    {GPU,       "full fusion",       {"fusion=full"},    {126000}},
+    {CPU | GPU, "flash",             {"flash=true"},     {170000, 15000}},
+    {CPU | GPU, "padded vocabulary", {"pad_vocab=64"},   {175000, 15300}},
+    {GPU,       "replay",            {"replay=true"},    {0}},
+    {GPU,       "float8",            {"dtype=float8"},   {0}},
+};
+/* clang-format on */
+
+const struct ladder_source ladder_published[LADDER_PUBLISHED] = {
+    {"A100", "Karpathy's lecture \"Let's reproduce GPT-2 (124M)\", PyTorch"},
+    {"RTX 4060 Ti", "the nanoGPT-training post, PyTorch"},
+};
+
+static bool sets(const char *const key[KEYS_MOST], const char *word, int64_t length)
+{
+    for (int i = 0; i < KEYS_MOST && key[i]; i++)
+        if ((int64_t)strcspn(key[i], "=") == length && !strncmp(key[i], word, (size_t)length))
+            return true;
+    return false;
+}
+
+bool ladder_sets(const char *key, int64_t length)
+{
+    for (int i = 0; i < COUNT_OF(rungs); i++)
+        if (sets(rungs[i].key, key, length)) return true;
+    return false;
+}
+
+/* Row `i` sets a key to another value than the configuration has, which has one that rows before set. */
+static bool not_made_yet(const struct config *c, int i, const char *key, struct arena *a)
+{
+    int64_t length = (int64_t)strcspn(key, "=");
+    const char *now = config_value_text(c, arena_printf(a, "%.*s", (int)length, key), a);
+    if (!strcmp(now, key + length + 1)) return false;
+    for (int before = 0; before < i; before++)
+        for (int k = 0; k < KEYS_MOST && rungs[before].key[k]; k++) {
+            const char *set = rungs[before].key[k];
+            if (!strncmp(set, key, (size_t)length + 1) && !strcmp(set + length + 1, now))
+                return true;
+        }
+    return false;
+}
+
+bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
+                 struct arena *a)
+{
+    for (; *at < COUNT_OF(rungs); ++*at) {
+        const char *key = rungs[*at].key[0]; /* all but the first rungs change one key */
+        if (!(rungs[*at].on & (gpu ? GPU : CPU)) || rungs[*at].key[1]) continue;
+        if (!strncmp(key, "pad_vocab", 9) && !model_reads(&c->model, "pad_vocab")) continue;
+        if (!not_made_yet(c, *at, key, a)) continue;
+        *ret = (struct ladder_rung){.name = rungs[*at].name, .config = *c};
+        ret->differs = arena_printf(a, "--%s", key);
+        BUG_IF(config_set(&ret->config, key, a) != ST_OK, "the ladder sets %s", key);
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
+/* A rung with its engine, while it is open. */
+struct climb {
+    struct ladder_rung *rung;
+    struct engine engine;
+    struct noise noise;
+    int iteration;
+    bool open;
+    struct gauge *gauge; /* NULL: the device says nothing, or is not asked */
+    bool beside;         /* it is asked by a thread, while others do not run; else between steps */
+    int64_t bytes;       /* that the engine takes */
+    int64_t room;        /* of the device, before */
+    struct arena arena;
+};
+
+struct climbing {
+    const struct ladder_options *o;
+    struct ladder *l;
+    struct device device;
+    struct climb climb[LADDER_RUNGS];
+    int begun, climbs; /* where rungs run one after the other: the first of those that run now */
+    struct arena *a;
+};
+
+/* Sets the keys of row `i` over those of the rung before; words why this build does not serve it. */
+static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
+                             const struct config *before, int64_t *ret_bytes)
+{
+    *r = (struct ladder_rung){.name = rungs[i].name, .differs = "", .config = *before};
+    memcpy(r->published, rungs[i].published, sizeof r->published);
+    for (int k = 0; k < KEYS_MOST && rungs[i].key[k]; k++) {
+        TRY(config_set(&r->config, rungs[i].key[k], c->a));
+        r->differs = arena_printf(c->a, "%s%s--%s", r->differs, k ? " " : "", rungs[i].key[k]);
+    }
+    r->products = machine_precision(precision_is_mixed(r->config.plan.dtype) ? DT_BF16 : DT_F32,
+                                    r->config.plan.dtype == PRECISION_TFLOAT32);
+    if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
+        return fail(ST_UNSUPPORTED, "the model has no vocabulary");
+    if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
+        return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
+                    (long long)c->o->vocab, PAD);
+    TRY(model_check(&r->config));
+    return noise_bytes(&r->config, c->o->vocab, ret_bytes);
+}
+
+static enum status find_rungs(struct climbing *c)
+{
+    const struct config *before = c->o->config;
+    int device = c->device.backend->host_memory ? CPU : GPU;
+    for (int i = 0; i < COUNT_OF(rungs); i++) {
+        if (!(rungs[i].on & device)) continue;
+        struct ladder_rung *r = &c->l->rung[c->l->rungs++];
+        int64_t bytes;
+        enum status st = configure(c, i, r, before, &bytes);
+        if (st != ST_OK && (c->l->rungs == 1 || st != ST_UNSUPPORTED)) return st;
+        if (st == ST_OK) {
+            before = &r->config;
+            st = noise_check_room(bytes, c->o->room);
+        }
+        if (st == ST_OK)
+            c->climb[c->climbs++] = (struct climb){.rung = r, .bytes = bytes};
+        else
+            r->reason = arena_strdup(c->a, fail_message());
+    }
+    if (c->climbs) return ST_OK;
+    return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
+}
+
+/* Steps in turn are sampled by themselves, before and after each; one rung alone as training is, more often. */
+static void open_gauge(const struct climbing *c, struct climb *one)
+{
+    enum { MOST_MS = 100 };
+    const struct engine *e = &one->engine;
+    int64_t interval_ms = c->o->config->train.sample_interval;
+    if (!interval_ms) return;
+    one->beside = !c->device.backend->host_memory;
+    if (interval_ms > MOST_MS) interval_ms = MOST_MS;
+    if (gauge_open(&one->gauge, e->backend, e->context, one->beside ? interval_ms : 0) != ST_OK)
+        log_info("the device's clock and power are not sampled: %s", fail_message());
+}
+
+/* The first steps compile. */
+static void watch(struct climb *one, bool begins)
+{
+    if (!one->gauge || one->iteration < warmup_of_device.cold) return;
+    if (!one->beside || one->iteration == warmup_of_device.cold) gauge_work(one->gauge, begins);
+}
+
+static enum status open_climb(struct climbing *c, struct climb *one)
+{
+    struct ladder_rung *r = one->rung;
+    one->room = c->device.backend->room(c->device.number);
+    TRY(noise_open(&one->engine, &r->config, c->o->vocab, &one->arena));
+    one->open = true;
+    r->facts = facts_of(&one->engine);
+    if (!(c->l->parameters > 0)) {
+        const struct model *m = &one->engine.model;
+        c->l->parameters = (double)model_count(m, false);
+        c->l->flops_per_token = model_flops_per_token(m, m->config.block_size);
+    }
+    TRY(noise_init(&one->noise, &one->engine, &one->arena));
+    one->noise.ahead = true;
+    open_gauge(c, one);
+    return ST_OK;
+}
+
+static void close_climb(struct climb *one)
+{
+    gauge_close(one->gauge);
+    one->gauge = NULL;
+    noise_close(&one->noise);
+    if (one->open) engine_close(&one->engine);
+    one->open = false;
+    arena_release(&one->arena);
+}
+
+static enum status step(void *user, int calls, double *ret_ms)
+{
+    struct climb *one = user;
+    const struct engine *e = &one->engine;
+    int64_t before = e->backend->started ? e->backend->started(e->context) : 0;
+    BUG_IF(calls != 1, "%d calls", calls);
+    watch(one, true);
+    TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
+    if (!one->beside) watch(one, false);
+    if (one->iteration++) return ST_OK;
+    one->rung->loss = one->noise.loss;
+    if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
+    return ST_OK;
+}
+
+static void show(void *user, double done_ms, double expected_ms)
+{
+    const struct climbing *c = user;
+    bool warm = expected_ms > 0;
+    double share = warm ? done_ms / expected_ms : 0, before = c->begun;
+    const char *what =
+        c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
+    if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->climbs;
+    if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
+}
+
+/* What a device has less of since the rung was opened: its driver knows it, also what kernels and recordings take. */
+static int64_t taken(const struct climbing *c, const struct climb *one)
+{
+    const struct backend *b = c->device.backend;
+    if (b->host_memory || one->room < 0) return 0;
+    int64_t now = b->room(c->device.number);
+    return now >= 0 && now < one->room ? one->room - now : 0;
+}
+
+/* Runs the climbs first ... first + n - 1 in turn. */
+static enum status climb(struct climbing *c, int first, int n)
+{
+    struct contender contender[LADDER_RUNGS];
+    bool host = c->device.backend->host_memory;
+    struct rounds rounds = {.most = c->o->steps, .least = LEAST, .each = show, .user = c};
+    rounds.warmup = (host ? warmup_of_host.runs : warmup_of_device.runs) - 1;
+    rounds.cold = host ? warmup_of_host.cold : warmup_of_device.cold;
+    if (rounds.least > rounds.most) rounds.least = rounds.most;
+    c->begun = first;
+    for (int i = 0; i < n; i++) {
+        struct climb *one = &c->climb[first + i];
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        TRY(open_climb(c, one));
+        contender[i] =
+            (struct contender){.sample = step, .user = one, .parts = 1, .one_by_one = true};
+        contender[i].budget_ms = c->o->limit_ms;
+    }
+    TRY(rounds_run(&rounds, contender, n));
+    for (int i = 0; i < n; i++) {
+        struct ladder_rung *r = c->climb[first + i].rung;
+        r->ms = contender[i].whole;
+        r->first_ms = contender[i].first_ms;
+        r->taken = taken(c, &c->climb[first + i]);
+        struct gauge *gauge = c->climb[first + i].gauge;
+        if (!gauge) continue;
+        if (c->climb[first + i].beside) gauge_work(gauge, false);
+        r->gauges = gauge_summarize(gauge);
+    }
+    return ST_OK;
+}
+
+/* On a GPU a step leaves its mark on the next one, by the heat that it makes and the clocks that this leaves: each rung
+ * is warmed up and runs alone. */
+static enum ladder_order order_of(const struct climbing *c)
+{
+    if (!c->device.backend->host_memory) return LADDER_WARM;
+    int64_t bytes = 0;
+    for (int i = 0; i < c->climbs; i++) bytes += c->climb[i].bytes;
+    return c->o->room < 0 || bytes <= c->o->room ? LADDER_IN_TURN : LADDER_NO_ROOM;
+}
+
+static double clock_of(const struct ladder_rung *r)
+{
+    return r->gauges.value[GAUGE_CLOCK].mean;
+}
+
+static void conclude(struct climbing *c)
+{
+    const struct ladder_rung *before = NULL, *first = NULL;
+    for (int i = 0; i < c->climbs; i++) {
+        struct ladder_rung *r = c->climb[i].rung;
+        if (r->reason) continue;
+        if (!first) first = r;
+        double ms = r->ms.median, seconds = ms * 1e-3;
+        const struct machine_peak *peak = machine_peak(c->o->machine, r->products);
+        r->tokens_per_s = (double)r->facts.tokens / seconds;
+        if (before) r->times_before = before->ms.median / ms;
+        r->times_first = first->ms.median / ms;
+        if (peak) {
+            r->mfu = c->l->flops_per_token * r->tokens_per_s / peak->flops;
+            r->plan_share = r->facts.flops / seconds / peak->flops;
+        }
+        before = r;
+    }
+}
+
+double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret_slowest,
+                          const struct ladder_rung **ret_fastest)
+{
+    const struct ladder_rung *slowest = NULL, *fastest = NULL;
+    for (int i = 0; i < l->rungs; i++) {
+        const struct ladder_rung *r = &l->rung[i];
+        if (r->gauges.samples == 0 || !(clock_of(r) > 0)) continue;
+        if (!slowest || clock_of(r) < clock_of(slowest)) slowest = r;
+        if (!fastest || clock_of(r) > clock_of(fastest)) fastest = r;
+    }
+    if (!slowest) return 0;
+    *ret_slowest = slowest;
+    *ret_fastest = fastest;
+    return 1 - clock_of(slowest) / clock_of(fastest);
+}
+
+/* A rung that runs alone fails alone: as this device has not what it takes, which opening shows, or has no memory left, which a
+ * step shows. So do those behind a Ctrl-C, once one was measured. */
+static bool is_of_rung(const struct climbing *c, enum status st)
+{
+    bool measured = false;
+    if (c->l->order == LADDER_IN_TURN) return false;
+    for (int i = 0; i < c->climbs; i++) measured |= c->climb[i].rung->ms.n > 0;
+    return st == ST_UNSUPPORTED || st == ST_MEMORY || (st == ST_INTERRUPTED && measured);
+}
+
+static const char *reason_of(enum status st, struct arena *a)
+{
+    if (st == ST_INTERRUPTED) return "not reached: it was stopped before";
+    return arena_printf(a, st == ST_MEMORY ? "did not fit: %s" : "%s", fail_message());
+}
+
+enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a)
+{
+    struct climbing c = {.o = o, .l = ret, .a = a};
+    enum status st = ST_OK;
+    *ret = (struct ladder){0};
+    TRY(device_of(o->config, &c.device));
+    TRY(find_rungs(&c));
+    ret->order = order_of(&c);
+    int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
+    for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
+        st = climb(&c, i, together);
+        for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
+        if (is_of_rung(&c, st)) {
+            c.climb[i].rung->reason = reason_of(st, a);
+            st = ST_OK;
+        }
+    }
+    if (st == ST_OK) conclude(&c);
+    return st;
+}

@@ -1,0 +1,43 @@
+/* cases_attention.h - attention's later rows of the list of cases; a part of cases.c, in whose words they are. */
+#ifndef CHECK_CASES_ATTENTION_H
+#define CHECK_CASES_ATTENTION_H
+
+/* clang-format off */
+#define ATTENTION_HEADS \
+    {OP_ATTENTION, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {{F(2,197,480)}, STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, .in = {{F(1,131,160)}, STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION_GRAD, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_DS, \
+     .in = {{F(2,197,160)}, {F(2,197,480)}, ATTENTION_OUT(0, 2,197,160), ATTENTION_OUT(1, 2,2,197), STEP}}, \
+    {OP_ATTENTION_GRAD, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS, \
+     .in = {{F(1,131,80)}, {F(1,131,160)}, ATTENTION_OUT(0, 1,131,80), ATTENTION_OUT(1, 1,2,131), STEP}}, \
+    {OP_ATTENTION, "short, all rows", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_P, .in = {{F(2,256,384)}, STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION_GRAD, "short, all rows", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_DS, \
+     .in = {{F(2,256,128)}, {F(2,256,384)}, ATTENTION_OUT(0, 2,256,128), ATTENTION_OUT(1, 2,2,256), STEP}}, \
+    {OP_ATTENTION_GRAD, "heads of 112, groups of three", .attr = {.attention = {3, true, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS, \
+     .in = {{F(1,150,336)}, {F(1,150,560)}, ATTENTION_OUT(0, 1,150,336), ATTENTION_OUT(1, 1,3,150), STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
+
+/* Kernels that go through keys from the last one meet keys that outgrow all that they have seen, in some rows and not in others. */
+#define SPIKED(...) {F(__VA_ARGS__), .fill = FILL_SPIKED, .x = 40}
+#define ONE_KEY     .no_differences = "one key of a row has all of its weight"
+#define ATTENTION_LARGE_KEYS \
+    {OP_ATTENTION, "some large keys", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,384), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "some large keys, not causal, groups of two", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, \
+     .in = {SPIKED(2,270,512), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "some large keys, dropout", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,240), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "some large keys, heads of 32", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,192), STEP}, ONE_KEY},
+
+/* Whole tiles of scores that are minus infinity, among them a row's last one. */
+#define SUNK(heads, ...) {F(__VA_ARGS__), .fill = FILL_SUNK, .x = heads}
+#define ATTENTION_SUNK_KEYS \
+    {OP_ATTENTION, "last keys minus infinity", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(64, 1,270,384), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, not causal, heads of 32, dropout", .attr = {.attention = {2, false, DROP_SCORES}}, OF_ROUNDED_PV, \
+     .in = {SUNK(32, 1,230,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64", .attr = {.attention = {1, false, NO_DROPOUT}}, OF_ROUNDED_PV, \
+     .in = {SUNK(-64, 2,250,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64, tf32", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, OF_TF32_P, \
+     .in = {SUNK(-64, 1,450,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT, .tf32 = true}}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
+/* clang-format on */
+
+#endif

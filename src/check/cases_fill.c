@@ -1,0 +1,144 @@
+#include "backend/kernel.h"
+#include "base/arena.h"
+#include "base/rng.h"
+#include "check/cases.h"
+#include "check/reference.h"
+#include "graph/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+int case_inputs(const struct op_case *c)
+{
+    int n = 0;
+    while (n < MAX_IN && c->in[n].type.rank) n++;
+    return n;
+}
+
+struct type case_type(const struct op_case *c, int i, enum dtype dtype)
+{
+    struct type t = c->in[i].type;
+    bool wide = c->in[i].wide && dtype == DT_BF16;
+    if (t.dtype == DT_F32 && !wide) t.dtype = dtype;
+    return t;
+}
+
+struct type case_given(const struct op_case *c, enum dtype dtype)
+{
+    struct type t = c->given;
+    bool wide = c->given_wide && dtype == DT_BF16;
+    if (t.dtype == DT_F32 && !c->given_exact && !wide) t.dtype = dtype;
+    return t;
+}
+
+enum status case_copy(const struct case_data *data, int i, enum dtype dtype, struct arena *a,
+                      void **ret_bytes)
+{
+    const struct type type = case_type(data->c, i, dtype);
+    enum dtype from = type.dtype == DT_I32 ? DT_I32 : DT_F64;
+    *ret_bytes = arena_alloc(a, type_bytes(&type));
+    return reference_convert(*ret_bytes, type.dtype, data->in[i], from, type_elements(&type));
+}
+
+enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,
+                      struct type *ret_in, struct type *ret_out)
+{
+    struct type given = case_given(c, dtype);
+    *ret_node =
+        (struct node){.op = c->op, .scope = c->what, .n_in = case_inputs(c), .attr = c->attr};
+    for (int i = 0; i < case_inputs(c); i++) ret_in[i] = case_type(c, i, dtype);
+    TRY(op_def(c->op)->shape(ret_node, ret_in, given.rank ? &given : NULL, ret_out));
+    return ST_OK;
+}
+
+/* Rows of packed q, k, v: large queries and keys, values as they are. */
+static bool spiked(const struct type *t, int64_t i)
+{
+    int64_t columns = type_columns(t), row = i / columns;
+    return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
+}
+
+/* Packed q, k, v (B,T,columns): a head's first columns multiply to nothing, or to what no float holds. */
+static double sunk(const struct type *t, double head, int64_t i, double normal)
+{
+    enum { LAST = 200, MIDDLE = 10 };
+    int64_t columns = t->dim[2], T = t->dim[1], row = i / columns % T;
+    int64_t part = i % columns / (columns / 3);
+    if (part == 2 || i % columns % (int64_t)fabs(head) != 0) return normal;
+    if (part == 0) return 1e20;
+    bool there = head > 0 ? row == 0 || row + LAST < T : row >= T / 2 && row < T / 2 + MIDDLE;
+    return there ? 0 : -1e20;
+}
+
+static double draw(const struct case_input *in, uint32_t sequence, int64_t i)
+{
+    double normal = (double)rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
+    switch (in->fill) {
+    case FILL_POSITIVE:
+        return 0.5 + (double)rng_uniform(1, RNG_TEST, sequence, (uint64_t)i);
+    case FILL_WIDE:
+        return 10 * normal;
+    case FILL_MASKED:
+        return i % type_columns(&in->type) % 3 == 2 ? -INFINITY : normal;
+    case FILL_SPIKED:
+        return spiked(&in->type, i) ? in->x * normal : normal;
+    case FILL_SUNK:
+        return sunk(&in->type, in->x, i, normal);
+    case FILL_CONSTANT:
+        return in->x;
+    default:
+        return normal;
+    }
+}
+
+static void fill_ids(const struct case_input *in, uint32_t sequence, int32_t *ids)
+{
+    for (int64_t i = 0; i < type_elements(&in->type); i++)
+        ids[i] = in->fill == FILL_CONSTANT
+                     ? (int32_t)in->x
+                     : (int32_t)rng_below(1, RNG_TEST, sequence, (uint64_t)i, (int64_t)in->x);
+}
+
+/* Input i is output `of_out` of operator `of` on other inputs, by the reference. */
+static enum status fill_result(struct case_data *data, int i, struct arena *a)
+{
+    const struct case_input *in = &data->c->in[i];
+    struct node n = {.op = in->of, .n_in = in->of_n_in, .attr = data->c->attr};
+    struct kernel_call call = {.attr = &n.attr, .n_in = in->of_n_in};
+    for (int k = 0; k < in->of_n_in; k++) {
+        call.in_type[k] = case_type(data->c, in->of_in[k], DT_F64);
+        call.in[k] = data->in[in->of_in[k]];
+    }
+    TRY(op_def(in->of)->shape(&n, call.in_type, NULL, call.out_type));
+    call.n_out = n.n_out;
+    for (int k = 0; k < n.n_out; k++) call.out[k] = arena_alloc(a, type_bytes(&call.out_type[k]));
+    TRY(reference_run(in->of, &call, a));
+    memcpy(data->in[i], call.out[in->of_out], (size_t)type_bytes(&call.out_type[in->of_out]));
+    return ST_OK;
+}
+
+enum status case_fill(int i, enum dtype dtype, struct arena *a, struct case_data *ret_data)
+{
+    const struct op_case *c = case_at(i);
+    *ret_data = (struct case_data){.c = c};
+    for (int k = 0; k < case_inputs(c); k++) {
+        const struct case_input *in = &c->in[k];
+        uint32_t sequence = (uint32_t)(i * MAX_IN + k);
+        int64_t n = type_elements(&in->type);
+        ret_data->in[k] = arena_alloc(a, n * (int64_t)sizeof(double));
+        if (in->type.dtype == DT_I32) {
+            fill_ids(in, sequence, ret_data->in[k]);
+            continue;
+        }
+        double *x = ret_data->in[k];
+        for (int64_t j = 0; j < n; j++) x[j] = draw(in, sequence, j);
+        TRY(reference_round(x, n, case_type(c, k, dtype).dtype, a));
+    }
+    for (int k = 0; k < case_inputs(c); k++)
+        if (c->in[k].fill == FILL_RESULT) {
+            TRY(fill_result(ret_data, k, a));
+            TRY(reference_round(ret_data->in[k], type_elements(&c->in[k].type),
+                                case_type(c, k, dtype).dtype, a));
+        }
+    return ST_OK;
+}

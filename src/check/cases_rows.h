@@ -1,0 +1,20 @@
+/* cases_rows.h - cases of rows chosen by ids and of few columns; a part of cases.c, whose words they are written in. It stands last
+ * there, for what a case is filled with depends on its place. */
+#ifndef CHECK_CASES_ROWS_H
+#define CHECK_CASES_ROWS_H
+
+/* clang-format off */
+#define ROWS_CASES \
+    {OP_EMBED_SUM, "all kept", .attr = {.drop = NO_DROPOUT}, .given = TYPE(9,5,48), \
+     .in = {{F(65,48), .wide = true}, IDS(65, 9,5), {F(64,48), .wide = true}, IDS(64, 5), STEP}}, \
+    {OP_EMBED_GRAD_SUM, "small", .attr = {.table = {11}}, .in = {IDS(7, 5), {F(2,5,9)}}, .given = TYPE(11,9), .given_wide = true}, \
+    {OP_EMBED_GRAD_SUM, "vectors", .attr = {.table = {67}}, .in = {IDS(65, 61), {F(19,61,72)}}, .given = TYPE(67,72), .given_wide = true}, \
+    {OP_EMBED_GRAD_SUM, "few rows", .attr = {.table = {5}}, .in = {IDS(3, 131), {F(2,131,64)}}, .given = TYPE(5,64), .given_wide = true}, \
+    {OP_EMBED_GRAD_SUM, "long rows", .attr = {.table = {9}}, .in = {IDS(9, 5), {F(3,5,2112)}}, .given = TYPE(9,2112), .given_wide = true}, \
+    {OP_EMBED_GRAD_SUM, "long sequences", .attr = {.table = {5003}}, .in = {IDS(5003, 4500), {F(2,4500,8)}}, .given = TYPE(5003,8), .given_wide = true}, \
+    {OP_CROSS_ENTROPY_BOTH, "65 of 128", .attr = {.loss = {65}}, .in = {{F(513,128), FILL_WIDE}, IDS(65, 513), SCALAR(0.75)}}, \
+    {OP_CROSS_ENTROPY_BOTH, "71 of 72", .attr = {.loss = {71}}, .in = {{F(2,5,72)}, IDS(71, 2,5), SCALAR(0.75)}}, \
+    {OP_CROSS_ENTROPY_BOTH, "8 of 8", .attr = {.loss = {8}}, .in = {{F(300,8)}, IDS(8, 300), SCALAR(0.75)}},
+/* clang-format on */
+
+#endif

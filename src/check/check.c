@@ -1,0 +1,338 @@
+#include "check/check.h"
+
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "base/arena.h"
+#include "check/cases.h"
+#include "check/check_packed.h"
+#include "check/reference.h"
+#include "graph/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GUARD_BYTES = 64, POISON = 0xff }; /* all bits set is a NaN in every float type */
+
+/* One kernel row on one case; host copies of the outputs are doubles. */
+struct trial {
+    const struct backend *b;
+    void *context;
+    const struct kernel *kernel;
+    const struct case_data *data;
+    enum dtype dtype;        /* the float type under test */
+    struct kernel_call call; /* its types; the addresses are of the current run */
+    enum check_way way;
+    struct arena *arena;
+    const char *problem;
+};
+
+double check_distance(const double *x, const double *y, int64_t n)
+{
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] == y[i] && isinf(y[i])) continue;
+        if (!isfinite(x[i]) || !isfinite(y[i])) return INFINITY;
+        difference += (x[i] - y[i]) * (x[i] - y[i]);
+        norm += y[i] * y[i];
+    }
+    if (difference == 0) return 0;
+    return norm == 0 ? INFINITY : sqrt(difference / norm);
+}
+
+/* What rounding n numbers to bfloat16 may do by norm: each moves by up to 2^-8 of itself, evenly
+ * distributed, so all together by 2^-8 / sqrt(3), and by more where few numbers carry the norm. */
+static double bf16_rounding(int64_t n)
+{
+    return ldexp(sqrt(fmin(1, 1.0 / 3 + 1 / sqrt((double)n))), -8);
+}
+
+/* What an output of that type may be away from the reference by norm. Inputs are exact in their types and all
+ * arithmetic is fp32 or better: some of its roundings, sums that another order of adding changes,
+ * and at the end one rounding to the type of the output. */
+static double tolerance_of(const struct op_case *c, enum dtype dtype, const struct type *type)
+{
+    if (c->tolerance[dtype] > 0) return c->tolerance[dtype];
+    return type->dtype == DT_BF16  ? bf16_rounding(type_elements(type))
+           : type->dtype == DT_F64 ? 1e-13
+                                   : 2e-6;
+}
+
+/* The input whose place output `out` takes; -1 if it has its own. */
+static int taken_input(const struct trial *t, int out)
+{
+    if (out < op_writes(t->kernel->op)) return out;
+    if (out == 0 && t->way == CHECK_IN_PLACE) return 0;
+    if (out == 0 && t->way == CHECK_IN_PLACE_1) return 1;
+    return -1;
+}
+
+static bool input_is_taken(const struct trial *t, int in)
+{
+    for (int i = 0; i < t->call.n_out; i++)
+        if (taken_input(t, i) == in) return true;
+    return false;
+}
+
+static bool way_is_allowed(const struct trial *t)
+{
+    static const unsigned flag[CHECK_WAYS] = {0, OP_INPLACE, OP_INPLACE_1};
+    if (t->way == CHECK_APART) return true;
+    const struct type *in = &t->call.in_type[t->way == CHECK_IN_PLACE ? 0 : 1];
+    return op_def(t->kernel->op)->flags & flag[t->way] && type_same(in, &t->call.out_type[0]);
+}
+
+/* Device memory of `size` bytes, all poison, with a guard behind. */
+static enum status take(struct trial *t, int64_t size, void **ret_mem)
+{
+    char *poison = arena_alloc(t->arena, size + GUARD_BYTES);
+    memset(poison, POISON, (size_t)(size + GUARD_BYTES));
+    TRY(t->b->alloc(t->context, size + GUARD_BYTES, ret_mem));
+    return t->b->upload(t->context, *ret_mem, poison, size + GUARD_BYTES);
+}
+
+static enum status place_inputs(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_in; i++) {
+        const struct type *type = &t->call.in_type[i];
+        void *host;
+        TRY(case_copy(t->data, i, t->dtype, t->arena, &host));
+        TRY(take(t, type_bytes(type), &t->call.in[i]));
+        TRY(t->b->upload(t->context, t->call.in[i], host, type_bytes(type)));
+    }
+    return ST_OK;
+}
+
+static enum status place_outputs(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_out; i++) {
+        int in = taken_input(t, i);
+        if (in >= 0)
+            t->call.out[i] = t->call.in[in];
+        else
+            TRY(take(t, type_bytes(&t->call.out_type[i]), &t->call.out[i]));
+    }
+    if (t->kernel->scratch_bytes)
+        TRY(take(t, t->kernel->scratch_bytes(t->kernel, &t->call), &t->call.scratch));
+    return ST_OK;
+}
+
+static void free_all(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_out; i++)
+        if (t->call.out[i] && taken_input(t, i) < 0) t->b->free(t->context, t->call.out[i]);
+    for (int i = 0; i < t->call.n_in; i++)
+        if (t->call.in[i]) t->b->free(t->context, t->call.in[i]);
+    if (t->call.scratch) t->b->free(t->context, t->call.scratch);
+    memset(t->call.in, 0, sizeof t->call.in);
+    memset(t->call.out, 0, sizeof t->call.out);
+    t->call.scratch = NULL;
+}
+
+/* The bytes of a tensor as they are now; notes a guard that was written over. */
+static enum status fetch(struct trial *t, const void *mem, const struct type *type,
+                         void **ret_bytes)
+{
+    int64_t size = type_bytes(type);
+    unsigned char *bytes = arena_alloc(t->arena, size + GUARD_BYTES);
+    TRY(t->b->download(t->context, bytes, mem, size + GUARD_BYTES));
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (bytes[size + i] != POISON) t->problem = "writes behind a tensor";
+    *ret_bytes = bytes;
+    return ST_OK;
+}
+
+static enum status check_inputs(struct trial *t)
+{
+    for (int i = 0; i < t->call.n_in; i++) {
+        const struct type *type = &t->call.in_type[i];
+        if (input_is_taken(t, i)) continue;
+        void *now, *before;
+        TRY(case_copy(t->data, i, t->dtype, t->arena, &before));
+        TRY(fetch(t, t->call.in[i], type, &now));
+        if (memcmp(now, before, (size_t)type_bytes(type)) != 0) t->problem = "changes an input";
+    }
+    return ST_OK;
+}
+
+/* One run from fresh memory; ret_out are the outputs' bytes. */
+static enum status run_once(struct trial *t, void **ret_out)
+{
+    enum status st;
+    TRY_OUT(st, place_inputs(t));
+    TRY_OUT(st, place_outputs(t));
+    if (t->kernel->run(&t->call) != ST_OK) {
+        t->problem = arena_strdup(t->arena, fail_message());
+        goto out;
+    }
+    TRY_OUT(st, t->b->sync(t->context));
+    for (int i = 0; i < t->call.n_out; i++)
+        TRY_OUT(st, fetch(t, t->call.out[i], &t->call.out_type[i], &ret_out[i]));
+    TRY_OUT(st, check_inputs(t));
+out:
+    free_all(t);
+    return st;
+}
+
+/* Runs twice; the result is that of the first run's worst output. */
+static enum status run_trial(struct trial *t, double *const *expected, struct check_result *r)
+{
+    void *out[MAX_OUT], *again[MAX_OUT];
+    TRY(run_once(t, out));
+    if (!t->problem) TRY(run_once(t, again));
+    for (int i = 0; !t->problem && i < t->call.n_out; i++) {
+        const struct type *type = &t->call.out_type[i];
+        int64_t n = type_elements(type);
+        double *x = ARENA_NEW(t->arena, double, n);
+        TRY(reference_convert(x, DT_F64, out[i], type->dtype, n));
+        double error = check_distance(x, expected[i], n),
+               tolerance = tolerance_of(t->data->c, t->dtype, type);
+        if (i == 0 || error / tolerance > r->error / r->tolerance)
+            r->error = error, r->tolerance = tolerance;
+        if (memcmp(out[i], again[i], (size_t)type_bytes(type)) != 0)
+            t->problem = "does not repeat bit for bit";
+    }
+    return ST_OK;
+}
+
+/* The outputs of the case by the reference in double precision; those of a fixed type, rounded. */
+static enum status expect(const struct case_data *data, struct arena *a, double **ret_out)
+{
+    struct node node;
+    struct kernel_call call = {.attr = &node.attr};
+    TRY(case_node(data->c, DT_F64, &node, call.in_type, call.out_type));
+    call.n_in = node.n_in;
+    call.n_out = node.n_out;
+    for (int i = 0; i < call.n_in; i++) TRY(case_copy(data, i, DT_F64, a, &call.in[i]));
+    for (int i = 0; i < call.n_out; i++) {
+        bool written = i < op_writes(node.op);
+        if (!written) call.out_type[i].dtype = DT_F64; /* of CAST too: what is exact */
+        call.out[i] = written ? call.in[i] : arena_alloc(a, type_bytes(&call.out_type[i]));
+    }
+    TRY(reference_run(node.op, &call, a));
+    for (int i = 0; i < call.n_out; i++) {
+        int64_t n = type_elements(&call.out_type[i]);
+        ret_out[i] = ARENA_NEW(a, double, n);
+        TRY(reference_convert(ret_out[i], DT_F64, call.out[i], call.out_type[i].dtype, n));
+    }
+    return ST_OK;
+}
+
+static enum status check_row(struct trial *t, double *const *expected, check_fn report, void *user)
+{
+    for (t->way = CHECK_APART; t->way < CHECK_WAYS; t->way++) {
+        if (!way_is_allowed(t)) continue;
+        struct check_result r = {t->data->c, t->kernel, t->dtype, t->way, 0, 1, NULL};
+        t->problem = NULL;
+        TRY(run_trial(t, expected, &r));
+        if (!t->problem && r.error > r.tolerance) t->problem = "is far from the reference";
+        r.problem = t->problem;
+        report(user, &r);
+    }
+    return ST_OK;
+}
+
+static bool touches(const struct kernel_call *call, enum dtype dtype)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in_type[i].dtype == dtype) return true;
+    for (int i = 0; i < call->n_out; i++)
+        if (call->out_type[i].dtype == dtype) return true;
+    return false;
+}
+
+/* The call of case number i with that float type, without addresses. False where it is not for this backend: types
+ * that the operator refuses are not for any kernel. `node` keeps the attributes. */
+static bool call_of_case(const struct backend *b, void *context, int i, enum dtype dtype,
+                         struct node *node, struct kernel_call *ret)
+{
+    *ret = (struct kernel_call){.attr = &node->attr, .context = context};
+    if (case_node(case_at(i), dtype, node, ret->in_type, ret->out_type) != ST_OK) return false;
+    ret->n_in = node->n_in;
+    ret->n_out = node->n_out;
+    return touches(ret, dtype) && b->kernel((int)node->op, ret, 0);
+}
+
+static bool is_asked(const struct kernel *k, const char *variant)
+{
+    return !variant || !strcmp(k->variant, variant);
+}
+
+/* What is tried, and who is told. */
+struct question {
+    const struct backend *b;
+    void *context;
+    enum op op;
+    const char *variant;
+    check_fn report;
+    void *user;
+};
+
+/* Every row that fits case number i with that float type. */
+static enum status check_case(const struct question *ask, int i, enum dtype dtype, struct arena *a)
+{
+    const struct backend *b = ask->b;
+    struct node node;
+    struct case_data data;
+    double *expected[MAX_OUT];
+    struct kernel_call call;
+    if (!call_of_case(b, ask->context, i, dtype, &node, &call)) return ST_OK;
+    TRY(case_fill(i, dtype, a, &data));
+    TRY(expect(&data, a, expected));
+    const struct kernel *k;
+    for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+        if (!is_asked(k, ask->variant)) continue;
+        struct trial t = {b, ask->context, k, &data, dtype, call, CHECK_APART, a, NULL};
+        if (k->prepare) TRY(k->prepare(k, &t.call));
+        enum status st = check_row(&t, expected, ask->report, ask->user);
+        if (k->release) k->release(&t.call);
+        TRY(st);
+    }
+    if (ask->variant) return ST_OK;
+    double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
+    return check_packed(b, ask->context, &data, dtype, expected[0], tolerance, ask->report,
+                        ask->user, a);
+}
+
+static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
+
+static bool is_wanted(const struct op_case *c, enum op op)
+{
+    return (op == OP_COUNT || op == OP_PACK || c->op == op) && !(op_def(c->op)->flags & OP_VIEW);
+}
+
+/* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
+static enum status announce(const struct question *ask)
+{
+    const struct backend *b = ask->b;
+    const struct kernel *k;
+    for (int i = 0; case_at(i); i++)
+        for (int d = 0; d < COUNT_OF(dtypes) && is_wanted(case_at(i), ask->op); d++) {
+            struct node node;
+            struct kernel_call call;
+            if (!call_of_case(b, ask->context, i, dtypes[d], &node, &call)) continue;
+            for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+                if (!is_asked(k, ask->variant)) continue;
+                if (k->prepare) TRY(k->prepare(k, &call));
+                if (k->release) k->release(&call);
+            }
+        }
+    return ST_OK;
+}
+
+enum status check_kernels(const struct backend *b, void *context, enum op op, const char *variant,
+                          check_fn report, void *user)
+{
+    const struct question ask = {b, context, op, variant, report, user};
+    const struct op_case *c;
+    if (!b->host_memory) TRY(announce(&ask));
+    for (int i = 0; (c = case_at(i)); i++) {
+        if (!is_wanted(c, op)) continue;
+        for (int d = 0; d < COUNT_OF(dtypes); d++) {
+            struct arena arena = {0};
+            enum status st = check_case(&ask, i, dtypes[d], &arena);
+            arena_release(&arena);
+            if (st != ST_OK) return fail_in(st, "%s, %s", op_def(c->op)->name, c->what);
+        }
+    }
+    return ST_OK;
+}

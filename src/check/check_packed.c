@@ -1,0 +1,122 @@
+#include "check/check_packed.h"
+
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "base/arena.h"
+#include "check/cases.h"
+#include "check/reference.h"
+#include "graph/graph.h"
+
+#include <math.h>
+
+struct pair {
+    const struct backend *b;
+    void *context;
+    union attr pack_attr, product_attr;
+    struct kernel_call pack, product;
+    const struct kernel *packer, *multiplier;
+};
+
+/* Fills both calls; false if the case has nothing to pack or nobody packs it. */
+static bool pair_init(struct pair *p, const struct case_data *data, enum dtype dtype)
+{
+    struct node node;
+    if ((data->c->op != OP_MATMUL && data->c->op != OP_LINEAR) ||
+        case_node(data->c, dtype, &node, p->product.in_type, p->product.out_type) != ST_OK)
+        return false;
+    struct type *b = &p->product.in_type[1];
+    bool linear = node.op == OP_LINEAR, tb = linear ? node.attr.linear.tb : node.attr.matmul.tb;
+    if (b->rank != 2 || (!linear && node.attr.matmul.ta)) return false;
+    p->product_attr = node.attr;
+    int64_t N = b->dim[!tb];
+    if (linear)
+        p->product_attr.linear.packed = N;
+    else
+        p->product_attr.matmul.packed = N;
+    p->pack_attr.pack.tb = tb;
+    p->pack_attr.pack.rows = type_rows(&p->product.in_type[0]);
+    p->pack = (struct kernel_call){
+        .attr = &p->pack_attr, .n_in = 1, .n_out = 1, .in_type = {*b}, .context = p->context};
+    *b = p->pack.out_type[0] = type_1d(b->dtype, packed_elements(b->dim[tb], N));
+    p->product.attr = &p->product_attr;
+    p->product.n_in = node.n_in;
+    p->product.n_out = node.n_out;
+    p->product.context = p->context;
+    p->packer = p->b->kernel(OP_PACK, &p->pack, 0);
+    p->multiplier = p->b->kernel((int)node.op, &p->product, 0);
+    return p->packer && p->multiplier;
+}
+
+static enum status give(struct pair *p, const struct case_data *data, int i, enum dtype dtype,
+                        struct arena *a, void **ret_mem)
+{
+    void *host;
+    struct type t = case_type(data->c, i, dtype);
+    int64_t size = type_bytes(&t);
+    TRY(case_copy(data, i, dtype, a, &host));
+    TRY(p->b->alloc(p->context, size, ret_mem));
+    return p->b->upload(p->context, *ret_mem, host, size);
+}
+
+static enum status place(struct pair *p, const struct case_data *data, enum dtype dtype,
+                         struct arena *a)
+{
+    struct kernel_call *calls[] = {&p->pack, &p->product};
+    const struct kernel *kernels[] = {p->packer, p->multiplier};
+    for (int i = 0; i < p->product.n_in; i++)
+        TRY(give(p, data, i, dtype, a, i == 1 ? &p->pack.in[0] : &p->product.in[i]));
+    for (int k = 0; k < 2; k++) {
+        TRY(p->b->alloc(p->context, type_bytes(&calls[k]->out_type[0]), &calls[k]->out[0]));
+        if (!kernels[k]->scratch_bytes) continue;
+        TRY(p->b->alloc(p->context, kernels[k]->scratch_bytes(kernels[k], calls[k]),
+                        &calls[k]->scratch));
+    }
+    p->product.in[1] = p->pack.out[0];
+    return ST_OK;
+}
+
+static void free_all(struct pair *p)
+{
+    void *mem[] = {p->pack.in[0],    p->pack.out[0],    p->pack.scratch,   p->product.in[0],
+                   p->product.in[2], p->product.out[0], p->product.scratch};
+    for (int i = 0; i < COUNT_OF(mem); i++)
+        if (mem[i]) p->b->free(p->context, mem[i]);
+}
+
+static enum status run(struct pair *p, const double *expected, struct arena *a, double *ret_error)
+{
+    const struct type *type = &p->product.out_type[0];
+    int64_t n = type_elements(type);
+    void *out = arena_alloc(a, type_bytes(type));
+    double *x = ARENA_NEW(a, double, n);
+    TRY(p->packer->run(&p->pack));
+    TRY(p->multiplier->run(&p->product));
+    TRY(p->b->sync(p->context));
+    TRY(p->b->download(p->context, out, p->product.out[0], type_bytes(type)));
+    TRY(reference_convert(x, DT_F64, out, type->dtype, n));
+    *ret_error = check_distance(x, expected, n);
+    return ST_OK;
+}
+
+enum status check_packed(const struct backend *b, void *context, const struct case_data *data,
+                         enum dtype dtype, const double *expected, double tolerance,
+                         check_fn report, void *user, struct arena *a)
+{
+    struct pair p = {.b = b, .context = context};
+    if (!pair_init(&p, data, dtype)) return ST_OK;
+    struct op_case *as = ARENA_NEW(a, struct op_case, 1);
+    *as = *data->c;
+    as->op = OP_PACK;
+    struct check_result r = {as, p.packer, dtype, CHECK_APART, INFINITY, tolerance, NULL};
+    enum status st = place(&p, data, dtype, a);
+    if (st == ST_OK && p.packer->prepare) st = p.packer->prepare(p.packer, &p.pack);
+    if (st == ST_OK && p.multiplier->prepare) st = p.multiplier->prepare(p.multiplier, &p.product);
+    if (st == ST_OK) st = run(&p, expected, a, &r.error);
+    if (p.packer->release) p.packer->release(&p.pack);
+    if (p.multiplier->release) p.multiplier->release(&p.product);
+    free_all(&p);
+    TRY(st);
+    if (!(r.error <= tolerance)) r.problem = "and the product of it are far from the reference";
+    report(user, &r);
+    return ST_OK;
+}

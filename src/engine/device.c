@@ -1,0 +1,107 @@
+#include "engine/device.h"
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/fit.h"
+
+#include <string.h>
+
+/* There is a device, and what it needs. A device that idles for want of a library is worth a line. */
+static bool is_usable(const struct backend *b)
+{
+    static bool said;
+    struct device_library l;
+    if (!b || b->devices() == 0) return false;
+    for (int i = 0; b->library(i, &l) && l.needed; i++) {
+        if (!l.why) continue;
+        if (!said)
+            log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
+        said = true;
+        return false;
+    }
+    return true;
+}
+
+const char *device_backend(const struct config *c)
+{
+    if (c->plan.device == DEVICE_AUTO) return is_usable(backend_find("cuda")) ? "cuda" : "cpu";
+    return c->plan.device == DEVICE_CPU ? "cpu" : "cuda";
+}
+
+int device_number(const struct config *c)
+{
+    return c->plan.device >= DEVICE_CUDA_0 ? (int)(c->plan.device - DEVICE_CUDA_0) : 0;
+}
+
+static enum status check_there(const struct backend *b, const char *name)
+{
+    if (!b && !strcmp(name, "cuda"))
+        return fail(ST_UNSUPPORTED,
+                    "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers "
+                    "were not there); use device=cpu");
+    BUG_IF(!b, "backend %s", name);
+    return ST_OK;
+}
+
+enum status device_of(const struct config *c, struct device *ret)
+{
+    const char *name = device_backend(c);
+    *ret = (struct device){.backend = backend_find(name), .number = device_number(c)};
+    return check_there(ret->backend, name);
+}
+
+enum status device_check(const struct config *c, const struct backend *b, const char *name)
+{
+    TRY(check_there(b, name));
+    if (strcmp(name, "cpu")) return ST_OK;
+    if (c->plan.dtype == PRECISION_TFLOAT32)
+        return fail(ST_UNSUPPORTED,
+                    "dtype=tfloat32 is of CUDA devices, and there is none here; use "
+                    "dtype=float32");
+    if (c->plan.replay)
+        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and there is none here; use "
+                                    "replay=false");
+    return ST_OK;
+}
+
+enum status device_check_type(const struct engine *e)
+{
+    const struct backend *b = e->backend;
+    enum precision precision = e->config->plan.dtype;
+    static const struct {
+        const char *word, *instead;
+        enum dtype dtype;
+    } of[] = {[PRECISION_FLOAT32] = {"float32", "", DT_F32},
+              [PRECISION_TFLOAT32] = {"tfloat32", "float32", DT_F32},
+              [PRECISION_BFLOAT16] = {"bfloat16", "float32", DT_BF16},
+              [PRECISION_FLOAT8] = {"float8", "bfloat16", DT_E4M3}};
+    if (!b->refuses) return ST_OK;
+    const char *why = b->refuses(e->context, of[precision].dtype, precision == PRECISION_TFLOAT32);
+    if (!why) return ST_OK;
+    return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=%s",
+                of[precision].word, why, of[precision].instead);
+}
+
+enum status device_check_room(const struct engine *e, unsigned kinds)
+{
+    const struct backend *b = e->backend;
+    char needed[32], there[32], missing[32];
+    int64_t bytes = engine_bytes(e), room = b->room(device_number(e->config)), batch = 0;
+    if (b->host_memory || room < 0 || bytes <= room) return ST_OK;
+    str_bytes(needed, (double)bytes);
+    str_bytes(there, (double)room);
+    str_bytes(missing, (double)(bytes - room));
+    TRY(fit_batch(e->config, e->model.vocab, kinds, b->name, room, &batch));
+    if (batch == 0)
+        return fail(ST_UNSUPPORTED,
+                    "this needs %s of the device's memory and %s are free: %s are missing, and no "
+                    "batch fits; try a "
+                    "smaller model or block_size",
+                    needed, there, missing);
+    return fail(ST_UNSUPPORTED,
+                "this needs %s of the device's memory and %s are free: %s are missing; "
+                "--batch_size=%lld is the largest "
+                "that fits",
+                needed, there, missing, (long long)batch);
+}

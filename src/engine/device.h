@@ -1,0 +1,21 @@
+/* device.h - where a configuration runs, and whether it can run there. */
+#ifndef ENGINE_DEVICE_H
+#define ENGINE_DEVICE_H
+
+#include "engine/engine.h"
+
+/* The name of the backend that the configuration asks for; device=auto is a GPU where there is one that can be
+ * used. */
+const char *device_backend(const struct config *c);
+/* The number of the device among its kind. */
+int device_number(const struct config *c);
+/* The device that it asks for; a failure says that this build has no such backend. */
+enum status device_of(const struct config *c, struct device *ret);
+/* What the configuration asks for and the backend of that name has not, or is not there at all (b NULL). */
+enum status device_check(const struct config *c, const struct backend *b, const char *name);
+/* The same for an opened device and the types it computes in. */
+enum status device_check_type(const struct engine *e);
+/* Before anything is allocated: too little memory is ST_UNSUPPORTED, with what is missing and what would fit. */
+enum status device_check_room(const struct engine *e, unsigned kinds);
+
+#endif

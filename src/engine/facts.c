@@ -1,0 +1,82 @@
+#include "engine/facts.h"
+
+#include "base/str.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+struct facts facts_of(const struct engine *e)
+{
+    const struct config *c = e->config;
+    const struct storage_blocks *s = &e->storage;
+    int64_t micro_steps = c->train.gradient_accumulation_steps;
+    struct facts f = {
+        .unit = e->model.def->unit,
+        .parameters = model_count(&e->model, false),
+        .parameters_all = model_count(&e->model, true),
+        .sequences = micro_steps * c->data.batch_size,
+        .tokens = micro_steps * c->data.batch_size * c->model.block_size,
+        .weights = s->bytes[STORAGE_WEIGHTS],
+        .gradients = s->bytes[STORAGE_GRADIENTS],
+        .optimizer = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2],
+        .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED] + s->bytes[STORAGE_AMAX],
+        .magnitudes = s->bytes[STORAGE_AMAX],
+        .inputs = s->bytes[STORAGE_STAGED] + s->bytes[STORAGE_DRAWN],
+        .drawn = s->bytes[STORAGE_DRAWN],
+        .activations = s->bytes[STORAGE_ARENA],
+        .total = engine_bytes(e),
+    };
+    const int64_t runs[GRAPH_COUNT] = {
+        [GRAPH_MICRO] = 1, [GRAPH_MICRO_MORE] = micro_steps - 1, [GRAPH_UPDATE] = 1};
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        if (!e->built[kind]) continue;
+        struct cost cost = plan_cost(&e->plan[kind]);
+        f.kernels += runs[kind] * plan_kernels(&e->plan[kind]);
+        f.flops += (double)runs[kind] * cost.flops;
+        f.bytes += (double)runs[kind] * cost.bytes;
+    }
+    return f;
+}
+
+void facts_print(const struct facts *f, struct str *s)
+{
+    char a[32], b[32], c[32];
+    str_printf(s, "parameters   %s", str_thousands(a, f->parameters));
+    if (f->parameters_all > f->parameters)
+        str_printf(s, " (%s with positions)", str_thousands(b, f->parameters_all));
+    str_printf(s, "\na step       %s %s, %s kernels, %.4g GFLOP, %s read and written\n",
+               str_thousands(a, f->tokens), f->unit, str_thousands(b, f->kernels), f->flops * 1e-9,
+               str_bytes(c, f->bytes));
+    str_printf(s, "memory       weights %s, gradients %s, optimizer %s",
+               str_bytes(a, (double)f->weights), str_bytes(b, (double)f->gradients),
+               str_bytes(c, (double)f->optimizer));
+    int64_t copies = f->copies - f->magnitudes;
+    if (copies) str_printf(s, ", copies of weights %s", str_bytes(a, (double)copies));
+    if (f->magnitudes) str_printf(s, ", magnitudes %s", str_bytes(a, (double)f->magnitudes));
+    if (f->drawn) str_printf(s, ", what is drawn %s", str_bytes(a, (double)f->drawn));
+    str_printf(s, ", activations %s: %s\n", str_bytes(a, (double)f->activations),
+               str_bytes(b, (double)f->total));
+}
+
+json_t *facts_memory(const struct facts *f)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)f->weights,
+                     "gradients", (json_int_t)f->gradients, "optimizer", (json_int_t)f->optimizer,
+                     "copies", (json_int_t)f->copies, "inputs", (json_int_t)f->inputs,
+                     "activations", (json_int_t)f->activations, "total", (json_int_t)f->total);
+}
+
+void facts_print_json(const struct facts *f, struct str *s)
+{
+    json_t *object = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "v", 1,
+                               "parameters", (json_int_t)f->parameters, "parameters_all",
+                               (json_int_t)f->parameters_all, "sequences_per_step",
+                               (json_int_t)f->sequences, "tokens_per_step", (json_int_t)f->tokens,
+                               "kernels_per_step", (json_int_t)f->kernels, "flops_per_step",
+                               f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
+    BUG_IF(!object, "the facts are no JSON");
+    char *text = json_dumps(object, JSON_INDENT(2));
+    str_printf(s, "%s\n", text);
+    free(text);
+    json_decref(object);
+}

@@ -1,0 +1,78 @@
+#include "engine/find_nan.h"
+
+#include "backend/backend.h"
+
+#include <math.h>
+
+/* The first bad element of a chunk; `n` if there is none. */
+static int64_t first_bad_f32(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(x[i]) || (isinf(x[i]) && x[i] > 0)) return i;
+    return n;
+}
+
+static int64_t first_bad_f64(const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(x[i]) || (isinf(x[i]) && x[i] > 0)) return i;
+    return n;
+}
+
+/* bfloat16 is the upper half of a float32: all exponent bits set is NaN or an infinity. */
+static int64_t first_bad_bf16(const uint16_t *x, int64_t n)
+{
+    enum { EXPONENT = 0x7f80, MINUS_INFINITY = 0xff80 };
+    for (int64_t i = 0; i < n; i++)
+        if ((x[i] & EXPONENT) == EXPONENT && x[i] != MINUS_INFINITY) return i;
+    return n;
+}
+
+static int64_t first_bad(enum dtype dtype, const void *x, int64_t n)
+{
+    switch (dtype) {
+    case DT_F32:
+        return first_bad_f32(x, n);
+    case DT_F64:
+        return first_bad_f64(x, n);
+    case DT_BF16:
+        return first_bad_bf16(x, n);
+    default:
+        return n;
+    }
+}
+
+static enum status look_at(struct find_nan *f, const struct plan *p, const struct node *n, value v)
+{
+    const struct type *t = graph_type(p->graph, v);
+    int64_t size = dtype_size(t->dtype), per_chunk = (int64_t)sizeof f->chunk / size;
+    int64_t elements = type_elements(t);
+    const char *from = plan_address(p, v);
+    for (int64_t done = 0; done < elements; done += per_chunk) {
+        int64_t some = elements - done < per_chunk ? elements - done : per_chunk;
+        TRY(p->backend->download(p->context, f->chunk, from + done * size, some * size));
+        int64_t at = first_bad(t->dtype, f->chunk, some);
+        if (at == some) continue;
+        char text[TYPE_TEXT];
+        return fail(ST_NUMERIC, "element %lld of its output %s is NaN or infinite (%s pass)",
+                    (long long)(done + at), type_text(text, t), phase_name(n->phase));
+    }
+    return ST_OK;
+}
+
+static enum status after_step(void *user, const struct plan *p, int step)
+{
+    const struct node *n = &p->graph->node[step];
+    /* A kernel that fails is this node's, whatever its outputs are. */
+    TRY(p->backend->sync(p->context));
+    for (int i = 0; i < n->n_out; i++) {
+        if (!dtype_is_float(graph_type(p->graph, n->out[i])->dtype)) continue;
+        TRY(look_at(user, p, n, n->out[i]));
+    }
+    return ST_OK;
+}
+
+struct plan_hooks find_nan_hooks(struct find_nan *f)
+{
+    return (struct plan_hooks){.user = f, .after = after_step};
+}

@@ -1,0 +1,56 @@
+#include "engine/fit.h"
+
+struct fit {
+    struct config config;
+    int64_t vocab, bytes;
+    unsigned kinds;
+    const char *backend;
+};
+
+static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
+{
+    struct arena a = {0};
+    struct engine e;
+    f->config.data.batch_size = batch_size;
+    enum status st = engine_plan(&e, &f->config, f->vocab, f->kinds, f->backend, &a);
+    if (st == ST_OK) {
+        *ret = engine_bytes(&e);
+        engine_close(&e);
+    }
+    arena_release(&a);
+    return st;
+}
+
+enum { STRAIGHT = 6 }; /* guesses along a line before the rest is halved */
+
+/* Bytes grow with the batch by nearly the same for each sequence, so the line through the last two guesses leads to the
+ * batch in a few steps; the last of them shows that one sequence more does not fit. */
+enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds, const char *backend,
+                      int64_t bytes, int64_t *ret)
+{
+    struct fit f = {*c, vocab, bytes, kinds, backend};
+    int64_t most = INT32_MAX / c->model.block_size; /* what model_check lets through */
+    if (most > BATCH_SIZE_MOST) most = BATCH_SIZE_MOST;
+    int64_t good = 1, bad = most + 1, of_good, now, last = 1, of_last;
+    *ret = 0;
+    TRY(bytes_at(&f, 1, &of_good));
+    if (of_good > bytes) return ST_OK;
+    of_last = of_good;
+    int64_t next = c->data.batch_size > 1 ? c->data.batch_size : 2;
+    for (int i = 0; bad - good > 1; i++) {
+        if (next <= good) next = good + 1;
+        if (next >= bad) next = bad - 1;
+        TRY(bytes_at(&f, next, &now));
+        double each = (double)(now - of_last) / (double)(next - last);
+        last = next, of_last = now;
+        if (now <= bytes)
+            good = next, of_good = now;
+        else
+            bad = next;
+        double on = each > 0 ? (double)(bytes - of_good) / each : (double)most;
+        next = good + (on < (double)most ? (int64_t)on : most);
+        if (i >= STRAIGHT) next = good + (bad - good) / 2;
+    }
+    *ret = good;
+    return ST_OK;
+}

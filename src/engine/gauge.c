@@ -1,0 +1,340 @@
+#include "engine/gauge.h"
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/threads.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Readings that wait to be taken; the last places are for those that end because work begins or ends. */
+enum { PENDING = 64, CHANGES = 16, ROOM = PENDING + CHANGES };
+
+/* Values weighted by the time for which they stand. */
+struct weighted {
+    double sum, ms, min, max;
+};
+
+/* What several samples come to. */
+struct sum {
+    double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
+    struct weighted value[GAUGE_VALUES];
+    int reasons, samples;
+    bool idle; /* a part of it was not the work */
+};
+
+struct gauge {
+    const struct backend *backend;
+    void *context;
+    int64_t interval_ms;
+    atomic_llong iter;
+    pthread_t thread;
+    bool has_thread;
+    /* Held while the device is asked; the device takes its time. */
+    pthread_mutex_t asking;
+    /* Held while what follows is looked at, for a moment: the work never waits for a sample. */
+    pthread_mutex_t lock;
+    pthread_cond_t stop_changed;
+    bool stop;
+    bool working;
+    struct device_sample last;
+    int64_t last_ns;
+    struct sum open; /* of the reading that has begun */
+    struct sum all;  /* of the work */
+    int stride;      /* samples of a reading */
+    int readings;    /* since the stride changed */
+    struct gauge_reading pending[ROOM];
+    int first, pendings;
+    double asked_ms;
+    int asked;
+};
+
+/* --- what samples come to ---------------------------------------------------------------------- */
+
+static void weigh(struct weighted *w, double x, double ms)
+{
+    if (x < 0) return;
+    w->min = w->ms > 0 ? fmin(w->min, x) : x;
+    w->max = w->ms > 0 ? fmax(w->max, x) : x;
+    w->sum += x * ms;
+    w->ms += ms;
+}
+
+static double mean(const struct weighted *w)
+{
+    return w->ms > 0 ? w->sum / w->ms : -1;
+}
+
+/* A count that fell back was begun anew. */
+static double energy_between(const struct device_sample *from, const struct device_sample *to,
+                             double ms)
+{
+    if (from->energy_j >= 0 && to->energy_j >= from->energy_j) return to->energy_j - from->energy_j;
+    return to->power_w >= 0 ? to->power_w * ms * 1e-3 : -1;
+}
+
+static void add(struct sum *s, const struct device_sample *before, const struct device_sample *x,
+                double ms)
+{
+    const double known[GAUGE_VALUES] = {x->utilization, x->clock_mhz, x->power_w, x->memory_bytes,
+                                        x->temperature_c};
+    double energy = energy_between(before, x, ms);
+    s->ms += ms;
+    s->samples++;
+    for (int i = 0; i < GAUGE_VALUES; i++) weigh(&s->value[i], known[i], ms);
+    if (energy >= 0) {
+        s->energy_j += energy;
+        s->energy_ms += ms;
+    }
+    if (x->throttle < 0) return;
+    s->throttle_known_ms += ms;
+    s->reasons |= x->throttle;
+    if (throttle_slows(x->throttle)) s->throttle_ms += ms;
+    for (int i = 0; i < THROTTLE_COUNT; i++)
+        if (x->throttle >> i & 1) s->by[i] += ms;
+}
+
+static double share(double ms, double of)
+{
+    return of > 0 ? ms / of : -1;
+}
+
+/* --- samples and readings ---------------------------------------------------------------------- */
+
+/* Where nobody takes readings, and there are `room` already, the one that has begun goes on. */
+static void hand_out(struct gauge *g, int room)
+{
+    struct sum *s = &g->open;
+    struct gauge_reading r = {.iter = atomic_load(&g->iter),
+                              .ms = s->ms,
+                              .working = !s->idle,
+                              .clock_max_mhz = g->last.clock_max_mhz,
+                              .power_limit_w = g->last.power_limit_w,
+                              .throttled = share(s->throttle_ms, s->throttle_known_ms),
+                              .throttle = s->reasons};
+    if (s->samples == 0 || g->pendings >= room) return;
+    for (int i = 0; i < GAUGE_VALUES; i++) r.value[i] = mean(&s->value[i]);
+    g->pending[(g->first + g->pendings++) % ROOM] = r;
+    *s = (struct sum){0};
+    if (++g->readings < GAUGE_READINGS) return;
+    g->readings = 0;
+    g->stride *= 2;
+}
+
+static enum status sample(struct gauge *g)
+{
+    struct device_sample x;
+    pthread_mutex_lock(&g->asking);
+    int64_t from_ns = clock_ns();
+    enum status st = g->backend->sample(g->context, &x);
+    int64_t now_ns = clock_ns();
+    if (st == ST_OK) {
+        pthread_mutex_lock(&g->lock);
+        double ms = clock_ms(g->last_ns, now_ns);
+        if (g->last_ns) add(&g->open, &g->last, &x, ms);
+        g->open.idle |= !g->working;
+        if (g->last_ns && g->working) add(&g->all, &g->last, &x, ms);
+        if (g->last_ns) { /* the first one opens the library */
+            g->asked_ms += clock_ms(from_ns, now_ns);
+            g->asked++;
+        }
+        g->last = x;
+        g->last_ns = now_ns;
+        if (g->open.samples >= g->stride) hand_out(g, PENDING);
+        pthread_mutex_unlock(&g->lock);
+    }
+    pthread_mutex_unlock(&g->asking);
+    return st;
+}
+
+/* --- the thread -------------------------------------------------------------------------------- */
+
+static void add_ms(struct timespec *t, int64_t ms)
+{
+    enum { SECOND_NS = 1000000000, MS_NS = 1000000 };
+    int64_t ns = t->tv_nsec + ms % 1000 * MS_NS;
+    t->tv_sec += ms / 1000 + ns / SECOND_NS;
+    t->tv_nsec = ns % SECOND_NS;
+}
+
+/* A device that says nothing for once is asked again: what the next sample says stands for the whole time. */
+static void *watch(void *argument)
+{
+    struct gauge *g = argument;
+    struct timespec due;
+    threads_unbind();
+    pthread_mutex_lock(&g->lock);
+    while (!g->stop) {
+        clock_gettime(CLOCK_MONOTONIC, &due);
+        add_ms(&due, g->interval_ms);
+        while (!g->stop && pthread_cond_timedwait(&g->stop_changed, &g->lock, &due) != ETIMEDOUT) {}
+        if (g->stop) break;
+        pthread_mutex_unlock(&g->lock);
+        (void)sample(g);
+        pthread_mutex_lock(&g->lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
+
+/* Signals are for the thread that trains. */
+static enum status start(struct gauge *g)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    g->has_thread = pthread_create(&g->thread, NULL, watch, g) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return g->has_thread ? ST_OK : fail(ST_IO, "the system gives no thread");
+}
+
+enum status gauge_open(struct gauge **ret, const struct backend *b, void *context,
+                       int64_t interval_ms)
+{
+    if (!b->sample) return fail(ST_UNSUPPORTED, "%s devices say nothing of themselves", b->name);
+    struct gauge *g = calloc(1, sizeof *g);
+    BUG_IF(!g, "no host memory");
+    g->backend = b;
+    g->context = context;
+    g->interval_ms = interval_ms;
+    g->stride = 1;
+    g->last = sample_unknown;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&g->asking, NULL);
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->stop_changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    enum status st = sample(g);
+    if (st == ST_OK && interval_ms > 0) st = start(g);
+    if (st == ST_OK)
+        *ret = g;
+    else
+        gauge_close(g);
+    return st;
+}
+
+void gauge_close(struct gauge *g)
+{
+    if (!g) return;
+    pthread_mutex_lock(&g->lock);
+    g->stop = true;
+    pthread_cond_signal(&g->stop_changed);
+    pthread_mutex_unlock(&g->lock);
+    if (g->has_thread) pthread_join(g->thread, NULL);
+    pthread_mutex_destroy(&g->asking);
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->stop_changed);
+    free(g);
+}
+
+/* --- in words ---------------------------------------------------------------------------------- */
+
+const char *gauge_name(enum gauge_value v)
+{
+    static const char *const names[GAUGE_VALUES] = {"utilization", "clock_mhz", "power_w",
+                                                    "memory_bytes", "temperature_c"};
+    return names[v];
+}
+
+void gauge_print(const struct gauge_summary *g, struct str *s)
+{
+    double busy = g->value[GAUGE_UTILIZATION].mean, mhz = g->value[GAUGE_CLOCK].mean;
+    double watt = g->value[GAUGE_POWER].mean;
+    const char *gap = "";
+    if (g->samples == 0) return;
+    if (busy >= 0) str_printf(s, "%.0f %% busy", busy), gap = ", ";
+    if (mhz >= 0) str_printf(s, "%s%.0f", gap, mhz), gap = ", ";
+    if (mhz >= 0 && g->clock_max_mhz > 0) str_printf(s, " of %.0f", g->clock_max_mhz);
+    if (mhz >= 0) str_append(s, " MHz");
+    if (watt >= 0) str_printf(s, "%s%.0f W", gap, watt);
+    if (!(g->throttled > 0)) return;
+    str_printf(s, "; slowed in %.1f %% of the time by ", 100 * g->throttled);
+    gap = "";
+    for (int i = 0; i < THROTTLE_COUNT; i++)
+        if (g->by[i] > 0 && throttle_slows(1 << i))
+            str_printf(s, "%s%s", gap, throttle_name(i)), gap = ", ";
+}
+
+void gauge_print_last(struct gauge *g, char *text, int bytes)
+{
+    struct device_sample x = gauge_last(g);
+    int n = 0;
+    const struct {
+        const char *format;
+        double known;
+    } part[] = {{"  %.0f %%", x.utilization}, {"  %.0f MHz", x.clock_mhz}, {"  %.0f W", x.power_w}};
+    text[0] = '\0';
+    for (int i = 0; i < COUNT_OF(part) && n < bytes; i++)
+        if (part[i].known >= 0)
+            n += snprintf(text + n, (size_t)(bytes - n), part[i].format, part[i].known);
+}
+
+/* --- for whoever works ------------------------------------------------------------------------- */
+
+void gauge_work(struct gauge *g, bool working)
+{
+    (void)sample(g);
+    pthread_mutex_lock(&g->lock);
+    if (working != g->working) hand_out(g, ROOM);
+    g->working = working;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void gauge_at(struct gauge *g, int64_t iter)
+{
+    atomic_store(&g->iter, iter);
+}
+
+bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
+{
+    pthread_mutex_lock(&g->lock);
+    if (all && !g->pendings) hand_out(g, PENDING);
+    bool found = g->pendings > 0;
+    if (found) {
+        *ret = g->pending[g->first];
+        g->first = (g->first + 1) % ROOM;
+        g->pendings--;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return found;
+}
+
+struct device_sample gauge_last(struct gauge *g)
+{
+    pthread_mutex_lock(&g->lock);
+    struct device_sample s = g->last;
+    pthread_mutex_unlock(&g->lock);
+    return s;
+}
+
+struct gauge_summary gauge_summarize(struct gauge *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const struct sum *s = &g->all;
+    struct gauge_summary r = {.seconds = s->ms * 1e-3,
+                              .samples = s->samples,
+                              .sample_ms = g->asked ? g->asked_ms / g->asked : -1,
+                              .clock_max_mhz = g->last.clock_max_mhz,
+                              .power_limit_w = g->last.power_limit_w,
+                              .energy_j = s->energy_ms > 0 ? s->energy_j : -1,
+                              .throttled = share(s->throttle_ms, s->throttle_known_ms)};
+    for (int i = 0; i < THROTTLE_COUNT; i++) r.by[i] = share(s->by[i], s->throttle_known_ms);
+    for (int i = 0; i < GAUGE_VALUES; i++) {
+        bool known = s->value[i].ms > 0;
+        r.value[i].mean = mean(&s->value[i]);
+        r.value[i].min = known ? s->value[i].min : -1;
+        r.value[i].max = known ? s->value[i].max : -1;
+    }
+    if (s->energy_ms > 0) r.value[GAUGE_POWER].mean = s->energy_j / (s->energy_ms * 1e-3);
+    pthread_mutex_unlock(&g->lock);
+    return r;
+}

@@ -1,0 +1,272 @@
+#include "engine/memory.h"
+
+#include "engine/facts.h"
+#include "engine/fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const extents[EXTENTS] = {"inference", "backward", "step"};
+
+const char *memory_extent_name(enum memory_extent extent)
+{
+    return extents[extent];
+}
+
+unsigned memory_kinds(const struct config *c, enum memory_extent extent)
+{
+    if (extent == EXTENT_INFERENCE) return 1u << GRAPH_EVAL;
+    unsigned kinds = 1u << GRAPH_MICRO;
+    if (c->train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
+    return extent == EXTENT_STEP ? kinds | 1u << GRAPH_UPDATE : kinds;
+}
+
+/* Of a step, in the order in which they run. Copies of weights are made before the first one. */
+static const enum graph_kind order[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
+
+void memory_course(const struct engine *e, struct memory_course *ret, struct arena *a)
+{
+    struct arena scratch = {0};
+    int kernels = 0;
+    for (int i = 0; i < COUNT_OF(order); i++)
+        if (e->built[order[i]]) kernels += plan_kernels(&e->plan[order[i]]);
+    *ret = (struct memory_course){.moment = ARENA_NEW(a, struct memory_moment, kernels)};
+    for (int i = 0; i < COUNT_OF(order); i++) {
+        const struct plan *p = &e->plan[order[i]];
+        struct timeline t;
+        if (!e->built[order[i]]) continue;
+        plan_timeline(p, &e->storage, &t, &scratch);
+        ret->total = t.total_bytes;
+        for (int id = 0; id < p->steps; id++) {
+            if (!p->step[id].kernel) continue;
+            struct memory_moment *m = &ret->moment[ret->moments];
+            *m = (struct memory_moment){order[i], id, {0}, timeline_used(&t, id)};
+            memcpy(m->bytes, t.bytes[id], sizeof m->bytes);
+            if (m->used > ret->moment[ret->peak].used) ret->peak = ret->moments;
+            ret->moments++;
+        }
+    }
+    arena_release(&scratch);
+}
+
+/* How many moments from here on are of one graph. */
+static int run_length(const struct memory_course *c, int from)
+{
+    int n = 1;
+    while (from + n < c->moments && c->moment[from + n].kind == c->moment[from].kind) n++;
+    return n;
+}
+
+int memory_columns(const struct memory_course *c, int columns, int *ret)
+{
+    int width[COUNT_OF(order)], first[COUNT_OF(order)], runs = 0, widest = 0, sum = 0, at = 0;
+    if (columns > c->moments) columns = c->moments;
+    for (int from = 0; from < c->moments; from += run_length(c, from)) {
+        int n = (int)((int64_t)run_length(c, from) * columns / c->moments);
+        first[runs] = from;
+        width[runs] = n ? n : 1;
+        sum += width[runs];
+        if (width[runs] > width[widest]) widest = runs;
+        runs++;
+    }
+    if (runs) width[widest] += columns - sum;
+    for (int r = 0; r < runs; r++)
+        for (int i = 0, n = run_length(c, first[r]); i < width[r]; i++) {
+            int from = first[r] + (int)((int64_t)i * n / width[r]);
+            int to = first[r] + (int)((int64_t)(i + 1) * n / width[r]);
+            int most = from;
+            for (int k = from; k < to; k++)
+                if (c->moment[k].used > c->moment[most].used) most = k;
+            ret[at++] = most;
+        }
+    return at;
+}
+
+/* --- tensors ----------------------------------------------------------------------------------- */
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct memory_tensor *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first) return x->first - y->first;
+    int by_name = strcmp(x->name, y->name);
+    return by_name ? by_name : (int)x->part - (int)y->part;
+}
+
+static void add(struct memory_tensors *list, struct memory_tensor t)
+{
+    list->bytes += t.bytes;
+    list->tensor[list->n++] = t;
+}
+
+static void sort(struct memory_tensors *list)
+{
+    qsort(list->tensor, (size_t)list->n, sizeof *list->tensor, larger_first);
+}
+
+static struct memory_tensor tensor_of(const struct plan *p, const struct stay *s)
+{
+    const struct node *by = graph_producer(p->graph, s->v);
+    return (struct memory_tensor){by->scope,
+                                  by->op == OP_LEAF ? "" : op_def(by->op)->name,
+                                  p->graph->info[s->v.i].index,
+                                  by->layer,
+                                  s->part,
+                                  *graph_type(p->graph, s->v),
+                                  s->bytes,
+                                  s->offset,
+                                  s->first,
+                                  s->last};
+}
+
+/* "h.3.mlp.c_fc.weight": 3 */
+static int layer_of_parameter(const char *name)
+{
+    return strncmp(name, "h.", 2) == 0 ? (int)strtol(name + 2, NULL, 10) : -1;
+}
+
+/* Weights, and whatever there is of the same layout. */
+static void add_parameters(const struct engine *e, int last, struct memory_tensors *list)
+{
+    static const struct {
+        enum storage storage;
+        enum memory_part part;
+        int64_t size; /* bytes of an element: two moments are one tensor */
+    } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
+                  {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
+                  {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 8},
+                  {STORAGE_COPY, MEMORY_COPIES, 2}};
+    for (int r = 0; r < COUNT_OF(ranges); r++) {
+        if (!e->storage.bytes[ranges[r].storage]) continue;
+        for (int i = 0; i < e->model.parameters; i++) {
+            const struct parameter *p = &e->model.parameter[i];
+            struct memory_tensor t = {.name = p->name,
+                                      .op = "",
+                                      .layer = layer_of_parameter(p->name),
+                                      .part = ranges[r].part,
+                                      .type = p->type,
+                                      .offset = -1,
+                                      .last = last};
+            t.bytes = type_elements(&p->type) * ranges[r].size;
+            if (ranges[r].storage == STORAGE_COPY) t.type.dtype = DT_BF16;
+            add(list, t);
+        }
+    }
+}
+
+static void add_block(const struct engine *e, enum storage storage, enum memory_part part,
+                      const char *name, int last, struct memory_tensors *list)
+{
+    int64_t bytes = e->storage.bytes[storage];
+    if (bytes) add(list, (struct memory_tensor){name, "", 0, -1, part, {0}, bytes, -1, 0, last});
+}
+
+void memory_tensors(const struct engine *e, const struct memory_moment *m,
+                    struct memory_tensors *ret, struct arena *a)
+{
+    const struct plan *p = &e->plan[m->kind];
+    const struct step *step = &p->step[m->step];
+    const struct node *n = &p->graph->node[m->step];
+    struct stays stays;
+    plan_stays(p, &stays, a);
+    enum { BLOCKS = 5, RANGES = 4 };
+    int most = stays.n + RANGES * e->model.parameters + BLOCKS + 1;
+    *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
+    for (int i = 0; i < stays.n; i++)
+        if (stays.stay[i].first <= m->step && m->step <= stays.stay[i].last)
+            add(ret, tensor_of(p, &stays.stay[i]));
+    if (step->kernel && step->scratch_bytes)
+        add(ret, (struct memory_tensor){n->scope,
+                                        op_def(n->op)->name,
+                                        0,
+                                        n->layer,
+                                        MEMORY_WORKSPACE,
+                                        {0},
+                                        step->scratch_bytes,
+                                        step->scratch_offset,
+                                        m->step,
+                                        m->step});
+    add_parameters(e, p->steps, ret);
+    add_block(e, STORAGE_PACKED, MEMORY_COPIES, "packed weights", p->steps, ret);
+    add_block(e, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
+    add_block(e, STORAGE_CACHE, MEMORY_CACHE, "cache", p->steps, ret);
+    add_block(e, STORAGE_STAGED, MEMORY_INPUTS, "inputs of the next step", p->steps, ret);
+    add_block(e, STORAGE_DRAWN, MEMORY_INPUTS, "what is drawn", p->steps, ret);
+    sort(ret);
+}
+
+void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret, struct arena *a)
+{
+    struct stays stays = {0};
+    const struct plan *p = &e->plan[GRAPH_MICRO];
+    if (e->built[GRAPH_MICRO]) plan_stays(p, &stays, a);
+    *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, stays.n + 1)};
+    for (int i = 0; i < stays.n; i++) {
+        const struct stay *s = &stays.stay[i];
+        if (s->part == MEMORY_SAVED && graph_producer(p->graph, s->v)->layer == layer)
+            add(ret, tensor_of(p, s));
+    }
+    sort(ret);
+}
+
+/* --- variants ---------------------------------------------------------------------------------- */
+
+static enum status plan_variant(const struct config *c, int64_t vocab, unsigned kinds,
+                                const char *backend, struct memory_variant *v)
+{
+    struct arena a = {0};
+    struct engine e;
+    enum status st = engine_plan(&e, c, vocab, kinds, backend, &a);
+    if (st == ST_OK) {
+        struct memory_course course;
+        struct facts f = facts_of(&e);
+        memory_course(&e, &course, &a);
+        v->total = f.total;
+        v->flops = f.flops;
+        for (int i = 0; i < course.moments; i++)
+            if (course.moment[i].bytes[MEMORY_SAVED] > v->saved)
+                v->saved = course.moment[i].bytes[MEMORY_SAVED];
+        engine_close(&e);
+    }
+    arena_release(&a);
+    return st;
+}
+
+/* Does it compute something again? */
+static bool differs(const struct memory_variant *v, const struct memory_variant *none)
+{
+    return v->flops != none->flops || v->total != none->total || v->saved != none->saved;
+}
+
+enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
+                            const char *backend, int64_t limit,
+                            void (*each)(void *user, int done, int all), void *user,
+                            struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
+{
+    int64_t layers = model_layers(&c->model);
+    int n = 0, kept = 0;
+    ret[n++].recompute = RECOMPUTE_NONE;
+    ret[n++].recompute = RECOMPUTE_GELU;
+    for (int blocks = 1; blocks <= layers; blocks *= 2) {
+        int own = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
+        if (own > blocks / 2 && own < blocks) ret[n++].recompute = c->plan.recompute;
+        ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + blocks - 1);
+        bool last = 2 * blocks > layers;
+        if (own > blocks && last) ret[n++].recompute = c->plan.recompute;
+        if (blocks < layers && last && own != layers)
+            ret[n++].recompute = (enum recompute)(RECOMPUTE_BLOCK + layers - 1);
+    }
+    for (int i = 0; i < n; i++) {
+        struct config other = *c;
+        struct memory_variant v = {.recompute = ret[i].recompute};
+        other.plan.recompute = v.recompute;
+        TRY(plan_variant(&other, vocab, kinds, backend, &v));
+        if (i == 0 || differs(&v, &ret[0]) || v.recompute == c->plan.recompute) {
+            if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &v.batch));
+            ret[kept++] = v;
+        }
+        if (each) each(user, i + 1, n);
+    }
+    *ret_n = kept;
+    return ST_OK;
+}

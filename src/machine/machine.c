@@ -1,0 +1,156 @@
+#include "machine/machine.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/isa.h"
+#include "base/threads.h"
+#include "engine/environment.h"
+#include "machine/machine_parts.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the products come from: the library that brings the kernels of the best row. */
+static const char *product_library(const struct environment *e, struct arena *a)
+{
+    for (int i = 0; i < e->libraries; i++)
+        if (!strcmp(e->library[i].name, "oneDNN"))
+            return arena_printf(a, "oneDNN %s", e->library[i].version);
+    return "none";
+}
+
+enum machine_precision machine_precision(enum dtype dtype, bool tf32)
+{
+    /* Those of 8 bits are held against bf16's peak, which they may exceed. */
+    return dtype == DT_BF16 || dtype_is_float8(dtype) ? MACHINE_BF16
+           : tf32                                     ? MACHINE_TF32
+                                                      : MACHINE_F32;
+}
+
+const char *machine_precision_name(enum machine_precision p)
+{
+    static const char *const names[] = {
+        [MACHINE_F32] = "f32", [MACHINE_TF32] = "tf32", [MACHINE_BF16] = "bf16"};
+    return names[p];
+}
+
+static const char *library_of(const struct backend *b, const char *name, struct arena *a)
+{
+    struct device_library l;
+    return backend_library(b, name, &l) && !l.why ? arena_strdup(a, l.version) : NULL;
+}
+
+/* Kernels are compiled by NVRTC and started by the driver: other versions of these may be faster, too. */
+static enum status identify_gpu(struct machine *m, struct arena *a)
+{
+    const struct backend *b = m->device.backend;
+    struct device_facts f;
+    TRY(b->describe(m->device.number, &f));
+    const char *driver = library_of(b, "driver", a), *products = library_of(b, "cuBLASLt", a);
+    m->gpu = true;
+    m->threads = 1;
+    m->name = arena_strdup(a, f.name);
+    m->isa = arena_printf(a, "compute capability %s, %d SMs, driver %s", f.capability, f.processors,
+                          driver ? driver : "unknown");
+    m->library = products ? arena_printf(a, "cuBLASLt %s", products) : "none";
+    m->cache_bytes = f.cache_bytes;
+    return ST_OK;
+}
+
+enum status machine_identify(struct machine *m, const struct device *device, struct arena *a)
+{
+    struct environment e;
+    environment_gather(&e, a);
+    *m = (struct machine){.device = *device, .name = e.cpu, .date = arena_strdup(a, e.date)};
+    if (!device->backend->host_memory) return identify_gpu(m, a);
+    m->isa = arena_printf(a, "%s of %s", isa_words[isa_used()], isa_names(a));
+    m->library = product_library(&e, a);
+    m->threads = (int)threads_count();
+    long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    m->cache_bytes = cache > 0 ? cache : 0;
+    return ST_OK;
+}
+
+bool machine_same(const struct machine *m, const struct machine *other)
+{
+    return m->gpu == other->gpu && m->threads == other->threads && !strcmp(m->name, other->name) &&
+           !strcmp(m->isa, other->isa) && !strcmp(m->library, other->library);
+}
+
+enum status machine_measure(struct machine *m, bool quick,
+                            void (*each)(void *user, double done, const char *what), void *user,
+                            struct arena *a)
+{
+    struct machine_work w = {m, quick, each, user, 0};
+    m->peaks = m->copies = 0; /* an earlier record may be in it */
+    int64_t threads = threads_count(), start = clock_ns();
+    struct host_work before = host_work_now();
+    struct environment now;
+    environment_gather(&now, a);
+    m->date = arena_strdup(a, now.date);
+    m->quick = quick;
+    enum status st = machine_measure_products(&w);
+    if (st == ST_OK) st = m->gpu ? machine_measure_device_copies(&w) : machine_measure_copies(&w);
+    threads_set(threads);
+    double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
+    if (!m->gpu && !isnan(others)) m->others = others;
+    return st;
+}
+
+/* A tenth of a processor is what a desktop does by itself. */
+bool machine_was_disturbed(const struct machine *m)
+{
+    return m->others > 0.1;
+}
+
+void machine_work_done(struct machine_work *w, double share, const char *next)
+{
+    w->done += share;
+    if (w->each) w->each(w->user, w->done, next);
+}
+
+const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p)
+{
+    for (int i = 0; i < m->peaks; i++)
+        if (m->peak[i].precision == p) return &m->peak[i];
+    return NULL;
+}
+
+/* Linear in the logarithm of the size between the two that were measured. */
+double machine_copy_rate(const struct machine *m, double bytes)
+{
+    double share = bytes / m->threads;
+    const struct machine_copy *c = m->copy;
+    if (!m->copies) return 0;
+    if (share <= (double)c[0].bytes) return c[0].moved;
+    for (int i = 1; i < m->copies; i++) {
+        double below = (double)c[i - 1].bytes, above = (double)c[i].bytes;
+        if (share > above) continue;
+        double at = log(share / below) / log(above / below);
+        return c[i - 1].moved + at * (c[i].moved - c[i - 1].moved);
+    }
+    return c[m->copies - 1].moved;
+}
+
+const struct machine_copy *machine_copy_in_cache(const struct machine *m)
+{
+    const struct machine_copy *best = NULL;
+    for (int i = 0; i < m->copies; i++)
+        if (m->copy[i].bytes <= m->cache_bytes / 2) best = &m->copy[i];
+    return best ? best : m->copies ? &m->copy[0] : NULL;
+}
+
+const struct machine_copy *machine_copy_fastest(const struct machine *m)
+{
+    const struct machine_copy *best = m->copies ? &m->copy[0] : NULL;
+    for (int i = 1; i < m->copies; i++)
+        if (m->copy[i].moved > best->moved) best = &m->copy[i];
+    return best;
+}
+
+const struct machine_copy *machine_copy_large(const struct machine *m)
+{
+    return m->copies ? &m->copy[m->copies - 1] : NULL;
+}

@@ -1,0 +1,184 @@
+/* The file of records: {"v":1, "machines":[record, ...]}, newest last. */
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "machine/machine.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_VERSION = 1, RECORDS_MOST = 32 };
+
+static json_t *peak_json(const struct machine_peak *p)
+{
+    return json_pack("{s:s, s:f, s:f, s:I, s:I, s:I, s:s}", "dtype",
+                     machine_precision_name(p->precision), "flops_per_s", p->flops,
+                     "flops_per_s_one_thread", p->flops_one, "M", (json_int_t)p->M, "N",
+                     (json_int_t)p->N, "K", (json_int_t)p->K, "kernel", p->kernel);
+}
+
+static json_t *copy_json(const struct machine_copy *c)
+{
+    return json_pack("{s:I, s:f, s:f}", "bytes_per_thread", (json_int_t)c->bytes, "bytes_per_s",
+                     c->moved, "bytes_per_s_one_thread", c->moved_one);
+}
+
+struct json_t *machine_json(const struct machine *m)
+{
+    json_t *peaks = json_array(), *copies = json_array();
+    for (int i = 0; i < m->peaks; i++) json_array_append_new(peaks, peak_json(&m->peak[i]));
+    for (int i = 0; i < m->copies; i++) json_array_append_new(copies, copy_json(&m->copy[i]));
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o}", m->gpu ? "gpu" : "cpu",
+                  m->name, "isa", m->isa, "library", m->library, "threads", m->threads, "date",
+                  m->date, "quick", (int)m->quick, "others", m->others, "l2_bytes",
+                  (json_int_t)m->cache_bytes, "products", peaks, "copies", copies);
+    BUG_IF(!j, "facts about this machine that are no JSON");
+    return j;
+}
+
+static const char *text_of(const json_t *j, const char *key, struct arena *a)
+{
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? arena_strdup(a, text) : NULL;
+}
+
+/* A positive, finite number; 0 if it is anything else. */
+static double number_of(const json_t *j, const char *key)
+{
+    double x = json_number_value(json_object_get(j, key));
+    return isfinite(x) && x > 0 ? x : 0;
+}
+
+static int64_t count_of(const json_t *j, const char *key)
+{
+    json_int_t n = json_integer_value(json_object_get(j, key));
+    return n > 0 ? (int64_t)n : 0;
+}
+
+static bool read_peak(const json_t *j, struct machine_peak *p, struct arena *a)
+{
+    const char *dtype = json_string_value(json_object_get(j, "dtype"));
+    *p = (struct machine_peak){.precision = MACHINE_PRECISIONS};
+    for (int i = 0; dtype && i < MACHINE_PRECISIONS; i++)
+        if (!strcmp(dtype, machine_precision_name((enum machine_precision)i)))
+            p->precision = (enum machine_precision)i;
+    p->flops = number_of(j, "flops_per_s");
+    p->flops_one = number_of(j, "flops_per_s_one_thread");
+    p->M = count_of(j, "M"), p->N = count_of(j, "N"), p->K = count_of(j, "K");
+    p->kernel = text_of(j, "kernel", a);
+    return p->precision != MACHINE_PRECISIONS && p->flops > 0 && p->flops_one > 0 && p->kernel;
+}
+
+static bool read_copy(const json_t *j, struct machine_copy *c)
+{
+    c->bytes = count_of(j, "bytes_per_thread");
+    c->moved = number_of(j, "bytes_per_s");
+    c->moved_one = number_of(j, "bytes_per_s_one_thread");
+    return c->bytes > 0 && c->moved > 0 && c->moved_one > 0;
+}
+
+static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
+{
+    const json_t *peaks = json_object_get(j, "products"), *copies = json_object_get(j, "copies");
+    if (json_array_size(peaks) > MACHINE_PRECISIONS || json_array_size(copies) > MACHINE_COPIES)
+        return false;
+    while (m->peaks < (int)json_array_size(peaks)) {
+        const json_t *one = json_array_get(peaks, (size_t)m->peaks);
+        if (!read_peak(one, &m->peak[m->peaks++], a)) return false;
+    }
+    while (m->copies < (int)json_array_size(copies)) {
+        const json_t *one = json_array_get(copies, (size_t)m->copies);
+        if (!read_copy(one, &m->copy[m->copies++])) return false;
+        if (m->copies > 1 && m->copy[m->copies - 2].bytes >= m->copy[m->copies - 1].bytes)
+            return false;
+    }
+    return m->peaks > 0 && m->copies > 0;
+}
+
+/* False if something is missing or makes no sense: then the record is as good as none. */
+static bool read_record(const json_t *j, struct machine *m, struct arena *a)
+{
+    *m = (struct machine){.name = text_of(j, "gpu", a), .isa = text_of(j, "isa", a)};
+    m->gpu = m->name != NULL;
+    if (!m->gpu) m->name = text_of(j, "cpu", a);
+    m->library = text_of(j, "library", a);
+    m->date = text_of(j, "date", a);
+    m->threads = (int)count_of(j, "threads");
+    m->quick = json_is_true(json_object_get(j, "quick"));
+    m->others = number_of(j, "others");
+    m->cache_bytes = count_of(j, "l2_bytes");
+    return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
+}
+
+/* The array of records, or a new one where the file is none of ours; released with what holds it. */
+static json_t *load(const char *path, json_t **ret_records)
+{
+    json_t *file = json_load_file(path, 0, NULL), *records = json_object_get(file, "machines");
+    if (json_integer_value(json_object_get(file, "v")) != FILE_VERSION || !json_is_array(records)) {
+        if (file_exists(path))
+            log_warning("%s is damaged or of another version: what it held is measured anew", path);
+        json_decref(file);
+        records = json_array();
+        file = json_pack("{s:i, s:o}", "v", FILE_VERSION, "machines", records);
+    }
+    *ret_records = records;
+    return file;
+}
+
+bool machine_read(struct machine *m, const char *path, struct arena *a)
+{
+    json_t *records, *file = load(path, &records);
+    struct machine record;
+    bool found = false;
+    for (size_t i = json_array_size(records); i > 0 && !found; i--)
+        found = read_record(json_array_get(records, i - 1), &record, a) && machine_same(&record, m);
+    if (found) {
+        record.device = m->device;
+        *m = record;
+    }
+    json_decref(file);
+    return found;
+}
+
+/* What cannot be read, and what is of the same machine, goes. */
+static void drop_old(json_t *records, const struct machine *m)
+{
+    struct arena scratch = {0};
+    struct machine record;
+    for (size_t i = json_array_size(records); i > 0; i--)
+        if (!read_record(json_array_get(records, i - 1), &record, &scratch) ||
+            machine_same(&record, m))
+            json_array_remove(records, i - 1);
+    while (json_array_size(records) >= RECORDS_MOST) json_array_remove(records, 0);
+    arena_release(&scratch);
+}
+
+static enum status make_parent(const char *path)
+{
+    struct arena scratch = {0};
+    char *parent = arena_strdup(&scratch, path), *slash = strrchr(parent, '/');
+    enum status st = ST_OK;
+    if (slash && slash != parent) {
+        *slash = '\0';
+        st = file_make_dirs(parent);
+    }
+    arena_release(&scratch);
+    return st;
+}
+
+enum status machine_write(const struct machine *m, const char *path)
+{
+    TRY(make_parent(path));
+    json_t *records, *file = load(path, &records);
+    drop_old(records, m);
+    json_array_append_new(records, machine_json(m));
+    char *text = json_dumps(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    json_decref(file);
+    BUG_IF(!text, "records of machines that are no JSON");
+    enum status st = file_write(path, text, (int64_t)strlen(text));
+    free(text);
+    return st;
+}

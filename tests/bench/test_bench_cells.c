@@ -1,0 +1,441 @@
+/* Grids and cells: what lists come to, what is timed and what refused, and that parts of a step are that. */
+#include "bench/bench_engine.h"
+#include "bench/bench_grid.h"
+
+#include "../support/hand.h"
+#include "../support/tiny.h"
+#include "base/interrupt.h"
+#include "base/threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+static struct arena arena;
+
+static int release(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static struct config config(void)
+{
+    struct config c, tiny = tiny_config();
+    config_init(&c); /* with every text */
+    c.model = tiny.model;
+    c.data.batch_size = tiny.data.batch_size;
+    c.plan = tiny.plan;
+    threads_set(1);
+    return c;
+}
+
+static unsigned lines_of(const char *words)
+{
+    unsigned lines;
+    hand_ok(bench_read_lines(&lines, words));
+    return lines;
+}
+
+static struct bench_grid grid(int steps, const char *phases)
+{
+    static struct bench_subject subject[2];
+    subject[0] = (struct bench_subject){"small", config(), TINY_VOCAB};
+    subject[1] = subject[0];
+    subject[1].name = "large";
+    subject[1].config.model.n_layer = 3;
+    struct bench_grid g = {
+        .subject = subject, .subjects = 2, .warmups = 1, .warmup = {1}, .steps = steps};
+    g.lines = lines_of(phases);
+    return g;
+}
+
+static void axis(struct bench_grid *g, const char *word)
+{
+    hand_ok(bench_add_axis(g, word, &arena));
+}
+
+static void refuses(enum status st, const char *sentence)
+{
+    assert_int_equal(st, ST_USAGE);
+    if (!strstr(fail_message(), sentence)) fail_msg("%s", fail_message());
+}
+
+/* --- the grid ------------------------------------------------------------------------------------ */
+
+static void test_lists_make_a_grid(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "forward");
+    struct bench_cell *cell;
+    int cells;
+    axis(&g, "--dtype=float32,bfloat16");
+    axis(&g, "block_size=8,16,4");
+    hand_ok(bench_read_warmups(&g, "0,5"));
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    assert_int_equal(cells, 2 * 2 * 3 * 2);
+    for (int i = 0; i < cells; i++) {
+        static const int64_t lengths[] = {8, 16, 4};
+        const struct bench_cell *c = &cell[i];
+        assert_int_equal(c->warmup, i % 2 ? 5 : 0);
+        assert_int_equal(c->config.model.block_size, lengths[i / 2 % 3]);
+        assert_true(c->config.plan.dtype == (i / 6 % 2 ? PRECISION_BFLOAT16 : PRECISION_FLOAT32));
+        assert_int_equal(c->config.model.n_layer, i / 12 ? 3 : 2);
+        assert_int_equal(c->steps, 2);
+    }
+    assert_string_equal(bench_grid_name(&g, 3, &arena),
+                        "small dtype=float32 block_size=16 warm-up 5");
+    axis(&g, "--block_size=4"); /* of a suite's key the user's word counts */
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    assert_int_equal(cells, 2 * 2 * 2);
+    assert_string_equal(bench_grid_name(&g, 7, &arena), "large dtype=bfloat16 warm-up 5");
+    assert_true(bench_is_list("--dtype=a,b") && bench_is_list("flash=true,false"));
+    assert_false(bench_is_list("--dtype=a") || bench_is_list("--out_dir=a,b"));
+    assert_false(bench_is_list("a,b.conf"));
+}
+
+static void test_what_a_grid_refuses(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "forward");
+    struct bench_cell *cell;
+    unsigned lines;
+    int cells;
+    refuses(bench_add_axis(&g, "dtype=float32,float32", &arena), "asked for twice");
+    refuses(bench_read_warmups(&g, "1,2,1"), "1 is asked for twice");
+    refuses(bench_read_warmups(&g, "1,x"), "as in 0,1,2,5; not 1,x");
+    refuses(bench_read_warmups(&g, "-1"), "--warmup takes");
+    refuses(bench_read_warmups(&g, ""), "--warmup takes");
+    refuses(bench_read_lines(&lines, "forward,back"), "not back");
+    refuses(bench_read_lines(&lines, ""), "--phase takes");
+    g = grid(0, "forward");
+    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "--steps is 1 to");
+    g = grid(1, "forward");
+    axis(&g, "n_head=2,5");
+    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "small n_head=5: n_embd = 32 is not");
+    g = grid(1, "forward");
+    axis(&g, "gradient_accumulation_steps=2");
+    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "--gradient_accumulation_steps=1");
+    g = grid(1, "forward");
+    for (int i = 0; i < 2; i++) {
+        const char *word = i ? "seed=" : "n_layer=";
+        for (int k = 1; k <= 17; k++)
+            word = arena_printf(&arena, "%s%s%d", word, k > 1 ? "," : "", k);
+        axis(&g, word);
+    }
+    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "more than 512 cells");
+}
+
+/* Ids are drawn below the vocabulary that the cell has, whichever word says it. */
+static void test_a_vocabulary_of_each_cell(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(1, "forward");
+    struct bench_cell *cell;
+    int cells;
+    axis(&g, "vocab_size=0,64,128");
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    for (int i = 0; i < cells; i++) {
+        const int64_t expected[] = {TINY_VOCAB, 64, 128};
+        assert_int_equal(cell[i].vocab, expected[i % 3]);
+    }
+}
+
+/* --- the cells ----------------------------------------------------------------------------------- */
+
+struct heard {
+    double share;
+    int calls;
+    char order[256]; /* a letter of each step's cell */
+};
+
+static void hear(void *user, double share, const char *what)
+{
+    struct heard *h = user;
+    assert_true(share >= h->share && share <= 1);
+    bool moved = share > h->share;
+    h->share = share;
+    if (moved && h->calls < 255) h->order[h->calls++] = what[0];
+}
+
+static const char *name(void *user, const struct bench_cell *c)
+{
+    (void)user;
+    return c->config.model.n_layer == 3 ? "large" : "small";
+}
+
+static enum bench_order run(struct bench_grid *g, struct bench_options o, struct heard *heard,
+                            struct bench_cell **ret_cell)
+{
+    int cells;
+    enum bench_order order;
+    *heard = (struct heard){0};
+    o.each = hear;
+    o.user = heard;
+    o.name = name;
+    hand_ok(bench_grid_cells(g, ret_cell, &cells, &arena));
+    hand_ok(bench_cells_run(&o, *ret_cell, cells, &order, &arena));
+    return order;
+}
+
+static void test_lines_of_cells(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(5, "inference,forward,backward,update,step");
+    struct bench_cell *cell;
+    struct heard heard;
+    assert_true(run(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ROUNDS);
+    assert_string_equal(heard.order, "slsllssllssl"); /* a warm-up; nobody is always second */
+    for (int i = 0; i < 2; i++) {
+        const struct bench_cell *c = &cell[i];
+        assert_null(c->reason);
+        assert_true(c->bytes > 0 && c->tokens == 3 * 16);
+        assert_true(fabs(c->loss - log(TINY_VOCAB)) < 0.2);
+        for (int l = 0; l < BENCH_LINES; l++) {
+            const struct stats *s = &c->line[l].ms;
+            assert_int_equal(s->n, 5);
+            if (l == BENCH_DIFFERENCE) continue; /* of two times that may be disturbed */
+            assert_true(s->min > 0 && s->min <= s->median && s->median <= s->p95);
+            assert_true(c->line[l].first_ms > 0);
+        }
+        double by_means = c->line[BENCH_BOTH].ms.mean - c->line[BENCH_FORWARD].ms.mean;
+        assert_true(fabs(c->line[BENCH_DIFFERENCE].ms.mean - by_means) < 1e-9);
+        assert_true(c->line[BENCH_STEP].ms.min > c->line[BENCH_UPDATE].ms.min);
+    }
+    assert_true(cell[1].bytes > cell[0].bytes);
+}
+
+/* The loss of the first step is that of the weights as they were drawn, whatever stands beside the line. */
+static void test_loss_is_of_drawn_weights(void **state)
+{
+    static const char *const words[] = {"step", "update,step", "backward,update",
+                                        "forward,backward,update,step"};
+    double loss[COUNT_OF(words)];
+    (void)state;
+    for (int i = 0; i < COUNT_OF(words); i++) {
+        struct bench_grid g = grid(2, words[i]);
+        struct bench_cell *cell;
+        struct heard heard;
+        run(&g, (struct bench_options){0}, &heard, &cell);
+        loss[i] = cell[0].loss;
+        assert_true(loss[i] == loss[0]);
+    }
+}
+
+/* Called behind each step: the team is the cell's. */
+static const char *check_threads(void *user, const struct bench_cell *c)
+{
+    struct heard *h = user;
+    if (h->share > 0) assert_int_equal(threads_count(), c->config.plan.threads);
+    return "";
+}
+
+static void test_threads_of_each_cell(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct bench_grid g = grid(3, "forward");
+        struct heard heard = {0};
+        struct bench_options o = {.order = i ? BENCH_ROUNDS : BENCH_AUTO,
+                                  .each = hear,
+                                  .name = check_threads,
+                                  .user = &heard};
+        struct bench_cell *cell;
+        enum bench_order order;
+        int cells;
+        g.subjects = 1;
+        axis(&g, "threads=1,2");
+        hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+        hand_ok(bench_cells_run(&o, cell, cells, &order, &arena));
+        assert_true(order ==
+                    (i ? BENCH_ROUNDS : BENCH_TWICE)); /* teams are not changed in between */
+        assert_true(heard.calls > 0);
+    }
+    threads_set(1);
+}
+
+static void test_lines_that_nobody_asked_for(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "update");
+    struct bench_cell *cell;
+    struct heard heard;
+    run(&g, (struct bench_options){0}, &heard, &cell);
+    assert_int_equal(cell[0].line[BENCH_UPDATE].ms.n, 2);
+    assert_int_equal(cell[0].line[BENCH_STEP].ms.n, 0);
+    int64_t update = cell[0].bytes;
+    g = grid(2, "step");
+    run(&g, (struct bench_options){0}, &heard, &cell);
+    assert_true(cell[0].bytes > update); /* no activations */
+    assert_int_equal(lines_of("forward"), 1u << BENCH_FORWARD);
+    assert_true(lines_of("backward") >> BENCH_FORWARD & 1); /* of which it is the difference */
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(4, "forward");
+    struct bench_options o = {.order = BENCH_TWICE};
+    struct bench_cell *cell;
+    struct heard heard;
+    run(&g, o, &heard, &cell);
+    assert_string_equal(heard.order, "ssslllllsss"); /* warm-ups before each turn */
+    assert_true(cell[0].line[BENCH_FORWARD].ms.n == 4 && cell[1].line[BENCH_FORWARD].ms.n == 4);
+    hand_ok(bench_read_warmups(&g, "0,2"));
+    assert_true(run(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ONCE);
+    assert_string_equal(heard.order, "ssssssssssllllllllll");
+    /* The first step counts where nothing warms up. */
+    assert_true(cell[0].line[BENCH_FORWARD].first_ms <= cell[0].line[BENCH_FORWARD].ms.max);
+    assert_int_equal(cell[1].line[BENCH_FORWARD].ms.n, 4);
+    assert_string_equal(bench_order_name(BENCH_TWICE), "twice");
+}
+
+static void test_what_does_not_fit_is_not_tried(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "forward,backward");
+    struct bench_cell *cell;
+    struct heard heard;
+    axis(&g, "block_size=16,512");
+    axis(&g, "flash=false");
+    run(&g, (struct bench_options){0}, &heard, &cell);
+    int64_t room = cell[3].bytes - 1;
+    assert_true(cell[1].bytes < room);
+    int64_t all = cell[0].bytes + cell[1].bytes + cell[2].bytes;
+    enum bench_order order = run(&g, (struct bench_options){.limit = room}, &heard, &cell);
+    assert_true(order == (all > room / 10 * 9 ? BENCH_TWICE : BENCH_ROUNDS));
+    assert_non_null(strstr(cell[3].reason, "needs "));
+    assert_non_null(strstr(cell[3].reason, " of memory, the limit is "));
+    assert_int_equal(cell[3].line[BENCH_FORWARD].ms.n, 0);
+    for (int i = 0; i < 3; i++) assert_null(cell[i].reason);
+    assert_int_equal(cell[2].line[BENCH_FORWARD].ms.n, 2);
+    g = grid(2, "forward");
+    axis(&g, "dtype=tfloat32"); /* not of a CPU */
+    run(&g, (struct bench_options){0}, &heard, &cell);
+    assert_non_null(strstr(cell[0].reason, "tfloat32 is of CUDA devices"));
+}
+
+/* Ctrl-C behind step number `stop_at`. */
+static int stop_at;
+
+static void hear_and_stop(void *user, double share, const char *what)
+{
+    struct heard *h = user;
+    hear(user, share, what);
+    if (h->calls == stop_at && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum bench_order run_until(int step, enum bench_order asked, struct bench_cell **ret_cell,
+                                  struct heard *heard)
+{
+    struct bench_grid g = grid(4, "forward");
+    struct bench_options o = {.order = asked, .each = hear_and_stop, .user = heard, .name = name};
+    enum bench_order order;
+    int cells;
+    stop_at = step;
+    *heard = (struct heard){0};
+    hand_ok(bench_grid_cells(&g, ret_cell, &cells, &arena));
+    interrupt_catch();
+    hand_ok(bench_cells_run(&o, *ret_cell, cells, &order, &arena));
+    interrupt_release();
+    return order;
+}
+
+static void test_ctrl_c_leaves_what_was_measured(void **state)
+{
+    (void)state;
+    struct bench_cell *cell;
+    struct heard heard;
+    run_until(5, BENCH_ROUNDS, &cell, &heard);
+    assert_string_equal(heard.order, "slsll"); /* two of them warmed up */
+    assert_true(!cell[0].reason && cell[0].line[BENCH_FORWARD].ms.n == 1);
+    assert_true(!cell[1].reason && cell[1].line[BENCH_FORWARD].ms.n == 2);
+    run_until(3, BENCH_ONCE, &cell, &heard);
+    assert_string_equal(heard.order, "sss");
+    assert_true(!cell[0].reason && cell[0].line[BENCH_FORWARD].ms.n == 2);
+    assert_non_null(strstr(cell[1].reason, "not reached"));
+    assert_int_equal(cell[1].line[BENCH_FORWARD].ms.n, 0);
+    run_until(1, BENCH_ROUNDS, &cell, &heard);
+    assert_true(cell[0].reason && cell[1].reason);
+}
+
+/* --- parts of a plan ----------------------------------------------------------------------------- */
+
+static void test_parts_make_the_whole(void **state)
+{
+    (void)state;
+    for (int rung = 0; rung < 3; rung++) {
+        struct tiny t;
+        struct config c = config();
+        c.plan.fusion = (enum fusion)rung;
+        c.plan.recompute = RECOMPUTE_BLOCK;
+        tiny_open(&t, &c, 1u << GRAPH_MICRO);
+        struct plan *p = &t.engine.plan[GRAPH_MICRO];
+        int64_t bytes = t.engine.model.elements * (int64_t)sizeof(float);
+        int turn = plan_turn(p);
+        assert_true(turn > 0 && turn < p->steps);
+        for (int id = 0; id < turn; id++)
+            assert_true(!p->step[id].kernel || p->graph->node[id].phase == PHASE_FORWARD);
+        assert_true(p->graph->node[turn].phase == PHASE_BACKWARD);
+        tiny_loss(&t, GRAPH_MICRO, 0);
+        const float *whole = tiny_copy(&t, STORAGE_GRADIENTS, &arena);
+        memset(tiny_range(&t, STORAGE_GRADIENTS), 0, (size_t)bytes);
+        tiny_feed(&t, GRAPH_MICRO, 0);
+        hand_ok(plan_run_part(p, 0, turn, NULL));
+        for (int64_t i = 0; i < t.engine.model.elements; i++)
+            assert_true(tiny_range(&t, STORAGE_GRADIENTS)[i] == 0);
+        hand_ok(plan_run_part(p, turn, p->steps, NULL));
+        assert_memory_equal(tiny_range(&t, STORAGE_GRADIENTS), whole, (size_t)bytes);
+        tiny_close(&t);
+    }
+}
+
+/* The loss after so many rounds of lines, the update among them. */
+static double loss_after(int rounds, unsigned lines)
+{
+    struct config c = config();
+    struct bench_engine *b;
+    double ms[BENCH_LINES];
+    hand_ok(bench_engine_open(&b, &c, TINY_VOCAB, lines));
+    for (int i = 0; i < rounds; i++) hand_ok(bench_engine_step(b, ms));
+    double loss = bench_engine_loss(b);
+    bench_engine_close(b);
+    return loss;
+}
+
+/* Whatever part is timed is that part: gradients in two halves move weights as those in one, and as a whole step does. */
+static void test_lines_do_what_they_are_called(void **state)
+{
+    (void)state;
+    const unsigned inference = 1u << BENCH_INFERENCE, update = 1u << BENCH_UPDATE;
+    double halves = loss_after(6, inference | 1u << BENCH_BACKWARD | update);
+    double whole = loss_after(6, 1u << BENCH_BOTH | update), still = loss_after(6, inference);
+    double step = loss_after(6, 1u << BENCH_STEP);
+    assert_true(fabs(halves - whole) < 1e-6 && fabs(step - whole) < 1e-6);
+    assert_true(fabs(still - whole) > 1e-5); /* the update matters */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_lists_make_a_grid, release),
+        cmocka_unit_test_teardown(test_what_a_grid_refuses, release),
+        cmocka_unit_test_teardown(test_a_vocabulary_of_each_cell, release),
+        cmocka_unit_test_teardown(test_lines_of_cells, release),
+        cmocka_unit_test_teardown(test_loss_is_of_drawn_weights, release),
+        cmocka_unit_test_teardown(test_threads_of_each_cell, release),
+        cmocka_unit_test_teardown(test_lines_that_nobody_asked_for, release),
+        cmocka_unit_test_teardown(test_orders, release),
+        cmocka_unit_test_teardown(test_what_does_not_fit_is_not_tried, release),
+        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
+        cmocka_unit_test_teardown(test_parts_make_the_whole, release),
+        cmocka_unit_test_teardown(test_lines_do_what_they_are_called, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/* The calls of a step, each once, with every row that fits; and a step that goes on as if nothing happened. */
+#include "bench/bench_kernels.h"
+
+#include "../support/hand.h"
+#include "../support/tiny.h"
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "measure/noise.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
+
+static struct machine machine(void)
+{
+    return (struct machine){.threads = 1,
+                            .peak = {{.precision = MACHINE_F32, .flops = 1e12}},
+                            .peaks = 1,
+                            .copy = {{1 << 14, 1e12, 1e12}, {1 << 30, 1e11, 1e11}},
+                            .copies = 2};
+}
+
+static const struct bench_call *find(const struct bench_kernels *k, enum op op)
+{
+    for (int i = 0; i < k->calls; i++)
+        if (k->call[i].op == op) return &k->call[i];
+    fail_msg("no %s", op_def(op)->name);
+    return NULL;
+}
+
+static int64_t calls_of(const struct bench_kernels *k, enum op op)
+{
+    int64_t n = 0;
+    for (int i = 0; i < k->calls; i++)
+        if (op == OP_COUNT || k->call[i].op == op) n += k->call[i].per_step;
+    return n;
+}
+
+static void test_every_call_is_in_one(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct bench_kernels k;
+    struct config c = tiny_config();
+    c.model.dropout = 0.25;
+    c.model.bias = true;
+    c.train.gradient_accumulation_steps = 3;
+    tiny_open(&t, &c, TRAINING | 1u << GRAPH_MICRO_MORE);
+    bench_calls_find(&t.engine, OP_COUNT, &k, &t.arena);
+    const struct plan *p = t.engine.plan;
+    assert_int_equal(calls_of(&k, OP_COUNT), plan_kernels(&p[GRAPH_MICRO]) +
+                                                 2 * plan_kernels(&p[GRAPH_MICRO_MORE]) +
+                                                 plan_kernels(&p[GRAPH_UPDATE]));
+    double flops = 0, all = plan_cost(&p[GRAPH_MICRO]).flops + plan_cost(&p[GRAPH_UPDATE]).flops +
+                            2 * plan_cost(&p[GRAPH_MICRO_MORE]).flops;
+    int rows = 0;
+    for (int i = 0; i < k.calls; i++) {
+        const struct bench_call *call = &k.call[i];
+        int taken = 0;
+        for (int r = 0; r < call->rows; r++) taken += call->row[r].taken;
+        assert_int_equal(taken, 1);
+        assert_string_equal(call->row[call->rows - 1].kernel->variant,
+                            call->op == OP_CAST ? call->row[call->rows - 1].kernel->variant
+                                                : "ref");
+        rows += call->rows;
+        flops += (double)call->per_step * call->cost.flops;
+    }
+    assert_int_equal(rows, k.rows);
+    assert_true(flops > 0.999999 * all && flops < 1.000001 * all);
+
+    /* Layers differ in the site of their dropouts alone. */
+    const struct bench_call *attention = find(&k, OP_ATTENTION);
+    assert_int_equal(attention->per_step, 2 * 3);
+    assert_string_equal(attention->shape, "f32 (3,16,96)");
+    assert_string_equal(attention->where, "h.0.attn");
+    assert_int_equal(calls_of(&k, OP_ATTENTION), 2 * 3);
+    assert_string_equal(find(&k, OP_LINEAR)->shape, "48 x 96 x 32");
+
+    struct bench_kernels one;
+    bench_calls_find(&t.engine, OP_ATTENTION, &one, &t.arena);
+    assert_int_equal(one.calls, 1);
+    tiny_close(&t);
+}
+
+/* Products that differ in a transpose alone, of square matrices, are not one. */
+static void test_attributes_tell_calls_apart(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct bench_kernels k;
+    struct config c = tiny_config();
+    c.model.n_embd = 48; /* as many columns as tokens: B x T */
+    tiny_open(&t, &c, TRAINING);
+    bench_calls_find(&t.engine, OP_MATMUL, &k, &t.arena);
+    int square = 0;
+    for (int i = 0; i < k.calls; i++) square += !strncmp(k.call[i].shape, "48 x 48 x 48", 12);
+    assert_int_equal(square, 3); /* forward, by x (tb), by w (ta) */
+    for (int i = 0; i < k.calls; i++)
+        for (int j = 0; j < i; j++)
+            if (!strcmp(k.call[i].shape, k.call[j].shape) &&
+                type_same(&t.engine.plan[GRAPH_MICRO].step[k.call[i].step].call.in_type[0],
+                          &t.engine.plan[GRAPH_MICRO].step[k.call[j].step].call.in_type[0]))
+                fail_msg("%s twice", k.call[i].shape);
+    tiny_close(&t);
+}
+
+/* A GPU's library does GELU, its gradient and sums of rows with a product: as many products as at the rung before, and as
+ * tf32 as they were. */
+static void test_fused_products_are_products(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    int64_t products[2] = {0}, fused = 0;
+    if (!backend_find("cuda")) skip();
+    for (int full = 0; full < 2; full++) {
+        struct engine e;
+        struct bench_kernels k;
+        struct config c = tiny_config();
+        c.model.bias = true;
+        c.model.gelu = GELU_TANH;
+        c.plan.device = DEVICE_CUDA_0;
+        c.plan.dtype = PRECISION_TFLOAT32;
+        c.plan.fusion = full ? FUSION_FULL : FUSION_OP;
+        hand_ok(engine_plan(&e, &c, TINY_VOCAB, TRAINING, "cuda", &arena));
+        bench_calls_find(&e, OP_COUNT, &k, &arena);
+        for (int i = 0; i < k.calls; i++) {
+            const struct bench_call *call = &k.call[i];
+            if (!products_include(call->op)) continue;
+            products[full] += call->per_step;
+            fused += call->op != OP_MATMUL && call->op != OP_LINEAR;
+            assert_true(call->products == MACHINE_TF32);
+            if (call->op == OP_LINEAR_GELU) assert_string_equal(call->shape, "48 x 128 x 32");
+        }
+        engine_close(&e);
+    }
+    assert_true(fused > 0);
+    assert_int_equal(products[0], products[1]);
+    arena_release(&arena);
+}
+
+static void count_rows(void *user, int done, int rows, const struct bench_call *c)
+{
+    int *last = user;
+    if (done < last[0] || done > rows || !c) last[1] = 1;
+    last[0] = done;
+}
+
+static void test_times_and_shares(void **state)
+{
+    (void)state;
+    struct tiny t, straight;
+    struct bench_kernels k;
+    struct machine m = machine();
+    struct config c = tiny_config();
+    int seen[2] = {0};
+    struct bench_kernels_options o = {.op = OP_COUNT,
+                                      .samples = 3,
+                                      .limit_ms = 100,
+                                      .machine = &m,
+                                      .each = count_rows,
+                                      .user = seen};
+    tiny_open(&t, &c, TRAINING);
+    if (bench_kernels_run(&t.engine, &o, &k, &t.arena) != ST_OK) fail_msg("%s", fail_message());
+    assert_true(seen[0] == k.rows && !seen[1]);
+    for (int i = 0; i < k.calls; i++) {
+        const struct bench_call *call = &k.call[i];
+        assert_true(i == 0 || call->ms_per_step <= k.call[i - 1].ms_per_step);
+        for (int r = 0; r < call->rows; r++) {
+            const struct bench_row *row = &call->row[r];
+            assert_true(!row->left_out && row->ms.n >= 1 && row->ms.median > 0);
+            assert_true(row->share > 0 && row->share < 1);
+            double seconds = row->ms.median * 1e-3;
+            double by_flops = call->cost.flops / seconds / 1e12;
+            double by_bytes = call->cost.bytes / seconds / machine_copy_rate(&m, call->cost.bytes);
+            double larger = by_flops > by_bytes ? by_flops : by_bytes;
+            assert_true(row->share > 0.999 * larger && row->share < 1.001 * larger);
+            assert_true(row->by_bytes == (by_bytes > by_flops));
+        }
+    }
+    assert_int_equal(k.products.kernels, calls_of(&k, OP_MATMUL));
+    assert_true(k.products.kernels > 20 && k.products.flops > 0 && k.products_ms.n == 3);
+
+    /* The step in which it was measured is a step like any other, bit for bit. */
+    struct noise noise;
+    tiny_open(&straight, &c, TRAINING);
+    assert_int_equal(noise_init(&noise, &straight.engine, &straight.arena), ST_OK);
+    assert_int_equal(noise_feed(&noise, GRAPH_MICRO, 0), ST_OK);
+    assert_int_equal(plan_run(&straight.engine.plan[GRAPH_MICRO], NULL), ST_OK);
+    assert_int_equal(noise_feed(&noise, GRAPH_UPDATE, 0), ST_OK);
+    assert_int_equal(plan_run(&straight.engine.plan[GRAPH_UPDATE], NULL), ST_OK);
+    size_t bytes = (size_t)t.engine.model.elements * sizeof(float);
+    assert_memory_equal(tiny_range(&t, STORAGE_WEIGHTS), tiny_range(&straight, STORAGE_WEIGHTS),
+                        bytes);
+    assert_memory_equal(tiny_range(&t, STORAGE_MOMENT2), tiny_range(&straight, STORAGE_MOMENT2),
+                        bytes);
+    tiny_close(&straight);
+    tiny_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_call_is_in_one),
+        cmocka_unit_test(test_attributes_tell_calls_apart),
+        cmocka_unit_test(test_fused_products_are_products),
+        cmocka_unit_test(test_times_and_shares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* The rungs: one change each, figures that fit together, and reasons where one is not run. */
+#include "bench/ladder.h"
+
+#include "../support/hand.h"
+#include "../support/tiny.h"
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/threads.h"
+#include "measure/noise.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+enum { RUNGS = 6 }; /* of a CPU */
+
+static struct arena arena;
+static struct ladder ladder;
+
+static int release(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static struct machine machine(void)
+{
+    return (struct machine){.threads = 1,
+                            .peak = {{.precision = MACHINE_F32, .flops = 2e12},
+                                     {.precision = MACHINE_BF16, .flops = 8e12}},
+                            .peaks = 2};
+}
+
+static struct config config(void)
+{
+    struct config c, tiny = tiny_config();
+    config_init(&c); /* with every text */
+    c.model = tiny.model;
+    c.data.batch_size = tiny.data.batch_size;
+    c.plan = tiny.plan;
+    return c;
+}
+
+static void climb_steps(const struct config *c, int64_t vocab, int64_t room, int steps)
+{
+    struct machine m = machine();
+    threads_set(1); /* more would wait for each other longer than they work */
+    struct ladder_options o = {.config = c,
+                               .vocab = vocab,
+                               .room = room,
+                               .steps = steps,
+                               .limit_ms = 60000,
+                               .machine = &m};
+    if (ladder_run(&o, &ladder, &arena) != ST_OK) fail_msg("%s", fail_message());
+}
+
+static void climb(const struct config *c, int64_t vocab, int64_t room)
+{
+    climb_steps(c, vocab, room, 4);
+}
+
+static void note(void *user, const char *key, const char *in_a, const char *in_b)
+{
+    (void)in_a;
+    char **words = user;
+    *words = arena_printf(&arena, "%s%s--%s=%s", *words, **words ? " " : "", key, in_b);
+}
+
+static void test_each_differs_by_its_keys(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, TINY_VOCAB, -1);
+    assert_int_equal(ladder.rungs, RUNGS);
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        if (r->reason) fail_msg("%s: %s", r->name, r->reason);
+        char *words = "";
+        if (i) config_diff(&ladder.rung[i - 1].config, &r->config, note, &words);
+        if (i) assert_string_equal(words, r->differs);
+        assert_true(r->products == (i < 3 ? MACHINE_F32 : MACHINE_BF16));
+    }
+    /* the first names every key, also those that it found so */
+    static const char *const differs[RUNGS] = {
+        "--dtype=float32 --fusion=primitive --flash=false --pad_vocab=0",
+        "--fusion=op",
+        "--fusion=full",
+        "--dtype=bfloat16",
+        "--flash=true",
+        "--pad_vocab=64"};
+    for (int i = 0; i < RUNGS; i++) assert_string_equal(ladder.rung[i].differs, differs[i]);
+    assert_true(ladder_sets("flash", 5) && ladder_sets("pad_vocab", 9));
+    assert_true(ladder_sets("replay", 6));
+    assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
+}
+
+static void test_figures_fit_together(void **state)
+{
+    (void)state;
+    struct config c = config();
+    c.train.gradient_accumulation_steps = 2;
+    c.model.dropout = 0.1;
+    climb(&c, TINY_VOCAB, -1);
+    assert_int_equal(ladder.order, LADDER_IN_TURN);
+    double times = 1, tokens = 2.0 * 3 * 16;
+    assert_true(ladder.flops_per_token == 6 * ladder.parameters + 12 * 2 * 32 * 16);
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        double peak = i < 3 ? 2e12 : 8e12, seconds = r->ms.median * 1e-3;
+        assert_true(r->ms.n == 4 && r->ms.median > 0 && r->first_ms > 0);
+        times *= i ? r->times_before : 1;
+        assert_true(fabs(times / r->times_first - 1) < 1e-9);
+        assert_true(fabs(r->tokens_per_s * seconds / tokens - 1) < 1e-9);
+        assert_true(fabs(r->mfu * peak * seconds / (ladder.flops_per_token * tokens) - 1) < 1e-9);
+        assert_true(fabs(r->plan_share * peak * seconds / r->facts.flops - 1) < 1e-9);
+        assert_true(r->facts.total > 0 && r->facts.kernels > 0);
+        /* the same batch, weights and dropout masks; bf16 rounds */
+        double apart = fabs(r->loss - ladder.rung[0].loss);
+        assert_true(isfinite(r->loss) && apart < (i < 3 ? 1e-4 : 3e-2));
+    }
+    assert_true(fabs(ladder.rung[0].loss - log(TINY_VOCAB)) < 0.2); /* nothing is learned yet */
+    assert_true(ladder.rung[1].facts.kernels < ladder.rung[0].facts.kernels);
+    assert_true(ladder.rung[2].facts.kernels < ladder.rung[1].facts.kernels);
+    assert_true(ladder.rung[4].facts.kernels < ladder.rung[3].facts.kernels);
+    assert_true(ladder.rung[5].facts.weights > ladder.rung[4].facts.weights);
+}
+
+/* What the processor said while a rung was at work, and not the others; where it is asked. */
+static void test_clocks_of_rungs(void **state)
+{
+    (void)state;
+    struct config c = config();
+    const struct ladder_rung *slow, *fast;
+    int64_t from_ns = clock_ns();
+    climb_steps(&c, TINY_VOCAB, -1, 200);
+    double whole = 1e-3 * clock_ms(from_ns, clock_ns()), all = 0;
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        assert_true(r->gauges.samples >= 4); /* one a step, but for the first two */
+        /* Its own steps, and not those of others between them. */
+        assert_true(r->gauges.seconds >= 1e-3 * r->ms.min * r->ms.n);
+        assert_true(r->gauges.value[GAUGE_UTILIZATION].mean > 0);
+        all += r->gauges.seconds;
+    }
+    assert_true(all < whole);
+    for (int i = 0; i < RUNGS; i++) ladder.rung[i].gauges.value[GAUGE_CLOCK].mean = 2000;
+    ladder.rung[1].gauges.value[GAUGE_CLOCK].mean = 1500;
+    ladder.rung[2].gauges.value[GAUGE_CLOCK].mean = -1;
+    ladder.rung[3].gauges = (struct gauge_summary){0};
+    assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0.25);
+    assert_true(slow == &ladder.rung[1] && fast == &ladder.rung[0]);
+    c.train.sample_interval = 0;
+    climb(&c, TINY_VOCAB, -1);
+    for (int i = 0; i < RUNGS; i++) assert_int_equal(ladder.rung[i].gauges.samples, 0);
+    assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0);
+}
+
+static void test_a_vocabulary_that_needs_no_padding(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, 128, -1);
+    const struct ladder_rung *last = &ladder.rung[RUNGS - 1];
+    assert_string_equal(last->reason, "the vocabulary, 128, is a multiple of 64 already");
+    assert_string_equal(last->differs, "--pad_vocab=64");
+    assert_int_equal(last->ms.n, 0);
+    assert_null(ladder.rung[RUNGS - 2].reason);
+}
+
+static void test_the_loss_is_that_of_the_first_step(void **state)
+{
+    (void)state;
+    struct config c = config();
+    struct engine e;
+    struct noise noise;
+    climb(&c, TINY_VOCAB, -1);
+    const struct ladder_rung *full = &ladder.rung[2];
+    assert_int_equal(noise_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
+    assert_int_equal(noise_init(&noise, &e, &arena), ST_OK);
+    assert_int_equal(noise_step(&noise, 0, NULL, NULL), ST_OK);
+    assert_true(noise.loss == full->loss);
+    assert_int_equal(noise_step(&noise, 1, NULL, NULL), ST_OK);
+    assert_true(noise.loss != full->loss);
+    engine_close(&e);
+}
+
+/* What needs too much memory is named; the rungs above it stand on it all the same. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    struct config c = config();
+    c.model.block_size = 512; /* slow attention's matrices are most of the memory */
+    c.data.batch_size = 1;
+    climb(&c, TINY_VOCAB, -1);
+    int64_t flash = ladder.rung[4].facts.total, slow = ladder.rung[3].facts.total;
+    assert_true(2 * flash < slow);
+    climb(&c, TINY_VOCAB, (flash + slow) / 2);
+    for (int i = 0; i < 4; i++) {
+        assert_memory_equal(ladder.rung[i].reason, "it needs ", 9);
+        assert_true(ladder.rung[i].ms.n == 0);
+    }
+    assert_true(!ladder.rung[4].reason && !ladder.rung[5].reason);
+    assert_true(ladder.rung[4].config.plan.dtype == PRECISION_BFLOAT16);
+    assert_true(ladder.rung[4].times_first == 1 && ladder.rung[4].times_before == 0);
+    assert_true(ladder.rung[5].times_first == ladder.rung[5].times_before);
+
+    /* one by one where not all at once */
+    climb(&c, TINY_VOCAB, ladder.rung[5].facts.total + flash / 2);
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
+    assert_true(ladder.rung[4].ms.n == 4 && ladder.rung[5].ms.n == 4);
+
+    struct machine m = machine();
+    struct ladder_options o = {
+        .config = &c, .vocab = TINY_VOCAB, .room = 1000, .steps = 1, .limit_ms = 1, .machine = &m};
+    assert_int_equal(ladder_run(&o, &ladder, &arena), ST_UNSUPPORTED);
+    assert_memory_equal(fail_message(), "no rung can be run; the first: it needs ", 40);
+}
+
+static void stop(void *user, double share, const char *what)
+{
+    const double *at = user;
+    (void)what;
+    if (share >= *at && !interrupt_noted()) raise(SIGINT);
+}
+
+static enum status climb_until(const struct config *c, int64_t room, double share)
+{
+    struct machine m = machine();
+    struct ladder_options o = {.config = c,
+                               .vocab = TINY_VOCAB,
+                               .room = room,
+                               .steps = 4,
+                               .limit_ms = 60000,
+                               .machine = &m,
+                               .each = stop,
+                               .user = &share};
+    interrupt_catch();
+    enum status st = ladder_run(&o, &ladder, &arena);
+    interrupt_release();
+    return st;
+}
+
+/* Rungs that run one by one are measured one by one: what comes behind a Ctrl-C says so. */
+static void test_ctrl_c_leaves_what_was_measured(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, TINY_VOCAB, -1);
+    int64_t most = 0;
+    for (int i = 0; i < RUNGS; i++)
+        if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
+    assert_int_equal(climb_until(&c, 2 * most, 0), ST_INTERRUPTED); /* none was measured */
+    hand_ok(climb_until(&c, 2 * most, 2.0 / RUNGS));
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
+    int measured = 0;
+    while (measured < RUNGS && ladder.rung[measured].ms.n > 0) measured++;
+    assert_true(measured == 2 || measured == 3); /* the third may have given a sample */
+    for (int i = 0; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        assert_true((r->ms.n > 0) == (i < measured) && (r->tokens_per_s > 0) == (i < measured));
+        if (i >= measured) assert_memory_equal(r->reason, "not reached", 11);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
+        cmocka_unit_test_teardown(test_figures_fit_together, release),
+        cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
+        cmocka_unit_test_teardown(test_clocks_of_rungs, release),
+        cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
+        cmocka_unit_test_teardown(test_no_room, release),
+        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* The record of a machine's peaks: measured sensibly, kept, found again, and not taken for another's. */
+#include "machine/machine.h"
+
+#include "../support/workdir.h"
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    workdir_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    workdir_close();
+    arena_release(&arena);
+    return 0;
+}
+
+static struct machine somebody(const char *cpu, int threads)
+{
+    return (struct machine){
+        .name = cpu,
+        .isa = "avx2",
+        .library = "none",
+        .threads = threads,
+        .date = "2026-11-21T08:22:13Z",
+        .peak = {{MACHINE_F32, 4e11, 2e11, 1024, 512, 256, "onednn"}},
+        .peaks = 1,
+        .copy = {{1 << 14, 9e11, 5e11}, {1 << 20, 2e11, 1e11}, {1 << 30, 4e10, 2e10}},
+        .copies = 3,
+        .cache_bytes = 2 << 20,
+    };
+}
+
+/* The same machine, of which nothing is known yet. */
+static struct machine unknown(const struct machine *m)
+{
+    return (struct machine){.gpu = m->gpu,
+                            .name = m->name,
+                            .isa = m->isa,
+                            .library = m->library,
+                            .threads = m->threads};
+}
+
+static void test_measured(void **state)
+{
+    (void)state;
+    struct machine m;
+    threads_set(2);
+    struct device cpu = {backend_find("cpu"), 0};
+    assert_int_equal(machine_identify(&m, &cpu, &arena), ST_OK);
+    assert_int_equal(m.threads, 2);
+    assert_int_equal(machine_measure(&m, true, NULL, NULL, &arena), ST_OK);
+    assert_int_equal(threads_count(), 2);
+    const struct machine_peak *p = machine_peak(&m, MACHINE_F32);
+    assert_non_null(p);
+    assert_true(p->flops_one > 1e7 && p->flops >= p->flops_one && p->flops < 1e15);
+    assert_true(p->M > 0 && p->N > 0 && p->K > 0 && *p->kernel);
+    assert_null(machine_peak(&m, MACHINE_TF32)); /* of GPUs */
+    assert_true(m.copies > 4);
+    assert_true(m.copy[0].moved >= m.copy[0].moved_one);
+    for (int i = 1; i < m.copies; i++) {
+        assert_true(m.copy[i].moved >= m.copy[i].moved_one);
+        assert_true(m.copy[i].bytes > m.copy[i - 1].bytes);
+        assert_true(m.copy[i].moved > 0 && m.copy[i].moved <= m.copy[i - 1].moved);
+        assert_true(m.copy[i].moved_one > 0 && m.copy[i].moved_one <= m.copy[i - 1].moved_one);
+    }
+    assert_true(machine_copy_large(&m)->moved > 1e8 && machine_copy_large(&m)->moved < 1e14);
+    threads_set(1);
+}
+
+static void test_ceiling_of_a_size(void **state)
+{
+    (void)state;
+    struct machine m = somebody("A", 2);
+    assert_true(machine_copy_rate(&m, 100) == 9e11);
+    assert_true(machine_copy_rate(&m, 2.0 * (1 << 20)) == 2e11); /* a MiB for each thread */
+    assert_true(machine_copy_rate(&m, 1e12) == 4e10);
+    double between = machine_copy_rate(&m, 2.0 * (1 << 25)); /* half way in powers of two */
+    assert_true(between > 1.199e11 && between < 1.201e11);
+    assert_true(machine_copy_in_cache(&m)->bytes == 1 << 20);
+    m.copies = 0;
+    assert_true(machine_copy_rate(&m, 100) == 0);
+}
+
+static void test_kept_and_found(void **state)
+{
+    (void)state;
+    const char *path = arena_printf(&arena, "%s/cache/strobe/machine.json", workdir_path(""));
+    struct machine a = somebody("A", 2), other = somebody("B", 2), single = somebody("A", 1), m;
+    m = unknown(&a);
+    assert_false(machine_read(&m, path, &arena));
+    a.quick = true;
+    assert_int_equal(machine_write(&a, path), ST_OK);
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(m.quick && m.peaks == 1 && m.copies == 3 && m.peak[0].flops == 4e11);
+    assert_true(m.peak[0].flops_one == 2e11 && m.peak[0].N == 512 && m.copy[2].moved_one == 2e10);
+    assert_string_equal(m.peak[0].kernel, "onednn");
+    assert_string_equal(m.date, "2026-11-21T08:22:13Z");
+
+    /* neither another processor's, nor that of another number of threads, libraries or instructions */
+    m = unknown(&other);
+    assert_false(machine_read(&m, path, &arena));
+    assert_true(m.peaks == 0 && !m.date);
+    m = unknown(&single);
+    assert_false(machine_read(&m, path, &arena));
+    m = unknown(&a);
+    m.library = "oneDNN 9.9";
+    assert_false(machine_read(&m, path, &arena));
+    m = unknown(&a);
+    m.gpu = true; /* of that name */
+    assert_false(machine_read(&m, path, &arena));
+    m = unknown(&a);
+    m.isa = "avx2 avx512f";
+    assert_false(machine_read(&m, path, &arena));
+
+    /* records of others stay, the own one is replaced */
+    assert_int_equal(machine_write(&other, path), ST_OK);
+    a.quick = false;
+    a.peak[0].flops = 5e11;
+    assert_int_equal(machine_write(&a, path), ST_OK);
+    m = unknown(&other);
+    assert_true(machine_read(&m, path, &arena));
+    m = unknown(&a);
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(!m.quick && m.peak[0].flops == 5e11);
+    char *text;
+    int64_t size;
+    assert_int_equal(file_read(path, &arena, &text, &size), ST_OK);
+    assert_null(strstr(strstr(text, "\"A\"") + 1, "\"A\"")); /* once */
+}
+
+/* The GPU's record stands beside that of the CPU. */
+static void test_a_gpu(void **state)
+{
+    (void)state;
+    const char *path = workdir_path("machine.json");
+    struct machine cpu = somebody("A", 1), gpu = somebody("A", 1), m;
+    gpu.gpu = true;
+    gpu.peak[0].precision = MACHINE_TF32;
+    gpu.others = 0;
+    assert_int_equal(machine_write(&cpu, path), ST_OK);
+    assert_int_equal(machine_write(&gpu, path), ST_OK);
+    m = unknown(&gpu);
+    m.device.number = 3;
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(m.gpu && m.device.number == 3 && machine_peak(&m, MACHINE_TF32)->flops == 4e11);
+    m = unknown(&cpu);
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(!m.gpu && machine_peak(&m, MACHINE_F32) && !machine_peak(&m, MACHINE_TF32));
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    struct machine a = somebody("A", 2), m;
+    const char *path = workdir_path("machine.json");
+    static const char *const changes[][2] = {
+        {"\"v\": 1", "\"v\": 2"},
+        {"\"flops_per_s\": 4", "\"flops_per_s\": -4"},
+        {"\"dtype\": \"f32\"", "\"dtype\": \"f31\""},
+        {"\"bytes_per_thread\": 1048576", "\"bytes_per_thread\": 16384"},
+        {"\"products\"", "\"product\""},
+        {"\"date\"", "\"data\""},
+        {"{", "["},
+    };
+    assert_int_equal(machine_write(&a, path), ST_OK);
+    char *good;
+    int64_t size;
+    assert_int_equal(file_read(path, &arena, &good, &size), ST_OK);
+    for (int i = 0; i < COUNT_OF(changes); i++) {
+        char *at = strstr(good, changes[i][0]);
+        if (!at) fail_msg("%s is not in the file", changes[i][0]);
+        workdir_text("machine.json", arena_printf(&arena, "%.*s%s%s", (int)(at - good), good,
+                                                  changes[i][1], at + strlen(changes[i][0])));
+        m = unknown(&a);
+        if (machine_read(&m, path, &arena)) fail_msg("taken, with %s", changes[i][1]);
+    }
+    workdir_text("machine.json", arena_printf(&arena, "%.*s", (int)size / 2, good));
+    m = unknown(&a);
+    assert_false(machine_read(&m, path, &arena));
+    assert_int_equal(machine_write(&a, path), ST_OK); /* a new one takes its place */
+    assert_true(machine_read(&m, path, &arena));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_measured, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ceiling_of_a_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kept_and_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_gpu, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
