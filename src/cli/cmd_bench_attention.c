@@ -5,13 +5,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/attention_view.h"
-#include "cli/ceilings.h"
+#include "view/attention_view.h"
+#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/table_form.h"
+#include "present/table_form.h"
 #include "cli/version.h"
-#include "report/table.h"
+#include "present/table.h"
 #include "train/interrupt.h"
 
 #include <jansson.h>

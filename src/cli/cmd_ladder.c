@@ -3,10 +3,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/ceilings.h"
+#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "cli/table_form.h"
+#include "present/table_form.h"
 #include "measure/ladder.h"
 #include "train/device.h"
 

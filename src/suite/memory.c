@@ -3,7 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/str.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/parts.h"
 #include "train/memory.h"
 
