@@ -2,20 +2,20 @@
 
 #include "backend/backend.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "cli/version.h"
+#include "engine/device.h"
 #include "present/sheet.h"
 #include "present/table_cells.h"
 #include "suite/grid.h"
-#include "train/device.h"
-#include "train/interrupt.h"
+#include "view/ceilings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "cli/child.h"
 
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 #include <fcntl.h>
 #include <poll.h>

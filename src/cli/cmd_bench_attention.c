@@ -1,18 +1,18 @@
 /* strobe bench attention: slow and flash attention over lengths, head sizes and masks, forward and backward; a table and a
  * picture. */
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/attention_view.h"
-#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "present/table_form.h"
 #include "cli/version.h"
 #include "present/table.h"
-#include "train/interrupt.h"
+#include "present/table_form.h"
+#include "view/attention_view.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,13 +3,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
+#include "bench/bench_kernels.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "present/table_form.h"
-#include "measure/bench_kernels.h"
+#include "engine/device.h"
 #include "measure/noise.h"
-#include "train/device.h"
+#include "present/table_form.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

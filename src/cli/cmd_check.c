@@ -4,11 +4,11 @@
 #include "base/arena.h"
 #include "base/isa.h"
 #include "base/opt.h"
+#include "check/cases.h"
+#include "check/check.h"
+#include "check/check_rules.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "measure/cases.h"
-#include "measure/check.h"
-#include "measure/check_rules.h"
 
 #include <stdio.h>
 #include <string.h>

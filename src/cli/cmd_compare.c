@@ -1,13 +1,13 @@
 /* strobe compare: one training for each combination of the values that some keys are given, one after
  * the other and each in a process of its own, so that none inherits memory from the one before; then the
  * table and the page of all. */
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "model/model.h"
-#include "train/interrupt.h"
 #include "train/rundir.h"
 
 #include <limits.h>

@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "cli/written.h"
-#include "train/copies.h"
-#include "train/device.h"
+#include "engine/copies.h"
+#include "engine/device.h"
 #include "train/learner.h"
 
 #include <jansson.h>

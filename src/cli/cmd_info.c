@@ -4,12 +4,12 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "check/chosen.h"
+#include "check/ops_doc.h"
 #include "cli/command.h"
 #include "cli/version.h"
 #include "config/config.h"
-#include "measure/chosen.h"
-#include "measure/ops_doc.h"
-#include "train/environment.h"
+#include "engine/environment.h"
 
 #include <jansson.h>
 #include <stdio.h>

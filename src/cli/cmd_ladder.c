@@ -3,12 +3,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
+#include "bench/ladder.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "engine/device.h"
 #include "present/table_form.h"
-#include "measure/ladder.h"
-#include "train/device.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

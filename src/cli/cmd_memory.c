@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "engine/fit.h"
 #include "view/memory_view.h"
-#include "train/fit.h"
 
 #include <stdio.h>
 #include <string.h>

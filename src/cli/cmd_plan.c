@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "train/facts.h"
+#include "engine/facts.h"
 
 #include <jansson.h>
 #include <stdio.h>

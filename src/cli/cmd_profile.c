@@ -1,19 +1,19 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "view/profile_table.h"
-#include "present/table_form.h"
 #include "cli/version.h"
+#include "engine/device.h"
 #include "measure/noise.h"
+#include "present/table_form.h"
 #include "profile/file.h"
 #include "profile/trace_file.h"
-#include "train/device.h"
-#include "train/interrupt.h"
+#include "view/ceilings.h"
+#include "view/profile_table.h"
 
 #include <stdio.h>
 #include <string.h>

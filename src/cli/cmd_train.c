@@ -9,10 +9,10 @@
 #include "cli/command.h"
 #include "cli/version.h"
 #include "config/config.h"
+#include "engine/device.h"
+#include "engine/environment.h"
 #include "report/html.h"
 #include "report/subjects.h"
-#include "train/device.h"
-#include "train/environment.h"
 #include "train/trainer.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "cli/device.h"
 
-#include "train/device.h"
-#include "train/engine.h"
+#include "engine/device.h"
+#include "engine/engine.h"
 
 enum status device_of_word(const char *word, struct device *ret)
 {

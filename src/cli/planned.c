@@ -6,7 +6,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "data/meta.h"
-#include "train/device.h"
+#include "engine/device.h"
 #include "train/learner.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef CLI_PLANNED_H
 #define CLI_PLANNED_H
 
-#include "train/engine.h"
+#include "engine/engine.h"
 
 struct planned {
     struct arena arena;

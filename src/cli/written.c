@@ -2,7 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/str.h"
-#include "train/engine.h"
+#include "engine/engine.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "measure/accumulate.h"
+#include "lab/accumulate.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* What attention is held against: tiles that the mask leaves, and the time that its FLOPs or its bytes take at least. */
-#include "measure/bench_attention.h"
+#include "bench/bench_attention.h"
 
 double attention_tiles(const struct attention_cell *c)
 {

@@ -1,9 +1,9 @@
-#include "measure/attention_exact.h"
+#include "check/attention_exact.h"
 
 #include "backend/backend.h"
 #include "base/arena.h"
-#include "measure/check.h"
-#include "measure/reference.h"
+#include "check/check.h"
+#include "check/reference.h"
 #include "plan/plan.h"
 
 #include <math.h>

@@ -1,19 +1,19 @@
-#include "measure/bench_attention.h"
+#include "bench/bench_attention.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "check/attention_exact.h"
+#include "check/reference.h"
+#include "engine/gauge.h"
 #include "graph/build.h"
-#include "measure/attention_exact.h"
-#include "measure/reference.h"
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"
 #include "pass/pass.h"
 #include "plan/timeline.h"
-#include "train/gauge.h"
-#include "train/interrupt.h"
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 enum { GAUGE_MS = 10 };

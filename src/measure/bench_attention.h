@@ -9,7 +9,7 @@
 
 #include "base/stats.h"
 #include "graph/op.h"
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 struct arena;
 

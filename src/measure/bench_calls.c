@@ -1,9 +1,9 @@
 /* Which calls a training step makes, each distinct one once. */
 #include "backend/backend.h"
 #include "base/str.h"
+#include "bench/bench_kernels.h"
+#include "bench/call.h"
 #include "graph/chain.h"
-#include "measure/bench_kernels.h"
-#include "measure/call.h"
 
 #include <string.h>
 

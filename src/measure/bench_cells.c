@@ -1,13 +1,13 @@
-#include "measure/bench_cells.h"
+#include "bench/bench_cells.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "measure/bench_engine.h"
+#include "bench/bench_engine.h"
+#include "engine/device.h"
 #include "measure/noise.h"
-#include "train/device.h"
-#include "train/interrupt.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-#include "measure/bench_engine.h"
+#include "bench/bench_engine.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "engine/device.h"
 #include "measure/noise.h"
-#include "train/device.h"
 
 #include <stdlib.h>
 

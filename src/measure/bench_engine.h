@@ -2,7 +2,7 @@
 #ifndef MEASURE_BENCH_ENGINE_H
 #define MEASURE_BENCH_ENGINE_H
 
-#include "measure/bench_cells.h"
+#include "bench/bench_cells.h"
 
 struct bench_engine;
 

@@ -1,4 +1,4 @@
-#include "measure/bench_grid.h"
+#include "bench/bench_grid.h"
 
 #include "model/model.h"
 

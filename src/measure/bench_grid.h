@@ -2,7 +2,7 @@
 #ifndef MEASURE_BENCH_GRID_H
 #define MEASURE_BENCH_GRID_H
 
-#include "measure/bench_cells.h"
+#include "bench/bench_cells.h"
 
 enum { BENCH_AXES = 8, BENCH_WARMUPS = 8, BENCH_CELLS = 512 }; /* at most */
 

@@ -1,8 +1,8 @@
-#include "measure/bench_kernels.h"
+#include "bench/bench_kernels.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"
-#include "measure/call.h"
+#include "bench/call.h"
 #include "measure/noise.h"
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"

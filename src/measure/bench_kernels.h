@@ -9,9 +9,9 @@
 #define MEASURE_BENCH_KERNELS_H
 
 #include "base/stats.h"
-#include "measure/bench_step.h"
-#include "measure/machine.h"
-#include "train/engine.h"
+#include "bench/bench_step.h"
+#include "engine/engine.h"
+#include "machine/machine.h"
 
 struct bench_row {
     const struct kernel *kernel;

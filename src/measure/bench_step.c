@@ -1,4 +1,4 @@
-#include "measure/bench_step.h"
+#include "bench/bench_step.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"

@@ -1,6 +1,6 @@
-#include "measure/call.h"
+#include "bench/call.h"
 
-#include "measure/bench_step.h"
+#include "bench/bench_step.h"
 
 /* Of a product, whose attributes are of one of two kinds. */
 static bool is_linear(enum op op)

@@ -4,7 +4,7 @@
 
 #include "backend/kernel.h"
 #include "base/arena.h"
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 /* "768 x 384 x 128 tb": M x N x K of a product; else the type of the largest tensor. */
 const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a);

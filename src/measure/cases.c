@@ -1,4 +1,4 @@
-#include "measure/cases.h"
+#include "check/cases.h"
 
 #include <math.h>
 
@@ -32,11 +32,11 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #define OF_TF32_P      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits; in bf16 p is, and then the output"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
-#include "measure/cases_attention.h"
-#include "measure/cases_chain.h"
-#include "measure/cases_float8.h"
-#include "measure/cases_product.h"
-#include "measure/cases_rows.h"
+#include "check/cases_attention.h"
+#include "check/cases_chain.h"
+#include "check/cases_float8.h"
+#include "check/cases_product.h"
+#include "check/cases_rows.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
  * cases named large are enough for kernels that share their work between threads. */

@@ -1,9 +1,9 @@
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/rng.h"
+#include "check/cases.h"
+#include "check/reference.h"
 #include "graph/graph.h"
-#include "measure/cases.h"
-#include "measure/reference.h"
 
 #include <math.h>
 #include <string.h>

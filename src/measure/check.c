@@ -1,12 +1,12 @@
-#include "measure/check.h"
+#include "check/check.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
+#include "check/cases.h"
+#include "check/check_packed.h"
+#include "check/reference.h"
 #include "graph/graph.h"
-#include "measure/cases.h"
-#include "measure/check_packed.h"
-#include "measure/reference.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-#include "measure/check_packed.h"
+#include "check/check_packed.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
+#include "check/cases.h"
+#include "check/reference.h"
 #include "graph/graph.h"
-#include "measure/cases.h"
-#include "measure/reference.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef MEASURE_CHECK_PACKED_H
 #define MEASURE_CHECK_PACKED_H
 
-#include "measure/check.h"
+#include "check/check.h"
 
 struct arena;
 struct case_data;

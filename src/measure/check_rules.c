@@ -1,11 +1,11 @@
-#include "measure/check_rules.h"
+#include "check/check_rules.h"
 
 #include "backend/backend.h"
 #include "base/rng.h"
+#include "check/cases.h"
+#include "check/check.h"
+#include "check/reference.h"
 #include "graph/build.h"
-#include "measure/cases.h"
-#include "measure/check.h"
-#include "measure/reference.h"
 #include "plan/plan.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
-#include "measure/chosen.h"
+#include "check/chosen.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/isa.h"
+#include "check/cases.h"
 #include "graph/graph.h"
-#include "measure/cases.h"
 
 #include <stdlib.h>
 #include <string.h>

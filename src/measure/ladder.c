@@ -1,10 +1,10 @@
-#include "measure/ladder.h"
+#include "bench/ladder.h"
 
+#include "base/interrupt.h"
 #include "base/log.h"
+#include "engine/device.h"
 #include "measure/noise.h"
 #include "measure/rounds.h"
-#include "train/device.h"
-#include "train/interrupt.h"
 
 #include <string.h>
 

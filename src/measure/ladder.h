@@ -7,9 +7,9 @@
 #define MEASURE_LADDER_H
 
 #include "base/stats.h"
-#include "measure/machine.h"
-#include "train/facts.h"
-#include "train/gauge.h"
+#include "engine/facts.h"
+#include "engine/gauge.h"
+#include "machine/machine.h"
 
 enum { LADDER_RUNGS = 8, LADDER_PUBLISHED = 2 }; /* at most; machines of others */
 enum ladder_order { LADDER_IN_TURN, LADDER_NO_ROOM, LADDER_WARM };

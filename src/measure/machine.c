@@ -1,12 +1,12 @@
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/isa.h"
 #include "base/threads.h"
-#include "measure/machine_parts.h"
-#include "train/environment.h"
+#include "engine/environment.h"
+#include "machine/machine_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * caches, where it writes around them, 1.6 times as fast (44 against 28 GB/s, 2 threads). */
 #include "base/clock.h"
 #include "base/room.h"
-#include "measure/machine_parts.h"
+#include "machine/machine_parts.h"
 
 #include <omp.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * kernel that stores tensors, whichever is faster. A recorded copy of the driver's may run on an engine of its own that is slower
  * than the processors are. */
 #include "backend/kernel.h"
-#include "measure/machine_parts.h"
+#include "machine/machine_parts.h"
 #include "measure/stopwatch.h"
 
 static const int64_t SMALLEST = 1 << 20, ENOUGH = INT64_C(4) << 30, HASTY = INT64_C(1) << 30;

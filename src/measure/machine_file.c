@@ -2,7 +2,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 #include <jansson.h>
 #include <math.h>

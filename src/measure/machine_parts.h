@@ -2,7 +2,7 @@
 #ifndef MEASURE_MACHINE_PARTS_H
 #define MEASURE_MACHINE_PARTS_H
 
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 struct machine_work {
     struct machine *machine;

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "base/threads.h"
-#include "measure/machine_parts.h"
+#include "machine/machine_parts.h"
 #include "measure/stopwatch.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-#include "measure/memory_run.h"
+#include "bench/memory_run.h"
 
 #include "backend/backend.h"
+#include "engine/device.h"
 #include "measure/noise.h"
-#include "train/device.h"
 
 /* Part of a step: its graphs one after the other, without the update. */
 static enum status run_part(struct noise *n, int iteration)

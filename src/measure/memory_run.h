@@ -2,7 +2,7 @@
 #ifndef MEASURE_MEMORY_RUN_H
 #define MEASURE_MEMORY_RUN_H
 
-#include "train/memory.h"
+#include "engine/memory.h"
 
 struct memory_run {
     int64_t planned; /* bytes of the plans' memory */

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "train/device.h"
+#include "engine/device.h"
 #include "train/weights.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef MEASURE_NOISE_H
 #define MEASURE_NOISE_H
 
-#include "train/stepper.h"
+#include "engine/stepper.h"
 
 /* What the host does for a step, one after the other; of steps that are started ahead it waits for an earlier one. */
 enum noise_part { NOISE_DRAWS, NOISE_STARTS, NOISE_WAITS, NOISE_PARTS };

@@ -1,9 +1,9 @@
-#include "measure/ops_doc.h"
+#include "check/ops_doc.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/str.h"
-#include "measure/cases.h"
+#include "check/cases.h"
 
 #include <string.h>
 

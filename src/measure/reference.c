@@ -1,4 +1,4 @@
-#include "measure/reference.h"
+#include "check/reference.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"

@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 /* A host's clock and the calls around it cost well below a microsecond: a hundredth of this. */
 static const double SAMPLE_MS = 0.1;

@@ -2,9 +2,9 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/threads.h"
 #include "measure/noise.h"
-#include "train/interrupt.h"
 
 #include <string.h>
 

@@ -3,10 +3,10 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "engine/environment.h"
+#include "engine/facts.h"
+#include "engine/memory.h"
 #include "profile/words.h"
-#include "train/environment.h"
-#include "train/facts.h"
-#include "train/memory.h"
 
 #include <jansson.h>
 #include <stdlib.h>

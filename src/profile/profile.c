@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/host.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 #include <math.h>
 

@@ -8,9 +8,9 @@
 
 #include "backend/trace.h"
 #include "base/stats.h"
-#include "measure/machine.h"
+#include "engine/engine.h"
+#include "machine/machine.h"
 #include "measure/noise.h"
-#include "train/engine.h"
 
 /* Who took the times. */
 enum profile_times {

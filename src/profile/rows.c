@@ -4,7 +4,7 @@
 #include "profile/collect.h"
 
 #include "backend/kernel.h"
-#include "measure/call.h"
+#include "bench/call.h"
 
 #include <math.h>
 #include <string.h>

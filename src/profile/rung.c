@@ -1,8 +1,8 @@
 #include "profile/rung.h"
 
 #include "backend/backend.h"
-#include "measure/call.h"
-#include "measure/ladder.h"
+#include "bench/call.h"
+#include "bench/ladder.h"
 
 #include <stdlib.h>
 #include <string.h>

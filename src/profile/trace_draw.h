@@ -3,9 +3,9 @@
 #define PROFILE_TRACE_DRAW_H
 
 #include "base/str.h"
+#include "engine/memory.h"
 #include "profile/collect.h"
 #include "profile/trace_file.h"
-#include "train/memory.h"
 
 /* The text of one step, as far as there is room. */
 struct writer {

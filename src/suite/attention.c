@@ -3,7 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
-#include "measure/bench_attention.h"
+#include "bench/bench_attention.h"
 #include "present/table_cells.h"
 #include "suite/parts.h"
 

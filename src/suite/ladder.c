@@ -2,7 +2,7 @@
 #include "suite/others.h"
 
 #include "backend/backend.h"
-#include "measure/ladder.h"
+#include "bench/ladder.h"
 #include "present/table_cells.h"
 #include "suite/parts.h"
 

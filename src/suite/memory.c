@@ -3,9 +3,9 @@
 
 #include "backend/backend.h"
 #include "base/str.h"
+#include "engine/memory.h"
 #include "present/table_cells.h"
 #include "suite/parts.h"
-#include "train/memory.h"
 
 #include <string.h>
 

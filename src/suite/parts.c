@@ -1,10 +1,10 @@
 #include "suite/parts.h"
 
 #include "backend/backend.h"
+#include "base/interrupt.h"
 #include "base/str.h"
+#include "engine/device.h"
 #include "suite/texts.h"
-#include "train/device.h"
-#include "train/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>

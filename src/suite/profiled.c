@@ -1,7 +1,7 @@
 #include "suite/profiled.h"
 
 #include "backend/backend.h"
-#include "train/device.h"
+#include "engine/device.h"
 
 enum { WARMUP_HOST = 2, WARMUP_DEVICE = 10 };
 

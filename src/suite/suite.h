@@ -4,8 +4,8 @@
 #ifndef SUITE_SUITE_H
 #define SUITE_SUITE_H
 
-#include "measure/bench_grid.h"
-#include "measure/machine.h"
+#include "bench/bench_grid.h"
+#include "machine/machine.h"
 #include "present/sheet.h"
 
 struct suite_request {

@@ -3,7 +3,7 @@
 #define TRAIN_BATCH_H
 
 #include "data/loader.h"
-#include "train/stepper.h"
+#include "engine/stepper.h"
 
 struct batch {
     int64_t B, T;

@@ -1,4 +1,4 @@
-#include "train/copies.h"
+#include "engine/copies.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"

@@ -1,9 +1,9 @@
-#include "train/device.h"
+#include "engine/device.h"
 
 #include "backend/backend.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "train/fit.h"
+#include "engine/fit.h"
 
 #include <string.h>
 

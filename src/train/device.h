@@ -2,7 +2,7 @@
 #ifndef TRAIN_DEVICE_H
 #define TRAIN_DEVICE_H
 
-#include "train/engine.h"
+#include "engine/engine.h"
 
 /* The name of the backend that the configuration asks for; device=auto is a GPU where there is one that can be
  * used. */

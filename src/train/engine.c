@@ -1,14 +1,14 @@
-#include "train/engine.h"
+#include "engine/engine.h"
 
 #include "backend/backend.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/copies.h"
+#include "engine/device.h"
+#include "engine/optim.h"
+#include "engine/stepper.h"
 #include "graph/build.h"
-#include "train/copies.h"
-#include "train/device.h"
-#include "train/optim.h"
-#include "train/stepper.h"
 
 #include <string.h>
 

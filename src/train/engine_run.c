@@ -1,6 +1,6 @@
 /* The host's side of runs: plans started or played back, data in, results out. */
 #include "backend/backend.h"
-#include "train/engine.h"
+#include "engine/engine.h"
 
 enum status engine_refresh(struct engine *e)
 {

@@ -1,7 +1,7 @@
 #include "train/evaluator.h"
 
+#include "base/interrupt.h"
 #include "base/log.h"
-#include "train/interrupt.h"
 
 #include <math.h>
 

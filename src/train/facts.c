@@ -1,4 +1,4 @@
-#include "train/facts.h"
+#include "engine/facts.h"
 
 #include "base/str.h"
 

@@ -2,7 +2,7 @@
 #ifndef TRAIN_FACTS_H
 #define TRAIN_FACTS_H
 
-#include "train/engine.h"
+#include "engine/engine.h"
 
 #include <jansson.h>
 

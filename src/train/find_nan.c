@@ -1,4 +1,4 @@
-#include "train/find_nan.h"
+#include "engine/find_nan.h"
 
 #include "backend/backend.h"
 

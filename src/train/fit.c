@@ -1,4 +1,4 @@
-#include "train/fit.h"
+#include "engine/fit.h"
 
 struct fit {
     struct config config;

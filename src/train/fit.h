@@ -2,7 +2,7 @@
 #ifndef TRAIN_FIT_H
 #define TRAIN_FIT_H
 
-#include "train/engine.h"
+#include "engine/engine.h"
 
 /* Plans `kinds` with one batch_size after the other. `ret` is 0 if not even one sequence fits. */
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds, const char *backend,

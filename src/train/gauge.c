@@ -1,4 +1,4 @@
-#include "train/gauge.h"
+#include "engine/gauge.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 #include "train/learner.h"
 
-#include "train/device.h"
+#include "engine/device.h"
 #include "train/lr.h"
 #include "train/weights.h"
 

@@ -5,8 +5,8 @@
 #ifndef TRAIN_LEARNER_H
 #define TRAIN_LEARNER_H
 
+#include "engine/find_nan.h"
 #include "train/batch.h"
-#include "train/find_nan.h"
 
 struct learner {
     const struct config *config;

@@ -1,7 +1,7 @@
-#include "train/memory.h"
+#include "engine/memory.h"
 
-#include "train/facts.h"
-#include "train/fit.h"
+#include "engine/facts.h"
+#include "engine/fit.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef TRAIN_MEMORY_H
 #define TRAIN_MEMORY_H
 
+#include "engine/engine.h"
 #include "plan/timeline.h"
-#include "train/engine.h"
 
 /* How much of a step: the loss alone, with nothing saved; forward and backward, gradients included; all of it. */
 enum memory_extent { EXTENT_INFERENCE, EXTENT_BACKWARD, EXTENT_STEP, EXTENTS };

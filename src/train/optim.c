@@ -1,7 +1,7 @@
-#include "train/optim.h"
+#include "engine/optim.h"
 
+#include "engine/copies.h"
 #include "graph/build.h"
-#include "train/copies.h"
 
 static const double ADAM_EPS = 1e-8;
 static const double CLIP_EPS = 1e-6;

@@ -4,8 +4,8 @@
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
 
-#include "train/facts.h"
-#include "train/gauge.h"
+#include "engine/facts.h"
+#include "engine/gauge.h"
 
 /* How a run went: summary.json. Losses are NAN where there was no evaluation. */
 struct run_summary {

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "train/gauge.h"
+#include "engine/gauge.h"
 
 #include <errno.h>
 #include <fcntl.h>

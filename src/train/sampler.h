@@ -6,7 +6,7 @@
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
 
-#include "train/engine.h"
+#include "engine/engine.h"
 
 struct sampler_options {
     double temperature; /* 0: always the likeliest token */

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/threads.h"
-#include "train/device.h"
+#include "engine/device.h"
 #include "train/learner.h"
 #include "train/weights.h"
 

@@ -4,8 +4,8 @@
 
 #include "config/config.h"
 #include "data/dataset.h"
+#include "engine/engine.h"
 #include "train/checkpoint.h"
-#include "train/engine.h"
 
 struct saved {
     const char *run_dir;

@@ -1,4 +1,4 @@
-#include "train/stepper.h"
+#include "engine/stepper.h"
 
 #include "backend/backend.h"
 

@@ -7,7 +7,7 @@
 #ifndef TRAIN_STEPPER_H
 #define TRAIN_STEPPER_H
 
-#include "train/engine.h"
+#include "engine/engine.h"
 
 enum { STEPPER_AHEAD = 2 }; /* steps that may have been started and not waited for */
 

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "train/interrupt.h"
 #include "train/sampler.h"
 #include "train/weights.h"
 

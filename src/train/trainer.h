@@ -8,10 +8,10 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "engine/facts.h"
+#include "engine/gauge.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
-#include "train/facts.h"
-#include "train/gauge.h"
 #include "train/learner.h"
 #include "train/rundir.h"
 #include "train/runlog.h"

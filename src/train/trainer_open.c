@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "train/environment.h"
+#include "engine/environment.h"
 #include "train/saved.h"
 #include "train/weights.h"
 

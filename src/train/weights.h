@@ -2,8 +2,8 @@
 #ifndef TRAIN_WEIGHTS_H
 #define TRAIN_WEIGHTS_H
 
+#include "engine/engine.h"
 #include "train/checkpoint.h"
-#include "train/engine.h"
 
 /* Draws initial weights; moments become zero. */
 enum status weights_draw(struct engine *e);

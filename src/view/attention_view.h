@@ -2,7 +2,7 @@
 #ifndef VIEW_ATTENTION_VIEW_H
 #define VIEW_ATTENTION_VIEW_H
 
-#include "measure/bench_attention.h"
+#include "bench/bench_attention.h"
 #include "present/table.h"
 
 struct str;

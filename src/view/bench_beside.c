@@ -1,7 +1,7 @@
 #include "view/bench_beside.h"
 
 #include "base/log.h"
-#include "measure/bench_step.h"
+#include "bench/bench_step.h"
 #include "measure/noise.h"
 
 #include <stdio.h>

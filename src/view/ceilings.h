@@ -4,7 +4,7 @@
 #ifndef VIEW_CEILINGS_H
 #define VIEW_CEILINGS_H
 
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 /* The record of a device of this machine, of the CPU with the threads that are set. Where there is none it is
  * measured, quickly, with progress, and kept; that it cannot be kept is a warning. */

@@ -2,10 +2,10 @@
 #ifndef VIEW_MEMORY_VIEW_H
 #define VIEW_MEMORY_VIEW_H
 
+#include "bench/memory_run.h"
+#include "engine/engine.h"
+#include "engine/memory.h"
 #include "present/table_form.h"
-#include "measure/memory_run.h"
-#include "train/engine.h"
-#include "train/memory.h"
 
 struct memory_view {
     const struct engine *engine; /* with the plans of the phase */

@@ -4,8 +4,8 @@
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "base/str.h"
+#include "check/cases.h"
 #include "graph/graph.h"
-#include "measure/cases.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/rng.h"
-#include "measure/check.h"
-#include "measure/reference.h"
+#include "check/check.h"
+#include "check/reference.h"
 
 #include <math.h>
 #include <setjmp.h>

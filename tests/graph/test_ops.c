@@ -2,10 +2,10 @@
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
+#include "check/cases.h"
+#include "check/check.h"
+#include "check/check_rules.h"
 #include "graph/build.h"
-#include "measure/cases.h"
-#include "measure/check.h"
-#include "measure/check_rules.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Formats narrower than double, made in software, beside the compiler's; and the sums that are known. */
-#include "measure/accumulate.h"
+#include "lab/accumulate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

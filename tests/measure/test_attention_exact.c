@@ -1,13 +1,13 @@
 /* Attention in double precision on a few rows: it is the reference's, whatever shape, and tells a kernel that is wrong. */
-#include "measure/attention_exact.h"
+#include "check/attention_exact.h"
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/rng.h"
+#include "check/check.h"
+#include "check/reference.h"
 #include "graph/build.h"
-#include "measure/check.h"
-#include "measure/reference.h"
 #include "plan/plan.h"
 
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* Attention alone: which graphs are run, what a cell says, and why one is not run. */
-#include "measure/bench_attention.h"
+#include "bench/bench_attention.h"
 
 #include "backend/backend.h"
 #include "base/arena.h"
+#include "base/interrupt.h"
 #include "base/threads.h"
-#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* Grids and cells: what lists come to, what is timed and what refused, and that parts of a step are that. */
-#include "measure/bench_engine.h"
-#include "measure/bench_grid.h"
+#include "bench/bench_engine.h"
+#include "bench/bench_grid.h"
 
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "base/interrupt.h"
 #include "base/threads.h"
-#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The calls of a step, each once, with every row that fits; and a step that goes on as if nothing happened. */
-#include "measure/bench_kernels.h"
+#include "bench/bench_kernels.h"
 
 #include "../support/hand.h"
 #include "../support/tiny.h"

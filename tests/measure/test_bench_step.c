@@ -1,5 +1,5 @@
 /* A timed step is a real one: what is timed must have learned what was fed to it. */
-#include "measure/bench_step.h"
+#include "bench/bench_step.h"
 
 #include "../support/tiny.h"
 

@@ -1,12 +1,12 @@
 /* The rungs: one change each, figures that fit together, and reasons where one is not run. */
-#include "measure/ladder.h"
+#include "bench/ladder.h"
 
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/threads.h"
 #include "measure/noise.h"
-#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

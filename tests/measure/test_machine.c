@@ -1,5 +1,5 @@
 /* The record of a machine's peaks: measured sensibly, kept, found again, and not taken for another's. */
-#include "measure/machine.h"
+#include "machine/machine.h"
 
 #include "../support/workdir.h"
 #include "base/arena.h"

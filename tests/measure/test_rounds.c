@@ -1,7 +1,7 @@
 /* Interleaved timing: who runs when, how often, and what comes out. */
 #include "measure/rounds.h"
 
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

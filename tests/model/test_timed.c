@@ -2,8 +2,8 @@
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/rng.h"
+#include "engine/memory.h"
 #include "measure/noise.h"
-#include "train/memory.h"
 #include "train/trainer.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
+#include "engine/copies.h"
 #include "graph/build.h"
-#include "train/copies.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,12 +2,12 @@
 #include "profile/profile.h"
 
 #include "../support/hand.h"
+#include "base/interrupt.h"
 #include "base/threads.h"
 #include "measure/noise.h"
 #include "profile/file.h"
 #include "profile/rung.h"
 #include "profile/words.h"
-#include "train/interrupt.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -7,9 +7,9 @@
 #include "../support/trace_check.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "engine/facts.h"
+#include "engine/memory.h"
 #include "profile/collect.h"
-#include "train/facts.h"
-#include "train/memory.h"
 
 #include <math.h>
 #include <setjmp.h>

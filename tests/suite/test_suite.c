@@ -3,10 +3,10 @@
 
 #include "../support/hand.h"
 #include "base/arena.h"
+#include "base/interrupt.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "suite/parts.h"
-#include "train/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

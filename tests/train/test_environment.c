@@ -1,4 +1,4 @@
-#include "train/environment.h"
+#include "engine/environment.h"
 
 #include "../support/workdir.h"
 

@@ -1,5 +1,5 @@
 /* What a device says of itself beside the work: on devices whose figures are written down here. */
-#include "train/gauge.h"
+#include "engine/gauge.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"

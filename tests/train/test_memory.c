@@ -1,9 +1,9 @@
 /* Where the bytes of a training step go: moments, tensors, what a block saves by a closed formula, variants, fit. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
-#include "train/facts.h"
-#include "train/fit.h"
-#include "train/memory.h"
+#include "engine/facts.h"
+#include "engine/fit.h"
+#include "engine/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

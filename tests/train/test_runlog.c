@@ -2,7 +2,7 @@
 
 #include "../support/workdir.h"
 #include "base/file.h"
-#include "train/gauge.h"
+#include "engine/gauge.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
-#include "train/stepper.h"
+#include "engine/stepper.h"
 
 #include <math.h>
 #include <setjmp.h>
