@@ -7,15 +7,15 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/ceilings.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "cli/version.h"
 #include "engine/device.h"
-#include "report/sheet.h"
-#include "report/table_cells.h"
+#include "present/sheet.h"
+#include "present/table_cells.h"
 #include "suite/grid.h"
+#include "view/ceilings.h"
 
 #include <stdio.h>
 #include <string.h>

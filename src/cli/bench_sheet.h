@@ -2,7 +2,7 @@
 #ifndef CLI_BENCH_SHEET_H
 #define CLI_BENCH_SHEET_H
 
-#include "cli/table_form.h"
+#include "present/table_form.h"
 #include "suite/suite.h"
 
 struct bench_words {

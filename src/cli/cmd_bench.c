@@ -5,7 +5,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/bench_beside.h"
+#include "view/bench_beside.h"
 #include "cli/bench_sheet.h"
 #include "cli/command.h"
 #include "cli/planned.h"

@@ -6,13 +6,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/attention_view.h"
-#include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/table_form.h"
 #include "cli/version.h"
-#include "report/table.h"
+#include "present/table.h"
+#include "present/table_form.h"
+#include "view/attention_view.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "bench/bench_kernels.h"
-#include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "cli/table_form.h"
 #include "engine/device.h"
 #include "measure/noise.h"
+#include "present/table_form.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "bench/ladder.h"
-#include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "cli/table_form.h"
 #include "engine/device.h"
+#include "present/table_form.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/ceilings.h"
+#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/device.h"
 

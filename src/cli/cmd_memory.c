@@ -4,8 +4,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/memory_view.h"
+#include "cli/planned.h"
 #include "engine/fit.h"
+#include "view/memory_view.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,12 +54,16 @@ static void show(void *user, int done, int all)
 }
 
 /* Everything that is read off plans. */
-static enum status look(struct memory_view *v, const struct options *o, struct arena *a)
+static enum status look(struct planned *p, struct memory_view *v, const struct options *o,
+                        struct arena *a)
 {
-    struct planned *p = v->planned;
     unsigned kinds = memory_kinds(&p->config, v->extent);
     TRY(planned_plan(p, kinds, o->backend));
     const char *backend = p->engine.backend->name;
+    v->engine = &p->engine;
+    v->config = &p->config;
+    v->vocab = p->vocab;
+    v->words = planned_words(p);
     memory_course(&p->engine, &v->course, a);
     memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
     int64_t layers = model_layers(&p->config.model);
@@ -103,13 +108,13 @@ static void print(const struct memory_view *v, const struct options *o, struct a
     str_release(&s);
 }
 
-static enum status run(struct memory_view *v, const struct options *o)
+static enum status run(struct planned *p, struct memory_view *v, const struct options *o)
 {
     struct arena a = {0};
     enum status st = ST_OK;
-    TRY_OUT(st, look(v, o, &a));
+    TRY_OUT(st, look(p, v, o, &a));
     if (o->measure) {
-        TRY_OUT(st, memory_run(&v->planned->config, v->planned->vocab, v->extent, &v->run));
+        TRY_OUT(st, memory_run(v->config, v->vocab, v->extent, &v->run));
         v->was_run = true;
     }
     print(v, o, &a);
@@ -138,12 +143,12 @@ enum status cmd_memory(int argc, char **argv)
         {0},
     };
     struct planned p;
-    struct memory_view v = {.planned = &p};
+    struct memory_view v = {0};
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(check(&o, &v));
     if (o.svg) TRY(file_check_writable(o.svg));
     TRY(planned_read(&p, argc, argv, o.vocab));
-    enum status st = run(&v, &o);
+    enum status st = run(&p, &v, &o);
     planned_release(&p);
     return st;
 }

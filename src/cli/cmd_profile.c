@@ -4,16 +4,16 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "cli/profile_table.h"
-#include "cli/table_form.h"
 #include "cli/version.h"
 #include "engine/device.h"
 #include "measure/noise.h"
+#include "present/table_form.h"
 #include "profile/file.h"
 #include "profile/trace_file.h"
+#include "view/ceilings.h"
+#include "view/profile_table.h"
 
 #include <stdio.h>
 #include <string.h>

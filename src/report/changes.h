@@ -8,7 +8,7 @@
 #define REPORT_CHANGES_H
 
 #include "report/profile_file.h"
-#include "report/table.h"
+#include "present/table.h"
 
 enum change_kind {
     CHANGE_VANISHED, /* only before */

@@ -6,7 +6,7 @@
 #define REPORT_COMPARE_H
 
 #include "report/runs.h"
-#include "report/table.h"
+#include "present/table.h"
 
 /* A key whose values are not the same in all runs. */
 struct difference {

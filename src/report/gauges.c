@@ -1,6 +1,6 @@
 #include "report/gauges.h"
 
-#include "report/lenient.h"
+#include "present/lenient.h"
 
 #include <jansson.h>
 #include <math.h>

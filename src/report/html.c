@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "report/assets.h"
+#include "present/assets.h"
 
 #include <jansson.h>
 #include <math.h>

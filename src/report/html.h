@@ -7,7 +7,7 @@
 
 #include "report/compare.h"
 #include "report/profile_page.h"
-#include "report/sheet.h"
+#include "present/sheet.h"
 
 struct str;
 

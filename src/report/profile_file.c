@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "report/lenient.h"
+#include "present/lenient.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 #include "report/roofline.h"
 
 #include "base/str.h"
-#include "report/assets.h"
-#include "report/labels.h"
-#include "report/svg.h"
+#include "present/assets.h"
+#include "present/labels.h"
+#include "present/svg.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "report/lenient.h"
+#include "present/lenient.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -5,7 +5,7 @@
 
 #include "report/profile_page.h"
 #include "report/runs.h"
-#include "report/sheet.h"
+#include "present/sheet.h"
 
 struct subjects {
     struct run *run;

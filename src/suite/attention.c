@@ -4,7 +4,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "bench/bench_attention.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/parts.h"
 
 #include <stdio.h>

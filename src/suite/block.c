@@ -1,5 +1,5 @@
 /* attention-block: the kernels of one block of attention, slow and flash. */
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
 

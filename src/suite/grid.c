@@ -1,7 +1,7 @@
 #include "suite/grid.h"
 
 #include "base/str.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/parts.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "suite/kernels.h"
 
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include "backend/backend.h"
 #include "bench/ladder.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/parts.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "backend/backend.h"
 #include "base/str.h"
 #include "engine/memory.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/parts.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "report/changes.h"
 #include "report/runs.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/others.h"
 #include "suite/parts.h"
 

@@ -1,6 +1,6 @@
 /* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the share of products, and softmax
  * against the products around it. */
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
 

@@ -6,7 +6,7 @@
 
 #include "bench/bench_grid.h"
 #include "machine/machine.h"
-#include "report/sheet.h"
+#include "present/sheet.h"
 
 struct suite_request {
     char **word; /* overrides of keys; a list is an axis, or takes the place of the suite's own */

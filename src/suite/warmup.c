@@ -1,7 +1,7 @@
 /* cs336-warmup: the same cells after more or fewer steps of warm-up, each in a process of its own, as somebody has who runs a script again: what
  * a process makes once (threads, handles and kernels of libraries) is in the first steps of every row. */
 #include "base/file.h"
-#include "report/table_cells.h"
+#include "present/table_cells.h"
 #include "suite/others.h"
 #include "suite/parts.h"
 

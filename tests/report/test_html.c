@@ -1,7 +1,7 @@
 #include "../support/run_fixture.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "report/assets.h"
+#include "present/assets.h"
 #include "report/html.h"
 
 #include <jansson.h>

@@ -1,0 +1,90 @@
+#include "present/lenient.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The bytes of the UTF-8 sequence at `s`, 0 if there is none: overlong forms, surrogates and what lies
+ * beyond U+10FFFF are none. */
+static int sequence_length(const unsigned char *s, int64_t n)
+{
+    if (s[0] < 0x80) return s[0] ? 1 : 0;
+    int length = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 0;
+    if (s[0] >= 0xf0 && s[0] < 0xf5) length = 4;
+    if (!length || length > n) return 0;
+    for (int i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
+    bool beyond = s[0] == 0xf4 && s[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+char *lenient_utf8(const char *text, int64_t n, struct arena *a)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    char *copy = arena_alloc(a, 3 * n + 1), *to = copy;
+    for (int64_t i = 0; i < n;) {
+        int length = sequence_length((const unsigned char *)text + i, n - i);
+        memcpy(to, length ? text + i : replacement, (size_t)(length ? length : 3));
+        to += length ? length : 3;
+        i += length ? length : 1;
+    }
+    *to = '\0';
+    return copy;
+}
+
+/* The length of a NaN or an Infinity at the start of `text`, 0 if there is none. */
+static size_t non_number_length(const char *text, size_t n)
+{
+    static const char *const words[] = {"-infinity", "infinity", "-inf", "inf", "-nan", "nan"};
+    for (int w = 0; w < COUNT_OF(words); w++) {
+        size_t length = strlen(words[w]);
+        if (length <= n && strncasecmp(text, words[w], length) == 0) return length;
+    }
+    return 0;
+}
+
+/* Writes null for every NaN and Infinity outside a string; `to` has room for 2n bytes. */
+static size_t replace_non_numbers(const char *text, size_t n, char *to)
+{
+    bool quoted = false;
+    size_t written = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t length = quoted ? 0 : non_number_length(text + i, n - i);
+        if (length) {
+            memcpy(to + written, "null", 4);
+            written += 4;
+            i += length - 1;
+            continue;
+        }
+        if (text[i] == '"') quoted = !quoted;
+        to[written++] = text[i];
+        if (quoted && text[i] == '\\' && i + 1 < n) to[written++] = text[++i];
+    }
+    return written;
+}
+
+struct json_t *lenient_object(const char *text, int64_t n)
+{
+    json_t *object = json_loadb(text, (size_t)n, 0, NULL);
+    if (!object) {
+        char *copy = malloc(2 * (size_t)n + 1);
+        BUG_IF(!copy, "no memory for a line of %lld bytes", (long long)n);
+        object = json_loadb(copy, replace_non_numbers(text, (size_t)n, copy), 0, NULL);
+        free(copy);
+    }
+    if (object && !json_is_object(object)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+double lenient_number(const struct json_t *object, const char *key)
+{
+    const json_t *member = json_object_get(object, key);
+    return json_is_number(member) ? json_number_value(member) : NAN;
+}

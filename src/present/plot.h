@@ -1,0 +1,42 @@
+/* plot.h - curves over logarithmic axes as one SVG: no script, no font, no file beside it.
+ *
+ * It follows the reader's choice of a light or a dark page (prefers-color-scheme). Points carry their
+ * values as tooltips. */
+#ifndef PRESENT_PLOT_H
+#define PRESENT_PLOT_H
+
+#include "base/base.h"
+
+struct str;
+
+enum { PLOT_COLORS = 6 };
+enum plot_unit { PLOT_MILLISECONDS, PLOT_BYTES, PLOT_FLOPS /* per second */, PLOT_UNITS };
+
+struct plot_point {
+    double x, y; /* positive; others are left out */
+    bool hollow; /* known, but not measured */
+};
+
+struct plot_line {
+    const char *name;
+    int color; /* 0 ... PLOT_COLORS - 1 */
+    bool dashed;
+    const struct plot_point *point; /* by rising x */
+    int points;
+};
+
+struct plot_panel {
+    const char *title, *x_title;
+    enum plot_unit unit; /* of y */
+    const struct plot_line *line;
+    int lines;
+    double level; /* a horizontal line at this y; 0: none */
+    const char *level_name;
+};
+
+/* Panels stand side by side; the legend names the lines of the first. `title` stands above, `note` below
+ * all; texts may hold any character. */
+void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
+                    struct str *s);
+
+#endif

@@ -1,0 +1,122 @@
+#include "present/sheet.h"
+
+#include "base/file.h"
+#include "base/str.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
+                              int columns, int rows, struct arena *a)
+{
+    BUG_IF(s->tables == SHEET_TABLES, "more than %d tables", SHEET_TABLES);
+    struct sheet_table *t = &s->table[s->tables++];
+    *t = (struct sheet_table){.title = title};
+    t->table = (struct table){.column = column, .columns = columns, .rows = rows};
+    t->table.cell = ARENA_NEW(a, struct table_cell, (int64_t)columns * rows);
+    return t;
+}
+
+void sheet_note(struct sheet *s, const char *text)
+{
+    if (s->notes < SHEET_NOTES) s->note[s->notes++] = text;
+}
+
+void sheet_print(const struct sheet *s, void (*print)(const struct table *t, struct str *out),
+                 bool words, struct str *out)
+{
+    if (words && s->title) str_printf(out, "%s\n\n", s->title);
+    for (int i = 0; i < s->tables; i++) {
+        const struct sheet_table *t = &s->table[i];
+        if (i) str_append(out, "\n");
+        if (words && t->title) str_printf(out, "%s\n\n", t->title);
+        print(&t->table, out);
+    }
+    for (int i = 0; words && i < s->notes; i++) str_printf(out, "\n%s\n", s->note[i]);
+}
+
+/* --- the file ---------------------------------------------------------------------------------- */
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *columns_json(const struct table *t)
+{
+    json_t *all = json_array();
+    for (int c = 0; c < t->columns; c++) {
+        const struct table_column *x = &t->column[c];
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:b}", "id", x->id, "title", x->title,
+                                             "help", x->help, "is_number", (int)x->is_number));
+    }
+    return all;
+}
+
+/* Cells as people read them. */
+static json_t *shown_json(const struct table *t)
+{
+    json_t *all = json_array();
+    for (int row = 0; row < t->rows; row++) {
+        json_t *cells = json_array();
+        for (int c = 0; c < t->columns; c++)
+            json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
+        json_array_append_new(all, cells);
+    }
+    return all;
+}
+
+static const char *const kinds[] = {"none", "bars", "lines"};
+
+static json_t *chart_json(const struct sheet_chart *c)
+{
+    json_t *labels = json_array();
+    if (c->kind == SHEET_NO_CHART) {
+        json_decref(labels);
+        return json_null();
+    }
+    for (int i = 0; i < c->labels; i++) json_array_append_new(labels, json_string(c->label[i]));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s}", "kind", kinds[c->kind], "title",
+                     text_or_null(c->title), "labels", labels, "x", text_or_null(c->x), "panel",
+                     text_or_null(c->panel), "y", c->y, "spread", text_or_null(c->spread), "unit",
+                     c->bytes ? "bytes" : "ms");
+}
+
+struct json_t *sheet_json(const struct sheet *s)
+{
+    json_t *tables = json_array(), *notes = json_array();
+    for (int i = 0; i < s->notes; i++) json_array_append_new(notes, json_string(s->note[i]));
+    for (int i = 0; i < s->tables; i++) {
+        const struct sheet_table *t = &s->table[i];
+        json_array_append_new(
+            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", text_or_null(t->title),
+                              "columns", columns_json(&t->table), "rows", table_json(&t->table),
+                              "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
+    }
+    return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v",
+                     SHEET_VERSION, "kind", "bench", "name", s->name, "title",
+                     text_or_null(s->title), "text", text_or_null(s->text), "device",
+                     text_or_null(s->device), "date", text_or_null(s->date), "version",
+                     text_or_null(s->version), "commit", text_or_null(s->commit), "command",
+                     text_or_null(s->command), "tables", tables, "notes", notes);
+}
+
+enum status sheet_write(const struct sheet *s, const char *path)
+{
+    struct arena a = {0};
+    enum status st = ST_OK;
+    char *folder = arena_strdup(&a, path), *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        st = file_make_dirs(folder);
+    }
+    json_t *j = sheet_json(s);
+    char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    BUG_IF(!text, "a sheet is no JSON");
+    if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
+    free(text);
+    json_decref(j);
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,84 @@
+/* Curves of a sheet's table: a curve for each text of its labels, a panel for each text of another column. */
+#include "present/sheet.h"
+
+#include "base/str.h"
+#include "present/plot.h"
+
+#include <string.h>
+
+enum { PANELS = 8, LINES = 24 };
+
+static int find(const struct table *t, const char *id)
+{
+    for (int c = 0; id && c < t->columns; c++)
+        if (!strcmp(t->column[c].id, id)) return c;
+    return -1;
+}
+
+static const char *text_at(const struct table *t, int row, int column)
+{
+    const char *text = column < 0 ? NULL : table_at(t, row, column)->text;
+    return text ? text : "";
+}
+
+static const char *label_of(const struct sheet_table *t, int row, struct arena *a)
+{
+    const char *label = "";
+    for (int i = 0; i < t->chart.labels; i++) {
+        const char *word = text_at(&t->table, row, find(&t->table, t->chart.label[i]));
+        if (*word) label = *label ? arena_printf(a, "%s, %s", label, word) : word;
+    }
+    return label;
+}
+
+/* The places of texts in a list, which grows by those that are new; -1: it is full. */
+static int place_of(const char **list, int *n, int most, const char *text)
+{
+    for (int i = 0; i < *n; i++)
+        if (!strcmp(list[i], text)) return i;
+    if (*n == most) return -1;
+    list[*n] = text;
+    return (*n)++;
+}
+
+static struct plot_line line_of(const struct sheet_table *t, const char *panel, const char *label,
+                                int number, struct arena *a)
+{
+    const struct table *x = &t->table;
+    int at_panel = find(x, t->chart.panel), at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
+    struct plot_point *point = ARENA_NEW(a, struct plot_point, x->rows);
+    struct plot_line line = {.name = label,
+                             .color = number % PLOT_COLORS,
+                             .dashed = number / PLOT_COLORS % 2 == 1,
+                             .point = point};
+    for (int row = 0; row < x->rows; row++)
+        if (!strcmp(text_at(x, row, at_panel), panel) && !strcmp(label_of(t, row, a), label) &&
+            table_at(x, row, at_y)->text)
+            point[line.points++] = (struct plot_point){table_at(x, row, at_x)->number,
+                                                       table_at(x, row, at_y)->number, false};
+    return line;
+}
+
+void sheet_print_curves(const struct sheet_table *t, struct str *out, struct arena *a)
+{
+    const struct table *x = &t->table;
+    const char *panel[PANELS], *label[LINES];
+    struct plot_panel drawn[PANELS] = {0};
+    struct plot_line *line = ARENA_NEW(a, struct plot_line, PANELS * LINES);
+    int panels = 0, labels = 0, at_panel = find(x, t->chart.panel);
+    for (int row = 0; row < x->rows; row++) {
+        (void)place_of(panel, &panels, PANELS, text_at(x, row, at_panel));
+        (void)place_of(label, &labels, LINES, label_of(t, row, a));
+    }
+    for (int p = 0; p < panels; p++) {
+        const char *of = at_panel < 0 ? "" : x->column[at_panel].title;
+        drawn[p] = (struct plot_panel){.title = *panel[p] ? arena_printf(a, "%s %s", of, panel[p])
+                                                          : x->column[find(x, t->chart.y)].title,
+                                       .x_title = x->column[find(x, t->chart.x)].title,
+                                       .unit = t->chart.bytes ? PLOT_BYTES : PLOT_MILLISECONDS,
+                                       .line = &line[p * LINES],
+                                       .lines = labels};
+        for (int l = 0; l < labels; l++) line[p * LINES + l] = line_of(t, panel[p], label[l], l, a);
+    }
+    plot_print_svg(t->chart.title ? t->chart.title : "", "", drawn, panels, out);
+}

@@ -1,0 +1,180 @@
+#include "present/table.h"
+
+#include "base/str.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct table_cell *table_at(const struct table *t, int row, int column)
+{
+    BUG_IF(row < 0 || row >= t->rows || column < 0 || column >= t->columns,
+           "no cell %d, %d in a table of %d x %d", row, column, t->rows, t->columns);
+    return &t->cell[row * t->columns + column];
+}
+
+bool table_column_used(const struct table *t, int column)
+{
+    for (int row = 0; row < t->rows; row++)
+        if (table_at(t, row, column)->text) return true;
+    return false;
+}
+
+const char *table_why_empty(const struct table *t)
+{
+    int note = t->columns - 1;
+    while (note >= 0 && strcmp(t->column[note].id, "note") != 0) note--;
+    for (int row = 0; row < t->rows; row++)
+        if (note < 0 || !table_at(t, row, note)->text) return NULL;
+    return t->rows && note >= 0 ? table_at(t, 0, note)->text : NULL;
+}
+
+int table_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        if (((unsigned char)*text & 0xc0) != 0x80) width++;
+    return width;
+}
+
+static const char *shown(const struct table *t, int row, int column)
+{
+    const char *text = row < 0 ? t->column[column].title : table_at(t, row, column)->text;
+    return text ? text : "-";
+}
+
+static int column_width(const struct table *t, int column)
+{
+    int width = 0;
+    for (int row = -1; row < t->rows; row++) {
+        int w = table_width(shown(t, row, column));
+        if (w > width) width = w;
+    }
+    return width;
+}
+
+static void pad(struct str *s, int n, const char *with)
+{
+    for (int i = 0; i < n; i++) str_append(s, with);
+}
+
+/* --- for people -------------------------------------------------------------------------------- */
+
+void table_print_text(const struct table *t, struct str *s)
+{
+    for (int row = -1; row < t->rows; row++) {
+        const char *gap = "";
+        int owed = 0; /* blanks to the right are written only if something follows */
+        for (int c = 0; c < t->columns; c++) {
+            if (!table_column_used(t, c)) continue;
+            const char *text = shown(t, row, c);
+            int blank = column_width(t, c) - table_width(text);
+            str_append(s, gap);
+            pad(s, owed + (t->column[c].is_number ? blank : 0), " ");
+            str_append(s, text);
+            owed = t->column[c].is_number ? 0 : blank;
+            gap = "  ";
+        }
+        str_append(s, "\n");
+    }
+}
+
+static void print_markdown_text(struct str *s, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("|\\`*_<[", *text)) str_append(s, "\\");
+        str_append_bytes(s, *text == '\n' ? " " : text, 1);
+    }
+}
+
+void table_print_markdown(const struct table *t, struct str *s)
+{
+    for (int row = -1; row < t->rows; row++) {
+        for (int c = 0; c < t->columns; c++) {
+            if (!table_column_used(t, c)) continue;
+            str_append(s, "| ");
+            print_markdown_text(s, shown(t, row, c));
+            str_append(s, " ");
+        }
+        str_append(s, "|\n");
+        if (row >= 0) continue;
+        for (int c = 0; c < t->columns; c++)
+            if (table_column_used(t, c)) str_append(s, t->column[c].is_number ? "|---:" : "|---");
+        str_append(s, "|\n");
+    }
+}
+
+/* --- for programs ------------------------------------------------------------------------------ */
+
+static void print_csv_text(struct str *s, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        str_append(s, text);
+        return;
+    }
+    str_append(s, "\"");
+    for (; *text; text++) {
+        if (*text == '"') str_append(s, "\"");
+        str_append_bytes(s, text, 1);
+    }
+    str_append(s, "\"");
+}
+
+/* With as many digits as say the number itself, and no fewer than ten. */
+static void print_csv_number(struct str *s, double number)
+{
+    enum { LEAST = 10, MOST = 17 };
+    char text[32];
+    for (int digits = LEAST; digits <= MOST; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number) break;
+    }
+    str_append(s, text);
+}
+
+void table_print_csv(const struct table *t, struct str *s)
+{
+    for (int c = 0; c < t->columns; c++) {
+        if (c) str_append(s, ",");
+        print_csv_text(s, t->column[c].id);
+    }
+    str_append(s, "\n");
+    for (int row = 0; row < t->rows; row++) {
+        for (int c = 0; c < t->columns; c++) {
+            const struct table_cell *cell = table_at(t, row, c);
+            if (c) str_append(s, ",");
+            if (!cell->text) continue;
+            if (t->column[c].is_number)
+                print_csv_number(s, cell->number);
+            else
+                print_csv_text(s, cell->text);
+        }
+        str_append(s, "\n");
+    }
+}
+
+static json_t *cell_json(const struct table_column *column, const struct table_cell *cell)
+{
+    if (!cell->text) return json_null();
+    if (!column->is_number) return json_string(cell->text);
+    if (!isfinite(cell->number)) return json_null();
+    /* Counts stay counts: 1024, not 1024.0. */
+    if (cell->number == floor(cell->number) && fabs(cell->number) < 9e15)
+        return json_integer((json_int_t)cell->number);
+    return json_real(cell->number);
+}
+
+struct json_t *table_json(const struct table *t)
+{
+    json_t *rows = json_array();
+    for (int row = 0; row < t->rows; row++) {
+        json_t *object = json_object();
+        for (int c = 0; c < t->columns; c++)
+            json_object_set_new(object, t->column[c].id,
+                                cell_json(&t->column[c], table_at(t, row, c)));
+        json_array_append_new(rows, object);
+    }
+    return rows;
+}

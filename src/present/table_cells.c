@@ -1,0 +1,41 @@
+#include "present/table_cells.h"
+
+#include "base/arena.h"
+#include "base/stats.h"
+#include "base/str.h"
+
+#include <math.h>
+
+void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a)
+{
+    if (!isfinite(x)) return;
+    int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
+    if (fabs(x) >= pow(10, before) - 0.5 * pow(10, before - digits)) before++; /* 0.9996: 1.00 */
+    int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
+    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
+}
+
+void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a)
+{
+    if (s->n > 1) table_set(t, row, column, 2, s->std, a);
+}
+
+void table_set_text(struct table *t, int row, int column, const char *text)
+{
+    *table_at(t, row, column) = (struct table_cell){text, 0};
+}
+
+void table_set_bytes(struct table *t, int row, int column, int64_t bytes, struct arena *a)
+{
+    char text[32];
+    *table_at(t, row, column) =
+        (struct table_cell){arena_strdup(a, str_bytes(text, (double)bytes)), (double)bytes};
+}
+
+void table_set_count(struct table *t, int row, int column, double x, struct arena *a)
+{
+    char text[32];
+    if (!isfinite(x)) return;
+    *table_at(t, row, column) =
+        (struct table_cell){arena_strdup(a, str_thousands(text, (int64_t)(x + 0.5))), x};
+}

@@ -1,0 +1,317 @@
+#include "view/attention_view.h"
+
+#include "backend/backend.h"
+#include "base/arena.h"
+#include "base/str.h"
+#include "present/table_form.h"
+#include "present/plot.h"
+#include "present/table_cells.h"
+
+/* Columns of both directions come in pairs: forward, backward. */
+enum {
+    COLUMN_TYPE,
+    COLUMN_SIZE,
+    COLUMN_CAUSAL,
+    COLUMN_T,
+    COLUMN_B,
+    COLUMN_H,
+    COLUMN_WAY,
+    COLUMN_ROW,
+    COLUMN_ROW_BACKWARD,
+    COLUMN_FORWARD,
+    COLUMN_FORWARD_STD,
+    COLUMN_BACKWARD,
+    COLUMN_BACKWARD_STD,
+    COLUMN_SAMPLES,
+    COLUMN_RATE,
+    COLUMN_RATE_BACKWARD,
+    COLUMN_CLOCKS,
+    COLUMN_CLOCKS_BACKWARD,
+    COLUMN_MHZ,
+    COLUMN_BOUND,
+    COLUMN_BOUND_BACKWARD,
+    COLUMN_ERROR,
+    COLUMN_ERROR_BACKWARD,
+    COLUMN_FLASH,
+    COLUMN_FLASH_BACKWARD,
+    COLUMN_SPEEDUP,
+    COLUMN_MEMORY,
+    COLUMN_KERNELS,
+    COLUMN_NOTE,
+    COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+    [COLUMN_TYPE] = {"dtype", "dtype", "of q, k, v and of what comes out", false},
+    [COLUMN_SIZE] = {"head_size", "D", "columns of a head", true},
+    [COLUMN_CAUSAL] = {"causal", "causal", "false: every query meets every key", false},
+    [COLUMN_T] = {"T", "T", "tokens of a sequence", true},
+    [COLUMN_B] = {"B", "B", "sequences", true},
+    [COLUMN_H] = {"heads", "H", "heads of queries", true},
+    [COLUMN_WAY] = {"attention", "attention", "slow at a rung of fusion, or flash", false},
+    [COLUMN_ROW] = {"forward_kernel", "kernel fwd", "the row that the plan has, as in strobe check",
+                    false},
+    [COLUMN_ROW_BACKWARD] = {"backward_kernel", "kernel bwd", "the row that the plan has", false},
+    [COLUMN_FORWARD] = {"forward_ms", "forward ms", "median", true},
+    [COLUMN_FORWARD_STD] = {"forward_std", "std", "standard deviation", true},
+    [COLUMN_BACKWARD] = {"backward_ms", "backward ms", "median", true},
+    [COLUMN_BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
+    [COLUMN_SAMPLES] = {"samples", "n", "samples taken", true},
+    [COLUMN_RATE] = {"forward_gflop_per_s", "GFLOP/s fwd", "of attention's own work", true},
+    [COLUMN_RATE_BACKWARD] = {"backward_gflop_per_s", "GFLOP/s bwd", "of attention's own work",
+                              true},
+    [COLUMN_CLOCKS] = {"forward_clocks_per_tile", "clk/tile fwd",
+                       "of one multiprocessor, for 128 x 128 scores", true},
+    [COLUMN_CLOCKS_BACKWARD] = {"backward_clocks_per_tile", "clk/tile bwd",
+                                "of one multiprocessor, for 128 x 128 scores", true},
+    [COLUMN_MHZ] = {"clock_mhz", "MHz", "of the multiprocessors meanwhile, or the nominal one",
+                    true},
+    [COLUMN_BOUND] = {"forward_bound_percent", "% bound fwd",
+                      "the least time by FLOPs or bytes, of the time that it took", true},
+    [COLUMN_BOUND_BACKWARD] = {"backward_bound_percent", "% bound bwd",
+                               "the least time by FLOPs or bytes, of the time that it took", true},
+    [COLUMN_ERROR] = {"error_y", "error y", "from double precision, by norm", true},
+    [COLUMN_ERROR_BACKWARD] = {"error_dqkv", "error dqkv", "from double precision, by norm", true},
+    [COLUMN_FLASH] = {"forward_times_flash", "x flash fwd", "how many times as fast as flash",
+                      true},
+    [COLUMN_FLASH_BACKWARD] = {"backward_times_flash", "x flash bwd",
+                               "how many times as fast as flash", true},
+    [COLUMN_SPEEDUP] = {"times_slow_op", "x slow op", "how many times as fast as slow op", true},
+    [COLUMN_MEMORY] = {"bytes", "memory", "of the plan, inputs and outputs included", true},
+    [COLUMN_KERNELS] = {"kernels", "calls",
+                        "of rows of the kernel table, one forward and backward pass", true},
+    [COLUMN_NOTE] = {"note", "note", "why it was not run", false},
+};
+
+/* --- the table --------------------------------------------------------------------------------- */
+
+/* The cell of the same shape and type that is another way. */
+static const struct attention_cell *beside(const struct attention_cell *c, enum attention_way way)
+{
+    return c - c->way + way;
+}
+
+static void set_error(struct table *t, int row, int column, double error, struct arena *a)
+{
+    if (error >= 0)
+        *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1e", error), error};
+}
+
+static void set_clock(struct table *t, int row, const struct attention_cell *c, struct arena *a)
+{
+    if (!(c->clock_mhz > 0)) return;
+    *table_at(t, row, COLUMN_MHZ) = (struct table_cell){
+        arena_printf(a, "%.0f%s", c->clock_mhz, c->clock_sampled ? "" : " nominal"), c->clock_mhz};
+}
+
+/* One direction: 0 forward, 1 backward. */
+static void set_direction(struct table *t, int row, const struct attention_view *v,
+                          const struct attention_cell *c, int processors, int way, struct arena *a)
+{
+    const struct attention_cell *flash = beside(c, FLASH);
+    const struct stats *time = way ? &c->backward : &c->forward;
+    const struct stats *other = way ? &flash->backward : &flash->forward;
+    double ms = time->median, flops = way ? c->backward_flops : c->forward_flops;
+    double bound = attention_bound_ms(c, v->machine, way);
+    table_set(t, row, way ? COLUMN_BACKWARD : COLUMN_FORWARD, 4, ms, a);
+    table_set_std(t, row, way ? COLUMN_BACKWARD_STD : COLUMN_FORWARD_STD, time, a);
+    table_form_set_flops(t, row, COLUMN_RATE + way, flops / ms * 1e3, a);
+    if (processors && c->clock_mhz > 0)
+        table_set(t, row, COLUMN_CLOCKS + way, 4,
+                  ms * c->clock_mhz * 1e3 * processors / attention_tiles(c), a);
+    if (bound > 0) table_set(t, row, COLUMN_BOUND + way, 3, 100 * bound / ms, a);
+    if (c != flash && attention_way_is_flash(c->way) && !flash->reason)
+        table_set(t, row, COLUMN_FLASH + way, 3, other->median / ms, a);
+    set_error(t, row, COLUMN_ERROR + way, way ? c->error_dqkv : c->error_y, a);
+}
+
+static void set_shape(struct table *t, int row, const struct attention_cell *c, struct arena *a)
+{
+    table_set_text(t, row, COLUMN_TYPE, machine_precision_name(c->precision));
+    table_set(t, row, COLUMN_SIZE, 0, (double)c->D, a);
+    table_set_text(t, row, COLUMN_CAUSAL, c->causal ? "true" : "false");
+    table_set(t, row, COLUMN_T, 0, (double)c->T, a);
+    table_set(t, row, COLUMN_B, 0, (double)c->B, a);
+    table_set(t, row, COLUMN_H, 0, (double)c->H, a);
+    table_set_text(t, row, COLUMN_WAY, attention_way_name(c->way));
+    if (!c->bytes) return;
+    table_set_bytes(t, row, COLUMN_MEMORY, c->bytes, a);
+    table_set(t, row, COLUMN_KERNELS, 0, c->kernels, a);
+    for (int way = 0; way < 2; way++)
+        if (c->kernel[way]) table_set_text(t, row, COLUMN_ROW + way, c->kernel[way]);
+}
+
+/* Multiprocessors of the GPU; 0: there is none. */
+static int processors_of(const struct attention_options *o)
+{
+    struct device_facts facts;
+    if (o->device.backend->host_memory) return 0;
+    return o->device.backend->describe(o->device.number, &facts) == ST_OK ? facts.processors : 0;
+}
+
+struct table attention_table(const struct attention_view *v, struct arena *a)
+{
+    int n = v->cells / ATTENTION_WAYS * __builtin_popcount(v->o->ways), row = 0;
+    struct table t = {.column = columns, .columns = COLUMNS, .rows = n};
+    int processors = processors_of(v->o);
+    t.cell = ARENA_NEW(a, struct table_cell, n * COLUMNS);
+    if (!v->o->device.backend->host_memory) table_form_tera(&t, a);
+    for (int i = 0; i < v->cells; i++) {
+        const struct attention_cell *c = &v->cell[i], *slow = beside(c, SLOW_OP);
+        if (!(v->o->ways >> c->way & 1)) continue;
+        set_shape(&t, row, c, a);
+        if (c->reason) {
+            table_set_text(&t, row++, COLUMN_NOTE, c->reason);
+            continue;
+        }
+        for (int way = 0; way < 2; way++) set_direction(&t, row, v, c, processors, way, a);
+        if (processors) set_clock(&t, row, c, a);
+        table_set(&t, row, COLUMN_SAMPLES, 0, c->both.n, a);
+        if (!slow->reason)
+            table_set(&t, row, COLUMN_SPEEDUP, 3, slow->both.median / c->both.median, a);
+        row++;
+    }
+    return t;
+}
+
+/* --- what the columns mean --------------------------------------------------------------------- */
+
+const char attention_flops_note[] =
+    "FLOPs: attention's own, 4 B H T^2 D forward, half of it where causal, and "
+    "2.5 times that backward, whatever a way calculates besides";
+
+static bool any_nominal(const struct attention_view *v)
+{
+    for (int i = 0; i < v->cells; i++)
+        if (!v->cell[i].reason && !v->cell[i].clock_sampled) return true;
+    return false;
+}
+
+/* True where flash attention has more than its first way. */
+static bool several_flash(const struct attention_view *v)
+{
+    for (int way = 0; way < ATTENTION_WAYS; way++)
+        if (way != FLASH && v->o->ways >> way & 1 &&
+            attention_way_is_flash((enum attention_way)way))
+            return true;
+    return false;
+}
+
+const char *attention_notes(const struct attention_view *v, struct arena *a)
+{
+    const char *s = "ms: the median of n samples, and their standard deviation";
+    if (several_flash(v))
+        s = arena_printf(a,
+                         "%s\nportable: without the kernels of compute capability 9.0; "
+                         "deterministic: the same bits in every run; x flash: how many times as "
+                         "fast as `flash` of the same shape, in turn with it",
+                         s);
+    s = arena_printf(a, "%s\n%s", s, attention_flops_note);
+    if (processors_of(v->o))
+        s = arena_printf(a,
+                         "%s\nclk/tile: time x clock x %d multiprocessors / tiles of 128 x 128 "
+                         "scores of which the mask leaves any; the clock is the mean of what the "
+                         "GPU said while the ways of the shape took turns%s",
+                         s, processors_of(v->o),
+                         any_nominal(v) ? ", nominal where it said nothing" : "");
+    s = arena_printf(a,
+                     "%s\nbound: those FLOPs by the measured ceiling of products, or the bytes of "
+                     "q, k, v and y (backward of dy and dq, dk, dv, too) by that of copies, "
+                     "whichever takes longer, of the time that it took",
+                     s);
+    if (v->o->check)
+        s = arena_printf(a,
+                         "%s\nerror: y, and dq, dk, dv together, from double precision by norm; of "
+                         "the first and the last head, for dy that is zero but in at most 64 rows",
+                         s);
+    return s;
+}
+
+/* --- the picture ------------------------------------------------------------------------------- */
+
+enum { PANEL_TIME, PANEL_RATE, PANEL_MEMORY, PANELS };
+
+struct picture {
+    const struct attention_view *v;
+    struct plot_line *line[PANELS];
+    int lines, groups; /* groups: head sizes x masks x types */
+    struct arena *a;
+};
+
+static const char *name_of(const struct picture *p, const struct attention_cell *c)
+{
+    const struct attention_options *o = p->v->o;
+    const char *name = arena_printf(p->a, "%s, %s", attention_way_name(c->way),
+                                    machine_precision_name(c->precision));
+    if (o->head_sizes > 1) name = arena_printf(p->a, "%s, D %lld", name, (long long)c->D);
+    if (o->masks > 1) name = arena_printf(p->a, "%s%s", name, c->causal ? ", causal" : ", full");
+    return name;
+}
+
+/* One way of one group: every cell of it, by length. Colours tell ways, and dashes two groups; where there are more groups,
+ * lines are told by their number. */
+static void add_lines(struct picture *p, const struct attention_cell *first, int group)
+{
+    const struct attention_options *o = p->v->o;
+    int n = o->lengths, of_length = o->precisions * ATTENTION_WAYS, number = p->lines++;
+    struct plot_point *point[PANELS];
+    bool few = p->groups <= 2;
+    int color = (few ? (int)first->way : number) % PLOT_COLORS;
+    bool dashed = few ? group > 0 : number / PLOT_COLORS % 2;
+    for (int k = 0; k < PANELS; k++) {
+        point[k] = ARENA_NEW(p->a, struct plot_point, n);
+        p->line[k][number] = (struct plot_line){name_of(p, first), color, dashed, point[k], n};
+    }
+    for (int i = 0; i < n; i++) {
+        const struct attention_cell *c = &first[i * of_length];
+        double T = (double)c->T, flops = c->forward_flops + c->backward_flops;
+        point[PANEL_TIME][i] = (struct plot_point){T, c->both.median, false};
+        point[PANEL_RATE][i] = (struct plot_point){T, flops / c->both.median * 1e3, false};
+        point[PANEL_MEMORY][i] = (struct plot_point){T, (double)c->bytes, c->reason != NULL};
+    }
+}
+
+static const char *words_of_heads(const struct attention_options *o, struct arena *a)
+{
+    const char *sizes = arena_printf(a, "of %lld", (long long)o->head_size[0]);
+    const char *shared = "";
+    for (int i = 1; i < o->head_sizes; i++)
+        sizes = arena_printf(a, "%s%s%lld", sizes, i + 1 < o->head_sizes ? ", " : " and ",
+                             (long long)o->head_size[i]);
+    if (!o->heads) return arena_printf(a, "%lld columns in heads %s", (long long)o->columns, sizes);
+    if (o->kv_heads && o->kv_heads != o->heads)
+        shared = arena_printf(a, " over %lld of keys and values", (long long)o->kv_heads);
+    return arena_printf(a, "%lld heads %s%s", (long long)o->heads, sizes, shared);
+}
+
+void attention_picture(const struct attention_view *v, const char *note, struct str *s)
+{
+    const struct attention_options *o = v->o;
+    struct arena a = {0};
+    struct picture p = {.v = v, .groups = o->head_sizes * o->masks * o->precisions, .a = &a};
+    struct plot_panel panel[PANELS] = {
+        {.title = "time, forward and backward", .unit = PLOT_MILLISECONDS},
+        {.title = "attention's own work, forward and backward", .unit = PLOT_FLOPS},
+        {.title = "memory of the plan", .unit = PLOT_BYTES},
+    };
+    for (int k = 0; k < PANELS; k++)
+        panel[k].line = p.line[k] = ARENA_NEW(&a, struct plot_line, p.groups * ATTENTION_WAYS);
+    for (int g = 0; g < p.groups; g++)
+        for (int way = 0; way < ATTENTION_WAYS; way++) {
+            int block = g / o->precisions * o->lengths; /* of a head size and mask */
+            int at = (block * o->precisions + g % o->precisions) * ATTENTION_WAYS + way;
+            if (o->ways >> way & 1) add_lines(&p, &v->cell[at], g);
+        }
+    for (int k = 0; k < PANELS; k++) {
+        panel[k].x_title = "T, tokens of a sequence";
+        panel[k].lines = p.lines;
+    }
+    if (o->room > 0) {
+        panel[PANEL_MEMORY].level = (double)o->room;
+        panel[PANEL_MEMORY].level_name = "free memory";
+    }
+    plot_print_svg(arena_printf(&a, "Attention, %s, %lld tokens in all", words_of_heads(o, &a),
+                                (long long)o->tokens),
+                   note, panel, PANELS, s);
+    arena_release(&a);
+}

@@ -1,0 +1,71 @@
+#include "view/bench_beside.h"
+
+#include "base/log.h"
+#include "bench/bench_step.h"
+#include "measure/noise.h"
+
+#include <stdio.h>
+
+static void show(void *user, int done)
+{
+    progress_show(user, done, "");
+}
+
+static void print_row(const char *what, const struct stats *s, const char *unit)
+{
+    printf("%-28s %9.3f %9.3f %9.3f %9.3f %9.3f  %s\n", what, s->median, s->mean, s->std, s->min,
+           s->p95, unit);
+}
+
+static void print_text(const struct engine *e, const struct bench_step *b)
+{
+    double units = (double)(e->config->data.batch_size * e->model.config.block_size);
+    const char *unit = e->model.def->unit;
+    printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
+    print_row("training step", &b->step, "ms");
+    if (b->product_flops > 0) {
+        print_row("its matrix products alone", &b->products, "ms");
+        print_row("step / products", &b->ratio, "x");
+        printf("%.3g GFLOP in products, %.0f GFLOP/s; ", b->product_flops * 1e-9,
+               b->product_flops * 1e-6 / b->products.median);
+    }
+    printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,
+           b->first_ms, b->loss);
+}
+
+static void print_json_row(const char *what, const struct stats *s)
+{
+    printf(
+        "\"%s\":{\"n\":%d,\"median\":%.6g,\"mean\":%.6g,\"std\":%.6g,\"min\":%.6g,\"p95\":%.6g},",
+        what, s->n, s->median, s->mean, s->std, s->min, s->p95);
+}
+
+static void print_json(const struct bench_step *b)
+{
+    printf("{\"v\":1,");
+    print_json_row("step_ms", &b->step);
+    if (b->product_flops > 0) {
+        print_json_row("products_ms", &b->products);
+        print_json_row("ratio", &b->ratio);
+    }
+    printf("\"product_flops\":%.9g,\"first_ms\":%.6g,\"loss\":%.9g}\n", b->product_flops,
+           b->first_ms, b->loss);
+}
+
+enum status bench_beside(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
+                         struct arena *a)
+{
+    struct engine e;
+    struct bench_step b;
+    struct progress progress;
+    TRY(noise_open(&e, c, vocab, a));
+    progress_start(&progress, "bench", 0, warmup + steps);
+    enum status st = bench_step_run(&e, warmup, steps, show, &progress, &b);
+    progress_end(&progress);
+    if (st == ST_OK && json)
+        print_json(&b);
+    else if (st == ST_OK)
+        print_text(&e, &b);
+    engine_close(&e);
+    return st;
+}

@@ -1,0 +1,385 @@
+#include "view/memory_view.h"
+
+#include "backend/backend.h"
+#include "base/str.h"
+#include "engine/facts.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static const struct node *node_of(const struct memory_view *v, const struct memory_moment *m)
+{
+    return &v->engine->graph[m->kind].node[m->step];
+}
+
+const char *memory_moment_words(const struct memory_view *v, const struct memory_moment *m,
+                                struct arena *a)
+{
+    const struct node *n = node_of(v, m);
+    return arena_printf(a, "%s %s", op_def(n->op)->name, n->scope);
+}
+
+const char *memory_phase_words(const struct memory_view *v, const struct memory_moment *m,
+                               struct arena *a)
+{
+    int64_t more = v->config->train.gradient_accumulation_steps - 1;
+    const char *phase = phase_name(node_of(v, m)->phase);
+    if (m->kind != GRAPH_MICRO_MORE) return phase;
+    return arena_printf(a, "%s, %lld more", phase, (long long)more);
+}
+
+/* --- tables ------------------------------------------------------------------------------------ */
+
+static struct table table_of(const struct table_column *column, int columns, int rows,
+                             struct arena *a)
+{
+    return (struct table){column, ARENA_NEW(a, struct table_cell, rows * columns), columns, rows};
+}
+
+static void set_share(struct table *t, int row, int column, int64_t bytes, int64_t of,
+                      struct arena *a)
+{
+    double share = of ? (double)bytes / (double)of : 0;
+    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1f %%", 100 * share), share};
+}
+
+enum { PART_NAME, PART_BYTES, PART_SHARE, PART_NOTE, PART_COLUMNS };
+static const struct table_column part_columns[PART_COLUMNS] = {
+    [PART_NAME] = {"part", "memory at the peak", "what it is there for", false},
+    [PART_BYTES] = {"bytes", "bytes", "in use while the peak's kernel runs", true},
+    [PART_SHARE] = {"share", "share", "of all that is allocated", true},
+    [PART_NOTE] = {"note", "note", "", false},
+};
+
+static const char *const part_notes[MEMORY_PARTS] = {
+    [MEMORY_OPTIMIZER] = "two moments of AdamW",
+    [MEMORY_UNUSED] = "of the block in which values come and go; the peak needs it not",
+};
+
+/* What copies this plan has; of float8 the ring of magnitudes is one of them. */
+static const char *copies_note(const struct memory_view *v, struct arena *a)
+{
+    const int64_t *bytes = v->engine->storage.bytes;
+    bool mixed = precision_is_mixed(v->config->plan.dtype);
+    const char *weights = !bytes[STORAGE_PACKED] ? "bf16"
+                          : bytes[STORAGE_COPY]  ? "bf16, and packed"
+                          : mixed                ? "bf16, packed"
+                                                 : "f32, packed";
+    if (!bytes[STORAGE_COPY] && !bytes[STORAGE_PACKED]) return "largest magnitudes, for float8";
+    return arena_printf(a, "what products read: %s%s", weights,
+                        bytes[STORAGE_AMAX] ? "; largest magnitudes" : "");
+}
+
+static struct table parts_table(const struct memory_view *v, struct arena *a)
+{
+    const struct memory_moment *m = &v->course.moment[v->course.peak];
+    int rows = 1;
+    for (int i = 0; i < MEMORY_PARTS; i++) rows += m->bytes[i] > 0;
+    struct table t = table_of(part_columns, PART_COLUMNS, rows, a);
+    int row = 0;
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (!m->bytes[i]) continue;
+        table_set_text(&t, row, PART_NAME, memory_part_name((enum memory_part)i));
+        table_set_text(&t, row, PART_NOTE,
+                       i == MEMORY_COPIES ? copies_note(v, a)
+                       : part_notes[i]    ? part_notes[i]
+                                          : "");
+        table_set_bytes(&t, row, PART_BYTES, m->bytes[i], a);
+        set_share(&t, row++, PART_SHARE, m->bytes[i], v->course.total, a);
+    }
+    table_set_text(&t, row, PART_NAME, "total");
+    table_set_text(&t, row, PART_NOTE, "");
+    table_set_bytes(&t, row, PART_BYTES, v->course.total, a);
+    set_share(&t, row, PART_SHARE, v->course.total, v->course.total, a);
+    return t;
+}
+
+enum {
+    TENSOR_BYTES,
+    TENSOR_SHARE,
+    TENSOR_PART,
+    TENSOR_LAYER,
+    TENSOR_FIRST,
+    TENSOR_LAST,
+    TENSOR_OFFSET,
+    TENSOR_OP,
+    TENSOR_OUTPUT,
+    TENSOR_TYPE,
+    TENSOR_NAME,
+    TENSOR_COLUMNS
+};
+static const struct table_column tensor_columns[TENSOR_COLUMNS] = {
+    [TENSOR_BYTES] = {"bytes", "bytes", "", true},
+    [TENSOR_SHARE] = {"share", "share", "of the bytes of all", true},
+    [TENSOR_PART] = {"part", "there as", "what it is there for", false},
+    [TENSOR_LAYER] = {"layer", "layer", "block of the model", true},
+    [TENSOR_FIRST] = {"first", "from step", "of its plan, that makes it", true},
+    [TENSOR_LAST] = {"last", "to", "the last step that needs it", true},
+    [TENSOR_OFFSET] = {"offset", "at", "in the block in which values come and go", true},
+    [TENSOR_OP] = {"op", "made by", "", false},
+    [TENSOR_OUTPUT] = {"output", "output", "which of its operator's", true},
+    [TENSOR_TYPE] = {"type", "type", "", false},
+    [TENSOR_NAME] = {"name", "name", "", false},
+};
+
+/* `all`: columns for programs, too. */
+static struct table tensors_table(const struct memory_tensors *list, int rows, bool all,
+                                  struct arena *a)
+{
+    struct table t = table_of(tensor_columns, TENSOR_COLUMNS, rows < list->n ? rows : list->n, a);
+    for (int i = 0; i < t.rows; i++) {
+        const struct memory_tensor *x = &list->tensor[i];
+        char type[TYPE_TEXT];
+        table_set_bytes(&t, i, TENSOR_BYTES, x->bytes, a);
+        set_share(&t, i, TENSOR_SHARE, x->bytes, list->bytes, a);
+        table_set_text(&t, i, TENSOR_PART, memory_part_name(x->part));
+        if (x->layer >= 0) table_set(&t, i, TENSOR_LAYER, 0, x->layer, a);
+        if (*x->op) table_set_text(&t, i, TENSOR_OP, x->op);
+        if (x->output > 0 || (all && *x->op)) table_set(&t, i, TENSOR_OUTPUT, 0, x->output, a);
+        if (x->type.rank)
+            table_set_text(&t, i, TENSOR_TYPE, arena_strdup(a, type_text(type, &x->type)));
+        table_set_text(&t, i, TENSOR_NAME, x->name);
+        bool comes_and_goes = x->offset >= 0;
+        if (!comes_and_goes && !all) continue;
+        table_set(&t, i, TENSOR_FIRST, 0, x->first, a);
+        table_set(&t, i, TENSOR_LAST, 0, x->last, a);
+        if (all && comes_and_goes) table_set(&t, i, TENSOR_OFFSET, 0, (double)x->offset, a);
+    }
+    return t;
+}
+
+enum {
+    VARIANT_NAME,
+    VARIANT_TOTAL,
+    VARIANT_LESS,
+    VARIANT_SAVED,
+    VARIANT_FLOPS,
+    VARIANT_MORE,
+    VARIANT_BATCH,
+    VARIANT_COLUMNS
+};
+static const struct table_column variant_columns[VARIANT_COLUMNS] = {
+    [VARIANT_NAME] = {"recompute", "recompute", "what the backward pass computes again", false},
+    [VARIANT_TOTAL] = {"total", "memory", "of the whole training", true},
+    [VARIANT_LESS] = {"total_ratio", "of none", "of what recompute=none takes", true},
+    [VARIANT_SAVED] = {"saved", "saved for backward", "where most of it is", true},
+    [VARIANT_FLOPS] = {"flops", "GFLOP a step", "as the plan counts", true},
+    [VARIANT_MORE] = {"flops_ratio", "more FLOPs", "than recompute=none", true},
+    [VARIANT_BATCH] = {"batch_size", "largest batch_size", "that fits the limit", true},
+};
+
+static struct table variants_table(const struct memory_view *v, struct arena *a)
+{
+    struct table t = table_of(variant_columns, VARIANT_COLUMNS, v->variants, a);
+    for (int i = 0; i < t.rows; i++) {
+        const struct memory_variant *x = &v->variant[i], *none = &v->variant[0];
+        struct config c = *v->config;
+        c.plan.recompute = x->recompute;
+        table_set_text(&t, i, VARIANT_NAME, config_value_text(&c, "recompute", a));
+        table_set_bytes(&t, i, VARIANT_TOTAL, x->total, a);
+        set_share(&t, i, VARIANT_LESS, x->total, none->total, a);
+        table_set_bytes(&t, i, VARIANT_SAVED, x->saved, a);
+        table_set(&t, i, VARIANT_FLOPS, 4, x->flops * 1e-9, a);
+        table_at(&t, i, VARIANT_FLOPS)->number = x->flops;
+        double more = x->flops / none->flops;
+        *table_at(&t, i, VARIANT_MORE) =
+            (struct table_cell){arena_printf(a, "%.1f %%", 100 * (more - 1)), more};
+        if (v->limit) table_set(&t, i, VARIANT_BATCH, 0, (double)x->batch, a);
+    }
+    return t;
+}
+
+enum { TIME_KIND, TIME_STEP, TIME_PHASE, TIME_LAYER, TIME_OP, TIME_NAME, TIME_PARTS };
+enum { TIME_USED = TIME_PARTS + MEMORY_PARTS, TIME_COLUMNS };
+
+struct table memory_view_timeline(const struct memory_view *v, struct arena *a)
+{
+    static const struct table_column first[TIME_PARTS] = {
+        [TIME_KIND] = {"graph", "graph", "", false},  [TIME_STEP] = {"step", "step", "", true},
+        [TIME_PHASE] = {"phase", "phase", "", false}, [TIME_LAYER] = {"layer", "layer", "", true},
+        [TIME_OP] = {"op", "operator", "", false},    [TIME_NAME] = {"scope", "where", "", false}};
+    struct table_column *column = ARENA_NEW(a, struct table_column, TIME_COLUMNS);
+    for (int i = 0; i < TIME_PARTS; i++) column[i] = first[i];
+    for (int i = 0; i < MEMORY_PARTS; i++)
+        column[TIME_PARTS + i] = (struct table_column){
+            memory_part_id((enum memory_part)i), memory_part_name((enum memory_part)i), "", true};
+    column[TIME_USED] = (struct table_column){"used", "used", "all but unused", true};
+    struct table t = table_of(column, TIME_COLUMNS, v->course.moments, a);
+    for (int i = 0; i < t.rows; i++) {
+        const struct memory_moment *m = &v->course.moment[i];
+        const struct node *n = node_of(v, m);
+        table_set_text(&t, i, TIME_KIND, graph_kind_name(m->kind));
+        table_set(&t, i, TIME_STEP, 0, m->step, a);
+        table_set_text(&t, i, TIME_PHASE, phase_name(n->phase));
+        table_set(&t, i, TIME_LAYER, 0, n->layer, a);
+        table_set_text(&t, i, TIME_OP, op_def(n->op)->name);
+        table_set_text(&t, i, TIME_NAME, n->scope);
+        for (int k = 0; k < MEMORY_PARTS; k++)
+            table_set_bytes(&t, i, TIME_PARTS + k, m->bytes[k], a);
+        table_set_bytes(&t, i, TIME_USED, m->used, a);
+    }
+    return t;
+}
+
+/* --- for people -------------------------------------------------------------------------------- */
+
+static void print_saved(const struct memory_view *v, const struct table_form *form, struct str *s,
+                        struct arena *a)
+{
+    enum { TOP = 5 };
+    char bytes[32], of[32];
+    int64_t top = 0, all = v->course.moment[0].bytes[MEMORY_SAVED];
+    for (int i = 0; i < v->course.moments; i++)
+        if (v->course.moment[i].bytes[MEMORY_SAVED] > all)
+            all = v->course.moment[i].bytes[MEMORY_SAVED];
+    for (int i = 0; i < v->saved.n && i < TOP; i++) top += v->saved.tensor[i].bytes;
+    str_printf(s, "\nblock %d saves %s for backward in %d value%s (all of the model: %s)", v->block,
+               str_bytes(bytes, (double)v->saved.bytes), v->saved.n, v->saved.n == 1 ? "" : "s",
+               str_bytes(of, (double)all));
+    if (v->saved.n > TOP)
+        str_printf(s, "; the %d largest are %.1f %% of it", TOP,
+                   100.0 * (double)top / (double)v->saved.bytes);
+    str_append(s, "\n\n");
+    struct table t = tensors_table(&v->saved, TOP, false, a);
+    if (t.rows) table_form_print(form, &t, s);
+}
+
+/* Of a language model what is largest outside of the blocks; whether it is saved depends on how the loss is fused. */
+static void print_logits(const struct memory_view *v, struct str *s, struct arena *a)
+{
+    struct memory_tensors outside;
+    bool saved = false;
+    if (!v->vocab) return;
+    memory_saved(v->engine, -1, &outside, a);
+    for (int i = 0; i < outside.n; i++) {
+        const struct type *t = &outside.tensor[i].type;
+        saved |= t->rank > 1 && t->dim[t->rank - 1] >= v->vocab;
+    }
+    str_printf(s, "\nLogits are %s. Computing again does not change them.\n",
+               saved
+                   ? "saved for backward, and in that column"
+                   : "not saved for backward, for the loss makes their gradient at once: they are "
+                     "in memory, and not in that column");
+}
+
+static const char *device_words(const struct memory_view *v)
+{
+    const struct backend *b = v->engine->backend;
+    if (!strcmp(b->name, "cuda"))
+        return "cuda; CUDA's own context, some hundreds of MiB, is not counted";
+    return b->host_memory ? "cpu; what the process takes for itself is not counted" : b->name;
+}
+
+static void print_limit(const struct memory_view *v, struct str *s)
+{
+    char total[32], limit[32];
+    str_printf(s, "\n%s of %s: %s", str_bytes(total, (double)v->course.total),
+               str_bytes(limit, (double)v->limit),
+               v->course.total <= v->limit ? "it fits; " : "it does not fit; ");
+    if (v->batch >= BATCH_SIZE_MOST)
+        str_printf(s, "so does batch_size = %lld, the largest that the key takes\n",
+                   (long long)v->batch);
+    else if (v->batch)
+        str_printf(s, "batch_size = %lld is the largest that does\n", (long long)v->batch);
+    else
+        str_append(s, "not even batch_size = 1 does\n");
+}
+
+static void print_run(const struct memory_view *v, struct str *s)
+{
+    const struct memory_run *r = &v->run;
+    char planned[32], measured[32];
+    str_printf(s, "\nmeasured over two steps: predicted %s, ",
+               str_bytes(planned, (double)r->planned));
+    if (r->measured < 0) {
+        str_append(s, "measured: not known here\n");
+        return;
+    }
+    str_printf(s, "%s %s: %+.2f %%\n", r->host ? "the process grew by" : "the driver says",
+               str_bytes(measured, (double)r->measured),
+               100.0 * ((double)r->measured / (double)r->planned - 1));
+}
+
+void memory_view_print(const struct memory_view *v, const struct table_form *form, struct str *s,
+                       struct arena *a)
+{
+    const struct memory_moment *peak = &v->course.moment[v->course.peak];
+    char bytes[32];
+    struct table parts = parts_table(v, a);
+    str_printf(s, "plan         %s\n", v->words);
+    str_printf(s, "device       %s\n", device_words(v));
+    str_printf(s, "phase        %s\n", memory_extent_name(v->extent));
+    str_printf(s, "peak         %s, while %s runs: %s, graph %s, step %d of %d\n\n",
+               str_bytes(bytes, (double)peak->used), memory_moment_words(v, peak, a),
+               phase_name(node_of(v, peak)->phase), graph_kind_name(peak->kind), peak->step,
+               v->engine->plan[peak->kind].steps);
+    if (form->markdown) str_append(s, "```\n");
+    memory_plot_text(v, s);
+    str_append(s, form->markdown ? "```\n\n" : "\n");
+    table_form_print(form, &parts, s);
+    if (v->rows) {
+        struct table t = tensors_table(&v->largest, (int)v->rows, false, a);
+        str_printf(s, "\nthe largest of %d tensors at the peak\n\n", v->largest.n);
+        table_form_print(form, &t, s);
+    }
+    if (v->block >= 0) print_saved(v, form, s, a);
+    if (v->variants) {
+        struct table t = variants_table(v, a);
+        str_append(s, "\nwhat computing again would make of it\n\n");
+        table_form_print(form, &t, s);
+        print_logits(v, s, a);
+    }
+    if (v->limit) print_limit(v, s);
+    if (v->was_run) print_run(v, s);
+}
+
+/* --- for programs ------------------------------------------------------------------------------ */
+
+static json_t *peak_json(const struct memory_view *v, struct arena *a)
+{
+    const struct memory_moment *m = &v->course.moment[v->course.peak];
+    const struct node *n = node_of(v, m);
+    struct table tensors = tensors_table(&v->largest, v->largest.n, true, a);
+    json_t *parts = json_object();
+    for (int i = 0; i < MEMORY_UNUSED; i++)
+        json_object_set_new(parts, memory_part_id((enum memory_part)i), json_integer(m->bytes[i]));
+    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:I, s:o, s:o}", "kind", graph_kind_name(m->kind),
+                     "step", m->step, "phase", phase_name(n->phase), "op", op_def(n->op)->name,
+                     "scope", n->scope, "bytes", (json_int_t)m->used, "parts", parts, "tensors",
+                     table_json(&tensors));
+}
+
+static json_t *saved_json(const struct memory_view *v, struct arena *a)
+{
+    struct table t = tensors_table(&v->saved, v->saved.n, true, a);
+    if (v->block < 0) return json_null();
+    return json_pack("{s:i, s:I, s:o}", "layer", v->block, "bytes", (json_int_t)v->saved.bytes,
+                     "tensors", table_json(&t));
+}
+
+static json_t *limit_json(const struct memory_view *v)
+{
+    if (!v->limit) return json_null();
+    return json_pack("{s:I, s:b, s:I}", "bytes", (json_int_t)v->limit, "fits",
+                     v->course.total <= v->limit, "batch_size", (json_int_t)v->batch);
+}
+
+static json_t *run_json(const struct memory_view *v)
+{
+    if (!v->was_run) return json_null();
+    return json_pack("{s:I, s:o, s:s}", "predicted", (json_int_t)v->run.planned, "measured",
+                     v->run.measured < 0 ? json_null() : json_integer(v->run.measured), "by",
+                     v->run.host ? "process" : "driver");
+}
+
+struct json_t *memory_view_json(const struct memory_view *v, struct arena *a)
+{
+    struct facts f = facts_of(v->engine);
+    struct table timeline = memory_view_timeline(v, a), variants = variants_table(v, a);
+    return json_pack("{s:i, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1,
+                     "vocabulary", (json_int_t)v->vocab, "device", v->engine->backend->name,
+                     "phase", memory_extent_name(v->extent), "memory", facts_memory(&f), "peak",
+                     peak_json(v, a), "block", saved_json(v, a), "recompute", table_json(&variants),
+                     "limit", limit_json(v), "measured", run_json(v), "timeline",
+                     table_json(&timeline));
+}

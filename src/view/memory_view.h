@@ -1,0 +1,47 @@
+/* memory_view.h - what `strobe memory` shows, in each of its forms. */
+#ifndef VIEW_MEMORY_VIEW_H
+#define VIEW_MEMORY_VIEW_H
+
+#include "bench/memory_run.h"
+#include "cli/planned.h"
+#include "engine/engine.h"
+#include "engine/memory.h"
+#include "present/table_form.h"
+
+struct memory_view {
+    const struct engine *engine; /* with the plans of the phase */
+    const struct config *config;
+    int64_t vocab;
+    const char *words; /* which configuration it is */
+    enum memory_extent extent;
+    struct memory_course course;
+    struct memory_tensors largest; /* at the peak */
+    int block;                     /* whose saved values are shown; -1: none */
+    struct memory_tensors saved;
+    struct memory_variant variant[MEMORY_VARIANTS];
+    int variants;
+    int64_t limit, batch; /* bytes, 0: none; the largest batch that fits, 0: none does */
+    struct memory_run run;
+    bool was_run;
+    int64_t rows; /* of the largest tensors */
+};
+
+/* The tables and the plot, for people. */
+void memory_view_print(const struct memory_view *v, const struct table_form *form, struct str *s,
+                       struct arena *a);
+/* The timeline, a row for each kernel: what --csv prints. */
+struct table memory_view_timeline(const struct memory_view *v, struct arena *a);
+struct json_t *memory_view_json(const struct memory_view *v, struct arena *a);
+
+/* memory_plot.c: the timeline, layer upon layer, in characters and as an SVG. */
+void memory_plot_text(const struct memory_view *v, struct str *s);
+void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a);
+
+/* "MATMUL lm_head" */
+const char *memory_moment_words(const struct memory_view *v, const struct memory_moment *m,
+                                struct arena *a);
+/* "forward", "backward", "update"; of further micro-steps "forward, 3 more". */
+const char *memory_phase_words(const struct memory_view *v, const struct memory_moment *m,
+                               struct arena *a);
+
+#endif

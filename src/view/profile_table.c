@@ -1,0 +1,311 @@
+/* Two tables of the same lines, for they are wider than a screen together: the times, in the columns of
+ * Nsight Systems, and the work. Programs get one table. */
+#include "view/profile_table.h"
+
+#include "base/str.h"
+#include "view/ceilings.h"
+#include "profile/words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
+
+enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
+
+enum {
+    COLUMN_SHARE,
+    COLUMN_TOTAL,
+    COLUMN_RUNS,
+    COLUMN_AVERAGE,
+    COLUMN_MEDIAN,
+    COLUMN_MIN,
+    COLUMN_MAX,
+    COLUMN_STD,
+    COLUMN_FLOPS,
+    COLUMN_BYTES,
+    COLUMN_INTENSITY,
+    COLUMN_GFLOPS,
+    COLUMN_GBYTES,
+    COLUMN_BOUND,
+    COLUMN_FLOOR,
+    COLUMN_GAP,
+    COLUMN_THREADS,
+    COLUMN_NAME,
+    COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+    [COLUMN_SHARE] = {"time_percent", "time %", "of the measured time", true},
+    [COLUMN_TOTAL] = {"ms_per_step", "ms/step", "of a step, the mean of all", true},
+    [COLUMN_RUNS] = {"runs_per_step", "runs", "executions in a step", true},
+    [COLUMN_AVERAGE] = {"us_average", "avg µs", "of one execution", true},
+    [COLUMN_MEDIAN] = {"us_median", "med µs", "of one execution", true},
+    [COLUMN_MIN] = {"us_min", "min µs", "of one execution", true},
+    [COLUMN_MAX] = {"us_max", "max µs", "of one execution", true},
+    [COLUMN_STD] = {"us_std", "std µs", "standard deviation of the executions", true},
+    [COLUMN_FLOPS] = {"mflop_per_step", "MFLOP", "arithmetic of a step, as the plan counts it",
+                      true},
+    [COLUMN_BYTES] = {"mb_per_step", "MB", "every input and output once, of a step", true},
+    [COLUMN_INTENSITY] = {"flop_per_byte", "FLOP/B", "arithmetic intensity", true},
+    [COLUMN_GFLOPS] = {"gflop_per_s", "GFLOP/s", "achieved", true},
+    [COLUMN_GBYTES] = {"gb_per_s", "GB/s", "achieved", true},
+    [COLUMN_BOUND] = {"bound", "bound by", "what keeps it from being faster", false},
+    [COLUMN_FLOOR] = {"floor_ms", "floor ms", "of a step, at the measured ceilings", true},
+    [COLUMN_GAP] = {"times_floor", "x floor",
+                    "how many times as long as its floor, all of an operator's kernels together",
+                    true},
+    [COLUMN_THREADS] = {"threads_percent", "threads %",
+                        "of its time that a thread works, on average", true},
+    [COLUMN_NAME] = {"name", "name", "what it is", false},
+};
+
+static const int time_columns[] = {COLUMN_SHARE,   COLUMN_TOTAL,  COLUMN_RUNS,
+                                   COLUMN_AVERAGE, COLUMN_MEDIAN, COLUMN_MIN,
+                                   COLUMN_MAX,     COLUMN_STD,    COLUMN_NAME};
+static const int work_columns[] = {COLUMN_FLOPS,   COLUMN_BYTES, COLUMN_INTENSITY, COLUMN_GFLOPS,
+                                   COLUMN_GBYTES,  COLUMN_BOUND, COLUMN_FLOOR,     COLUMN_GAP,
+                                   COLUMN_THREADS, COLUMN_NAME};
+
+/* As table_set, but what is next to nothing is not written with all its zeros. */
+static void set(struct table *t, int at, int column, int digits, double x, struct arena *a)
+{
+    table_set(t, at, column, digits, x, a);
+    if (x > 0 && x < LEAST_SHOWN) table_at(t, at, column)->text = "<0.0001";
+    if (column == COLUMN_GAP && x > MOST_SHOWN) table_at(t, at, column)->text = ">9999";
+}
+
+static void set_percent(struct table *t, int at, int column, double share, struct arena *a)
+{
+    *table_at(t, at, column) =
+        (struct table_cell){arena_printf(a, "%.2f", 100 * share), 100 * share};
+}
+
+static void set_times(struct table *t, int at, const struct profile_group *g, struct arena *a)
+{
+    set_percent(t, at, COLUMN_SHARE, g->share, a);
+    set(t, at, COLUMN_TOTAL, 4, g->ms, a);
+    if (g->runs) table_set(t, at, COLUMN_RUNS, 0, g->runs, a);
+    if (!g->run_ms.n) return;
+    table_set(t, at, COLUMN_AVERAGE, 4, 1e3 * g->run_ms.mean, a);
+    table_set(t, at, COLUMN_MEDIAN, 4, 1e3 * g->run_ms.median, a);
+    table_set(t, at, COLUMN_MIN, 4, 1e3 * g->run_ms.min, a);
+    table_set(t, at, COLUMN_MAX, 4, 1e3 * g->run_ms.max, a);
+    if (g->run_ms.n > 1) table_set(t, at, COLUMN_STD, 3, 1e3 * g->run_ms.std, a);
+}
+
+/* For people work has the unit that suits the largest line. */
+struct scale {
+    double flops, bytes; /* units of MFLOP and of MB */
+};
+
+static double scale_of_most(double most)
+{
+    double scale = 1;
+    while (most / scale > MOST_SHOWN && scale < 1e6) scale *= 1e3;
+    return scale;
+}
+
+static struct scale scale_of(const struct profile_groups *g)
+{
+    double flops = 0, bytes = 0;
+    for (int i = 0; i < g->groups; i++) {
+        flops = fmax(flops, 1e-6 * g->group[i].flops);
+        bytes = fmax(bytes, 1e-6 * g->group[i].bytes);
+    }
+    return (struct scale){scale_of_most(flops), scale_of_most(bytes)};
+}
+
+static void set_units(struct table *t, const struct scale *scale, struct arena *a)
+{
+    struct table_column *column = ARENA_NEW(a, struct table_column, t->columns);
+    memcpy(column, t->column, (size_t)t->columns * sizeof *column);
+    column[COLUMN_FLOPS].title = scale->flops > 1e3 ? "TFLOP"
+                                 : scale->flops > 1 ? "GFLOP"
+                                                    : "MFLOP";
+    column[COLUMN_BYTES].title = scale->bytes > 1e3 ? "TB" : scale->bytes > 1 ? "GB" : "MB";
+    t->column = column;
+}
+
+static void set_work(struct table *t, int at, const struct profile_group *g,
+                     const struct scale *scale, struct arena *a)
+{
+    double seconds = 1e-3 * g->work_ms;
+    if (!g->run_ms.n || !(g->bytes > 0)) return;
+    set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops / scale->flops, a);
+    set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes / scale->bytes, a);
+    table_set(t, at, COLUMN_INTENSITY, 3, g->flops / g->bytes, a);
+    if (seconds > 0) {
+        table_form_set_flops(t, at, COLUMN_GFLOPS, g->flops / seconds, a);
+        table_set(t, at, COLUMN_GBYTES, 3, 1e-9 * g->bytes / seconds, a);
+    }
+    table_set_text(t, at, COLUMN_BOUND, bound_name(g->bound));
+    set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
+    if (g->floor_ms > 0) set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
+    if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
+}
+
+/* What is left of the lines that are not shown, as one; idle time is always shown. */
+static struct profile_group rest_of(const struct profile_groups *g, int from, struct arena *a)
+{
+    struct profile_group rest = {.name = ""};
+    for (int i = from; i < g->groups - 1; i++) {
+        const struct profile_group *x = &g->group[i];
+        rest.ms += x->ms;
+        rest.share += x->share;
+        rest.runs += x->runs;
+    }
+    rest.name = arena_printf(a, "%d more (--rows=0 shows all)", g->groups - 1 - from);
+    return rest;
+}
+
+static struct profile_groups shown_groups(const struct profile_groups *g, int rows, struct arena *a)
+{
+    bool flat = g->by != BY_RANGE;
+    struct profile_groups shown = *g;
+    if (!flat || !rows || g->groups - 1 <= rows) return shown;
+    shown.group = ARENA_NEW(a, struct profile_group, rows + 2);
+    memcpy(shown.group, g->group, (size_t)rows * sizeof *g->group);
+    shown.group[rows] = rest_of(g, rows, a);
+    shown.group[rows + 1] = g->group[g->groups - 1];
+    shown.groups = rows + 2;
+    return shown;
+}
+
+static struct table make_table(const struct profile_groups *g, bool people, bool gpu,
+                               struct arena *a)
+{
+    struct table t = {.column = columns, .columns = COLUMNS, .rows = g->groups};
+    if (gpu) table_form_tera(&t, a);
+    struct scale scale = people ? scale_of(g) : (struct scale){1, 1};
+    if (people) set_units(&t, &scale, a);
+    t.cell = ARENA_NEW(a, struct table_cell, t.rows * t.columns);
+    for (int i = 0; i < t.rows; i++) {
+        set_times(&t, i, &g->group[i], a);
+        set_work(&t, i, &g->group[i], &scale, a);
+        table_set_text(&t, i, COLUMN_NAME,
+                       arena_printf(a, "%*s%s", 2 * g->group[i].depth, "", g->group[i].name));
+    }
+    return t;
+}
+
+static struct table some_columns(const struct table *t, const int *column, int n, struct arena *a)
+{
+    struct table some = {.columns = n, .rows = t->rows};
+    struct table_column *of = ARENA_NEW(a, struct table_column, n);
+    some.cell = ARENA_NEW(a, struct table_cell, t->rows * n);
+    for (int k = 0; k < n; k++) {
+        of[k] = t->column[column[k]];
+        for (int row = 0; row < t->rows; row++)
+            *table_at(&some, row, k) = *table_at(t, row, column[k]);
+    }
+    some.column = of;
+    return some;
+}
+
+/* Columns of a line: of the terminal, else as COLUMNS says; 0: nobody says. */
+static int width_of_terminal(void)
+{
+    enum { LEAST = 60, MOST = 400 };
+    struct winsize size;
+    const char *given = getenv("COLUMNS");
+    int width = given ? atoi(given) : 0;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        width = size.ws_col;
+    if (width <= 0) return 0;
+    return width < LEAST ? LEAST : width > MOST ? MOST : width;
+}
+
+/* Breaks a text at blanks, so that a line has at most as many columns as the terminal; `indent` before all but the first. */
+static void print_wrapped(const char *text, int indent, struct str *s)
+{
+    int at = indent, most = width_of_terminal() ? width_of_terminal() : USUAL;
+    for (const char *word = text; *word;) {
+        int bytes = (int)strcspn(word, " \n");
+        char one[128];
+        snprintf(one, sizeof one, "%.*s", bytes, word);
+        int width = table_width(one);
+        if (at > indent && at + 1 + width > most) {
+            str_printf(s, "\n%*s", indent, "");
+            at = indent;
+        }
+        str_printf(s, "%s%.*s", at > indent ? " " : "", bytes, word);
+        at += width + (at > indent);
+        word += bytes + (word[bytes] != '\0');
+    }
+    str_append(s, "\n");
+}
+
+/* Cuts names to what is left of the terminal's line beside the other columns. */
+static void cut_names(struct table *t, const struct table_form *f, struct arena *a)
+{
+    int last = t->columns - 1, room = width_of_terminal();
+    for (int k = 0; k < last; k++) {
+        int width = table_width(t->column[k].title);
+        for (int row = 0; row < t->rows; row++) {
+            const char *text = table_at(t, row, k)->text;
+            if (text && table_width(text) > width) width = table_width(text);
+        }
+        room -= width + 2;
+    }
+    if (!width_of_terminal() || room > NAME_MOST) room = NAME_MOST;
+    if (room < NAME_LEAST) room = NAME_LEAST;
+    for (int row = 0; row < t->rows && !f->markdown; row++) {
+        struct table_cell *cell = table_at(t, row, last);
+        if ((int)strlen(cell->text) > room)
+            cell->text = arena_printf(a, "%.*s...", room - 3, cell->text);
+    }
+}
+
+static void print_two(const struct table *t, const struct table_form *f, struct str *s,
+                      struct arena *a)
+{
+    struct table times = some_columns(t, time_columns, COUNT_OF(time_columns), a);
+    struct table work = some_columns(t, work_columns, COUNT_OF(work_columns), a);
+    cut_names(&times, f, a);
+    cut_names(&work, f, a);
+    print_wrapped("time % to runs: of a step, the mean of all; avg µs to std µs: of one execution "
+                  "of one kernel",
+                  0, s);
+    str_append(s, "\n");
+    table_form_print(f, &times, s);
+    str_append(s, "\n");
+    print_wrapped("work, floor ms and x floor: of a step", 0, s);
+    str_append(s, "\n");
+    table_form_print(f, &work, s);
+}
+
+static void print_words(const struct profile *p, const struct table_form *f, const char *words,
+                        struct str *s, struct arena *a)
+{
+    struct profile_words w = {0};
+    if (f->csv) return;
+    words_of(p, &w, a);
+    str_append(s, "\n");
+    for (int i = 0; i < w.words; i++) {
+        str_printf(s, "%s%-*s", f->markdown ? "- " : "", ABOUT_WIDTH, w.word[i].about);
+        print_wrapped(w.word[i].text, ABOUT_WIDTH, s);
+    }
+    str_append(s, "\n");
+    print_wrapped(words, 0, s);
+    print_wrapped(ceilings_words(p->machine, a), 0, s);
+}
+
+void profile_table_print(const struct profile *p, const struct profile_table *how,
+                         const struct table_form *f, const char *words, struct str *s,
+                         struct arena *a)
+{
+    struct profile_groups all, shown;
+    profile_groups(p, how->by, how->phases, &all, a);
+    shown = f->csv ? all : shown_groups(&all, how->rows, a);
+    struct table t = make_table(&shown, !f->csv && !f->markdown, p->machine->gpu, a);
+    if (f->csv)
+        table_form_print(f, &t, s);
+    else
+        print_two(&t, f, s, a);
+    print_words(p, f, words, s, a);
+}

@@ -1,0 +1,167 @@
+/* A sheet written and read back is the same sheet; what is broken is refused, or left out. */
+#include "present/sheet.h"
+
+#include "../support/hand.h"
+#include "../support/program.h"
+#include "../support/workdir.h"
+#include "base/str.h"
+#include "present/table_cells.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static const struct table_column columns[] = {
+    {"way", "way", "slow or flash", false},
+    {"T", "T", "tokens", true},
+    {"mean_ms", "mean ms", "of a call", true},
+    {"note", "note", "why not", false},
+};
+
+static struct sheet sheet(void)
+{
+    struct sheet s = {.name = "bench",
+                      .title = "A <title>",
+                      .date = "2026-11-21T00:00:00Z",
+                      .commit = "cced13a0b1f2",
+                      .command = "strobe bench 'a b.conf'"};
+    struct sheet_table *t = &s.table[0];
+    t = sheet_add(&s, NULL, columns, COUNT_OF(columns), 4, &arena);
+    for (int i = 0; i < 4; i++) {
+        table_set_text(&t->table, i, 0, i % 2 ? "flash" : "slow, \"old\"");
+        table_set(&t->table, i, 1, 0, i < 2 ? 64 : 128, &arena);
+        if (i < 3) table_set(&t->table, i, 2, 3, 1.25 * (i + 1), &arena);
+    }
+    table_set_text(&t->table, 3, 3, "needs 2.0 GiB");
+    t->chart = (struct sheet_chart){
+        .kind = SHEET_LINES, .label = {"way"}, .labels = 1, .x = "T", .y = "mean_ms"};
+    sheet_note(&s, "A note.");
+    return s;
+}
+
+static const char *printed(const struct sheet *s, void (*print)(const struct table *, struct str *))
+{
+    struct str out = {0};
+    sheet_print(s, print, true, &out);
+    const char *text = arena_strdup(&arena, str_text(&out));
+    str_release(&out);
+    return text;
+}
+
+/* What is no number is no text either. */
+static void test_no_number_is_an_empty_cell(void **state)
+{
+    (void)state;
+    struct sheet s = sheet();
+    struct table *t = &s.table[0].table;
+    const double none[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < COUNT_OF(none); i++) {
+        table_set(t, 3, 2, 3, none[i], &arena);
+        assert_null(table_at(t, 3, 2)->text);
+        table_set_count(t, 3, 2, none[i], &arena);
+        assert_null(table_at(t, 3, 2)->text);
+    }
+}
+
+static void test_written_and_read(void **state)
+{
+    (void)state;
+    struct sheet s = sheet(), back;
+    const char *path = workdir_path("deep/er/bench.json");
+    hand_ok(sheet_write(&s, path));
+    assert_true(sheet_is(path));
+    hand_ok(sheet_read(path, &arena, &back));
+    assert_string_equal(printed(&s, table_print_text), printed(&back, table_print_text));
+    assert_string_equal(printed(&s, table_print_csv), printed(&back, table_print_csv));
+    json_t *a = sheet_json(&s), *b = sheet_json(&back);
+    assert_true(json_equal(a, b));
+    json_decref(a);
+    json_decref(b);
+    assert_string_equal(back.path, path);
+    assert_string_equal(back.commit, s.commit);
+    assert_string_equal(back.command, s.command);
+}
+
+static void test_curves(void **state)
+{
+    (void)state;
+    struct sheet s = sheet();
+    struct str out = {0};
+    sheet_print_curves(&s.table[0], &out, &arena);
+    assert_non_null(strstr(str_text(&out), "slow, \"old\", 64: 1.25 ms"));
+    assert_non_null(strstr(str_text(&out), "slow, \"old\", 128: 3.75 ms"));
+    assert_null(strstr(str_text(&out), "flash, 128")); /* was not run */
+    str_clear(&out);
+    s.table[0].chart.panel = "T";
+    sheet_print_curves(&s.table[0], &out, &arena);
+    assert_non_null(strstr(str_text(&out), ">T 64<"));
+    assert_non_null(strstr(str_text(&out), ">T 128<"));
+    str_release(&out);
+}
+
+static void refused(const char *text, const char *sentence)
+{
+    struct sheet s;
+    assert_int_equal(sheet_read(workdir_text("bad.json", text), &arena, &s), ST_FORMAT);
+    if (!strstr(fail_message(), sentence)) fail_msg("%s", fail_message());
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    struct sheet s;
+    refused("{\"v\":2,\"kind\":\"bench\",\"tables\":[]}", "of version 2");
+    refused("{\"v\":1,\"kind\":\"bench\"}", "it has no tables");
+    refused("no json", "it has no tables");
+    refused("{\"v\":1,\"kind\":\"bench\",\"tables\":[{}]}", "a table of 0 columns");
+    assert_false(sheet_is(workdir_text("other.json", "{\"v\":1,\"rows\":[]}")));
+    assert_false(sheet_is(workdir_path("nowhere")));
+    /* A chart of columns that are not there is none; cells that are not there are empty. */
+    hand_ok(sheet_read(workdir_text("odd.json",
+                                    "{\"v\":1,\"kind\":\"bench\",\"tables\":[{\"columns\":[{\"id\":"
+                                    "\"a\",\"is_number\":true}],\"rows\":[{},{\"a\":1}],\"shown\":["
+                                    "[],[\"1\"]],\"chart\":{\"kind\":\"bars\",\"y\":\"b\"}}]}"),
+                       &arena, &s));
+    assert_true(s.table[0].chart.kind == SHEET_NO_CHART && s.table[0].table.rows == 2);
+    assert_null(table_at(&s.table[0].table, 0, 0)->text);
+    assert_true(table_at(&s.table[0].table, 1, 0)->number == 1);
+}
+
+/* As many digits as were asked for, of what is shown. */
+static void test_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double x;
+        int digits;
+        const char *shown;
+    } all[] = {{0.9996, 3, "1.00"},   {0.99949, 3, "0.999"}, {9.996, 3, "10.0"},
+               {99.94, 3, "99.9"},    {99.96, 3, "100"},     {0.0996, 2, "0.10"},
+               {-0.9996, 3, "-1.00"}, {1234.5, 3, "1234"},   {1, 3, "1"},
+               {0, 3, "0"},           {0.05, 2, "0.050"}};
+    static const struct table_column column = {"x", "x", "a number", true};
+    for (int i = 0; i < COUNT_OF(all); i++) {
+        struct sheet s = {0};
+        struct table *t = &sheet_add(&s, NULL, &column, 1, 1, &arena)->table;
+        table_set(t, 0, 0, all[i].digits, all[i].x, &arena);
+        assert_string_equal(table_at(t, 0, 0)->text, all[i].shown);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_number_is_an_empty_cell),
+        cmocka_unit_test(test_written_and_read),
+        cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_digits),
+    };
+    return cmocka_run_group_tests(tests, program_setup, program_teardown);
+}
