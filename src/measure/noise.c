@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "engine/device.h"
 #include "engine/weights.h"
-#include "train/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
