@@ -105,7 +105,7 @@ struct backend {
 
 enum {
     BACKEND_EVENTS = 4096,
-    EVENT_STEPS = BACKEND_EVENTS - 2 /* two for the ends of steps (engine/stepper.h) */
+    EVENT_STEPS = BACKEND_EVENTS - 2 /* two for the ends of runs (engine/sequence.h) */
 };
 /* One device of a backend. */
 struct device {

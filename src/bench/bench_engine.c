@@ -7,20 +7,12 @@
 
 #include <stdlib.h>
 
-/* Steps from ... to - 1 of a plan, which run as one. */
-struct piece {
-    enum graph_kind kind;
-    int from, to;
-    int64_t runs;
-    void *recording; /* with replay=true; NULL: not yet made */
-};
-
 struct bench_engine {
     unsigned lines;
     struct engine engine;
     struct noise noise;
     int iteration;
-    struct piece inference, forward, backward, both, update;
+    struct sequence inference, forward, backward, both, update;
     float loss;
     struct arena arena;
 };
@@ -40,20 +32,18 @@ unsigned bench_kinds(unsigned l)
     return kinds;
 }
 
-static struct piece piece_of(const struct engine *e, enum graph_kind kind, int from, int to)
+static void init_sequences(struct bench_engine *b)
 {
-    return (struct piece){.kind = kind, .from = from, .to = to < 0 ? e->plan[kind].steps : to};
-}
-
-static void cut_pieces(struct bench_engine *b)
-{
-    const struct engine *e = &b->engine;
-    int turn = e->built[GRAPH_MICRO] ? plan_turn(&e->plan[GRAPH_MICRO]) : 0;
-    b->inference = piece_of(e, GRAPH_EVAL, 0, -1);
-    b->forward = piece_of(e, GRAPH_MICRO, 0, turn);
-    b->backward = piece_of(e, GRAPH_MICRO, turn, -1);
-    b->both = piece_of(e, GRAPH_MICRO, 0, -1);
-    b->update = piece_of(e, GRAPH_UPDATE, 0, -1);
+    struct engine *e = &b->engine;
+    const struct plan *micro = &e->plan[GRAPH_MICRO];
+    int turn = e->built[GRAPH_MICRO] ? plan_turn(micro) : 0;
+    struct sequence_part forward = {GRAPH_MICRO, 0, turn, NULL};
+    struct sequence_part backward = {GRAPH_MICRO, turn, micro->steps, NULL};
+    sequence_init_plan(&b->inference, e, GRAPH_EVAL, "loss", &b->arena);
+    sequence_init(&b->forward, e, &forward, 1, &b->arena);
+    sequence_init(&b->backward, e, &backward, 1, &b->arena);
+    sequence_init_plan(&b->both, e, GRAPH_MICRO, "loss", &b->arena);
+    sequence_init_plan(&b->update, e, GRAPH_UPDATE, NULL, &b->arena);
 }
 
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
@@ -69,7 +59,7 @@ enum status bench_engine_open(struct bench_engine **ret, const struct config *c,
         free(b);
         return st;
     }
-    cut_pieces(b);
+    init_sequences(b);
     st = noise_init(&b->noise, &b->engine, &b->arena);
     if (st != ST_OK) {
         bench_engine_close(b);
@@ -81,70 +71,54 @@ enum status bench_engine_open(struct bench_engine **ret, const struct config *c,
 
 void bench_engine_close(struct bench_engine *b)
 {
-    struct piece *piece[] = {&b->inference, &b->forward, &b->backward, &b->both, &b->update};
+    struct sequence *all[] = {&b->inference, &b->forward, &b->backward, &b->both, &b->update};
     noise_close(&b->noise);
-    for (int i = 0; i < COUNT_OF(piece); i++)
-        if (piece[i]->recording)
-            b->engine.backend->recording_free(b->engine.context, piece[i]->recording);
+    for (int i = 0; i < COUNT_OF(all); i++) sequence_close(all[i]);
     engine_close(&b->engine);
     arena_release(&b->arena);
     free(b);
 }
 
-static enum status record(struct engine *e, struct piece *p)
-{
-    TRY(e->backend->capture_begin(e->context));
-    enum status st = plan_run_part(&e->plan[p->kind], p->from, p->to, NULL);
-    struct failure first;
-    fail_keep(&first);
-    enum status ended = e->backend->capture_end(e->context, &p->recording);
-    if (st == ST_OK) return ended;
-    fail_again(&first);
-    return st;
-}
-
-/* As engine_run does a whole plan: the first run compiles what is missing, the second is recorded and played. */
-static enum status run(struct engine *e, struct piece *p)
-{
-    if (p->from == p->to) return ST_OK;
-    if (!engine_replays(e, NULL) || p->runs++ == 0)
-        return plan_run_part(&e->plan[p->kind], p->from, p->to, NULL);
-    if (!p->recording) TRY(record(e, p));
-    return e->backend->replay(e->context, p->recording);
-}
-
 /* The device is idle before and after. */
-static enum status time_piece(struct bench_engine *b, struct piece *p, double *ret_ms)
+static enum status run_timed(struct bench_engine *b, struct sequence *s, double *ret_ms)
 {
     const struct engine *e = &b->engine;
     TRY(e->backend->sync(e->context));
     int64_t start = clock_ns();
-    TRY(run(&b->engine, p));
+    TRY(sequence_start(s, NULL));
     TRY(e->backend->sync(e->context));
     *ret_ms = clock_ms(start, clock_ns());
     return ST_OK;
 }
 
-static enum status feed_and_time(struct bench_engine *b, struct piece *p, double *ret_ms)
+static enum status feed_and_time(struct bench_engine *b, struct sequence *s, double *ret_ms)
 {
-    TRY(noise_feed(&b->noise, p->kind, b->iteration));
-    return time_piece(b, p, ret_ms);
+    TRY(noise_feed(&b->noise, s, 0, b->iteration));
+    return run_timed(b, s, ret_ms);
+}
+
+static enum status read_loss(struct bench_engine *b, struct sequence *s)
+{
+    const float *loss;
+    TRY(sequence_wait(s, &loss));
+    b->loss = *loss;
+    return ST_OK;
 }
 
 enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES])
 {
     unsigned l = b->lines;
-    struct engine *e = &b->engine;
+    const struct engine *e = &b->engine;
     if (has(l, BENCH_INFERENCE)) {
         TRY(feed_and_time(b, &b->inference, &ret_ms[BENCH_INFERENCE]));
-        TRY(engine_read(e, GRAPH_EVAL, "loss", &b->loss, sizeof b->loss));
+        TRY(read_loss(b, &b->inference));
     }
     if (has(l, BENCH_FORWARD) || has(l, BENCH_BACKWARD))
         TRY(feed_and_time(b, &b->forward, &ret_ms[BENCH_FORWARD]));
-    if (has(l, BENCH_BACKWARD)) TRY(time_piece(b, &b->backward, &ret_ms[BENCH_BACKWARD]));
+    if (has(l, BENCH_BACKWARD)) TRY(run_timed(b, &b->backward, &ret_ms[BENCH_BACKWARD]));
     if (has(l, BENCH_BOTH)) {
         TRY(feed_and_time(b, &b->both, &ret_ms[BENCH_BOTH]));
-        TRY(engine_read(e, GRAPH_MICRO, "loss", &b->loss, sizeof b->loss));
+        TRY(read_loss(b, &b->both));
         ret_ms[BENCH_DIFFERENCE] = ret_ms[BENCH_BOTH] - ret_ms[BENCH_FORWARD];
     }
     if (has(l, BENCH_STEP)) {
@@ -152,7 +126,7 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         TRY(noise_step(&b->noise, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->noise.loss;
     }
-    /* Last, so that the first loss of every line is of the weights as they were drawn. */
+    /* Last, so that the first loss of every line is of the initial weights. */
     if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     b->iteration++;
     return ST_OK;

@@ -284,8 +284,10 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         s.kind = kinds[k];
         if (!e->built[s.kind]) continue;
-        TRY(noise_feed(&noise, s.kind, k));
-        TRY(plan_run(&e->plan[s.kind], &hooks));
+        struct sequence plan;
+        sequence_init_plan(&plan, e, s.kind, NULL, a);
+        TRY(noise_feed(&noise, &plan, 0, k));
+        TRY(sequence_start(&plan, &hooks));
     }
     if (o->op == OP_COUNT) TRY(time_products(&s));
     qsort(ret->call, (size_t)ret->calls, sizeof *ret->call, longest_first);

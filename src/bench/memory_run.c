@@ -4,17 +4,37 @@
 #include "engine/device.h"
 #include "measure/noise.h"
 
-/* Part of a step: its graphs one after the other, without the update. */
-static enum status run_part(struct noise *n, int iteration)
+/* A whole step, or a part of one: its plans one after the other, without the update. */
+struct running {
+    struct noise noise;
+    struct sequence plan[3];
+    int plans; /* 0: a whole step */
+};
+
+static enum status init(struct running *r, struct engine *e, enum memory_extent extent,
+                        struct arena *a)
 {
-    static const enum graph_kind parts[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE};
-    struct engine *e = n->engine;
-    for (int i = 0; i < COUNT_OF(parts); i++) {
-        if (!e->built[parts[i]]) continue;
-        TRY(noise_feed(n, parts[i], iteration));
-        TRY(engine_run(e, parts[i], NULL));
+    static const enum graph_kind kinds[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE};
+    for (int i = 0; extent != EXTENT_STEP && i < COUNT_OF(kinds); i++)
+        if (e->built[kinds[i]]) sequence_init_plan(&r->plan[r->plans++], e, kinds[i], NULL, a);
+    return noise_init(&r->noise, e, a);
+}
+
+static enum status run(struct running *r, int iteration)
+{
+    const struct engine *e = r->noise.engine;
+    if (!r->plans) return noise_step(&r->noise, iteration, NULL, NULL);
+    for (int i = 0; i < r->plans; i++) {
+        TRY(noise_feed(&r->noise, &r->plan[i], 0, iteration));
+        TRY(sequence_start(&r->plan[i], NULL));
     }
     return e->backend->sync(e->context);
+}
+
+static void close_running(struct running *r)
+{
+    for (int i = 0; i < r->plans; i++) sequence_close(&r->plan[i]);
+    noise_close(&r->noise);
 }
 
 /* A host that has too little would end the process, not this call. */
@@ -38,7 +58,7 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
 {
     struct arena a = {0};
     struct engine e;
-    struct noise noise = {0};
+    struct running running = {0};
     TRY(check_room(c, vocab, extent));
     enum status st = engine_open(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st != ST_OK) {
@@ -46,15 +66,14 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
         return st;
     }
     *ret = (struct memory_run){engine_bytes(&e), -1, e.backend->host_memory};
-    TRY_OUT(st, noise_init(&noise, &e, &a));
+    TRY_OUT(st, init(&running, &e, extent, &a));
     for (int i = 0; i < 2; i++) {
-        TRY_OUT(st,
-                extent == EXTENT_STEP ? noise_step(&noise, i, NULL, NULL) : run_part(&noise, i));
+        TRY_OUT(st, run(&running, i));
         int64_t now = engine_measured_bytes(&e);
         if (now > ret->measured) ret->measured = now;
     }
 out:
-    noise_close(&noise);
+    close_running(&running);
     engine_close(&e);
     arena_release(&a);
     return st;

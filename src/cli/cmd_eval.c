@@ -38,7 +38,7 @@ static enum status eval(const struct saved *s, bool json, struct arena *a)
 {
     struct dataset d;
     struct engine e = {0};
-    struct evaluator v;
+    struct evaluator v = {0};
     double loss[SPLIT_COUNT];
     enum status st;
     TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
@@ -51,6 +51,7 @@ static enum status eval(const struct saved *s, bool json, struct arena *a)
     else
         print_text(s, loss);
 out:
+    evaluator_close(&v);
     engine_close(&e);
     dataset_close(&d);
     return st;

@@ -98,6 +98,7 @@ static enum status sample(const struct saved *s, bool cache, bool json, struct a
     enum status st = write_all(&p, texts);
     if (st == ST_OK && json) print_json(s, texts);
     json_decref(texts);
+    sampler_close(&p.sampler);
     engine_close(&p.engine);
     return st;
 }

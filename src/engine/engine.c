@@ -7,7 +7,7 @@
 #include "engine/copies.h"
 #include "engine/device.h"
 #include "engine/optim.h"
-#include "engine/stepper.h"
+#include "engine/sequence.h"
 #include "graph/build.h"
 
 #include <string.h>
@@ -279,7 +279,7 @@ static enum status plan_on(struct engine *e, const struct config *c, int64_t voc
         if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
     reserve_ranges(e);
     if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE])
-        e->storage.bytes[STORAGE_STAGED] = stepper_bytes(e);
+        e->storage.bytes[STORAGE_STAGED] = sequence_step_bytes(e);
 out:
     if (st != ST_OK) engine_close(e);
     return st;
@@ -336,8 +336,6 @@ out:
 void engine_close(struct engine *e)
 {
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        if (e->recording[kind]) e->backend->recording_free(e->context, e->recording[kind]);
-        e->recording[kind] = NULL;
         if (e->built[kind]) plan_release(&e->plan[kind]);
         e->built[kind] = false;
     }
@@ -345,6 +343,11 @@ void engine_close(struct engine *e)
     storage_free(&e->storage);
     e->backend->close(e->context);
     e->backend = NULL;
+}
+
+enum status engine_refresh(struct engine *e)
+{
+    return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
 }
 
 int64_t engine_bytes(const struct engine *e)

@@ -102,14 +102,14 @@ enum status noise_init(struct noise *n, struct engine *e, struct arena *a)
 {
     *n = (struct noise){.engine = e};
     list_inputs(n, a);
-    stepper_init(&n->stepper, e, a);
+    if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE]) sequence_init_step(&n->step, e, a);
     TRY(draw_state(e));
     return weights_draw(e);
 }
 
 void noise_close(struct noise *n)
 {
-    stepper_close(&n->stepper);
+    sequence_close(&n->step);
 }
 
 static void draw(struct noise *n, int32_t iteration)
@@ -127,46 +127,32 @@ static void draw(struct noise *n, int32_t iteration)
     }
 }
 
-static int64_t bytes_of(const struct noise_input *in)
-{
-    return in->n * (int64_t)sizeof *in->ids;
-}
-
 enum { UPDATE_INPUTS = 3 };
 static const struct {
     const char *name;
     float value;
 } of_update[UPDATE_INPUTS] = {{"lr", 1e-4f}, {"bias1", 0.1f}, {"bias2", 0.05f}};
 
-enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration)
+enum status noise_feed(struct noise *n, struct sequence *s, int part, int number)
 {
-    if (kind == GRAPH_UPDATE) {
-        for (int i = 0; i < UPDATE_INPUTS; i++)
-            TRY(engine_feed(n->engine, kind, of_update[i].name, &of_update[i].value,
-                            sizeof of_update[i].value));
-        return ST_OK;
-    }
-    draw(n, iteration);
-    for (int i = 0; i < n->inputs; i++) {
+    bool update = s->part[part].kind == GRAPH_UPDATE;
+    if (!update) draw(n, number);
+    for (int i = 0; update && i < UPDATE_INPUTS; i++)
+        TRY(sequence_feed(s, part, of_update[i].name, &of_update[i].value,
+                          sizeof of_update[i].value));
+    for (int i = 0; !update && i < n->inputs; i++) {
         const struct noise_input *in = &n->input[i];
-        TRY(engine_feed(n->engine, kind, in->name, in->ids, bytes_of(in)));
+        TRY(sequence_feed(s, part, in->name, in->ids, in->n * (int64_t)sizeof *in->ids));
     }
     return ST_OK;
 }
 
-static void prepare(struct noise *n, int iteration)
+static enum status prepare(struct noise *n, int iteration)
 {
-    struct stepper *s = &n->stepper;
-    for (int64_t run = 0; run < s->micro_steps; run++) {
-        draw(n, (int32_t)(iteration * s->micro_steps + run));
-        for (int i = 0; i < n->inputs; i++) {
-            const struct noise_input *in = &n->input[i];
-            stepper_feed(s, run, in->name, in->ids, bytes_of(in));
-        }
-    }
-    for (int i = 0; i < UPDATE_INPUTS; i++)
-        stepper_feed(s, s->micro_steps, of_update[i].name, &of_update[i].value,
-                     sizeof of_update[i].value);
+    int parts = n->step.parts;
+    for (int part = 0; part < parts; part++)
+        TRY(noise_feed(n, &n->step, part, iteration * (parts - 1) + part));
+    return ST_OK;
 }
 
 static void tell(const struct noise *n, enum noise_part part, int iteration, bool begins)
@@ -177,25 +163,25 @@ static void tell(const struct noise *n, enum noise_part part, int iteration, boo
 enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
                        double *ret_ms)
 {
-    struct stepper *s = &n->stepper;
+    struct sequence *s = &n->step;
     struct step_result result;
-    int64_t lead = n->ahead && (!hooks || hooks->recorded) ? stepper_lead(s) : 0;
+    int64_t lookahead = n->ahead && (!hooks || hooks->recorded) ? sequence_lookahead(s) : 0;
     int64_t from = n->done_ns;
-    for (int64_t next = iteration + stepper_flying(s); next <= iteration + lead; next++) {
+    for (int64_t next = iteration + sequence_in_flight(s); next <= iteration + lookahead; next++) {
         tell(n, NOISE_DRAWS, (int)next, true);
-        prepare(n, (int)next);
+        TRY(prepare(n, (int)next));
         tell(n, NOISE_DRAWS, (int)next, false);
         int64_t start = clock_ns();
-        if (!stepper_flying(s)) from = start;
+        if (!sequence_in_flight(s)) from = start;
         tell(n, NOISE_STARTS, (int)next, true);
-        enum status st = stepper_start(s, hooks);
+        enum status st = sequence_start(s, hooks);
         tell(n, NOISE_STARTS, (int)next, false);
         TRY(st);
         n->starting_ns += clock_ns() - start;
         n->starts++;
     }
     tell(n, NOISE_WAITS, iteration, true);
-    enum status st = stepper_wait(s, &result);
+    enum status st = sequence_wait_step(s, &result);
     tell(n, NOISE_WAITS, iteration, false);
     TRY(st);
     n->done_ns = clock_ns();
@@ -207,6 +193,6 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
 enum status noise_land(struct noise *n)
 {
     struct step_result result;
-    while (stepper_flying(&n->stepper)) TRY(stepper_wait(&n->stepper, &result));
+    while (sequence_in_flight(&n->step)) TRY(sequence_wait_step(&n->step, &result));
     return ST_OK;
 }

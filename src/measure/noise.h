@@ -5,7 +5,7 @@
 #ifndef MEASURE_NOISE_H
 #define MEASURE_NOISE_H
 
-#include "engine/stepper.h"
+#include "engine/sequence.h"
 
 /* What the host does for a step, one after the other; of steps that are started ahead it waits for an earlier one. */
 enum noise_part { NOISE_DRAWS, NOISE_STARTS, NOISE_WAITS, NOISE_PARTS };
@@ -21,10 +21,10 @@ struct noise {
     double loss;               /* of the last step that was waited for */
     struct noise_input *input; /* of a micro-step: ids, positions */
     int inputs;
-    struct stepper stepper;
-    int64_t done_ns;     /* when the last step was done */
-    int64_t starts;      /* steps that were started */
-    int64_t starting_ns; /* that the host took to start them, all together */
+    struct sequence step; /* all zeros where the engine has not the plans of training */
+    int64_t done_ns;      /* when the last step was done */
+    int64_t starts;       /* steps that were started */
+    int64_t starting_ns;  /* that the host took to start them, all together */
 };
 
 /* The bytes that training takes. */
@@ -40,9 +40,9 @@ enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, 
 enum status noise_init(struct noise *n, struct engine *e, struct arena *a);
 /* Waits for what was started; before the engine is closed. */
 void noise_close(struct noise *n);
-/* Feeds the inputs of one plan; what is drawn depends on `iteration` alone. Plans share the memory of
- * their inputs, so each is fed right before it runs. */
-enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration);
+/* Feeds the inputs of a part of a sequence; what is drawn depends on `number` alone. Plans share the memory of
+ * their inputs, so a sequence of one part is fed right before it runs. */
+enum status noise_feed(struct noise *n, struct sequence *s, int part, int number);
 /* One whole step: all micro-steps and the update, then the host waits. `hooks` may be NULL; ret_ms may be NULL: the time
  * from the start to the end, without the drawing of tokens; of a step that was started before the last one ended, from that
  * end to its own. Steps are numbered 0, 1 ... */

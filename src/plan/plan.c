@@ -185,6 +185,24 @@ void *plan_output(const struct plan *p, const char *name)
     return v.i ? plan_address(p, v) : NULL;
 }
 
+enum status plan_feed(const struct plan *p, const char *input, const void *data, int64_t bytes)
+{
+    value v = graph_find_leaf(p->graph, STORAGE_INPUT, input);
+    if (!v.i) return ST_OK;
+    BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s of %lld bytes", input,
+           (long long)bytes);
+    return p->backend->upload(p->context, plan_address(p, v), data, bytes);
+}
+
+enum status plan_read(const struct plan *p, const char *output, int64_t from, void *ret_data,
+                      int64_t bytes)
+{
+    value v = graph_find_output(p->graph, output);
+    BUG_IF(!v.i, "no output %s", output);
+    BUG_IF(type_bytes(graph_type(p->graph, v)) < from + bytes, "output %s is smaller", output);
+    return p->backend->download(p->context, ret_data, (char *)plan_address(p, v) + from, bytes);
+}
+
 int plan_kernels(const struct plan *p)
 {
     int kernels = 0;

@@ -86,6 +86,12 @@ int plan_turn(const struct plan *p);
 void *plan_input(const struct plan *p, const char *name);
 void *plan_output(const struct plan *p, const char *name);
 void *plan_address(const struct plan *p, value v);
+/* Copies into an input; one that the plan does not have is skipped. Inputs give their bytes away once they are read,
+ * so all are fed before every run. */
+enum status plan_feed(const struct plan *p, const char *input, const void *data, int64_t bytes);
+/* Waits for the device and copies `bytes` of an output out, from byte `from` of it on. */
+enum status plan_read(const struct plan *p, const char *output, int64_t from, void *ret_data,
+                      int64_t bytes);
 
 /* Kernels that run, and what they do in sum. */
 int plan_kernels(const struct plan *p);

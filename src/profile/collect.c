@@ -266,7 +266,7 @@ static void keep_steps(struct session *s, struct trace *t, int iteration, int nu
 /* Waits for a step that was started ahead. */
 static enum status land(struct session *s)
 {
-    s->iteration += (int)stepper_flying(&s->noise.stepper);
+    s->iteration += (int)sequence_in_flight(&s->noise.step);
     return noise_land(&s->noise);
 }
 
@@ -344,7 +344,7 @@ static enum status collect_by_trace(struct session *s)
     hooks.after = mark_after;
     TRY(traced_warm_up(s, &hooks));
     s->p->by = PROFILE_TRACE;
-    s->p->replay = engine_replays(s->engine, &hooks);
+    s->p->replay = sequence_replays(&s->noise.step, &hooks);
     choose_steps(s);
     s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
     s->kept = ARENA_NEW(s->a, int, s->p->steps);

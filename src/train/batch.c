@@ -7,42 +7,14 @@ void batch_init(struct batch *b, int64_t B, int64_t T, struct arena *a)
     for (int64_t t = 0; t < T; t++) b->positions[t] = (int32_t)t;
 }
 
-enum { INPUTS = 4 };
-struct input {
-    const char *name;
-    const void *data;
-    int64_t bytes;
-};
-
-static void draw(struct batch *b, struct loader *l, const int32_t *counter,
-                 struct input input[INPUTS])
-{
-    int64_t row = b->T * (int64_t)sizeof(int32_t);
-    loader_next(l, b->tokens, b->targets);
-    input[0] = (struct input){"tokens", b->tokens, b->B * row};
-    input[1] = (struct input){"targets", b->targets, b->B * row};
-    input[2] = (struct input){"positions", b->positions, row};
-    input[3] = (struct input){"step", counter, sizeof *counter};
-}
-
-/* All inputs each time: they give their bytes away once they are read. */
-enum status batch_feed(struct batch *b, struct loader *l, struct engine *e, enum graph_kind kind,
+enum status batch_feed(struct batch *b, struct loader *l, struct sequence *s, int part,
                        int64_t step)
 {
-    struct input input[INPUTS];
+    int64_t row = b->T * (int64_t)sizeof(int32_t);
     int32_t counter = (int32_t)step;
-    draw(b, l, &counter, input);
-    for (int i = 0; i < INPUTS; i++)
-        TRY(engine_feed(e, kind, input[i].name, input[i].data, input[i].bytes));
-    return ST_OK;
-}
-
-void batch_feed_step(struct batch *b, struct loader *l, struct stepper *s, int64_t run,
-                     int64_t step)
-{
-    struct input input[INPUTS];
-    int32_t counter = (int32_t)step;
-    draw(b, l, &counter, input);
-    for (int i = 0; i < INPUTS; i++)
-        stepper_feed(s, run, input[i].name, input[i].data, input[i].bytes);
+    loader_next(l, b->tokens, b->targets);
+    TRY(sequence_feed(s, part, "tokens", b->tokens, b->B * row));
+    TRY(sequence_feed(s, part, "targets", b->targets, b->B * row));
+    TRY(sequence_feed(s, part, "positions", b->positions, row));
+    return sequence_feed(s, part, "step", &counter, sizeof counter);
 }

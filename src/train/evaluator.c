@@ -10,27 +10,33 @@ enum status evaluator_init(struct evaluator *v, struct engine *e, const struct d
 {
     const struct config *c = e->config;
     int64_t B = c->data.batch_size, T = c->model.block_size;
-    *v = (struct evaluator){.engine = e, .batches = c->train.eval_iters};
+    *v = (struct evaluator){.batches = c->train.eval_iters};
     if (hooks) v->hooks = *hooks;
     for (int split = 0; split < SPLIT_COUNT; split++)
         TRY(loader_init(&v->loader[split], d, (enum split)split, RNG_EVAL_BATCH,
                         (uint32_t)c->train.seed, B, T));
     batch_init(&v->batch, B, T, a);
+    sequence_init_plan(&v->sequence, e, GRAPH_EVAL, "loss", a);
     return ST_OK;
+}
+
+void evaluator_close(struct evaluator *v)
+{
+    sequence_close(&v->sequence);
 }
 
 static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_loss)
 {
-    float loss;
-    TRY(batch_feed(&v->batch, l, v->engine, GRAPH_EVAL, 0));
-    TRY(engine_run(v->engine, GRAPH_EVAL, &v->hooks));
-    TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
-    if (!isfinite(loss))
+    const float *loss;
+    TRY(batch_feed(&v->batch, l, &v->sequence, 0, 0));
+    TRY(sequence_start(&v->sequence, &v->hooks));
+    TRY(sequence_wait(&v->sequence, &loss));
+    if (!isfinite(*loss))
         return fail(ST_NUMERIC,
                     "the loss is %g: run again with --check_nan=true to see which "
                     "operator it comes from",
-                    (double)loss);
-    *ret_loss = (double)loss;
+                    (double)*loss);
+    *ret_loss = (double)*loss;
     return ST_OK;
 }
 

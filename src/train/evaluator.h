@@ -8,16 +8,18 @@
 #include "train/batch.h"
 
 struct evaluator {
-    struct engine *engine; /* with GRAPH_EVAL */
+    struct sequence sequence; /* of GRAPH_EVAL */
     struct loader loader[SPLIT_COUNT];
     struct batch batch;
     int64_t batches; /* of each split */
     struct plan_hooks hooks;
 };
 
-/* Borrows the engine and the data set; `hooks` may be NULL. */
+/* Borrows the engine, which has GRAPH_EVAL, and the data set; `hooks` may be NULL. */
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
                            const struct plan_hooks *hooks, struct arena *a);
+/* Before the engine is closed. */
+void evaluator_close(struct evaluator *v);
 /* The mean loss of each split. ST_INTERRUPTED if Ctrl-C was noted in between; ST_NUMERIC if a loss is
  * no number. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);

@@ -18,7 +18,7 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
     struct loader validation; /* a text too short is said before memory is asked for */
     TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
     TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, kinds, device_backend(c), a));
-    stepper_init(&l->stepper, &l->engine, a);
+    sequence_init_step(&l->step, &l->engine, a);
     batch_init(&l->batch, B, T, a);
     if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));
     return weights_draw(&l->engine);
@@ -35,7 +35,7 @@ enum status learner_open(struct learner *l, const struct config *c, unsigned mor
 
 void learner_close(struct learner *l)
 {
-    stepper_close(&l->stepper);
+    sequence_close(&l->step);
     engine_close(&l->engine);
     dataset_close(&l->dataset);
 }
@@ -48,33 +48,33 @@ static enum status check_number(const char *what, double x)
                 what, x);
 }
 
-static void feed_update(struct learner *l, int64_t iter)
+static enum status feed(struct learner *l, int64_t iter)
 {
     const struct config_train *c = &l->config->train;
-    struct stepper *s = &l->stepper;
+    struct sequence *s = &l->step;
+    int update = s->parts - 1;
+    for (int part = 0; part < update; part++) {
+        l->loader.next = iter * update + part;
+        TRY(batch_feed(&l->batch, &l->loader, s, part, l->loader.next));
+    }
     double t = (double)(iter + 1);
     float lr = (float)lr_at(c, iter);
     float bias1 = (float)(1 - pow(c->beta1, t)), bias2 = (float)(1 - pow(c->beta2, t));
-    stepper_feed(s, s->micro_steps, "lr", &lr, sizeof lr);
-    stepper_feed(s, s->micro_steps, "bias1", &bias1, sizeof bias1);
-    stepper_feed(s, s->micro_steps, "bias2", &bias2, sizeof bias2);
+    TRY(sequence_feed(s, update, "lr", &lr, sizeof lr));
+    TRY(sequence_feed(s, update, "bias1", &bias1, sizeof bias1));
+    return sequence_feed(s, update, "bias2", &bias2, sizeof bias2);
 }
 
 enum status learner_start(struct learner *l, int64_t iter)
 {
-    struct stepper *s = &l->stepper;
-    for (int64_t run = 0; run < s->micro_steps; run++) {
-        l->loader.next = iter * s->micro_steps + run;
-        batch_feed_step(&l->batch, &l->loader, s, run, l->loader.next);
-    }
-    feed_update(l, iter);
-    enum status st = stepper_start(s, &l->hooks);
+    TRY(feed(l, iter));
+    enum status st = sequence_start(&l->step, &l->hooks);
     return st == ST_OK ? st : fail_in(st, "iteration %lld", (long long)iter);
 }
 
 static enum status finish(struct learner *l, struct step_result *ret)
 {
-    TRY(stepper_wait(&l->stepper, ret));
+    TRY(sequence_wait_step(&l->step, ret));
     TRY(check_number("the loss", ret->loss));
     return check_number("the norm of the gradient", ret->grad_norm);
 }
@@ -88,7 +88,7 @@ enum status learner_finish(struct learner *l, int64_t iter, struct learner_step 
     return ST_OK;
 }
 
-int64_t learner_lead(const struct learner *l)
+int64_t learner_lookahead(const struct learner *l)
 {
-    return l->hooks.after ? 0 : stepper_lead(&l->stepper);
+    return l->hooks.after ? 0 : sequence_lookahead(&l->step);
 }

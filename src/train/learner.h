@@ -13,7 +13,7 @@ struct learner {
     struct dataset dataset;
     struct engine engine;
     /* private to learner.c */
-    struct stepper stepper;
+    struct sequence step;
     struct loader loader;
     struct batch batch;
     struct plan_hooks hooks;
@@ -34,7 +34,7 @@ enum status learner_start(struct learner *l, int64_t iter);
 /* Waits for iteration `iter`, the oldest that was started and not waited for. A loss or a gradient norm that is no number is
  * ST_NUMERIC and names the iteration; with check_nan, the operator too. */
 enum status learner_finish(struct learner *l, int64_t iter, struct learner_step *ret_step);
-/* How many iterations may be on their way while the next is started: with check_nan, none. */
-int64_t learner_lead(const struct learner *l);
+/* How many iterations may be in flight while the next is started: with check_nan, none. */
+int64_t learner_lookahead(const struct learner *l);
 
 #endif

@@ -1,6 +1,5 @@
 #include "train/sampler.h"
 
-#include "backend/backend.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -15,8 +14,16 @@ void sampler_init(struct sampler *s, struct engine *e, const struct sampler_opti
     s->window = ARENA_NEW(a, int32_t, T);
     s->positions = ARENA_NEW(a, int32_t, T);
     for (int64_t t = 0; t < T; t++) s->positions[t] = (int32_t)t;
+    sequence_init_plan(&s->window_logits, e, GRAPH_LOGITS, NULL, a);
+    sequence_init_plan(&s->decode, e, GRAPH_DECODE, NULL, a);
     s->logits = ARENA_NEW(a, float, V);
     s->sorted = ARENA_NEW(a, float, V);
+}
+
+void sampler_close(struct sampler *s)
+{
+    sequence_close(&s->window_logits);
+    sequence_close(&s->decode);
 }
 
 static void append(struct sampler *s, int32_t token)
@@ -37,34 +44,34 @@ void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64
     for (int64_t i = 0; i < n; i++) append(s, prompt[i]);
 }
 
+/* Feeds n tokens of the window, from number `first` on, and runs. */
+static enum status run(struct sampler *s, struct sequence *q, int64_t first, int64_t n)
+{
+    int64_t bytes = n * (int64_t)sizeof(int32_t);
+    TRY(sequence_feed(q, 0, "tokens", s->window + first, bytes));
+    TRY(sequence_feed(q, 0, "positions", s->positions + first, bytes));
+    return sequence_start(q, NULL);
+}
+
 /* Row `row` of the output (1,T,V), without the columns that are padding. */
 static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t row)
 {
-    struct engine *e = s->engine;
-    const float *all = plan_output(&e->plan[kind], "logits");
-    return e->backend->download(e->context, s->logits, all + row * e->model.padded_vocab,
-                                s->vocab * (int64_t)sizeof(float));
+    const int64_t size = sizeof(float);
+    return plan_read(&s->engine->plan[kind], "logits", row * s->engine->model.padded_vocab * size,
+                     s->logits, s->vocab * size);
 }
 
 /* The window as one batch of one sequence. It is causal, so what stands behind the last token, here
  * zeros or an older text, changes nothing. */
 static enum status whole_window(struct sampler *s)
 {
-    int64_t bytes = s->T * (int64_t)sizeof(int32_t);
-    TRY(engine_feed(s->engine, GRAPH_LOGITS, "tokens", s->window, bytes));
-    TRY(engine_feed(s->engine, GRAPH_LOGITS, "positions", s->positions, bytes));
-    TRY(plan_run(&s->engine->plan[GRAPH_LOGITS], NULL));
+    TRY(run(s, &s->window_logits, 0, s->T));
     return read_logits(s, GRAPH_LOGITS, s->length - 1);
 }
 
 static enum status through_cache(struct sampler *s)
 {
-    for (; s->cached < s->length; s->cached++) {
-        int64_t at = s->cached;
-        TRY(engine_feed(s->engine, GRAPH_DECODE, "tokens", &s->window[at], sizeof(int32_t)));
-        TRY(engine_feed(s->engine, GRAPH_DECODE, "positions", &s->positions[at], sizeof(int32_t)));
-        TRY(plan_run(&s->engine->plan[GRAPH_DECODE], NULL));
-    }
+    for (; s->cached < s->length; s->cached++) TRY(run(s, &s->decode, s->cached, 1));
     return read_logits(s, GRAPH_DECODE, 0);
 }
 

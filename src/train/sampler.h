@@ -6,7 +6,7 @@
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
 
-#include "engine/engine.h"
+#include "engine/sequence.h"
 
 struct sampler_options {
     double temperature; /* 0: always the likeliest token */
@@ -16,9 +16,10 @@ struct sampler_options {
 };
 
 struct sampler {
-    struct engine *engine; /* with GRAPH_LOGITS, and GRAPH_DECODE if cached */
     struct sampler_options options;
     /* private to sampler.c */
+    const struct engine *engine;
+    struct sequence window_logits, decode; /* of GRAPH_LOGITS, of GRAPH_DECODE */
     int64_t T, vocab;
     int32_t *window, *positions; /* (T) the last tokens; 0 ... T-1 */
     int64_t length, cached;      /* tokens in the window; of those in the cache */
@@ -27,11 +28,14 @@ struct sampler {
     uint32_t text;               /* number of the text, its sequence of random numbers */
 };
 
+/* The engine has GRAPH_LOGITS, and GRAPH_DECODE if `cache` is wanted. */
 void sampler_init(struct sampler *s, struct engine *e, const struct sampler_options *o,
                   struct arena *a);
 /* Begins text number `text` with a prompt of at least one token; of a long one the last block_size. */
 void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64_t n);
 /* Draws the next token and appends it. */
 enum status sampler_next(struct sampler *s, int32_t *ret_token);
+/* Before the engine is closed. */
+void sampler_close(struct sampler *s);
 
 #endif

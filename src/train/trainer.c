@@ -128,14 +128,14 @@ static enum status stop(struct trainer *t)
                 (long long)t->iter, (long long)t->config->train.max_iters, dir);
 }
 
-/* Updates up to iteration `last`, or until Ctrl-C; none is on its way before and after. Where the device works beside the
+/* Updates up to iteration `last`, or until Ctrl-C; none is in flight before and after. Where the device works beside the
  * host, the next one is started before the last one is waited for, and takes from one end to the next. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
-    int64_t started = t->iter, lead = learner_lead(l), since_ns = clock_ns();
+    int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
-        for (; started < last && started - t->iter <= lead && !interrupt_noted(); started++) {
+        for (; started < last && started - t->iter <= lookahead && !interrupt_noted(); started++) {
             if (started == t->iter) since_ns = clock_ns();
             TRY(learner_start(l, started));
         }
@@ -223,12 +223,15 @@ static enum status sample_text(struct trainer *t, struct str *s)
     sampler_init(&sampler, &t->learner.engine, &o, t->arena);
     sampler_start(&sampler, 0, prompt, n);
     for (int64_t i = 0; i < n; i++) str_append(s, vocabulary_text(v, prompt[i]));
+    enum status st = ST_OK;
     for (int i = 0; i < LENGTH; i++) {
-        TRY(sampler_next(&sampler, &token));
+        TRY_OUT(st, sampler_next(&sampler, &token));
         str_append(s, vocabulary_text(v, token));
     }
     str_append(s, "\n");
-    return ST_OK;
+out:
+    sampler_close(&sampler);
+    return st;
 }
 
 static enum status write_samples(struct trainer *t)

@@ -161,5 +161,6 @@ void trainer_close(struct trainer *t)
     if (t->log.fd >= 0) runlog_close(&t->log);
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;
+    evaluator_close(&t->evaluator);
     learner_close(&t->learner);
 }

@@ -189,10 +189,13 @@ static void test_times_and_shares(void **state)
     struct noise noise;
     tiny_open(&straight, &c, TRAINING);
     assert_int_equal(noise_init(&noise, &straight.engine, &straight.arena), ST_OK);
-    assert_int_equal(noise_feed(&noise, GRAPH_MICRO, 0), ST_OK);
-    assert_int_equal(plan_run(&straight.engine.plan[GRAPH_MICRO], NULL), ST_OK);
-    assert_int_equal(noise_feed(&noise, GRAPH_UPDATE, 0), ST_OK);
-    assert_int_equal(plan_run(&straight.engine.plan[GRAPH_UPDATE], NULL), ST_OK);
+    static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
+    for (int i = 0; i < COUNT_OF(kinds); i++) {
+        struct sequence plan;
+        sequence_init_plan(&plan, &straight.engine, kinds[i], NULL, &straight.arena);
+        assert_int_equal(noise_feed(&noise, &plan, 0, 0), ST_OK);
+        assert_int_equal(sequence_start(&plan, NULL), ST_OK);
+    }
     size_t bytes = (size_t)t.engine.model.elements * sizeof(float);
     assert_memory_equal(tiny_range(&t, STORAGE_WEIGHTS), tiny_range(&straight, STORAGE_WEIGHTS),
                         bytes);

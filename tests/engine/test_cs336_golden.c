@@ -60,11 +60,11 @@ static void feed(struct tiny *t, enum graph_kind kind, int64_t B)
     for (int k = 0; k < (kind == GRAPH_LOGITS ? 1 : 2); k++) {
         for (int64_t i = 0; i < B * T; i++)
             ids[i] = (int32_t)(word(seed_of(names[k]), i) % (uint32_t)V);
-        hand_ok(engine_feed(&t->engine, kind, names[k], ids, B * T * 4));
+        hand_ok(plan_feed(&t->engine.plan[kind], names[k], ids, B * T * 4));
     }
     for (int64_t i = 0; i < T; i++) ids[i] = (int32_t)i;
-    hand_ok(engine_feed(&t->engine, kind, "positions", ids, T * 4));
-    hand_ok(engine_feed(&t->engine, kind, "step", &step, 4));
+    hand_ok(plan_feed(&t->engine.plan[kind], "positions", ids, T * 4));
+    hand_ok(plan_feed(&t->engine.plan[kind], "step", &step, 4));
     hand_ok(plan_run(&t->engine.plan[kind], NULL));
 }
 
@@ -126,7 +126,7 @@ static void compare_logits(struct tiny *t, const json_t *expected, double *worst
     size_t count = json_array_size(expected);
     assert_true(count > 10);
     feed(t, GRAPH_LOGITS, 1);
-    hand_ok(engine_read(&t->engine, GRAPH_LOGITS, "logits", y, n * 4));
+    hand_ok(plan_read(&t->engine.plan[GRAPH_LOGITS], "logits", 0, y, n * 4));
     for (size_t i = 0; i < count; i++)
         squares += pow(json_number_value(json_array_get(json_array_get(expected, i), 1)), 2);
     for (size_t i = 0; i < count; i++) {
@@ -148,7 +148,7 @@ static void compare(const json_t *all, const struct config *c, double worst[3])
     hand_ok(engine_refresh(&t.engine));
     compare_logits(&t, json_object_get(all, "logits"), &worst[1]);
     feed(&t, GRAPH_MICRO, c->data.batch_size);
-    hand_ok(engine_read(&t.engine, GRAPH_MICRO, "loss", &loss, sizeof loss));
+    hand_ok(plan_read(&t.engine.plan[GRAPH_MICRO], "loss", 0, &loss, sizeof loss));
     within("the loss", fabs((double)loss / number(all, "loss") - 1), &worst[0]);
     compare_gradients(&t, json_object_get(all, "gradients"), &worst[2]);
     tiny_close(&t);

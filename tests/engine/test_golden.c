@@ -90,12 +90,12 @@ static double loss_at(struct tiny *t, const struct golden *g, int step)
     float loss;
     for (int i = 0; i < T; i++) positions[i] = i;
     struct engine *e = &t->engine;
-    hand_ok(engine_feed(e, GRAPH_MICRO, "tokens", inputs + step * bytes, bytes));
-    hand_ok(engine_feed(e, GRAPH_MICRO, "targets", targets + step * bytes, bytes));
-    hand_ok(engine_feed(e, GRAPH_MICRO, "positions", positions, sizeof positions));
-    hand_ok(engine_feed(e, GRAPH_MICRO, "step", &unused, sizeof unused));
+    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "tokens", inputs + step * bytes, bytes));
+    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "targets", targets + step * bytes, bytes));
+    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "positions", positions, sizeof positions));
+    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "step", &unused, sizeof unused));
     hand_ok(plan_run(&e->plan[GRAPH_MICRO], NULL));
-    hand_ok(engine_read(e, GRAPH_MICRO, "loss", &loss, sizeof loss));
+    hand_ok(plan_read(&e->plan[GRAPH_MICRO], "loss", 0, &loss, sizeof loss));
     return (double)loss;
 }
 

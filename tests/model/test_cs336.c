@@ -262,17 +262,17 @@ static void decode(int64_t kv_heads)
     int32_t tokens[T], positions[T], step = 0;
     float all[T * TINY_VOCAB], one[TINY_VOCAB];
     for (int i = 0; i < T; i++) tokens[i] = 7 * (i + 1) % TINY_VOCAB, positions[i] = i;
-    hand_ok(engine_feed(e, GRAPH_LOGITS, "tokens", tokens, sizeof tokens));
-    hand_ok(engine_feed(e, GRAPH_LOGITS, "positions", positions, sizeof positions));
-    hand_ok(engine_feed(e, GRAPH_LOGITS, "step", &step, 4));
+    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "tokens", tokens, sizeof tokens));
+    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "positions", positions, sizeof positions));
+    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "step", &step, 4));
     hand_ok(plan_run(&e->plan[GRAPH_LOGITS], NULL));
-    hand_ok(engine_read(e, GRAPH_LOGITS, "logits", all, sizeof all));
+    hand_ok(plan_read(&e->plan[GRAPH_LOGITS], "logits", 0, all, sizeof all));
     for (int i = 0; i < T; i++) {
-        hand_ok(engine_feed(e, GRAPH_DECODE, "tokens", &tokens[i], 4));
-        hand_ok(engine_feed(e, GRAPH_DECODE, "positions", &positions[i], 4));
-        hand_ok(engine_feed(e, GRAPH_DECODE, "step", &step, 4));
+        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "tokens", &tokens[i], 4));
+        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "positions", &positions[i], 4));
+        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "step", &step, 4));
         hand_ok(plan_run(&e->plan[GRAPH_DECODE], NULL));
-        hand_ok(engine_read(e, GRAPH_DECODE, "logits", one, sizeof one));
+        hand_ok(plan_read(&e->plan[GRAPH_DECODE], "logits", 0, one, sizeof one));
         assert_true(hand_distance(one, all + i * TINY_VOCAB, TINY_VOCAB) < 1e-5);
     }
     tiny_close(&t);

@@ -404,17 +404,17 @@ static void decode(int64_t heads, int64_t kv_heads)
     int32_t tokens[T], positions[T], step = 0;
     float window[T * TINY_VOCAB], one[TINY_VOCAB];
     for (int i = 0; i < T; i++) tokens[i] = (i * i + 5) % TINY_VOCAB, positions[i] = i;
-    hand_ok(engine_feed(e, GRAPH_LOGITS, "tokens", tokens, sizeof tokens));
-    hand_ok(engine_feed(e, GRAPH_LOGITS, "positions", positions, sizeof positions));
-    hand_ok(engine_feed(e, GRAPH_LOGITS, "step", &step, sizeof step));
+    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "tokens", tokens, sizeof tokens));
+    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "positions", positions, sizeof positions));
+    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "step", &step, sizeof step));
     hand_ok(plan_run(&e->plan[GRAPH_LOGITS], NULL));
-    hand_ok(engine_read(e, GRAPH_LOGITS, "logits", window, sizeof window));
+    hand_ok(plan_read(&e->plan[GRAPH_LOGITS], "logits", 0, window, sizeof window));
     for (int i = 0; i < T; i++) {
-        hand_ok(engine_feed(e, GRAPH_DECODE, "tokens", &tokens[i], 4));
-        hand_ok(engine_feed(e, GRAPH_DECODE, "positions", &positions[i], 4));
-        hand_ok(engine_feed(e, GRAPH_DECODE, "step", &step, 4));
+        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "tokens", &tokens[i], 4));
+        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "positions", &positions[i], 4));
+        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "step", &step, 4));
         hand_ok(plan_run(&e->plan[GRAPH_DECODE], NULL));
-        hand_ok(engine_read(e, GRAPH_DECODE, "logits", one, sizeof one));
+        hand_ok(plan_read(&e->plan[GRAPH_DECODE], "logits", 0, one, sizeof one));
         double apart = hand_distance(one, window + i * TINY_VOCAB, TINY_VOCAB);
         if (!(apart < 1e-5)) fail_msg("position %d: %.2e", i, apart);
     }

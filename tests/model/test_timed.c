@@ -135,12 +135,14 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
 {
     struct tiny t;
     struct noise n;
-    float loss;
+    struct sequence micro;
+    const float *loss;
     tiny_open_bare(&t, c, 0, TRAINING);
     hand_ok(noise_init(&n, &t.engine, &t.arena));
-    hand_ok(noise_feed(&n, GRAPH_MICRO, 0));
-    hand_ok(plan_run(&t.engine.plan[GRAPH_MICRO], NULL));
-    hand_ok(engine_read(&t.engine, GRAPH_MICRO, "loss", &loss, sizeof loss));
+    sequence_init_plan(&micro, &t.engine, GRAPH_MICRO, "loss", &t.arena);
+    hand_ok(noise_feed(&n, &micro, 0, 0));
+    hand_ok(sequence_start(&micro, NULL));
+    hand_ok(sequence_wait(&micro, &loss));
     const struct plan *p = &t.engine.plan[GRAPH_MICRO];
     bool bare = !t.engine.model.parameters;
     int64_t elements = bare ? c->data.batch_size * c->model.block_size : t.engine.model.elements;
@@ -148,9 +150,10 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     *ret_gradient = ARENA_NEW(a, float, elements);
     memcpy(*ret_gradient, from, (size_t)elements * sizeof *from);
     *ret_elements = elements;
+    double ret = (double)*loss;
     noise_close(&n);
     tiny_close(&t);
-    return (double)loss;
+    return ret;
 }
 
 static void test_every_rung_computes_the_same(void **state)
@@ -197,7 +200,7 @@ static void test_what_is_drawn(void **state)
     tiny_open_bare(&t, &c, 0, TRAINING);
     hand_ok(noise_init(&n, &t.engine, &t.arena));
     assert_int_equal(n.inputs, 0);
-    assert_true(n.stepper.image_bytes < 1000); /* none of it is copied in each step */
+    assert_true(n.step.image_bytes < 1000); /* none of it is copied in each step */
     float *x = tiny_range(&t, STORAGE_DRAWN), *before = ARENA_NEW(&t.arena, float, N);
     memcpy(before, x, N * sizeof *x);
     for (int64_t i = 0; i < N; i++) {
@@ -221,13 +224,15 @@ static void test_classes_are_drawn(void **state)
     struct config c = small(MODEL_TOY);
     struct tiny t;
     struct noise n;
+    struct sequence micro;
     double ms, first;
     tiny_open_bare(&t, &c, 0, TRAINING);
     hand_ok(noise_init(&n, &t.engine, &t.arena));
     assert_int_equal(n.inputs, 1);
     hand_ok(noise_step(&n, 0, NULL, &ms));
     first = n.loss;
-    hand_ok(noise_feed(&n, GRAPH_MICRO, 1));
+    sequence_init_plan(&micro, &t.engine, GRAPH_MICRO, NULL, &t.arena);
+    hand_ok(noise_feed(&n, &micro, 0, 1));
     const int32_t *id = plan_input(&t.engine.plan[GRAPH_MICRO], "targets");
     bool seen[12] = {false};
     for (int i = 0; i < 21; i++) {

@@ -73,10 +73,10 @@ void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
     }
     for (int64_t i = 0; i < T; i++) positions[i] = (int32_t)i;
     struct engine *e = &t->engine;
-    hand_ok(engine_feed(e, kind, "tokens", tokens, B * T * 4));
-    hand_ok(engine_feed(e, kind, "targets", targets, B * T * 4));
-    hand_ok(engine_feed(e, kind, "positions", positions, T * 4));
-    hand_ok(engine_feed(e, kind, "step", &step, 4));
+    hand_ok(plan_feed(&e->plan[kind], "tokens", tokens, B * T * 4));
+    hand_ok(plan_feed(&e->plan[kind], "targets", targets, B * T * 4));
+    hand_ok(plan_feed(&e->plan[kind], "positions", positions, T * 4));
+    hand_ok(plan_feed(&e->plan[kind], "step", &step, 4));
 }
 
 float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
@@ -84,7 +84,7 @@ float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
     float loss;
     tiny_feed(t, kind, step);
     hand_ok(plan_run(&t->engine.plan[kind], NULL));
-    hand_ok(engine_read(&t->engine, kind, "loss", &loss, sizeof loss));
+    hand_ok(plan_read(&t->engine.plan[kind], "loss", 0, &loss, sizeof loss));
     return loss;
 }
 
@@ -95,11 +95,11 @@ float tiny_update(struct tiny *t, int64_t iteration, double lr)
     float bias1 = (float)(1 - pow(c->beta1, (double)iteration));
     float bias2 = (float)(1 - pow(c->beta2, (double)iteration));
     struct engine *e = &t->engine;
-    hand_ok(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
-    hand_ok(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
-    hand_ok(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
+    hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], "lr", &rate, sizeof rate));
+    hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], "bias1", &bias1, sizeof bias1));
+    hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], "bias2", &bias2, sizeof bias2));
     hand_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
-    hand_ok(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
+    hand_ok(plan_read(&e->plan[GRAPH_UPDATE], "grad_norm", 0, &norm, sizeof norm));
     return norm;
 }
 

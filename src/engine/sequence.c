@@ -1,0 +1,275 @@
+#include "engine/sequence.h"
+
+#include "backend/backend.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+struct sequence_input {
+    int part;
+    const char *name;
+    value v;
+    int64_t offset, bytes; /* in the image */
+};
+
+/* --- what a sequence consists of --------------------------------------------------------------- */
+
+static struct sequence_part whole(const struct engine *e, enum graph_kind kind, const char *result)
+{
+    return (struct sequence_part){kind, 0, e->plan[kind].steps, result};
+}
+
+static struct sequence_part *step_parts(const struct engine *e, int *ret_parts, struct arena *a)
+{
+    int micro_steps = (int)e->config->train.gradient_accumulation_steps;
+    struct sequence_part *part = ARENA_NEW(a, struct sequence_part, micro_steps + 1);
+    for (int i = 0; i < micro_steps; i++)
+        part[i] = whole(e, i ? GRAPH_MICRO_MORE : GRAPH_MICRO, "loss");
+    part[micro_steps] = whole(e, GRAPH_UPDATE, "grad_norm");
+    *ret_parts = micro_steps + 1;
+    return part;
+}
+
+/* Lists the inputs of all parts, if `input` is not NULL, and how many bytes they are. */
+static int list_inputs(const struct engine *e, const struct sequence_part *part, int parts,
+                       struct sequence_input *input, int64_t *ret_bytes)
+{
+    int64_t bytes = 0;
+    int inputs = 0;
+    for (int i = 0; i < parts; i++) {
+        const struct graph *g = &e->graph[part[i].kind];
+        for (int id = 0; id < g->nodes; id++) {
+            const struct node *n = &g->node[id];
+            if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_INPUT) continue;
+            int64_t size = type_bytes(graph_type(g, n->out[0]));
+            if (input) input[inputs] = (struct sequence_input){i, n->scope, n->out[0], bytes, size};
+            bytes += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            inputs++;
+        }
+    }
+    *ret_bytes = bytes;
+    return inputs;
+}
+
+static int64_t result_bytes(int parts)
+{
+    return parts * (int64_t)sizeof(float);
+}
+
+/* The image as it comes, the image of the run at work, its results. */
+int64_t sequence_step_bytes(const struct engine *e)
+{
+    struct arena scratch = {0};
+    int64_t image;
+    int parts;
+    const struct sequence_part *part = step_parts(e, &parts, &scratch);
+    list_inputs(e, part, parts, NULL, &image);
+    arena_release(&scratch);
+    return 2 * image + result_bytes(parts);
+}
+
+static bool is_staged(const struct sequence *s)
+{
+    return s->parts > 1;
+}
+
+void sequence_init(struct sequence *s, struct engine *e, const struct sequence_part *part,
+                   int parts, struct arena *a)
+{
+    *s = (struct sequence){.engine = e, .parts = parts};
+    s->part = ARENA_NEW(a, struct sequence_part, parts);
+    memcpy(s->part, part, (size_t)parts * sizeof *part);
+    for (int i = 0; i < SEQUENCE_IN_FLIGHT; i++) s->result[i] = ARENA_NEW(a, float, parts);
+    if (!is_staged(s)) return;
+    int inputs = list_inputs(e, part, parts, NULL, &s->image_bytes);
+    BUG_IF(2 * s->image_bytes + result_bytes(parts) > e->storage.bytes[STORAGE_STAGED],
+           "no memory was planned for staged inputs");
+    s->input = ARENA_NEW(a, struct sequence_input, inputs);
+    s->inputs = list_inputs(e, part, parts, s->input, &s->image_bytes);
+    s->image = ARENA_NEW(a, char, s->image_bytes);
+}
+
+void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a)
+{
+    int parts;
+    const struct sequence_part *part = step_parts(e, &parts, a);
+    sequence_init(s, e, part, parts, a);
+}
+
+void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind kind,
+                        const char *result, struct arena *a)
+{
+    struct sequence_part part = whole(e, kind, result);
+    sequence_init(s, e, &part, 1, a);
+}
+
+void sequence_close(struct sequence *s)
+{
+    const struct engine *e = s->engine;
+    if (!e || !e->backend) return;
+    struct failure before;
+    fail_keep(&before);
+    if (s->capture || sequence_in_flight(s)) (void)!e->backend->sync(e->context);
+    fail_again(&before);
+    if (s->capture) e->backend->recording_free(e->context, s->capture);
+    s->capture = NULL;
+}
+
+enum status sequence_feed(struct sequence *s, int part, const char *input, const void *data,
+                          int64_t bytes)
+{
+    if (!is_staged(s)) return plan_feed(&s->engine->plan[s->part[part].kind], input, data, bytes);
+    for (int i = 0; i < s->inputs; i++) {
+        const struct sequence_input *in = &s->input[i];
+        if (in->part != part || strcmp(in->name, input) != 0) continue;
+        BUG_IF(in->bytes != bytes, "input %s of %lld bytes", input, (long long)bytes);
+        memcpy(s->image + in->offset, data, (size_t)bytes);
+    }
+    return ST_OK;
+}
+
+/* --- what happens on the device ---------------------------------------------------------------- */
+
+static char *staged(const struct sequence *s)
+{
+    return s->engine->storage.base[STORAGE_STAGED];
+}
+
+static char *taken(const struct sequence *s)
+{
+    return staged(s) + s->image_bytes;
+}
+
+static char *results(const struct sequence *s)
+{
+    return taken(s) + s->image_bytes;
+}
+
+/* Copies input *i from the image, and with it those behind it that lie behind it in the plan, too. */
+static enum status take(struct sequence *s, const struct plan *p, int *i)
+{
+    const struct sequence_input *first = &s->input[*i], *last = first;
+    char *to = plan_address(p, first->v);
+    for (; *i + 1 < s->inputs && last[1].part == first->part; last++, ++*i)
+        if ((char *)plan_address(p, last[1].v) - to != last[1].offset - first->offset) break;
+    return s->engine->backend->copy(s->engine->context, to, taken(s) + first->offset,
+                                    last->offset + last->bytes - first->offset);
+}
+
+static enum status run_part(struct sequence *s, int number, const struct plan_hooks *hooks)
+{
+    struct engine *e = s->engine;
+    const struct sequence_part *part = &s->part[number];
+    struct plan *p = &e->plan[part->kind];
+    for (int i = 0; i < s->inputs; i++)
+        if (s->input[i].part == number) TRY(take(s, p, &i));
+    TRY(plan_run_part(p, part->from, part->to, hooks));
+    if (!is_staged(s)) return ST_OK;
+    return e->backend->copy(e->context, results(s) + number * (int64_t)sizeof(float),
+                            plan_output(p, part->result), sizeof(float));
+}
+
+static enum status run_parts(struct sequence *s, const struct plan_hooks *hooks)
+{
+    for (int number = 0; number < s->parts; number++) TRY(run_part(s, number, hooks));
+    return ST_OK;
+}
+
+static enum status capture(struct sequence *s, const struct plan_hooks *hooks)
+{
+    const struct engine *e = s->engine;
+    TRY(e->backend->capture_begin(e->context));
+    enum status st = run_parts(s, hooks);
+    struct failure first;
+    fail_keep(&first);
+    enum status ended = e->backend->capture_end(e->context, &s->capture);
+    if (st == ST_OK) return ended;
+    fail_again(&first);
+    return st;
+}
+
+static bool is_empty(const struct sequence *s)
+{
+    return s->parts == 1 && s->part->from == s->part->to;
+}
+
+bool sequence_replays(const struct sequence *s, const struct plan_hooks *hooks)
+{
+    const struct config_plan *c = &s->engine->config->plan;
+    bool watched = hooks && !hooks->recorded && (hooks->before || hooks->after);
+    return c->replay && !watched && !c->poison && !is_empty(s);
+}
+
+static enum status run_or_replay(struct sequence *s, const struct plan_hooks *hooks)
+{
+    const struct engine *e = s->engine;
+    if (!sequence_replays(s, hooks) || s->started == 0) return run_parts(s, hooks);
+    if (!s->capture) TRY(capture(s, hooks));
+    return e->backend->replay(e->context, s->capture);
+}
+
+static enum status start_staged(struct sequence *s, const struct plan_hooks *hooks)
+{
+    const struct engine *e = s->engine;
+    const struct backend *b = e->backend;
+    int slot = (int)(s->started % SEQUENCE_IN_FLIGHT);
+    BUG_IF(sequence_in_flight(s) == SEQUENCE_IN_FLIGHT, "%d runs are in flight",
+           SEQUENCE_IN_FLIGHT);
+    TRY(b->stage(e->context, staged(s), s->image, s->image_bytes));
+    TRY(b->unstage(e->context, taken(s), staged(s), s->image_bytes));
+    TRY(run_or_replay(s, hooks));
+    TRY(b->download_later(e->context, s->result[slot], results(s), result_bytes(s->parts)));
+    return b->mark(e->context, EVENT_STEPS + slot);
+}
+
+enum status sequence_start(struct sequence *s, const struct plan_hooks *hooks)
+{
+    TRY(is_staged(s) ? start_staged(s, hooks) : run_or_replay(s, hooks));
+    s->started++;
+    return ST_OK;
+}
+
+static enum status wait_for_plan(struct sequence *s)
+{
+    const struct engine *e = s->engine;
+    const struct sequence_part *part = s->part;
+    if (!part->result) return e->backend->sync(e->context);
+    return plan_read(&e->plan[part->kind], part->result, 0, s->result[0], sizeof *s->result[0]);
+}
+
+enum status sequence_wait(struct sequence *s, const float **ret_result)
+{
+    const struct engine *e = s->engine;
+    int slot = (int)(s->finished % SEQUENCE_IN_FLIGHT);
+    if (is_staged(s)) {
+        BUG_IF(!sequence_in_flight(s), "no run is in flight");
+        TRY(e->backend->reached(e->context, EVENT_STEPS + slot));
+        s->finished++;
+    } else {
+        TRY(wait_for_plan(s));
+    }
+    *ret_result = s->result[slot];
+    return ST_OK;
+}
+
+enum status sequence_wait_step(struct sequence *s, struct step_result *ret)
+{
+    const float *result;
+    double sum = 0;
+    int micro_steps = s->parts - 1;
+    TRY(sequence_wait(s, &result));
+    for (int i = 0; i < micro_steps; i++) sum += (double)result[i];
+    *ret = (struct step_result){sum / (double)micro_steps, (double)result[micro_steps]};
+    return ST_OK;
+}
+
+int64_t sequence_in_flight(const struct sequence *s)
+{
+    return is_staged(s) ? s->started - s->finished : 0;
+}
+
+int64_t sequence_lookahead(const struct sequence *s)
+{
+    return s->engine->backend->host_memory || !is_staged(s) ? 0 : SEQUENCE_IN_FLIGHT - 1;
+}

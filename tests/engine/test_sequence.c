@@ -1,0 +1,302 @@
+/* Steps that are started before the last one was waited for, whole steps against their parts, what is captured. */
+#include "../support/hand.h"
+#include "../support/tiny.h"
+#include "backend/backend.h"
+#include "engine/sequence.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MICRO_STEPS = 3, STEPS = 4 };
+static const unsigned training = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_UPDATE;
+
+static struct config three_micro_steps(void)
+{
+    struct config c = tiny_config();
+    c.train.gradient_accumulation_steps = MICRO_STEPS;
+    return c;
+}
+
+enum { TOKENS = 3 * 16, POSITIONS = 16 };
+
+static void feed_tokens(struct sequence *s, int part, int batch)
+{
+    int32_t tokens[TOKENS], targets[TOKENS];
+    for (int i = 0; i < TOKENS; i++) {
+        tokens[i] = (i * 5 + batch) % TINY_VOCAB;
+        targets[i] = (i * 5 + batch + 5) % TINY_VOCAB;
+    }
+    hand_ok(sequence_feed(s, part, "tokens", tokens, sizeof tokens));
+    hand_ok(sequence_feed(s, part, "targets", targets, sizeof targets));
+}
+
+/* Another batch for each micro-step of each step. */
+static void feed(struct sequence *s, int step)
+{
+    int32_t positions[POSITIONS];
+    for (int i = 0; i < POSITIONS; i++) positions[i] = i;
+    for (int part = 0; part < s->parts - 1; part++) {
+        int32_t counter = (int32_t)(step * (s->parts - 1) + part);
+        feed_tokens(s, part, counter);
+        hand_ok(sequence_feed(s, part, "positions", positions, sizeof positions));
+        hand_ok(sequence_feed(s, part, "step", &counter, sizeof counter));
+    }
+    float lr = 0.01f * (float)(step + 1), bias1 = 1 - powf(0.9f, (float)step + 1),
+          bias2 = 1 - powf(0.99f, (float)step + 1);
+    hand_ok(sequence_feed(s, s->parts - 1, "lr", &lr, sizeof lr));
+    hand_ok(sequence_feed(s, s->parts - 1, "bias1", &bias1, sizeof bias1));
+    hand_ok(sequence_feed(s, s->parts - 1, "bias2", &bias2, sizeof bias2));
+}
+
+/* STEPS steps, of which `ahead` are started before the first is waited for. */
+static void take_steps(int ahead, struct step_result result[STEPS], float **ret_weights,
+                       struct arena *a)
+{
+    struct config c = three_micro_steps();
+    struct tiny t;
+    struct sequence s;
+    tiny_open(&t, &c, training);
+    sequence_init_step(&s, &t.engine, &t.arena);
+    for (int started = 0, done = 0; done < STEPS; done++) {
+        for (; started < STEPS && started < done + ahead; started++) {
+            feed(&s, started);
+            hand_ok(sequence_start(&s, NULL));
+        }
+        assert_int_equal(sequence_in_flight(&s), started - done);
+        hand_ok(sequence_wait_step(&s, &result[done]));
+    }
+    *ret_weights = tiny_copy(&t, STORAGE_WEIGHTS, a);
+    sequence_close(&s);
+    tiny_close(&t);
+}
+
+static void test_ahead_is_the_same(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct step_result one[STEPS], two[STEPS];
+    float *weights_one, *weights_two;
+    struct config c = three_micro_steps();
+    struct tiny t;
+    take_steps(1, one, &weights_one, &a);
+    take_steps(SEQUENCE_IN_FLIGHT, two, &weights_two, &a);
+    tiny_open(&t, &c, training);
+    for (int i = 0; i < STEPS; i++) {
+        assert_true(one[i].loss == two[i].loss && one[i].grad_norm == two[i].grad_norm);
+        assert_true(isfinite(one[i].loss) && one[i].grad_norm > 0);
+        if (i) assert_true(one[i].loss != one[i - 1].loss);
+    }
+    assert_memory_equal(weights_one, weights_two, t.engine.model.elements * (int64_t)sizeof(float));
+    tiny_close(&t);
+    arena_release(&a);
+}
+
+/* The loss is the mean over all micro-steps, of weights before the update. */
+static void test_loss_is_the_mean(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct step_result result[STEPS];
+    float *weights;
+    take_steps(1, result, &weights, &a);
+    struct config c = three_micro_steps();
+    struct tiny t;
+    struct sequence s;
+    tiny_open(&t, &c, training);
+    sequence_init_step(&s, &t.engine, &t.arena);
+    double sum = 0;
+    float lr = 0;
+    for (int batch = 0; batch < MICRO_STEPS; batch++) { /* all micro-steps on the batch of one */
+        struct step_result r;
+        feed(&s, 0);
+        hand_ok(sequence_feed(&s, MICRO_STEPS, "lr", &lr, sizeof lr));
+        for (int part = 0; part < MICRO_STEPS; part++) feed_tokens(&s, part, batch);
+        hand_ok(sequence_start(&s, NULL));
+        hand_ok(sequence_wait_step(&s, &r));
+        sum += r.loss;
+    }
+    assert_true(fabs(result[0].loss - sum / MICRO_STEPS) < 1e-6);
+    sequence_close(&s);
+    tiny_close(&t);
+    arena_release(&a);
+}
+
+/* What is not fed again stays, and on the host's own processor there is no lookahead. */
+static void test_inputs_stay(void **state)
+{
+    (void)state;
+    struct config c = three_micro_steps();
+    struct tiny t;
+    struct sequence s;
+    struct step_result first, again;
+    float lr = 0;
+    tiny_open(&t, &c, training);
+    sequence_init_step(&s, &t.engine, &t.arena);
+    feed(&s, 0);
+    hand_ok(sequence_feed(&s, MICRO_STEPS, "lr", &lr, sizeof lr));
+    hand_ok(sequence_feed(&s, 0, "no such input", &lr, sizeof lr));
+    hand_ok(sequence_start(&s, NULL));
+    hand_ok(sequence_wait_step(&s, &first));
+    hand_ok(sequence_start(&s, NULL));
+    hand_ok(sequence_wait_step(&s, &again));
+    assert_true(first.loss == again.loss && first.grad_norm == again.grad_norm);
+    assert_int_equal(sequence_lookahead(&s), 0);
+    sequence_close(&s);
+    tiny_close(&t);
+}
+
+static const struct backend *counted;
+static int copies;
+
+static enum status counting_copy(void *context, void *dst, const void *src, int64_t size)
+{
+    copies++;
+    return counted->copy(context, dst, src, size);
+}
+
+/* A part's inputs lie in its plan as they lie in the image, so it takes them by one copy, and its result by another. */
+static void test_inputs_come_at_once(void **state)
+{
+    (void)state;
+    struct config c = three_micro_steps();
+    struct tiny t;
+    struct sequence s;
+    struct step_result result;
+    tiny_open(&t, &c, training);
+    counted = t.engine.backend;
+    struct backend counting = *counted;
+    counting.copy = counting_copy;
+    t.engine.backend = &counting;
+    sequence_init_step(&s, &t.engine, &t.arena);
+    feed(&s, 0);
+    copies = 0;
+    hand_ok(sequence_start(&s, NULL));
+    hand_ok(sequence_wait_step(&s, &result));
+    assert_int_equal(copies, 2 * (MICRO_STEPS + 1));
+    sequence_close(&s);
+    t.engine.backend = counted;
+    tiny_close(&t);
+}
+
+/* --- one plan ---------------------------------------------------------------------------------- */
+
+static int captures, replays, freed;
+
+static enum status counting_begin(void *context)
+{
+    (void)context;
+    captures++;
+    return ST_OK;
+}
+
+static enum status counting_end(void *context, void **ret)
+{
+    (void)context;
+    *ret = &captures;
+    return ST_OK;
+}
+
+static enum status counting_replay(void *context, void *recording)
+{
+    (void)context;
+    assert_ptr_equal(recording, &captures);
+    replays++;
+    return ST_OK;
+}
+
+static void counting_free(void *context, void *recording)
+{
+    (void)context, (void)recording;
+    freed++;
+}
+
+static enum status look(void *user, const struct plan *p, int step)
+{
+    (void)p, (void)step;
+    ++*(int *)user;
+    return ST_OK;
+}
+
+/* With replay the first run compiles, the second is captured, all from there on are replayed, but for those that are watched. */
+static void test_captured_once(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    struct tiny t;
+    struct sequence s;
+    const float *loss;
+    int seen = 0;
+    struct plan_hooks watching = {.user = &seen, .after = look};
+    tiny_open(&t, &c, 1u << GRAPH_EVAL);
+    t.config.plan.replay = true; /* which no backend of a CPU takes: this one counts */
+    const struct backend *real = t.engine.backend;
+    struct backend counting = *real;
+    counting.capture_begin = counting_begin;
+    counting.capture_end = counting_end;
+    counting.replay = counting_replay;
+    counting.recording_free = counting_free;
+    t.engine.backend = &counting;
+    sequence_init_plan(&s, &t.engine, GRAPH_EVAL, "loss", &t.arena);
+    for (int run = 0; run < 4; run++) {
+        tiny_feed(&t, GRAPH_EVAL, run);
+        hand_ok(sequence_start(&s, NULL));
+        assert_int_equal(captures, run ? 1 : 0);
+        assert_int_equal(replays, run);
+    }
+    hand_ok(sequence_start(&s, &watching));
+    assert_int_equal(captures, 1);
+    assert_int_equal(replays, 3);
+    assert_int_equal(seen, plan_kernels(&t.engine.plan[GRAPH_EVAL]));
+    hand_ok(sequence_wait(&s, &loss));
+    assert_int_equal(sequence_in_flight(&s), 0);
+    sequence_close(&s);
+    assert_int_equal(freed, 1);
+    t.engine.backend = real;
+    tiny_close(&t);
+}
+
+/* A plan that is cut in two is the plan, and needs no staged memory. */
+static void test_parts_of_a_plan(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    struct tiny t;
+    struct sequence whole, half[2];
+    const float *loss;
+    tiny_open(&t, &c, 1u << GRAPH_MICRO);
+    assert_int_equal(t.engine.storage.bytes[STORAGE_STAGED], 0);
+    const struct plan *p = &t.engine.plan[GRAPH_MICRO];
+    struct sequence_part forward = {GRAPH_MICRO, 0, plan_turn(p), "loss"};
+    struct sequence_part backward = {GRAPH_MICRO, plan_turn(p), p->steps, NULL};
+    sequence_init_plan(&whole, &t.engine, GRAPH_MICRO, "loss", &t.arena);
+    sequence_init(&half[0], &t.engine, &forward, 1, &t.arena);
+    sequence_init(&half[1], &t.engine, &backward, 1, &t.arena);
+    tiny_feed(&t, GRAPH_MICRO, 1);
+    hand_ok(sequence_start(&whole, NULL));
+    hand_ok(sequence_wait(&whole, &loss));
+    float first = *loss, *gradients = tiny_copy(&t, STORAGE_GRADIENTS, &t.arena);
+    size_t bytes = (size_t)t.engine.model.elements * sizeof(float);
+    memset(tiny_range(&t, STORAGE_GRADIENTS), 0, bytes);
+    tiny_feed(&t, GRAPH_MICRO, 1);
+    hand_ok(sequence_start(&half[0], NULL));
+    hand_ok(sequence_wait(&half[0], &loss));
+    assert_true(*loss == first);
+    hand_ok(sequence_start(&half[1], NULL));
+    hand_ok(sequence_wait(&half[1], &loss));
+    assert_memory_equal(tiny_range(&t, STORAGE_GRADIENTS), gradients, bytes);
+    tiny_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ahead_is_the_same), cmocka_unit_test(test_loss_is_the_mean),
+        cmocka_unit_test(test_inputs_stay),       cmocka_unit_test(test_inputs_come_at_once),
+        cmocka_unit_test(test_captured_once),     cmocka_unit_test(test_parts_of_a_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
