@@ -126,7 +126,10 @@ LIBRARY := $(BUILD)/libstrobe.so
 # Tests: those whose path contains a word of T.
 SELECTED := $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
               $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t)))
-PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED)))
+SCRIPTS := $(filter %.sh,$(SELECTED))
+# Some scripts call test programs.
+PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
+              $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
 TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
@@ -193,7 +196,6 @@ $(BUILD)/tests/%.o: tests/%.c $(BUILD)/flags
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) | $(LIBRARY)
 	$(if $(Q),@echo "  ld $@")
 	$(Q)$(LINK) -o $@ $^ $(LIBRARY) -Wl,-rpath,'$$ORIGIN/../..' $(LIBS) -lcmocka
-test-programs: $(TEST_PROGRAMS)
 
 # A GPU that is not there (tests/emulator/engine.hpp); in release alone, for fibers are none of a sanitizer's stacks.
 CXX_THERE := $(shell command -v $(CXX) 2>/dev/null)
@@ -228,8 +230,9 @@ $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: 
 $(BUILD)/run_tests: tools/run_tests.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
-RUN_TESTS = CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized)
+RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
+test-programs: all $(TEST_PROGRAMS) $(EMULATOR) $(BUILD)/run_tests
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
 test: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
 	$(if $(SELECTED),,$(error no path of a test contains $(T)))

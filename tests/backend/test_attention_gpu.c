@@ -10,6 +10,7 @@
 #include "base/rng.h"
 
 #include "../support/attention_gpu.h"
+#include "../support/cases.h"
 #include "../support/hand.h"
 
 #include <math.h>
@@ -197,8 +198,7 @@ static void test_all(void **state)
     (void)state;
     int ran = 0;
     if (!attention_gpu_open(&gpu)) {
-        print_message("skipped: there is no GPU of compute capability 9.0\n");
-        skip();
+        SKIP("there is no GPU of compute capability 9.0");
     }
     for (int turn = 0; turn < 2; turn++) {
         gpu.announcing = turn == 0;

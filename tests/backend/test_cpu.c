@@ -1,3 +1,4 @@
+#include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
 
@@ -63,7 +64,7 @@ static void test_too_much_memory_is_said(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__)
-    skip(); /* the sanitizer aborts where malloc would say no */
+    SKIP("AddressSanitizer aborts where malloc would return NULL");
 #endif
     void *context, *mem = NULL;
     const struct backend *cpu = open_cpu(&context);

@@ -1,6 +1,7 @@
 /* Every kernel of the GPU's table is compiled, without a GPU: for all cases of `strobe check`, for compute capability 8.0
  * and 9.0, or the one that they are for. Rows spill no registers unless they say so, and products of warpgroups are
  * compiled as they are written. */
+#include "../support/cases.h"
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "base/str.h"
@@ -174,8 +175,7 @@ static void test_all_compile(void **state)
 #endif
     const char *why;
     if (!cuda_nvrtc(&why)) {
-        print_message("skipped, NVRTC is missing: %s\n", why);
-        skip();
+        SKIP("NVRTC is missing: %s", why);
     }
     note_cases();
     assert_true(modules > 20 && written > 10);
@@ -235,7 +235,7 @@ static void test_a_text_that_is_wrong(void **state)
     (void)state;
     char *image;
     int64_t bytes;
-    if (!cuda_nvrtc(NULL)) skip();
+    if (!cuda_nvrtc(NULL)) SKIP("NVRTC is missing");
     assert_int_equal(
         jit_compile("pointwise.cu", NULL, "-DT_X=nonsense", "sm_90a", &image, &bytes, NULL),
         ST_DEVICE);
@@ -259,7 +259,7 @@ static void test_remarks_are_seen(void **state)
                            "    for (int i = 0; i < 32; i++) p[128 * i + threadIdx.x] = d[i];\n"
                            "}\n";
     struct module m = {.text = "touched.cu", .source = source, .arch = 90};
-    if (!cuda_nvrtc(NULL)) skip();
+    if (!cuda_nvrtc(NULL)) SKIP("NVRTC is missing");
     const char *problem = compile(&m, "sm_90a");
     assert_non_null(problem);
     assert_non_null(strstr(problem, "C75"));
@@ -270,8 +270,7 @@ static void test_remarks_are_seen(void **state)
 static void test_all_compile(void **state)
 {
     (void)state;
-    print_message("skipped: built without the CUDA toolkit's headers\n");
-    skip();
+    SKIP("built without the CUDA toolkit's headers");
 }
 #define test_a_text_that_is_wrong test_all_compile
 #define test_every_row_has_a_case test_all_compile

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "base/str.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 
 #include <math.h>
@@ -98,13 +99,12 @@ static void test_points(void **state)
     const struct backend *b = backend_find("cuda");
     struct kernel_call call = {.context = NULL};
     if (!b || b->devices() == 0) {
-        print_message("skipped: there is no GPU\n");
-        skip();
+        SKIP("there is no GPU");
     }
     hand_ok(b->open(0, &call.context));
     if (!cuda_hopper(&call)) {
         b->close(call.context);
-        skip();
+        SKIP("there is no GPU of compute capability 9.0");
     }
     void **memory[] = {&call.in[0], &call.out[0], &call.out[1]};
     for (int i = 0; i < COUNT_OF(memory); i++)
@@ -121,8 +121,7 @@ static void test_points(void **state)
 static void test_points(void **state)
 {
     (void)state;
-    print_message("skipped: built without the CUDA toolkit's headers\n");
-    skip();
+    SKIP("built without the CUDA toolkit's headers");
 }
 #endif
 

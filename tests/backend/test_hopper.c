@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 
 #include <setjmp.h>
@@ -268,8 +269,7 @@ static void test_products(void **state)
     struct world w;
     int64_t bytes;
     if (!open(&w)) {
-        print_message("skipped: there is no GPU of compute capability 9.0\n");
-        skip();
+        SKIP("there is no GPU of compute capability 9.0");
     }
     hand_ok(file_read("tests/backend/hopper.cu", &texts, &text, &bytes));
     for (int i = 0; i < COUNT_OF(shapes); i++) {
@@ -285,8 +285,7 @@ static void test_products(void **state)
 static void test_products(void **state)
 {
     (void)state;
-    print_message("skipped: built without the CUDA toolkit's headers\n");
-    skip();
+    SKIP("built without the CUDA toolkit's headers");
 }
 #endif
 

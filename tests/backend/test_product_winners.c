@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 #include "../support/workdir.h"
 
@@ -63,8 +64,7 @@ static void test_two_programs_keep_what_both_found(void **state)
 static void test_two_programs_keep_what_both_found(void **state)
 {
     (void)state;
-    print_message("skipped: built without the CUDA toolkit's headers\n");
-    skip();
+    SKIP("built without the CUDA toolkit's headers");
 }
 #endif
 

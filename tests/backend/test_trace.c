@@ -1,5 +1,6 @@
 /* What a GPU is seen to do: each kernel is of the node that started it, by itself or in the play of a recording. On a GPU, or on
  * one that is emulated (tests/e2e/test_gpu_trace.sh); with a word, what one trace says, for that script. */
+#include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/range.h"
 #include "backend/trace.h"
@@ -63,7 +64,7 @@ static bool there(void)
     const struct backend *b = backend_find("cuda");
     void *context;
     if (!b || b->devices() == 0) {
-        print_message("skipped: there is no GPU\n");
+        print_skipped("there is no GPU");
         return false;
     }
     hand_ok(b->open(0, &context));
@@ -73,7 +74,7 @@ static bool there(void)
     if (st == ST_OK) st = b->trace_end(context, &t, &a);
     arena_release(&a);
     b->close(context);
-    if (st != ST_OK) print_message("skipped: %s\n", fail_message());
+    if (st != ST_OK) print_skipped("%s", fail_message());
     return st == ST_OK;
 }
 
@@ -269,7 +270,7 @@ int main(int words, char **word)
 {
     (void)word;
     if (words > 1) return once();
-    if (!there()) return 0;
+    if (!there()) return EXIT_SKIPPED;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_kernel_is_of_its_node),
         cmocka_unit_test(test_plays_have_the_marks_of_the_recording),

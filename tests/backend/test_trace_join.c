@@ -1,4 +1,5 @@
 /* Whose the things are that a GPU did: calls, plays of recordings, and what is missing; names for people. */
+#include "../support/cases.h"
 #include "base/arena.h"
 
 #include <setjmp.h>
@@ -231,7 +232,7 @@ int main(void)
 #else
 int main(void)
 {
-    print_message("skipped: this build has no CUDA backend\n");
-    return 0;
+    print_skipped("built without the CUDA toolkit's headers");
+    return EXIT_SKIPPED;
 }
 #endif

@@ -1,5 +1,7 @@
 #include "base/isa.h"
 
+#include "../support/cases.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +39,7 @@ static void test_this_machine(void **state)
     assert_true(amx || isa_widest() != ISA_AMX); /* the system may refuse it, too */
     arena_release(&a);
 #else
-    skip();
+    SKIP("not x86-64");
 #endif
 }
 

@@ -1,6 +1,7 @@
 /* The calls of a step, each once, with every row that fits; and a step that goes on as if nothing happened. */
 #include "bench/bench_kernels.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
@@ -116,7 +117,7 @@ static void test_fused_products_are_products(void **state)
     (void)state;
     struct arena arena = {0};
     int64_t products[2] = {0}, fused = 0;
-    if (!backend_find("cuda")) skip();
+    if (!backend_find("cuda")) SKIP("built without the CUDA toolkit's headers");
     for (int full = 0; full < 2; full++) {
         struct engine e;
         struct bench_kernels k;

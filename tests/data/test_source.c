@@ -1,5 +1,6 @@
 #include "data/source.h"
 
+#include "../support/cases.h"
 #include "../support/workdir.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -113,8 +114,7 @@ static void test_the_real_text(void **state)
     (void)state;
     const char *path = getenv("STROBE_TEST_TEXT");
     if (!path) {
-        print_message("skipped: STROBE_TEST_TEXT names no copy of Tiny Shakespeare\n");
-        skip();
+        SKIP("STROBE_TEST_TEXT names no copy of Tiny Shakespeare");
     }
     struct source_text t;
     assert_int_equal(source_file(&t, path, &arena), ST_OK);
@@ -144,8 +144,7 @@ static void test_fall_back_is_the_bible(void **state)
     (void)state;
     struct source_text t;
     if (system("command -v bible >/dev/null") != 0) {
-        print_message("skipped: the package bible-kjv is not installed\n");
-        skip();
+        SKIP("the package bible-kjv is not installed");
     }
     assert_int_equal(source_shakespeare(&t, NULL, true, &arena), ST_OK);
     assert_non_null(strstr(t.from, "King James Bible"));

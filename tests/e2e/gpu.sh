@@ -4,6 +4,6 @@ STROBE_BUILD=${STROBE_BUILD:-$PWD/build/release}
 emulator=$STROBE_BUILD/emulator
 if [ ! -e "$emulator/without.so" ]; then
     echo "skipped: the emulated GPU is built in release, where the CUDA toolkit's headers and a C++ compiler are"
-    exit 0
+    exit 77
 fi
 export LD_LIBRARY_PATH="$emulator${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" XDG_CACHE_HOME="$emulator/cache"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # `strobe bench`: a grid, what it refuses before it tries, a suite at a tiny size, and what `strobe report` and a browser make of them.
 # STROBE_NO_BROWSER=1 leaves the browser out.
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tiny.sh"
 cd "$work"
 XDG_CACHE_HOME=$work/cache
@@ -121,10 +121,9 @@ expect 0 'computed again' "$STROBE" report memory e2e --csv=three.csv --html=thr
 expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html
 sed 's/"v": 1/"v": 9/' grid.json >future.json
 expect 1 'is a result of version 9' "$STROBE" report future.json
-[ -z "${STROBE_NO_BROWSER:-}" ] || exit 0
-command -v chromium >/dev/null || fail "chromium is not installed: install it, or set STROBE_NO_BROWSER=1"
+. "$here/browser.sh"
 for page in e2e/report.html both.html; do
-    { cat "$page" && echo '<script>' && cat "$OLDPWD/$here/report_actions.js" && echo '</script>'; } >acted.html
+    { cat "$page" && echo '<script>' && cat "$here/report_actions.js" && echo '</script>'; } >acted.html
     sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync \
         --host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=20000 \

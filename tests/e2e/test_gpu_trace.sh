@@ -3,7 +3,7 @@
 . "$(dirname "$0")/gpu.sh"
 if [ ! -e "$emulator/libcupti.so.13" ] || [ ! -e "$emulator/listener.so" ]; then
     echo "skipped: the CUDA toolkit has no headers of CUPTI and NVTX"
-    exit 0
+    exit 77
 fi
 . "$(dirname "$0")/tiny.sh"
 trace="$STROBE_BUILD/tests/backend/test_trace"

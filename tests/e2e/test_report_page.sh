@@ -2,7 +2,7 @@
 # `strobe report` on two runs: what it prints, what it refuses, and that a browser without a network
 # draws every curve of the page and finds no fault with it. STROBE_NO_BROWSER=1 leaves the browser out.
 set -eu
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 die() { echo "$0: $*" >&2; exit 1; }
@@ -47,12 +47,7 @@ for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:
 done
 
 # --- what a browser makes of it
-if [ -n "${STROBE_NO_BROWSER:-}" ]; then
-    echo "skipped: STROBE_NO_BROWSER is set, no browser opened the page"
-    exit 0
-fi
-command -v chromium >/dev/null ||
-    die "chromium is not installed: install it, or set STROBE_NO_BROWSER=1 to test without it"
+. "$here/browser.sh"
 
 # Opens a page with every name unresolvable and prints the document that came of it.
 dump() {

@@ -53,12 +53,7 @@ for case in 'bad/cut:is not valid JSON (line ' 'bad/empty:has no log.jsonl and n
 done
 
 # --- what a browser makes of it
-if [ -n "${STROBE_NO_BROWSER:-}" ]; then
-    echo "skipped: STROBE_NO_BROWSER is set, no browser opened the page"
-    exit 0
-fi
-command -v chromium >/dev/null ||
-    die "chromium is not installed: install it, or set STROBE_NO_BROWSER=1 to test without it"
+. "$here/browser.sh"
 
 # usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size, does what a person would, at least so many things
 act() {

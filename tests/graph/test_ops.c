@@ -1,4 +1,7 @@
-/* What is done with each row of the list of operator cases, and what the list may not leave out. */
+/* Each row of the list of operator cases: kernels, gradients and expansions, one case per operator; and what the list may not
+ * leave out.
+ * test: shards=4 */
+#include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
@@ -43,39 +46,51 @@ static void note(void *user, const struct check_result *r)
                 r->error, r->tolerance);
 }
 
+/* The operator that cmocka hands to a case. */
+static enum op op_of(void **state)
+{
+    return (enum op)(intptr_t)*state;
+}
+
 static void test_kernels_are_near_the_reference(void **state)
 {
-    (void)state;
+    enum op op = op_of(state);
     const struct backend *cpu = backend_find("cpu");
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
-    enum status st = check_kernels(cpu, context, OP_COUNT, NULL, note, &t);
+    enum status st = check_kernels(cpu, context, op, NULL, note, &t);
     if (st != ST_OK) fail_msg("%s", fail_message());
     cpu->close(context);
     assert_int_equal(t.problems, 0);
-    for (int op = 0; op < OP_COUNT; op++) {
-        if (moves_no_bytes((enum op)op) || has_own_layout((enum op)op)) continue;
-        if (!t.reference[op][DT_F32] || !t.reference[op][DT_F64])
-            fail_msg("%s has no CPU reference kernel that was tried", op_def((enum op)op)->name);
-    }
+    if (!moves_no_bytes(op) && (!t.reference[op][DT_F32] || !t.reference[op][DT_F64]))
+        fail_msg("%s has no CPU reference kernel that was tried", op_def(op)->name);
 }
 
-static void test_gradients_are_slopes(void **state)
+/* Calls check with every case of the operator that is wanted; its error must be at most `most`. */
+static void check_cases(enum op op, enum status (*check)(int i, double *ret_error), double most)
 {
-    (void)state;
     const struct op_case *c;
     int failures = 0;
     for (int i = 0; (c = case_at(i)); i++) {
         double error = INFINITY;
-        if (!op_def(c->op)->grad || c->no_differences || c->op == OP_DETACH) continue;
-        if (check_gradient(i, &error) != ST_OK)
-            print_error("%s, %s: %s\n", op_def(c->op)->name, c->what, fail_message()), failures++;
-        else if (error > gradient_tolerance)
-            print_error("%s, %s: gradient off by %.2e\n", op_def(c->op)->name, c->what, error),
-                failures++;
+        if (c->op != op || (check == check_gradient && c->no_differences)) continue;
+        if (check(i, &error) != ST_OK)
+            print_error("%s, %s: %s\n", op_def(op)->name, c->what, fail_message()), failures++;
+        else if (!(error <= most))
+            print_error("%s, %s: off by %.2e\n", op_def(op)->name, c->what, error), failures++;
     }
     assert_int_equal(failures, 0);
+}
+
+static void test_gradients_are_slopes(void **state)
+{
+    check_cases(op_of(state), check_gradient, gradient_tolerance);
+}
+
+static void test_expansions_mean_the_same(void **state)
+{
+    check_cases(op_of(state), check_expansion, expansion_tolerance);
 }
 
 static void test_no_gradient_flows_through_detach(void **state)
@@ -89,23 +104,6 @@ static void test_no_gradient_flows_through_detach(void **state)
     value loss = g_sum_row(&g, g_detach(&g, x)), one = g_fill(&g, type_scalar(DT_F64), 1);
     assert_int_equal(graph_differentiate(&g, loss, one, 1, &x, &gradient), ST_USAGE);
     arena_release(&arena);
-}
-
-static void test_expansions_mean_the_same(void **state)
-{
-    (void)state;
-    const struct op_case *c;
-    int failures = 0;
-    for (int i = 0; (c = case_at(i)); i++) {
-        double error = INFINITY;
-        if (!op_def(c->op)->expand) continue;
-        if (check_expansion(i, &error) != ST_OK)
-            print_error("%s, %s: %s\n", op_def(c->op)->name, c->what, fail_message()), failures++;
-        else if (error > expansion_tolerance)
-            print_error("%s, %s: expansion off by %.2e\n", op_def(c->op)->name, c->what, error),
-                failures++;
-    }
-    assert_int_equal(failures, 0);
 }
 
 /* A gradient rule whose every case is excused would never be tried. */
@@ -190,17 +188,39 @@ static void test_distance(void **state)
     assert_true(isinf(check_distance((double[]){1}, (double[]){0}, 1)));
 }
 
+/* Adds a case "WHAT OPERATOR". */
+static void add(struct CMUnitTest *tests, int *n, const char *what, CMUnitTestFunction function,
+                int op)
+{
+    static struct arena names;
+    tests[(*n)++] = (struct CMUnitTest){
+        .name = arena_printf(&names, "%s %s", what, op_def((enum op)op)->name),
+        .test_func = function,
+        .initial_state = (void *)(intptr_t)op,
+    };
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest whole[] = {
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_every_operator_has_a_case),
         cmocka_unit_test(test_costs_are_positive),
         cmocka_unit_test(test_fused_flops_are_those_of_the_parts),
-        cmocka_unit_test(test_kernels_are_near_the_reference),
-        cmocka_unit_test(test_expansions_mean_the_same),
-        cmocka_unit_test(test_gradients_are_slopes),
         cmocka_unit_test(test_no_gradient_flows_through_detach),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static struct CMUnitTest tests[COUNT_OF(whole) + 3 * OP_COUNT];
+    int n = 0;
+    if (shard_has(0))
+        for (int i = 0; i < COUNT_OF(whole); i++) tests[n++] = whole[i];
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!shard_has(op) || has_own_layout((enum op)op)) continue;
+        if (op != OP_LEAF)
+            add(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
+        if (op_def((enum op)op)->expand)
+            add(tests, &n, "expansion", test_expansions_mean_the_same, op);
+        if (op_def((enum op)op)->grad && op != OP_DETACH)
+            add(tests, &n, "gradient", test_gradients_are_slopes, op);
+    }
+    return _cmocka_run_group_tests("operators", tests, (size_t)n, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The program as its users meet it: words in, text and an exit code out. */
 #include "cli/command.h"
 
+#include "../support/cases.h"
 #include "../support/program.h"
 #include "../support/workdir.h"
 #include "base/file.h"
@@ -232,7 +233,7 @@ static void test_reference_has_every_key(void **state)
 static void test_lost_output_is_a_failure(void **state)
 {
     (void)state;
-    if (!file_exists("/dev/full")) skip();
+    if (!file_exists("/dev/full")) SKIP("there is no /dev/full");
     const char *program = getenv("STROBE");
     int status = system(arena_printf(&arena, "%s info >/dev/full 2>%s",
                                      program ? program : "./strobe", workdir_path("err")));

@@ -1,6 +1,7 @@
 /* The step and the loop: what must not change what is learned, and what must be noticed. */
 #include "train/trainer.h"
 
+#include "../support/cases.h"
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "../support/workdir.h"
@@ -76,8 +77,7 @@ static void test_a_step_allocates_nothing(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    print_message("the sanitizer has its own malloc: not counted\n");
-    skip();
+    SKIP("AddressSanitizer has its own malloc, so calls of it are not counted");
 #else
     struct config c = small_config();
     c.model.dropout = 0.2;

@@ -1,0 +1,43 @@
+# Sourced by quick.sh and check.sh: steps, each with one line, and the closing line.
+mkdir -p build
+log=build/check.log
+failed_checks='' passed=0 failed=0 skipped=0 began=$(date +%s)
+
+# step NAME COMMAND...: one line for each check; if it failed, all that it printed
+step() {
+    name=$1
+    shift
+    start=$(date +%s)
+    if "$@" >"$log" 2>&1; then
+        printf '  ok    %-32s (%d s)\n' "$name" $(($(date +%s) - start))
+    else
+        printf '  FAIL  %s\n' "$name"
+        cat "$log"
+        failed_checks="$failed_checks, $name"
+    fi
+}
+
+# tests MODE OPTION...: builds the test programs, runs all tests, adds their counts to the sums
+tests() {
+    mode=$1
+    shift
+    step "build tests, $mode" make -s test-programs MODE="$mode"
+    echo "  tests, $mode:"
+    make -s test MODE="$mode" RUN_OPTIONS="$*" 2>&1 | tee "$log" | grep -vE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+    if [ -z "$counts" ]; then
+        failed_checks="$failed_checks, tests $mode (they did not run)"
+        return
+    fi
+    # shellcheck disable=SC2086
+    set -- $counts
+    passed=$((passed + $1)) failed=$((failed + $3)) skipped=$((skipped + $5))
+}
+
+# Prints what failed and the sums; whether all is well.
+finish() {
+    echo "$(($(date +%s) - began)) s in all"
+    [ -z "$failed_checks" ] || echo "checks that failed: ${failed_checks#, }"
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ -z "$failed_checks" ] && [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
