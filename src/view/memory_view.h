@@ -2,8 +2,8 @@
 #ifndef VIEW_MEMORY_VIEW_H
 #define VIEW_MEMORY_VIEW_H
 
-#include "present/table_form.h"
 #include "measure/memory_run.h"
+#include "present/table_form.h"
 #include "train/engine.h"
 #include "train/memory.h"
 
