@@ -162,15 +162,14 @@ static void print_json(const struct shown *x, struct arena *a, struct str *s)
 }
 
 /* The roofline of each profile, in one picture. */
-static enum status write_svg(const struct profile_set *p, const char *path, struct arena *a)
+static enum status write_svg(const struct profile_set *p, const char *path)
 {
     struct str s = {0};
-    enum status st = ST_OK;
     if (!p->n)
-        st = fail(ST_USAGE, "--svg draws profiles, and none of these has one: `strobe profile "
-                            "CONFIG --out_dir=RUN` writes it");
-    if (st == ST_OK) st = roofline_print_file(p->profile, p->n, a, &s);
-    if (st == ST_OK) st = file_write(path, str_text(&s), s.len);
+        return fail(ST_USAGE, "--svg draws profiles, and none of these has one: `strobe profile "
+                              "CONFIG --out_dir=RUN` writes it");
+    roofline_print_file(p->profile, p->n, &s);
+    enum status st = file_write(path, str_text(&s), s.len);
     str_release(&s);
     return st;
 }
@@ -210,7 +209,7 @@ static enum status report(char *const *words, int n, const struct options *o, st
     fflush(stdout);
 
     const char *path = o->html ? o->html : subjects_page_path(&subjects, a);
-    if (o->svg) TRY(write_svg(&subjects.profiles, o->svg, a));
+    if (o->svg) TRY(write_svg(&subjects.profiles, o->svg));
     struct html_page page = {&shown.runs, &subjects.profiles, subjects.sheet, subjects.sheets};
     TRY(html_write(&page, path, a));
     if (o->csv) log_info("table: %s", o->csv);

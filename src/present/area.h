@@ -8,8 +8,8 @@ struct str;
 
 struct area_layer {
     const char *name;
-    int color;       /* 0 ... SVG_COLORS - 1 */
-    const double *y; /* bytes in each column */
+    const char *color; /* chart.h */
+    const double *y;   /* bytes in each column */
 };
 
 struct area {

@@ -21,7 +21,7 @@ EMBED(page_js, WEB "page.js");
 EMBED(charts_js, WEB "charts.js");
 EMBED(colors_css, WEB "colors.css");
 EMBED(profile_css, WEB "profile.css");
-EMBED(roofline_css, WEB "roofline.css");
+EMBED(chart_css, WEB "chart.css");
 EMBED(tables_js, WEB "tables.js");
 EMBED(timeline_js, WEB "timeline.js");
 EMBED(profile_js, WEB "profile.js");
@@ -45,7 +45,7 @@ static const struct {
     {"charts.js", charts_js_first, charts_js_last},
     {"colors.css", colors_css_first, colors_css_last},
     {"profile.css", profile_css_first, profile_css_last},
-    {"roofline.css", roofline_css_first, roofline_css_last},
+    {"chart.css", chart_css_first, chart_css_last},
     {"tables.js", tables_js_first, tables_js_last},
     {"timeline.js", timeline_js_first, timeline_js_last},
     {"profile.js", profile_js_first, profile_js_last},

@@ -57,9 +57,9 @@ void labels_print(struct labels *l, int i, const char *text, struct str *s)
         l->label[l->n++] = b;
         double to = side < 0 ? b.right : b.left, away = hypot(to - x, cy - y);
         if (far)
-            str_printf(s, "<path class=\"roof-leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
+            str_printf(s, "<path class=\"chart-leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
                        x + r * (to - x) / away, y + r * (cy - y) / away, to, cy);
-        svg_text(s, "roof-label", side < 0 ? left + width : left, cy + 4,
+        svg_text(s, "chart-label", side < 0 ? left + width : left, cy + 4,
                  side < 0 ? "end" : "start", text);
         return;
     }

@@ -24,7 +24,7 @@ struct labels {
 
 /* Labels do not cross the level at `y`. */
 void labels_keep_off(struct labels *l, double y);
-/* Names point[i] in SVG, of the classes "roof-label" and "roof-leader"; nothing where there is no room. */
+/* Names point[i] in SVG, of the classes "chart-label" and "chart-leader"; nothing where there is no room. */
 void labels_print(struct labels *l, int i, const char *text, struct str *s);
 
 #endif

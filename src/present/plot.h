@@ -1,16 +1,10 @@
-/* plot.h - curves over logarithmic axes as one SVG: no script, no font, no file beside it.
- *
- * It follows the reader's choice of a light or a dark page (prefers-color-scheme). Points carry their
- * values as tooltips. */
+/* plot.h - curves over logarithmic axes as one SVG file (svg.h). Points carry their values as tooltips. */
 #ifndef PRESENT_PLOT_H
 #define PRESENT_PLOT_H
 
-#include "base/base.h"
+#include "present/chart.h"
 
-struct str;
-
-enum { PLOT_COLORS = 6 };
-enum plot_unit { PLOT_MILLISECONDS, PLOT_BYTES, PLOT_FLOPS /* per second */, PLOT_UNITS };
+enum { PLOT_COLORS = 7 };
 
 struct plot_point {
     double x, y; /* positive; others are left out */
@@ -27,7 +21,7 @@ struct plot_line {
 
 struct plot_panel {
     const char *title, *x_title;
-    enum plot_unit unit; /* of y */
+    enum chart_unit unit; /* of y */
     const struct plot_line *line;
     int lines;
     double level; /* a horizontal line at this y; 0: none */

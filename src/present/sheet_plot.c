@@ -75,7 +75,7 @@ void sheet_print_curves(const struct sheet_table *t, struct str *out, struct are
         drawn[p] = (struct plot_panel){.title = *panel[p] ? arena_printf(a, "%s %s", of, panel[p])
                                                           : x->column[find(x, t->chart.y)].title,
                                        .x_title = x->column[find(x, t->chart.x)].title,
-                                       .unit = t->chart.bytes ? PLOT_BYTES : PLOT_MILLISECONDS,
+                                       .unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS,
                                        .line = &line[p * LINES],
                                        .lines = labels};
         for (int l = 0; l < labels; l++) line[p * LINES + l] = line_of(t, panel[p], label[l], l, a);

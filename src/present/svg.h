@@ -1,5 +1,8 @@
-/* svg.h - what pictures share: one SVG without script, font or file beside it, which follows the reader's choice of a light
- * or a dark page (prefers-color-scheme). */
+/* svg.h - the elements of an SVG picture, and the frame around them.
+ *
+ * A picture that is a file brings its colours along: no script, font or file beside it, and it follows the reader's
+ * choice of a light or a dark page. A picture inside of a page takes the colours of the page. All colours are in
+ * web/colors.css, all other styles of pictures in web/chart.css. */
 #ifndef PRESENT_SVG_H
 #define PRESENT_SVG_H
 
@@ -7,14 +10,12 @@
 
 struct str;
 
-enum { SVG_COLORS = 12 }; /* var(--c0) ... var(--c11) */
-
-/* Up to the first thing drawn: the head, the style (`more` in it), the page, and the title above it at `left`. */
-void svg_open(struct str *s, int width, int height, int left, const char *title, const char *more);
+/* `top` is the y coordinate of the upper edge. `title`: of a file; NULL: the picture is part of a page. */
+void svg_open(struct str *s, int top, int width, int height, const char *title);
 void svg_close(struct str *s);
 /* Text that stays text. */
 void svg_escape(struct str *s, const char *text);
-/* `classes`: names of classes, "", "head", "faint"; `anchor`: "start", "middle" or "end". */
+/* `classes`: "", "chart-soft", "chart-head", ...; `anchor`: "start", "middle" or "end". */
 void svg_text(struct str *s, const char *classes, double x, double y, const char *anchor,
               const char *text);
 

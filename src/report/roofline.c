@@ -1,7 +1,7 @@
 #include "report/roofline.h"
 
 #include "base/str.h"
-#include "present/assets.h"
+#include "present/chart.h"
 #include "present/labels.h"
 #include "present/svg.h"
 
@@ -13,33 +13,23 @@
 /* Lengths in CSS pixels. */
 enum {
     WIDTH = 1000,
-    HEIGHT = 600, /* of one profile, with title, legend and note */
+    HEIGHT = 622, /* of one profile, with title, legend and note */
     LEFT = 78,
     RIGHT = 126,
     TITLE = 16, /* of a file; the page has its own */
     TOP = 44,
-    BOTTOM = 112,
+    BOTTOM = 134,
+    LEGEND = 50, /* from the frame to the legend */
     NAME_HEIGHT = 14,
 };
-static const double RADIUS_MOST = 23, RADIUS_LEAST = 2.5, CHARACTER = 5.7;
+static const double RADIUS_MOST = 23, RADIUS_LEAST = 2.5;
 static const double LABEL_SHARE = 0.015, SHARE_LEAST = 0.0003; /* of a step */
 
-struct area { /* of the drawing: where decades are in it */
-    struct roofline_frame frame;
-    double left, right, top, bottom;
+/* The picture of one profile. */
+struct panel {
+    struct chart chart;
+    double ms_most; /* roofline_frame */
 };
-
-static double x_of(const struct area *a, double x)
-{
-    const struct roofline_frame *f = &a->frame;
-    return a->left + (a->right - a->left) * log(x / f->x_low) / log(f->x_high / f->x_low);
-}
-
-static double y_of(const struct area *a, double y)
-{
-    const struct roofline_frame *f = &a->frame;
-    return a->bottom - (a->bottom - a->top) * log(y / f->y_low) / log(f->y_high / f->y_low);
-}
 
 /* --- points ------------------------------------------------------------------------------------ */
 
@@ -107,38 +97,7 @@ struct roofline_frame roofline_frame_of(const struct profile_file *profile, int 
     };
 }
 
-/* --- words ------------------------------------------------------------------------------------- */
-
-/* "3.11 TFLOP/s", "500 M"; the buffer has 32 bytes. */
-static const char *si(char *buffer, double x, const char *unit)
-{
-    static const char *const prefix[] = {"", "k", "M", "G", "T", "P", "E"};
-    int i = 0;
-    for (; x >= 999.5 && i + 1 < COUNT_OF(prefix); i++) x /= 1e3;
-    snprintf(buffer, 32, "%.3g %s%s", x, prefix[i], unit);
-    return buffer;
-}
-
-/* --- what stands behind the points ------------------------------------------------------------- */
-
-static void print_grid(struct str *s, const struct area *a)
-{
-    const struct roofline_frame *f = &a->frame;
-    char text[32];
-    for (double x = f->x_low; x < f->x_high; x *= 10) {
-        double at = x_of(a, x);
-        str_printf(s, "<path class=\"roof-grid\" d=\"M%.1f %.1fV%.1f\"/>\n", at, a->top, a->bottom);
-        snprintf(text, sizeof text, "%g", x);
-        svg_text(s, "roof-soft", at, a->bottom + 18, "middle", text);
-    }
-    for (double y = f->y_low; y < f->y_high; y *= 10) {
-        double at = y_of(a, y);
-        str_printf(s, "<path class=\"roof-grid\" d=\"M%.1f %.1fH%.1f\"/>\n", a->left, at, a->right);
-        svg_text(s, "roof-soft", a->left - 8, at + 4, "end", si(text, y, ""));
-    }
-    svg_text(s, "roof-soft", (a->left + a->right) / 2, a->bottom + 38, "middle", "FLOP per byte");
-    svg_text(s, "roof-soft", a->left - 8, a->top - 10, "end", "FLOP/s");
-}
+/* --- ceilings ---------------------------------------------------------------------------------- */
 
 static bool is_used(const struct profile_file *p, const char *peak)
 {
@@ -148,42 +107,41 @@ static bool is_used(const struct profile_file *p, const char *peak)
     return false;
 }
 
-/* A copy's rate: the line y = rate * x, up to the highest product. */
-static void print_copy(struct str *s, const struct area *a, const struct profile_file_peak *copy,
+/* The bandwidth of a copy: the line y = rate * x, up to the highest peak of matmuls. */
+static void print_copy(struct str *s, const struct chart *c, const struct profile_file_peak *copy,
                        double top)
 {
-    const struct roofline_frame *f = &a->frame;
+    const struct chart_axis *x = &c->x, *y = &c->y;
     char text[32];
-    double x0 = fmax(f->x_low, f->y_low / copy->rate);
-    double x1 = fmin(f->x_high, (top > 0 ? top : f->y_high) / copy->rate);
+    double x0 = fmax(x->low, y->low / copy->rate);
+    double x1 = fmin(x->high, (top > 0 ? top : y->high) / copy->rate);
     if (!(x1 > x0)) return;
-    double px = x_of(a, x0), py = y_of(a, x0 * copy->rate);
-    double qx = x_of(a, x1), qy = y_of(a, x1 * copy->rate);
-    str_printf(s, "<path class=\"roof-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", px, py, qx, qy);
-    double angle = atan2(qy - py, qx - px) * 180 / acos(-1);
+    double px = chart_place(x, x0), py = chart_place(y, x0 * copy->rate);
+    double qx = chart_place(x, x1), qy = chart_place(y, x1 * copy->rate);
+    double length = hypot(qx - px, qy - py), angle = atan2(qy - py, qx - px) * 180 / acos(-1);
+    str_printf(s, "<path class=\"chart-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", px, py, qx, qy);
     str_printf(
-        s, "<text class=\"roof-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">",
-        px + 14 * (qx - px) / hypot(qx - px, qy - py),
-        py + 14 * (qy - py) / hypot(qx - px, qy - py), angle);
+        s, "<text class=\"chart-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">",
+        px + 14 * (qx - px) / length, py + 14 * (qy - py) / length, angle);
     svg_escape(s, copy->name);
-    str_printf(s, " %s</text>\n", si(text, copy->rate, "B/s"));
+    str_printf(s, " %s</text>\n", chart_value_text(text, CHART_BANDWIDTH, copy->rate));
 }
 
-/* What products of a type reach: a level, named in the margin. `free` is how far down names go so far. */
-static void print_product(struct str *s, const struct area *a, const struct profile_file *p,
+/* The peak of matmuls of a type: a level, named in the margin. `free` is how far down names go so far. */
+static void print_product(struct str *s, const struct chart *c, const struct profile_file *p,
                           const struct profile_file_peak *product, double *free)
 {
     char text[32], line[64];
-    double fastest = peak_most(p->copy, p->copies);
-    double from = fastest > 0 ? product->rate / fastest : a->frame.x_low;
+    double fastest = peak_most(p->copy, p->copies), left = c->x.low;
+    double from = fmax(fastest > 0 ? product->rate / fastest : left, left);
     bool used = is_used(p, product->name);
-    double y = y_of(a, product->rate), at = fmax(y + 4, *free + NAME_HEIGHT);
-    if (from < a->frame.x_low) from = a->frame.x_low;
-    if (from >= a->frame.x_high || product->rate < a->frame.y_low) return;
-    str_printf(s, "<path class=\"roof-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
-               used ? "" : " roof-unused", x_of(a, from), y, a->right);
-    snprintf(line, sizeof line, "%.20s %s", product->name, si(text, product->rate, "FLOP/s"));
-    svg_text(s, used ? "roof-name" : "roof-soft", a->right + 6, at, "start", line);
+    double y = chart_place(&c->y, product->rate), at = fmax(y + 4, *free + NAME_HEIGHT);
+    if (from >= c->x.high || product->rate < c->y.low) return;
+    str_printf(s, "<path class=\"chart-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
+               used ? "" : " chart-unused", chart_place(&c->x, from), y, c->x.at_high);
+    snprintf(line, sizeof line, "%.20s %s", product->name,
+             chart_value_text(text, CHART_FLOPS, product->rate));
+    svg_text(s, used ? "chart-name" : "chart-soft", c->x.at_high + 6, at, "start", line);
     *free = at;
 }
 
@@ -193,36 +151,47 @@ static int fastest_first(const void *a, const void *b)
     return (x->rate < y->rate) - (x->rate > y->rate);
 }
 
-static void print_products(struct str *s, const struct area *a, const struct profile_file *p)
+static void print_products(struct str *s, const struct chart *c, const struct profile_file *p)
 {
     struct profile_file_peak product[PROFILE_FILE_PEAKS];
     double free = 0;
     memcpy(product, p->product, sizeof product);
     qsort(product, (size_t)p->products, sizeof *product, fastest_first);
-    for (int i = 0; i < p->products; i++) print_product(s, a, p, &product[i], &free);
+    for (int i = 0; i < p->products; i++) print_product(s, c, p, &product[i], &free);
 }
 
 /* --- points, drawn ----------------------------------------------------------------------------- */
 
-static double radius(const struct area *a, const struct profile_file_kernel *k)
+static double x_of(const struct panel *a, const struct profile_file_kernel *k)
 {
-    return fmax(RADIUS_LEAST, RADIUS_MOST * sqrt(k->ms / a->frame.ms_most));
+    return chart_place(&a->chart.x, intensity(k));
 }
 
-static void print_point(struct str *s, const struct area *a, const struct profile_file *p,
+static double y_of(const struct panel *a, const struct profile_file_kernel *k)
+{
+    return chart_place(&a->chart.y, rate(k));
+}
+
+static double radius(const struct panel *a, const struct profile_file_kernel *k)
+{
+    return fmax(RADIUS_LEAST, RADIUS_MOST * sqrt(k->ms / a->ms_most));
+}
+
+static void print_point(struct str *s, const struct panel *a, const struct profile_file *p,
                         const struct profile_file_kernel *k, double whole)
 {
     char text[32];
     int family = p->row[k->row].family;
     str_printf(s,
-               "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
-               family, x_of(a, intensity(k)), y_of(a, rate(k)), radius(a, k));
+               "<circle class=\"chart-point\" style=\"--c:var(--family-%d)\" cx=\"%.1f\" "
+               "cy=\"%.1f\" r=\"%.1f\"><title>",
+               family, x_of(a, k), y_of(a, k), radius(a, k));
     svg_escape(s, k->name);
     str_printf(s, "\n%s, %.4g ms of a step (%.3g %%), %g times\n", profile_file_family_name(family),
                k->ms, 100 * k->ms / whole, k->per_step);
-    str_printf(s, "%s", si(text, rate(k), "FLOP/s"));
+    str_append(s, chart_value_text(text, CHART_FLOPS, rate(k)));
     str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
-               si(text, 1e3 * k->bytes / k->work_ms, "B/s"));
+               chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
     if (k->floor_ms > 0)
         str_printf(s, "\nfloor %.4g ms: it takes %.3g times as long", k->floor_ms,
                    k->work_ms / k->floor_ms);
@@ -238,23 +207,25 @@ static int longest_first(const void *a, const void *b)
     return (x->ms < y->ms) - (x->ms > y->ms);
 }
 
-static bool is_inside(const struct area *a, const struct profile_file_kernel *k)
+static bool is_inside(const struct panel *a, const struct profile_file_kernel *k)
 {
-    const struct roofline_frame *f = &a->frame;
-    return is_point(k) && intensity(k) >= f->x_low && rate(k) >= f->y_low;
+    return is_point(k) && intensity(k) >= a->chart.x.low && rate(k) >= a->chart.y.low;
 }
 
-static void print_labels(struct str *s, const struct area *a, const struct profile_file *p,
+static void print_labels(struct str *s, const struct panel *a, const struct profile_file *p,
                          const struct profile_file_kernel **k, int n)
 {
     struct label_box *box = malloc(sizeof *box * (size_t)(n + 1));
     BUG_IF(!box, "no memory for %d points", n);
-    struct labels labels = {.inside = {a->left, a->top, a->right, a->bottom}, .point = box};
+    const struct chart_axis *x_axis = &a->chart.x, *y_axis = &a->chart.y;
+    struct labels labels = {
+        .inside = {x_axis->at_low, y_axis->at_high, x_axis->at_high, y_axis->at_low}, .point = box};
     double whole = step_ms(p);
     for (int i = 0; i < p->products; i++)
-        if (is_used(p, p->product[i].name)) labels_keep_off(&labels, y_of(a, p->product[i].rate));
+        if (is_used(p, p->product[i].name))
+            labels_keep_off(&labels, chart_place(y_axis, p->product[i].rate));
     for (int i = 0; i < n; i++) {
-        double x = x_of(a, intensity(k[i])), y = y_of(a, rate(k[i])), r = radius(a, k[i]);
+        double x = x_of(a, k[i]), y = y_of(a, k[i]), r = radius(a, k[i]);
         box[i] = (struct label_box){x - r, y - r, x + r, y + r};
         if (r > 2 * RADIUS_LEAST) labels.points = i + 1;
     }
@@ -267,7 +238,7 @@ static void print_labels(struct str *s, const struct area *a, const struct profi
 }
 
 /* Large ones first, so that small ones lie on them. */
-static void print_points(struct str *s, const struct area *a, const struct profile_file *p)
+static void print_points(struct str *s, const struct panel *a, const struct profile_file *p)
 {
     const struct profile_file_kernel **point = malloc(sizeof *point * (size_t)(p->kernels + 1));
     BUG_IF(!point, "no memory for %d points", p->kernels);
@@ -281,23 +252,28 @@ static void print_points(struct str *s, const struct area *a, const struct profi
     free(point);
 }
 
-static void print_legend(struct str *s, const struct area *a, const struct profile_file *p)
+/* Returns where it ends. */
+static double print_legend(struct str *s, const struct panel *a, const struct profile_file *p)
 {
-    double at = a->left;
+    struct chart_item item[PROFILE_FILE_FAMILIES];
+    char color[PROFILE_FILE_FAMILIES][16];
+    struct chart_legend legend = {item, 0, LEFT, WIDTH - LEFT};
+    double top = a->chart.y.at_low + LEGEND;
     for (int family = 0; family < PROFILE_FILE_FAMILIES; family++) {
-        const char *name = profile_file_family_name(family);
         bool has = false;
         for (int i = 0; i < p->kernels && !has; i++)
             has = is_point(&p->kernel[i]) && p->row[p->kernel[i].row].family == family;
         if (!has) continue;
-        str_printf(s, "<circle class=\"roof-point family-%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>\n",
-                   family, at + 6, a->bottom + 62);
-        svg_text(s, "", at + 17, a->bottom + 66, "start", name);
-        at += 38 + (CHARACTER + .9) * (double)strlen(name);
+        snprintf(color[legend.items], sizeof *color, "family-%d", family);
+        item[legend.items] =
+            (struct chart_item){profile_file_family_name(family), color[legend.items], CHART_POINT};
+        legend.items++;
     }
+    chart_print_legend(&legend, top, s);
+    return top + chart_legend_height(&legend);
 }
 
-static void print_note(struct str *s, const struct area *a, const struct profile_file *p)
+static void print_note(struct str *s, const struct panel *a, const struct profile_file *p, double y)
 {
     double ms = 0;
     int n = 0;
@@ -314,55 +290,44 @@ static void print_note(struct str *s, const struct area *a, const struct profile
         str_printf(&note,
                    " Not shown: %d kernel%s, %.3g of %.4g ms, without arithmetic or too short.", n,
                    n == 1 ? "" : "s", ms, step_ms(p));
-    svg_text(s, "roof-soft", a->left, a->bottom + 90, "start", str_text(&note));
+    svg_text(s, "chart-soft", a->chart.x.at_low, y + 14, "start", str_text(&note));
     str_release(&note);
 }
 
-static void print_panel(struct str *s, const struct profile_file *p,
-                        const struct roofline_frame *frame, double from)
+static void print_panel(struct str *s, const struct profile_file *p, const struct roofline_frame *f,
+                        double from)
 {
-    struct area a = {*frame, LEFT, WIDTH - RIGHT, from + TOP, from + HEIGHT - BOTTOM};
-    print_grid(s, &a);
+    struct panel a = {
+        .chart = {.x = {CHART_NUMBER, true, 10, f->x_low, f->x_high, LEFT, WIDTH - RIGHT},
+                  .y = {CHART_COUNT, true, 10, f->y_low, f->y_high, from + HEIGHT - BOTTOM,
+                        from + TOP}},
+        .ms_most = f->ms_most};
+    chart_print_x_grid(&a.chart, s);
+    chart_print_y_grid(&a.chart, s);
+    chart_print_x_title(&a.chart, "FLOP per byte", s);
+    svg_text(s, "chart-soft", LEFT - 7, from + TOP - 10, "end", "FLOP/s");
     double top = peak_most(p->product, p->products);
-    for (int i = 0; i < p->copies; i++) print_copy(s, &a, &p->copy[i], top);
-    print_products(s, &a, p);
+    for (int i = 0; i < p->copies; i++) print_copy(s, &a.chart, &p->copy[i], top);
+    print_products(s, &a.chart, p);
     print_points(s, &a, p);
-    print_legend(s, &a, p);
-    print_note(s, &a, p);
-}
-
-static void open_svg(struct str *s, int top, int height, const char *more)
-{
-    str_printf(s,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"roof\" viewBox=\"0 %d %d %d\" "
-               "width=\"%d\" height=\"%d\" role=\"img\">\n%s",
-               top, WIDTH, height, WIDTH, height, more);
+    print_note(s, &a, p, print_legend(s, &a, p));
 }
 
 void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
                             struct str *s)
 {
-    open_svg(s, TITLE, HEIGHT - TITLE, "");
+    svg_open(s, TITLE, WIDTH, HEIGHT - TITLE, NULL);
     print_panel(s, p, frame, 0);
-    str_append(s, "</svg>");
+    svg_close(s);
 }
 
-enum status roofline_print_file(const struct profile_file *profile, int n, struct arena *a,
-                                struct str *s)
+void roofline_print_file(const struct profile_file *profile, int n, struct str *s)
 {
-    struct asset colors, style;
-    TRY(asset_find("colors.css", a, &colors));
-    TRY(asset_find("roofline.css", a, &style));
     struct roofline_frame frame = roofline_frame_of(profile, n);
-    open_svg(s, 0, n * HEIGHT, "<style>\n");
-    str_append_bytes(s, colors.text, colors.size);
-    str_append_bytes(s, style.text, style.size);
-    str_printf(s, "</style>\n<rect class=\"roof-page\" width=\"%d\" height=\"%d\"/>\n", WIDTH,
-               n * HEIGHT);
+    svg_open(s, 0, WIDTH, n * HEIGHT, "Roofline");
     for (int i = 0; i < n; i++) {
-        svg_text(s, "roof-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
+        svg_text(s, "chart-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
         print_panel(s, &profile[i], &frame, i * HEIGHT);
     }
-    str_append(s, "</svg>\n");
-    return ST_OK;
+    svg_close(s);
 }

@@ -24,7 +24,6 @@ bool roofline_has_points(const struct profile_file *p);
 void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
                             struct str *s);
 /* A file: all profiles, one below the other. */
-enum status roofline_print_file(const struct profile_file *profile, int n, struct arena *a,
-                                struct str *s);
+void roofline_print_file(const struct profile_file *profile, int n, struct str *s);
 
 #endif

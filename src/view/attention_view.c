@@ -3,9 +3,9 @@
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "base/str.h"
-#include "present/table_form.h"
 #include "present/plot.h"
 #include "present/table_cells.h"
+#include "present/table_form.h"
 
 /* Columns of both directions come in pairs: forward, backward. */
 enum {
@@ -290,9 +290,9 @@ void attention_picture(const struct attention_view *v, const char *note, struct 
     struct arena a = {0};
     struct picture p = {.v = v, .groups = o->head_sizes * o->masks * o->precisions, .a = &a};
     struct plot_panel panel[PANELS] = {
-        {.title = "time, forward and backward", .unit = PLOT_MILLISECONDS},
-        {.title = "attention's own work, forward and backward", .unit = PLOT_FLOPS},
-        {.title = "memory of the plan", .unit = PLOT_BYTES},
+        {.title = "time, forward and backward", .unit = CHART_MILLISECONDS},
+        {.title = "attention's own work, forward and backward", .unit = CHART_FLOPS},
+        {.title = "memory of the plan", .unit = CHART_BYTES},
     };
     for (int k = 0; k < PANELS; k++)
         panel[k].line = p.line[k] = ARENA_NEW(&a, struct plot_line, p.groups * ATTENTION_WAYS);

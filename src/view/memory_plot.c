@@ -1,7 +1,7 @@
 /* The timeline of memory as a picture, on a terminal and on a page. */
 #include "base/str.h"
-#include "view/memory_view.h"
 #include "present/area.h"
+#include "view/memory_view.h"
 
 #include <string.h>
 
@@ -9,11 +9,10 @@
 static const struct {
     enum memory_part part;
     char letter;
-    int color;
-} layers[] = {{MEMORY_WEIGHTS, 'w', 2},   {MEMORY_COPIES, 'c', 10},  {MEMORY_GRADIENTS, 'g', 3},
-              {MEMORY_OPTIMIZER, 'o', 4}, {MEMORY_CACHE, 'k', 9},    {MEMORY_INPUTS, 'i', 11},
-              {MEMORY_SAVED, 'S', 1},     {MEMORY_FORWARD, 'f', 5},  {MEMORY_BACKWARD, 'b', 6},
-              {MEMORY_UPDATE, 'u', 7},    {MEMORY_WORKSPACE, 'x', 8}};
+} layers[] = {{MEMORY_WEIGHTS, 'w'},   {MEMORY_COPIES, 'c'},   {MEMORY_GRADIENTS, 'g'},
+              {MEMORY_OPTIMIZER, 'o'}, {MEMORY_CACHE, 'k'},    {MEMORY_INPUTS, 'i'},
+              {MEMORY_SAVED, 'S'},     {MEMORY_FORWARD, 'f'},  {MEMORY_BACKWARD, 'b'},
+              {MEMORY_UPDATE, 'u'},    {MEMORY_WORKSPACE, 'x'}};
 _Static_assert(COUNT_OF(layers) == MEMORY_UNUSED, "each part but the last is drawn");
 
 static bool is_there(const struct memory_course *c, enum memory_part part)
@@ -116,7 +115,9 @@ void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a
     for (int l = 0; l < COUNT_OF(layers); l++) {
         double *y = ARENA_NEW(a, double, columns);
         for (int i = 0; i < columns; i++) y[i] = (double)c->moment[at[i]].bytes[layers[l].part];
-        layer[l] = (struct area_layer){memory_part_name(layers[l].part), layers[l].color, y};
+        layer[l] =
+            (struct area_layer){memory_part_name(layers[l].part),
+                                arena_printf(a, "memory-%s", memory_part_id(layers[l].part)), y};
     }
     for (int i = 0; i < columns; i++) {
         const struct memory_moment *m = &c->moment[at[i]];

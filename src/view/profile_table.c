@@ -3,8 +3,8 @@
 #include "view/profile_table.h"
 
 #include "base/str.h"
-#include "view/ceilings.h"
 #include "profile/words.h"
+#include "view/ceilings.h"
 
 #include <math.h>
 #include <stdio.h>

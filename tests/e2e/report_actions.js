@@ -170,11 +170,11 @@ function tryNames(host, canvas, pointer, key, width) {
 
 function tryRooflines() {
     for (const host of all(".roofline")) {
-        const points = all("circle.roof-point", host);
+        const points = all("circle.chart-point", host);
         expect(points.length > 10, `only ${points.length} points`);
         expect(all("text", host).some(t => /measured \d{4}-\d\d-\d\d/.test(t.textContent)), "the ceilings have no date");
-        expect(all(".roof-ceiling", host).length >= 3, "too few ceilings");
-        expect(all(".roof-label", host).length >= 3, "the largest points have no names");
+        expect(all(".chart-ceiling", host).length >= 3, "too few ceilings");
+        expect(all(".chart-label", host).length >= 3, "the largest points have no names");
         points[0].dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 9, clientY: 9}));
         expect(/of a step/.test(host.querySelector(".tip").innerText), "a point does not say what it is");
     }

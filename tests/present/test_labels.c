@@ -27,7 +27,7 @@ static void test_a_crowd(void **state)
     labels_keep_off(&l, 180);
     for (int i = 0; i < 5; i++) labels_print(&l, i, "the name of a kernel", &s);
     assert_int_equal(count_of(str_text(&s), "<text"), 5);
-    assert_true(count_of(str_text(&s), "<path class=\"roof-leader\"") >= 2);
+    assert_true(count_of(str_text(&s), "<path class=\"chart-leader\"") >= 2);
     for (int i = 0; i < 5; i++) {
         const struct label_box *a = &l.label[i];
         assert_true(a->left >= 0 && a->right <= 600 && a->top >= 0 && a->bottom <= 400);

@@ -119,8 +119,8 @@ static void test_page_is_whole(void **state)
     assert_int_equal(count_of(page, "<script"), count_of(page, "</script"));
     assert_int_equal(count_of(page, "<script"), 8);
     static const char *const parts[] = {
-        "Dygraph",       "strobe.sortTable =", "strobe.timeline =",     "strobe.profileSections =",
-        ".roof-point {", "--family-0:",        "strobe.benchSections ="};
+        "Dygraph",        "strobe.sortTable =", "strobe.timeline =",     "strobe.profileSections =",
+        ".chart-point {", "--family-0:",        "strobe.benchSections ="};
     for (int i = 0; i < COUNT_OF(parts); i++)
         if (!strstr(page, parts[i])) fail_msg("\"%s\" is not in the page", parts[i]);
     assert_non_null(strstr(page, "Permission is hereby granted")); /* the library's licence */

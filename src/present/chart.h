@@ -1,0 +1,67 @@
+/* chart.h - what every picture is made of: axes with ticks, the grid, levels, and the legend.
+ *
+ * plot.h (lines), area.h (layers) and the roofline draw their data with it; svg.h has the elements below it.
+ * Lengths are CSS pixels. A colour is the name of a CSS variable of web/colors.css, without its dashes: "run-2". */
+#ifndef PRESENT_CHART_H
+#define PRESENT_CHART_H
+
+#include "base/base.h"
+
+struct str;
+
+/* How values are printed: 64; 20 G; 3 µs, 40 ms, 1.5 s; 64 KiB; 420 TFLOP/s; 4 TB/s */
+enum chart_unit {
+    CHART_NUMBER,
+    CHART_COUNT,
+    CHART_MILLISECONDS,
+    CHART_BYTES,
+    CHART_FLOPS,
+    CHART_BANDWIDTH,
+    CHART_UNITS
+};
+
+struct chart_axis {
+    enum chart_unit unit;
+    bool is_log;
+    double base;            /* ticks: powers of it; on a linear axis multiples of a power of it */
+    double low, high;       /* values at the ends */
+    double at_low, at_high; /* where the ends are */
+};
+
+struct chart {
+    struct chart_axis x, y;
+};
+
+double chart_place(const struct chart_axis *a, double value);
+/* Moves both ends of a logarithmic axis out to powers of its base, and apart where they are one. */
+void chart_round_out(struct chart_axis *a);
+/* The buffer belongs to the caller (32 bytes suffice). */
+const char *chart_value_text(char *buffer, enum chart_unit unit, double value);
+
+/* Grid lines with their values below the frame, and to the left of it. */
+void chart_print_x_grid(const struct chart *c, struct str *s);
+void chart_print_y_grid(const struct chart *c, struct str *s);
+/* Below the values of the x axis. */
+void chart_print_x_title(const struct chart *c, const char *title, struct str *s);
+/* A horizontal line across the frame, with its name. */
+void chart_print_level(const struct chart *c, double y, const char *name, struct str *s);
+
+enum chart_mark { CHART_LINE, CHART_DASHED, CHART_LAYER, CHART_POINT };
+
+struct chart_item {
+    const char *name;
+    const char *color;
+    enum chart_mark mark;
+};
+
+/* Names beside each other where one row has space for all, else in columns of one width. */
+struct chart_legend {
+    const struct chart_item *item;
+    int items;
+    double left, width;
+};
+
+double chart_legend_height(const struct chart_legend *l);
+void chart_print_legend(const struct chart_legend *l, double top, struct str *s);
+
+#endif
