@@ -73,7 +73,7 @@ CFLAGS += $(if $(HAS_CUDA),$(if $(CUPTI),-DHAVE_CUPTI $(addprefix -isystem ,$(fi
 NVTX := $(wildcard $(CUDA)/include/nvtx3/nvToolsExt.h)
 CFLAGS += $(if $(HAS_CUDA),$(if $(NVTX),-DHAVE_NVTX))
 
-SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)
 SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
 # Kernels in vector types: one text, compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
