@@ -1,7 +1,7 @@
 #include "backend/cpu/cpu_kernels.h"
 
 #include "backend/cpu/bf16/tables.h"
-#include "backend/cpu/onednn.h"
+#include "backend/cpu/matmul/onednn.h"
 #include "backend/cpu/vector/tables.h"
 
 static const struct kernel *const onednn_tables[] = {onednn_rows, NULL};

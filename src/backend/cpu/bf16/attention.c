@@ -6,11 +6,11 @@
  *
  * Exponentials are of s - top, where top is near the largest score so far: as long as the true maximum is
  * less than 2^8 above it, nothing need be scaled again, and the result is the same up to rounding. */
-#include "backend/cpu/attention_call.h"
 #include "backend/cpu/bf16/kept.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/softmax.h"
 #include "backend/cpu/bf16/tables.h"
+#include "backend/cpu/runtime/attention_call.h"
 #include "base/rng.h"
 #include "base/threads.h"
 
@@ -174,7 +174,7 @@ static void draw(const struct call *c, struct work *w, const struct place *at, i
 static void one_strip(const struct call *c, struct work *w, struct strip *t, const struct place *at)
 {
     int64_t across = tiles_of(c->s.D), deep = across / 2;
-    struct tile_product scores = {
+    struct tile_matmul scores = {
         .rows = QUERIES / SIDE,
         .columns = at->tiles,
         .depth = deep,
@@ -188,11 +188,11 @@ static void one_strip(const struct call *c, struct work *w, struct strip *t, con
         .c_down = at->tiles,
         .c_across = 1,
     };
-    VEC(tile_multiply)(&scores);
+    VEC(tile_matmul)(&scores);
     for (int64_t row = 0; row < QUERIES; row += SIDE) {
         if (c->s.drop.threshold) draw(c, w, at, row);
         softmax(c, w, t, at, row);
-        struct tile_product weighted = {
+        struct tile_matmul weighted = {
             .rows = 1,
             .columns = across,
             .depth = at->tiles / 2,
@@ -205,7 +205,7 @@ static void one_strip(const struct call *c, struct work *w, struct strip *t, con
             .c_across = 1,
             .add = at->k0 > 0,
         };
-        VEC(tile_multiply)(&weighted);
+        VEC(tile_matmul)(&weighted);
     }
 }
 

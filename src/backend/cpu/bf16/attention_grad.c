@@ -11,12 +11,12 @@
  * Otherwise dk, dv are done by tiles of keys and dq by rows of queries, 7 products. Heads of queries that
  * share keys follow one another, and dk, dv are summed over them. Each sum is made in the same order either way,
  * so the bits do not tell them apart. */
-#include "backend/cpu/attention_call.h"
 #include "backend/cpu/bf16/kept.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/score_grad.h"
 #include "backend/cpu/bf16/softmax.h"
 #include "backend/cpu/bf16/tables.h"
+#include "backend/cpu/runtime/attention_call.h"
 #include "base/rng.h"
 #include "base/threads.h"
 
@@ -184,7 +184,7 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
     const struct heads *h = &c->s;
     int64_t deep = tiles_of(h->D) / 2, q_tiles = b->queries / SIDE;
     int64_t q_at = (b->q0 - part->q_first) / SIDE + at->tile; /* tile of the part's queries */
-    struct tile_product scores = {
+    struct tile_matmul scores = {
         .rows = 2,
         .columns = at->tiles,
         .depth = deep,
@@ -198,11 +198,11 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
         .c_down = PATCH,
         .c_across = 1,
     };
-    VEC(tile_multiply)(&scores);
+    VEC(tile_matmul)(&scores);
     scores.a = tile_at(w->v_lines, at->key / SIDE * deep);
     scores.b = tile_at(w->dy_turned, q_at * deep);
     scores.c = w->dp;
-    VEC(tile_multiply)(&scores);
+    VEC(tile_matmul)(&scores);
 
     int threshold = h->drop.threshold;
     if (threshold) draw(c, w, b, at);
@@ -257,7 +257,7 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
     int64_t skipped = c->s.causal ? larger(0, b->k0 + row - b->q0) / DEEP : 0;
     int64_t first = c->s.causal ? larger(part->q_first, b->k0 + row) : part->q_first;
     int64_t q_at = (b->q0 - part->q_first) / DEEP + skipped;
-    struct tile_product sum = {
+    struct tile_matmul sum = {
         .rows = 2,
         .columns = across,
         .depth = q_deep - skipped,
@@ -273,11 +273,11 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
         .add = b->bh > part->bh || b->q0 + skipped * DEEP > first,
     };
     if (sum.depth <= 0) return;
-    VEC(tile_multiply)(&sum);
+    VEC(tile_matmul)(&sum);
     sum.a = tile_at(w->ds, row / SIDE * q_deep + skipped);
     sum.b = tile_at(w->q_paired, q_at * across);
     sum.c = w->dk + keys_at(c, part, b->k0, row);
-    VEC(tile_multiply)(&sum);
+    VEC(tile_matmul)(&sum);
 }
 
 /* dq of all queries of the block; those on the diagonal see fewer keys. */
@@ -294,7 +294,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
             tiles = 2;
         }
         int64_t q_at = (b->q0 - part->q_first) / SIDE + tile;
-        struct tile_product sum = {
+        struct tile_matmul sum = {
             .rows = across,
             .columns = tiles,
             .depth = seen / DEEP,
@@ -309,7 +309,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
             .c_across = 1,
             .add = b->k0 > 0,
         };
-        VEC(tile_multiply)(&sum);
+        VEC(tile_matmul)(&sum);
     }
 }
 

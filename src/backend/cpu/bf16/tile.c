@@ -35,7 +35,7 @@ enum { LINE = 64 };
 /* Sums of one or two terms: two rows of a stay in registers while b passes by. All terms of one tile of
  * c follow each other and its store follows at once: a store takes as long as a product, and only in this
  * order do they overlap. */
-static void multiply_1(const struct tile_product *p, int64_t i)
+static void multiply_1(const struct tile_matmul *p, int64_t i)
 {
     _tile_loadd(4, tile_of(p->a, i * p->a_down), LINE);
     _tile_loadd(5, tile_of(p->a, (i + 1) * p->a_down), LINE);
@@ -58,7 +58,7 @@ static void multiply_1(const struct tile_product *p, int64_t i)
     }
 }
 
-static void multiply_2(const struct tile_product *p, int64_t i)
+static void multiply_2(const struct tile_matmul *p, int64_t i)
 {
     _tile_loadd(2, tile_of(p->a, i * p->a_down), LINE);
     _tile_loadd(3, tile_of(p->a, i * p->a_down + p->a_deep), LINE);
@@ -80,7 +80,7 @@ static void multiply_2(const struct tile_product *p, int64_t i)
 }
 
 /* Longer sums: two by two tiles of c stay in registers, so that four loads feed four products. */
-static void multiply_long(const struct tile_product *p, int64_t i, int64_t j)
+static void multiply_long(const struct tile_matmul *p, int64_t i, int64_t j)
 {
     float *c0 = p->c + (i * p->c_down + j * p->c_across) * C_TILE, *c1 = c0 + p->c_across * C_TILE;
     float *c2 = c0 + p->c_down * C_TILE, *c3 = c1 + p->c_down * C_TILE;
@@ -115,7 +115,7 @@ static void multiply_long(const struct tile_product *p, int64_t i, int64_t j)
 }
 
 /* One row of tiles: four columns, or two. */
-static void multiply_row(const struct tile_product *p, int64_t i, int64_t j)
+static void multiply_row(const struct tile_matmul *p, int64_t i, int64_t j)
 {
     bool four = j + 4 <= p->columns;
     float *c = p->c + (i * p->c_down + j * p->c_across) * C_TILE;
@@ -152,7 +152,7 @@ static void multiply_row(const struct tile_product *p, int64_t i, int64_t j)
     if (four) _tile_stored(3, c + 3 * next, LINE);
 }
 
-void VEC(tile_multiply)(const struct tile_product *p)
+void VEC(tile_matmul)(const struct tile_matmul *p)
 {
     for (int64_t i = 0; i < p->rows; i += 2) {
         if (p->rows == 1)
@@ -180,7 +180,7 @@ enum { LINES = 8 };
 
 /* LINES rows of two tiles of c in registers: a step loads a line of each tile of b and takes one pair of
  * each row of a to all columns. */
-static void multiply_lines(const struct tile_product *p, int64_t i, int64_t j, int line)
+static void multiply_lines(const struct tile_matmul *p, int64_t i, int64_t j, int line)
 {
     float *c = p->c + (i * p->c_down + j * p->c_across) * C_TILE + line * SIDE;
     vf sum[LINES][2];
@@ -212,7 +212,7 @@ static void multiply_lines(const struct tile_product *p, int64_t i, int64_t j, i
         for (int k = 0; k < 2; k++) vf_store(c + k * p->c_across * C_TILE + r * SIDE, sum[r][k]);
 }
 
-void VEC(tile_multiply)(const struct tile_product *p)
+void VEC(tile_matmul)(const struct tile_matmul *p)
 {
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->columns; j += 2)

@@ -25,7 +25,7 @@ enum {
 typedef uint16_t bf16;
 
 /* c = a b, or c += a b. Columns are an even number of tiles, rows too unless there is one. */
-struct tile_product {
+struct tile_matmul {
     int64_t rows, columns, depth; /* in tiles; depth at least 1 */
     const void *a;
     int64_t a_down, a_deep;
@@ -35,7 +35,7 @@ struct tile_product {
     int64_t c_down, c_across;
     bool add;
 };
-void VEC(tile_multiply)(const struct tile_product *p);
+void VEC(tile_matmul)(const struct tile_matmul *p);
 
 /* Around all products of a thread's share of a call: its tile registers are set up, and given back so that
  * no other library finds them taken. */

@@ -5,13 +5,13 @@
 #include "backend/cpu/ref/ref.h"
 
 /* One product: element (m,k) of A is a[m*am + k*ak], so a transpose is a pair of strides. */
-struct product {
+struct strided_matmul {
     const real *a, *b, *bias; /* bias (N) or NULL */
     real *out;                /* (M,N) */
     int64_t M, N, K, am, ak, bk, bn;
 };
 
-static void multiply(const struct product *p)
+static void multiply(const struct strided_matmul *p)
 {
     for (int64_t m = 0; m < p->M; m++)
         for (int64_t n = 0; n < p->N; n++) {
@@ -28,7 +28,7 @@ static enum status run_matmul(const struct kernel_call *c)
     const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];
     bool ta = c->attr->matmul.ta, tb = c->attr->matmul.tb;
     int64_t a_columns = type_columns(at), b_columns = type_columns(bt);
-    struct product p = {
+    struct strided_matmul p = {
         .M = ot->dim[ot->rank - 2],
         .N = type_columns(ot),
         .K = at->dim[ta ? at->rank - 2 : at->rank - 1],
@@ -52,7 +52,7 @@ static enum status run_linear(const struct kernel_call *c)
 {
     bool tb = c->attr->linear.tb;
     int64_t K = type_columns(&c->in_type[0]), N = type_columns(&c->out_type[0]);
-    multiply(&(struct product){
+    multiply(&(struct strided_matmul){
         .a = c->in[0],
         .b = c->in[1],
         .bias = c->in[2],

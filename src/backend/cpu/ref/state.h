@@ -2,7 +2,7 @@
 #ifndef BACKEND_CPU_REF_STATE_H
 #define BACKEND_CPU_REF_STATE_H
 
-#include "backend/cpu/cast.h"
+#include "backend/cpu/ref/cast.h"
 #include "backend/cpu/ref/ref.h"
 
 static enum status run_store(const struct kernel_call *c)

@@ -104,7 +104,7 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
         struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
         struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
         struct tile_lines k_lines = ACT(tile_lines)(&k, w->k);
-        struct tile_product scores = {
+        struct tile_matmul scores = {
             .rows = k.rows,
             .vectors = vectors,
             .depth = s->D,
@@ -116,12 +116,12 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
             .c_stride = TILE,
             .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
         };
-        VEC(tile_product)(&scores);
+        VEC(tile_matmul)(&scores);
         if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
         for (int64_t i = 0; i < vectors; i++)
             probabilities(w, k.rows, i * W, diagonal, s->drop.threshold);
         struct tile_lines lines = ACT(tile_lines)(&v, w->v);
-        struct tile_product weighted = {
+        struct tile_matmul weighted = {
             .rows = q.rows,
             .vectors = width / W,
             .depth = k.rows,
@@ -136,7 +136,7 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
             .factor = w->factor,
             .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
         };
-        VEC(tile_product)(&weighted);
+        VEC(tile_matmul)(&weighted);
     }
 
     /* What dropout keeps is scaled here, once. */

@@ -124,7 +124,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
     struct tile_lines k_lines = ACT(tile_lines)(&k, w->k_copy);
     struct tile_lines v_lines = ACT(tile_lines)(&v, w->v_copy);
-    struct tile_product scores = {
+    struct tile_matmul scores = {
         .rows = k.rows,
         .vectors = (q_rows + W - 1) / W,
         .depth = s->D,
@@ -136,16 +136,16 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
         .c_stride = TILE,
         .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
     };
-    VEC(tile_product)(&scores);
+    VEC(tile_matmul)(&scores);
     scores.a = v_lines.at, scores.a_stride = v_lines.stride, scores.b = w->dy_turned,
     scores.c = w->ds;
-    VEC(tile_product)(&scores);
+    VEC(tile_matmul)(&scores);
     if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
     for (int64_t q = 0; q < q_rows; q += W)
         score_gradients(w, k.rows, q, diagonal, s->drop.threshold);
 
     if (part->keys) {
-        struct tile_product sum = {
+        struct tile_matmul sum = {
             .rows = k.rows,
             .vectors = width / W,
             .depth = q_rows,
@@ -158,12 +158,12 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
             .add = bh > part->bh || q_tile > (s->causal ? k_tile : 0),
             .skip = diagonal ? SKIP_BEFORE : SKIP_NONE,
         };
-        VEC(tile_product)(&sum);
+        VEC(tile_matmul)(&sum);
         sum.a = w->ds, sum.b = w->q, sum.c = w->dk + at;
-        VEC(tile_product)(&sum);
+        VEC(tile_matmul)(&sum);
     }
     if (part->queries) {
-        struct tile_product sum = {
+        struct tile_matmul sum = {
             .rows = q_rows,
             .vectors = width / W,
             .depth = k.rows,
@@ -177,7 +177,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
             .add = k_tile > 0,
             .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
         };
-        VEC(tile_product)(&sum);
+        VEC(tile_matmul)(&sum);
     }
 }
 

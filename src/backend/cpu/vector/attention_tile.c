@@ -20,8 +20,8 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is inlined. */
-INLINE void product_block(const struct tile_product *p, const int mr, const int nv,
-                          const bool across, int64_t row, int64_t v)
+INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv, const bool across,
+                         int64_t row, int64_t v)
 {
     int64_t from = p->skip == SKIP_BEFORE ? row : 0;
     int64_t to = p->skip == SKIP_AFTER ? smaller(row + mr, p->depth) : p->depth;
@@ -67,44 +67,44 @@ INLINE void product_block(const struct tile_product *p, const int mr, const int 
 }
 
 /* All rows from `row` to `end`, in lines of as many as the registers hold. */
-INLINE void product_rows(const struct tile_product *p, const int nv, const bool across, int64_t row,
-                         int64_t end, int64_t v)
+INLINE void matmul_rows(const struct tile_matmul *p, const int nv, const bool across, int64_t row,
+                        int64_t end, int64_t v)
 {
     const int mr = SUMS / nv >= MOST_LINES ? MOST_LINES : 4;
-    for (; row + mr <= end; row += mr) product_block(p, mr, nv, across, row, v);
+    for (; row + mr <= end; row += mr) matmul_block(p, mr, nv, across, row, v);
     if (mr > 4 && row + 4 <= end) {
-        product_block(p, 4, nv, across, row, v);
+        matmul_block(p, 4, nv, across, row, v);
         row += 4;
     }
-    for (; row < end; row++) product_block(p, 1, nv, across, row, v);
+    for (; row < end; row++) matmul_block(p, 1, nv, across, row, v);
 }
 
-INLINE void product_columns(const struct tile_product *p, const bool across, int64_t row,
-                            int64_t end, int64_t v)
+INLINE void matmul_columns(const struct tile_matmul *p, const bool across, int64_t row, int64_t end,
+                           int64_t v)
 {
     while (v < p->vectors) {
         int64_t nv = smaller(p->vectors - v, MOST_VECTORS);
         if (nv == 4 && MOST_VECTORS >= 4)
-            product_rows(p, 4, across, row, end, v);
+            matmul_rows(p, 4, across, row, end, v);
         else if (nv == 3 && MOST_VECTORS >= 3)
-            product_rows(p, 3, across, row, end, v);
+            matmul_rows(p, 3, across, row, end, v);
         else if (nv == 2)
-            product_rows(p, 2, across, row, end, v);
+            matmul_rows(p, 2, across, row, end, v);
         else
-            product_rows(p, 1, across, row, end, v);
+            matmul_rows(p, 1, across, row, end, v);
         v += nv;
     }
 }
 
-void VEC(tile_product)(const struct tile_product *p)
+void VEC(tile_matmul)(const struct tile_matmul *p)
 {
     if (p->skip == SKIP_COLUMNS)
         for (int64_t row = 0; row < p->rows; row += W)
-            product_columns(p, false, row, smaller(row + W, p->rows), row / W);
+            matmul_columns(p, false, row, smaller(row + W, p->rows), row / W);
     else if (p->across)
-        product_columns(p, true, 0, p->rows, 0);
+        matmul_columns(p, true, 0, p->rows, 0);
     else
-        product_columns(p, false, 0, p->rows, 0);
+        matmul_columns(p, false, 0, p->rows, 0);
 }
 
 /* --- dropout --- */

@@ -6,7 +6,7 @@
 #ifndef BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 #define BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 
-#include "backend/cpu/attention_call.h"
+#include "backend/cpu/runtime/attention_call.h"
 #include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
 #include "base/rng.h"
@@ -22,7 +22,7 @@ enum tile_skip {
 };
 
 /* c[r][v] (+)= sum over j of a(r, j) b[j][v]: rows of c and b are whole vectors. */
-struct tile_product {
+struct tile_matmul {
     int64_t rows, vectors, depth;
     const float *a;
     int64_t a_stride;
@@ -35,7 +35,7 @@ struct tile_product {
     const float *factor; /* times factor[r] unless NULL */
     enum tile_skip skip;
 };
-void VEC(tile_product)(const struct tile_product *p);
+void VEC(tile_matmul)(const struct tile_matmul *p);
 
 /* Of one head, D numbers as whole vectors; of T, tiles. */
 INLINE int64_t width_of(const struct heads *s)

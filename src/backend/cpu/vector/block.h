@@ -19,11 +19,11 @@ typedef void (*block_fn)(const struct block *b);
 #define BLOCK_TABLES(act_isa)                           \
     extern const block_fn pointwise_blocks_##act_isa[]; \
     extern const block_fn gelu_blocks_##act_isa[];
-#define BLOCKS(isa)                                 \
-    BLOCK_TABLES(f32_##isa)                         \
-    BLOCK_TABLES(bf16_##isa)                        \
-    void narrow_block_##isa(const struct block *b); \
-    void widen_block_##isa(const struct block *b);
+#define BLOCKS(isa)                                       \
+    BLOCK_TABLES(f32_##isa)                               \
+    BLOCK_TABLES(bf16_##isa)                              \
+    void cast_to_bf16_block_##isa(const struct block *b); \
+    void cast_to_f32_block_##isa(const struct block *b);
 
 #if defined(__x86_64__)
 BLOCK_TABLES(bf16_avx512_bf16)

@@ -2,7 +2,7 @@
  * with. A tile of C is one work item; its parts of A and B are copied, DEPTH at a time, into the order
  * in which the inner loop reads them, so transposes and odd edges cost only in the copy, and bf16
  * becomes fp32 there. The inner loop keeps TALL x 2W numbers of C in registers. */
-#include "backend/cpu/product.h"
+#include "backend/cpu/matmul/matmul.h"
 #include "backend/cpu/vector/act.h"
 
 #if defined(__AVX512F__)
@@ -79,7 +79,7 @@ static int64_t tiles_of(int64_t n, int64_t size)
 }
 
 /* All of K, DEPTH at a time; a and b are those of the tile's first row and column. */
-static void sum_tile(const struct product *p, const struct tile *t, const act *a, const act *b)
+static void sum_tile(const struct matmul *p, const struct tile *t, const act *a, const act *b)
 {
     _Alignas(64) float packed_a[TILE_M * DEPTH], packed_b[TILE_N * DEPTH];
     for (int64_t k = 0; k < p->K; k += DEPTH) {
@@ -101,7 +101,7 @@ static void write_tile(const struct tile *t, act *c, int64_t ldc)
 
 static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    const struct product p = product_of(c);
+    const struct matmul p = matmul_of(c);
     const bool narrow = c->out_type[0].dtype != DT_F32;
     int64_t down = tiles_of(p.M, TILE_M), across = tiles_of(p.N, TILE_N);
     _Alignas(64) float sums[TILE_M * TILE_N];
@@ -124,7 +124,7 @@ static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last
 
 static enum status run(const struct kernel_call *c)
 {
-    const struct product p = product_of(c);
+    const struct matmul p = matmul_of(c);
     int64_t tiles = p.batch * tiles_of(p.M, TILE_M) * tiles_of(p.N, TILE_N);
     parallel_ranges(c, tiles, 1, p.batch * p.M * p.N * p.K / tiles / 16, tiles_range);
     return ST_OK;

@@ -3,32 +3,32 @@
 #include "backend/cpu/vector/block.h"
 #include "backend/cpu/vector/common.h"
 
-void VEC(narrow_block)(const struct block *b)
+void VEC(cast_to_bf16_block)(const struct block *b)
 {
     const float *x = b->a;
     uint16_t *y = b->y;
     for (int64_t i = 0; i < b->n; i += W) put_bf16(y + i, take(x + i, b->n - i), b->n - i);
 }
 
-void VEC(widen_block)(const struct block *b)
+void VEC(cast_to_f32_block)(const struct block *b)
 {
     const uint16_t *x = b->a;
     float *y = b->y;
     for (int64_t i = 0; i < b->n; i += W) put(y + i, take_bf16(x + i, b->n - i), b->n - i);
 }
 
-static void narrow_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void to_bf16_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const float *x = c->in[0];
     uint16_t *y = c->out[0];
-    VEC(narrow_block)(&(struct block){.a = x + first, .y = y + first, .n = last - first});
+    VEC(cast_to_bf16_block)(&(struct block){.a = x + first, .y = y + first, .n = last - first});
 }
 
-static void widen_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void to_f32_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const uint16_t *x = c->in[0];
     float *y = c->out[0];
-    VEC(widen_block)(&(struct block){.a = x + first, .y = y + first, .n = last - first});
+    VEC(cast_to_f32_block)(&(struct block){.a = x + first, .y = y + first, .n = last - first});
 }
 
 INLINE void copy(const struct kernel_call *c, int from, int64_t first, int64_t last)
@@ -48,27 +48,27 @@ static void store_range(const struct kernel_call *c, int64_t first, int64_t last
     copy(c, 1, first, last);
 }
 
-static bool narrow_float(enum dtype dtype)
+static bool is_f32_or_bf16(enum dtype dtype)
 {
     return dtype == DT_F32 || dtype == DT_BF16;
 }
 
 static bool fits_cast(const struct kernel_call *c)
 {
-    return narrow_float(c->in_type[0].dtype) && narrow_float(c->out_type[0].dtype);
+    return is_f32_or_bf16(c->in_type[0].dtype) && is_f32_or_bf16(c->out_type[0].dtype);
 }
 
 static enum status run_cast(const struct kernel_call *c)
 {
     enum dtype from = c->in_type[0].dtype, to = c->out_type[0].dtype;
-    range_fn fn = from == to ? cast_same_range : to == DT_BF16 ? narrow_range : widen_range;
+    range_fn fn = from == to ? cast_same_range : to == DT_BF16 ? to_bf16_range : to_f32_range;
     parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 1, fn);
     return ST_OK;
 }
 
 static bool fits_store(const struct kernel_call *c)
 {
-    return narrow_float(c->in_type[0].dtype) && c->in_type[0].dtype == c->in_type[1].dtype;
+    return is_f32_or_bf16(c->in_type[0].dtype) && c->in_type[0].dtype == c->in_type[1].dtype;
 }
 
 static enum status run_store(const struct kernel_call *c)

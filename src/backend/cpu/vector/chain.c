@@ -35,7 +35,7 @@ struct running {
 static block_fn step_fn(const struct chain_step *s, enum dtype dtype)
 {
     bool narrow = dtype == DT_BF16;
-    if (s->op == OP_CAST) return narrow ? WIDE(narrow_block) : WIDE(widen_block);
+    if (s->op == OP_CAST) return narrow ? WIDE(cast_to_bf16_block) : WIDE(cast_to_f32_block);
     if (s->op == OP_GELU || s->op == OP_GELU_GRAD)
         return narrow ? VEC(gelu_blocks_bf16)[s->op] : WIDE(gelu_blocks_f32)[s->op];
     return narrow ? VEC(pointwise_blocks_bf16)[s->op] : WIDE(pointwise_blocks_f32)[s->op];

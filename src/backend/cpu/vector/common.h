@@ -2,7 +2,7 @@
 #ifndef BACKEND_CPU_VECTOR_COMMON_H
 #define BACKEND_CPU_VECTOR_COMMON_H
 
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/runtime/parallel.h"
 #include "backend/cpu/vector/tables.h"
 #include "backend/cpu/vector/vector.h"
 

@@ -1,4 +1,4 @@
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/runtime/parallel.h"
 
 #include "base/threads.h"
 

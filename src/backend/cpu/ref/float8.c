@@ -1,11 +1,11 @@
 /* Products of 8 bits, number by number: what those of a GPU are held against. They save no time here. */
-#include "backend/cpu/float8.h"
+#include "backend/cpu/ref/float8.h"
 
-#include "backend/cpu/cast.h"
 #include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/ref/cast.h"
 #include "backend/cpu/ref/functions.h"
 #include "backend/cpu/ref/ref.h"
+#include "backend/cpu/runtime/parallel.h"
 
 static bool is_wide(enum dtype dtype)
 {

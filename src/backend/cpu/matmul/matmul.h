@@ -1,12 +1,12 @@
-/* product.h - MATMUL and LINEAR as one thing: batch times C (M,N) = A (M,K) B (K,N) + bias (N).
+/* matmul.h - MATMUL and LINEAR as one thing: batch times C (M,N) = A (M,K) B (K,N) + bias (N).
  *
  * A transpose is a pair of strides; leading dimensions are one batch, or rows of A where B is shared. */
-#ifndef BACKEND_CPU_PRODUCT_H
-#define BACKEND_CPU_PRODUCT_H
+#ifndef BACKEND_CPU_MATMUL_MATMUL_H
+#define BACKEND_CPU_MATMUL_MATMUL_H
 
 #include "backend/kernel.h"
 
-struct product {
+struct matmul {
     int64_t batch, M, N, K;
     int64_t a_row, a_column; /* strides in elements: A(m,k) is a[m * a_row + k * a_column] */
     int64_t b_row, b_column; /* B(k,n) is b[k * b_row + n * b_column] */
@@ -15,10 +15,8 @@ struct product {
     enum dtype type, result; /* of A and B; of C. The bias is f32. */
 };
 
-struct product product_of(const struct kernel_call *c);
+struct matmul matmul_of(const struct kernel_call *c);
 /* The product that PACK call `c` is for. */
-struct product product_of_pack(const struct kernel_call *c);
-/* All inputs and outputs are fp32 and lie as the graph has them. */
-bool product_is_f32(const struct kernel_call *c);
+struct matmul matmul_of_pack(const struct kernel_call *c);
 
 #endif

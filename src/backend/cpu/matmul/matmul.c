@@ -1,13 +1,13 @@
-#include "backend/cpu/product.h"
+#include "backend/cpu/matmul/matmul.h"
 
-struct product product_of(const struct kernel_call *c)
+struct matmul matmul_of(const struct kernel_call *c)
 {
     bool linear = c->n_in > 2;
     bool ta = !linear && c->attr->matmul.ta, tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     const struct type *a = &c->in_type[0], *b = &c->in_type[1];
     int64_t a_columns = type_columns(a), N = type_columns(&c->out_type[0]);
     bool packed = (linear ? c->attr->linear.packed : c->attr->matmul.packed) != 0;
-    struct product p = {
+    struct matmul p = {
         .batch = 1,
         .M = type_rows(a),
         .N = N,
@@ -31,12 +31,12 @@ struct product product_of(const struct kernel_call *c)
     return p;
 }
 
-struct product product_of_pack(const struct kernel_call *c)
+struct matmul matmul_of_pack(const struct kernel_call *c)
 {
     bool tb = c->attr->pack.tb;
     const struct type *b = &c->in_type[0];
     int64_t K = b->dim[tb], N = b->dim[!tb];
-    return (struct product){
+    return (struct matmul){
         .batch = 1,
         .M = c->attr->pack.rows,
         .N = N,
@@ -49,11 +49,4 @@ struct product product_of_pack(const struct kernel_call *c)
         .type = b->dtype,
         .result = b->dtype,
     };
-}
-
-bool product_is_f32(const struct kernel_call *c)
-{
-    for (int i = 0; i < c->n_in; i++)
-        if (c->in_type[i].dtype != DT_F32) return false;
-    return c->out_type[0].dtype == DT_F32 && !product_of(c).packed;
 }

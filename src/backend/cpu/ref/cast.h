@@ -1,8 +1,8 @@
 /* cast.h - single numbers of any float type, for kernels that need few or that say what is right. */
-#ifndef BACKEND_CPU_CAST_H
-#define BACKEND_CPU_CAST_H
+#ifndef BACKEND_CPU_REF_CAST_H
+#define BACKEND_CPU_REF_CAST_H
 
-#include "backend/cpu/float8.h"
+#include "backend/cpu/ref/float8.h"
 #include "graph/op.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "backend/cpu/attention_call.h"
+#include "backend/cpu/runtime/attention_call.h"
 
 #include <math.h>
 #include <omp.h>

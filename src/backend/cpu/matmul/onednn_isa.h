@@ -1,6 +1,6 @@
 /* onednn_isa.h - which instruction set oneDNN may use; private to backend/cpu. */
-#ifndef BACKEND_CPU_ONEDNN_ISA_H
-#define BACKEND_CPU_ONEDNN_ISA_H
+#ifndef BACKEND_CPU_MATMUL_ONEDNN_ISA_H
+#define BACKEND_CPU_MATMUL_ONEDNN_ISA_H
 
 #include "base/base.h"
 

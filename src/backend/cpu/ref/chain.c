@@ -1,8 +1,8 @@
 /* The reference of CHAIN: element by element and step by step, in double, each result rounded to its type. */
 #include "graph/chain.h"
 
-#include "backend/cpu/cast.h"
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/ref/cast.h"
 #include "backend/cpu/ref/functions.h"
 #include "backend/cpu/ref/ref.h"
 

@@ -1,6 +1,6 @@
 /* onednn.h - matrix products by oneDNN. */
-#ifndef BACKEND_CPU_ONEDNN_H
-#define BACKEND_CPU_ONEDNN_H
+#ifndef BACKEND_CPU_MATMUL_ONEDNN_H
+#define BACKEND_CPU_MATMUL_ONEDNN_H
 
 #include "backend/kernel.h"
 

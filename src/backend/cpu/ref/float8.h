@@ -1,6 +1,6 @@
 /* float8.h - single numbers of e4m3 and e5m2 (Micikevicius et al., arXiv 2209.05433, table 1). */
-#ifndef BACKEND_CPU_FLOAT8_H
-#define BACKEND_CPU_FLOAT8_H
+#ifndef BACKEND_CPU_REF_FLOAT8_H
+#define BACKEND_CPU_REF_FLOAT8_H
 
 #include "graph/op.h"
 

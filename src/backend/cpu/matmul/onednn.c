@@ -4,10 +4,10 @@
  *
  * dnnl_sgemm was tried beside it, on 2 cores with AVX-512: as fast on single products, half as fast
  * on the batches of small ones that attention has, and it allocates its workspace in every call. */
-#include "backend/cpu/onednn.h"
+#include "backend/cpu/matmul/onednn.h"
 
-#include "backend/cpu/onednn_isa.h"
-#include "backend/cpu/product.h"
+#include "backend/cpu/matmul/matmul.h"
+#include "backend/cpu/matmul/onednn_isa.h"
 #include "base/threads.h"
 
 #ifdef HAVE_DNNL
@@ -47,7 +47,7 @@ static dnnl_data_type_t data_type(enum dtype dtype)
 }
 
 /* rows x columns with those strides; one matrix has no batch dimension. */
-static enum status describe_matrix(const struct product *p, enum dtype dtype, int64_t rows,
+static enum status describe_matrix(const struct matmul *p, enum dtype dtype, int64_t rows,
                                    int64_t columns, int64_t row_stride, int64_t column_stride,
                                    dnnl_memory_desc_t *ret_desc)
 {
@@ -60,13 +60,13 @@ static enum status describe_matrix(const struct product *p, enum dtype dtype, in
 }
 
 /* B as the graph has it. */
-static enum status describe_plain(const struct product *p, dnnl_memory_desc_t *ret_desc)
+static enum status describe_plain(const struct matmul *p, dnnl_memory_desc_t *ret_desc)
 {
     return describe_matrix(p, p->type, p->K, p->N, p->b_row, p->b_column, ret_desc);
 }
 
 /* B in whatever order the library likes best. */
-static enum status describe_any(const struct product *p, dnnl_memory_desc_t *ret_desc)
+static enum status describe_any(const struct matmul *p, dnnl_memory_desc_t *ret_desc)
 {
     dnnl_dims_t dims = {p->K, p->N};
     return check(
@@ -75,7 +75,7 @@ static enum status describe_any(const struct product *p, dnnl_memory_desc_t *ret
 }
 
 /* What the primitive is to be; released by the caller. */
-static enum status describe(const struct product *p, dnnl_primitive_desc_t *ret_desc)
+static enum status describe(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
     TRY(open_library());
     dnnl_memory_desc_t a, b, bias, c;
@@ -101,7 +101,7 @@ static enum status fail_unforeseen(void)
 }
 
 /* The graph keeps packed_elements for it, whatever the library takes. */
-static enum status check_room(const struct product *p, const dnnl_memory_desc_t *packed)
+static enum status check_room(const struct matmul *p, const dnnl_memory_desc_t *packed)
 {
     int64_t there = packed_elements(p->K, p->N) * dtype_size(p->type);
     return (int64_t)dnnl_memory_desc_get_size(packed) <= there ? ST_OK : fail_unforeseen();
@@ -109,9 +109,9 @@ static enum status check_room(const struct product *p, const dnnl_memory_desc_t 
 
 /* The layout that a primitive wants B in, checked against what PACK makes for such a product: a
  * function of its type and shape alone, or the two would not meet. */
-static enum status check_layout(const struct product *p, const_dnnl_primitive_desc_t desc)
+static enum status check_layout(const struct matmul *p, const_dnnl_primitive_desc_t desc)
 {
-    struct product bare = *p;
+    struct matmul bare = *p;
     bare.bias = false;
     bare.result = p->type;
     dnnl_primitive_desc_t other;
@@ -133,7 +133,7 @@ static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
 static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *c)
 {
     (void)row;
-    struct product p = product_of(c);
+    struct matmul p = matmul_of(c);
     dnnl_primitive_desc_t desc;
     if (describe(&p, &desc) != ST_OK) return 0; /* prepare fails alike and says why */
     int64_t size = scratch_of(desc);
@@ -160,7 +160,7 @@ static enum status add_argument(struct state *s, const_dnnl_primitive_desc_t des
     return ST_OK;
 }
 
-static enum status make_state(struct state *s, const struct product *p,
+static enum status make_state(struct state *s, const struct matmul *p,
                               const_dnnl_primitive_desc_t desc)
 {
     if (p->packed) TRY(check_layout(p, desc));
@@ -176,7 +176,7 @@ static enum status make_state(struct state *s, const struct product *p,
 static enum status prepare(const struct kernel *row, struct kernel_call *c)
 {
     (void)row;
-    struct product p = product_of(c);
+    struct matmul p = matmul_of(c);
     dnnl_primitive_desc_t desc;
     TRY(describe(&p, &desc));
     struct state *s = calloc(1, sizeof *s);
@@ -198,7 +198,7 @@ static void release(struct kernel_call *c)
 
 /* --- PACK: a reorder from the graph's layout into the product's --- */
 
-static enum status describe_pack(const struct product *p, dnnl_primitive_desc_t *ret_desc)
+static enum status describe_pack(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
     dnnl_primitive_desc_t product;
     dnnl_memory_desc_t plain;
@@ -224,7 +224,7 @@ static enum status describe_pack(const struct product *p, dnnl_primitive_desc_t 
 static int64_t pack_scratch(const struct kernel *row, const struct kernel_call *c)
 {
     (void)row;
-    struct product p = product_of_pack(c);
+    struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
     if (describe_pack(&p, &desc) != ST_OK) return 0; /* as above */
     int64_t size = scratch_of(desc);
@@ -232,7 +232,7 @@ static int64_t pack_scratch(const struct kernel *row, const struct kernel_call *
     return size;
 }
 
-static enum status make_pack(struct state *s, const struct product *p,
+static enum status make_pack(struct state *s, const struct matmul *p,
                              const_dnnl_primitive_desc_t desc)
 {
     TRY(check_room(p, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0)));
@@ -245,7 +245,7 @@ static enum status make_pack(struct state *s, const struct product *p,
 static enum status prepare_pack(const struct kernel *row, struct kernel_call *c)
 {
     (void)row;
-    struct product p = product_of_pack(c);
+    struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
     TRY(describe_pack(&p, &desc));
     struct state *s = calloc(1, sizeof *s);

@@ -1,6 +1,6 @@
-/* product.h - the reference: products and what stands beside them. A text of ref_f32.c and ref_f64.c. */
-#ifndef BACKEND_CPU_REF_PRODUCT_H
-#define BACKEND_CPU_REF_PRODUCT_H
+/* matmul.h - the reference: products and what stands beside them. A text of ref_f32.c and ref_f64.c. */
+#ifndef BACKEND_CPU_REF_MATMUL_FUSED_H
+#define BACKEND_CPU_REF_MATMUL_FUSED_H
 
 #include "backend/cpu/ref/matmul.h"
 #include "backend/cpu/ref/pointwise.h"
@@ -39,7 +39,7 @@ static enum status run_matmul_sum(const struct kernel_call *c)
     return run_sum_leading(&sum);
 }
 
-const struct kernel REF(ref_product)[] = {
+const struct kernel REF(ref_matmul_fused)[] = {
     {.op = OP_LINEAR_GELU, .variant = "ref", .fits = fits_real, .run = run_linear_gelu},
     {.op = OP_MATMUL_GELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_matmul_gelu_grad},
     {.op = OP_MATMUL_SUM, .variant = "ref", .fits = fits_real, .run = run_matmul_sum},

@@ -1,7 +1,7 @@
 /* attention_call.h - what every attention kernel of the CPU reads off its call: shapes, where a head
  * lies, and for how many threads there is scratch. */
-#ifndef BACKEND_CPU_ATTENTION_CALL_H
-#define BACKEND_CPU_ATTENTION_CALL_H
+#ifndef BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
+#define BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 
 #include "backend/kernel.h"
 

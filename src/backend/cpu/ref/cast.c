@@ -1,4 +1,4 @@
-#include "backend/cpu/cast.h"
+#include "backend/cpu/ref/cast.h"
 
 #include "backend/cpu/cpu_kernels.h"
 

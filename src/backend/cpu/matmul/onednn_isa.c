@@ -1,4 +1,4 @@
-#include "backend/cpu/onednn_isa.h"
+#include "backend/cpu/matmul/onednn_isa.h"
 
 #include "base/isa.h"
 

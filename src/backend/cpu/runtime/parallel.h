@@ -1,6 +1,6 @@
 /* parallel.h - shares the work of one kernel call among the threads. */
-#ifndef BACKEND_CPU_PARALLEL_H
-#define BACKEND_CPU_PARALLEL_H
+#ifndef BACKEND_CPU_RUNTIME_PARALLEL_H
+#define BACKEND_CPU_RUNTIME_PARALLEL_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 #include "backend/backend.h"
 
 #include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/onednn_isa.h"
+#include "backend/cpu/matmul/onednn_isa.h"
 #include "backend/sample.h"
 #include "base/clock.h"
 #include "base/host.h"
