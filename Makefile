@@ -44,6 +44,9 @@ COMPILE := $(if $(findstring ccache,$(CC)),,$(CCACHE)) $(CC)
 BUILD := build/$(MODE)
 CFLAGS_release := -O2
 CFLAGS_debug := -O0
+VECTOR_LEVEL := $(if $(filter asan tsan,$(MODE)),-O1,-O3)
+# Lines in reports need no more; debuggers want MODE=debug.
+DEBUG_asan := -g1
 # The checks that sanitizers insert make gcc warn of overlaps and truncations that are not there.
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
@@ -88,7 +91,7 @@ CUDA_CFLAGS := $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include \
 # independent. Without interposition calls inside a file are inlined as ever, and the linker turns
 # the remaining indirections of the program into direct ones.
 PIC := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
-FLAGS := -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
+FLAGS := -std=c2x $(or $(DEBUG_$(MODE)),-g) -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan)) \
          $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
 LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(LDFLAGS)
@@ -163,7 +166,7 @@ define isa_rule
 $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(if $$(Q),@echo "  cc $$< ($(3))")
-	$$(Q)$$(COMPILE) $$(FLAGS) $$(PIC) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math \
+	$$(Q)$$(COMPILE) $$(FLAGS) $$(PIC) $$(VECTOR_LEVEL) -ffp-contract=fast -fno-math-errno -fno-trapping-math \
 	    $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
