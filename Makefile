@@ -29,6 +29,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 V ?= 0
 T ?=
+QUICK ?=
 CASE ?=
 Q := $(if $(filter 0,$(V)),@)
 VERSION := 0.1.0
@@ -126,19 +127,21 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOU
            $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(BUILD)/libstrobe.so
 
-# Tests: those whose path contains a word of T.
+# Tests: those whose path contains a word of T; with QUICK, those that are not slow.
 SELECTED := $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
               $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t)))
+ifneq ($(QUICK),)
+SELECTED := $(if $(SELECTED),$(shell grep -LE '^[ /*\#]*test: [^;]*slow' $(SELECTED)))
+endif
 SCRIPTS := $(filter %.sh,$(SELECTED))
 # Some scripts call test programs.
 PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
-TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
 .PHONY: all test test-programs quick check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
-.SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(TEST_PROGRAMS:=.o)
+.SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
 all: need $(BUILD)/strobe
 	$(Q)ln -sf $(BUILD)/strobe strobe
@@ -235,9 +238,9 @@ $(BUILD)/run_tests: tools/run_tests.c
 	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
-test-programs: all $(TEST_PROGRAMS) $(EMULATOR) $(BUILD)/run_tests
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
-test: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test: test-programs
 	$(if $(SELECTED),,$(error no path of a test contains $(T)))
 	$(Q)$(RUN_TESTS) $(SELECTED)
 

@@ -11,5 +11,5 @@ step 'format of changed files' formatted
 step layers tools/check_layers.sh
 step sizes tools/check_sizes.sh
 export STROBE_NO_BROWSER=1
-tests release --quick
+tests release QUICK=1
 finish

@@ -1,6 +1,6 @@
 /* Runs tests in parallel, each in a process group of its own with a time limit, and counts their cases.
  *
- * usage: run_tests BUILD [--jobs=N] [--quick] [--sanitized] TEST...
+ * usage: run_tests BUILD [--jobs=N] [--sanitized] TEST...
  *
  * TEST is a source: tests/FOLDER/test_NAME.c, built as BUILD/tests/FOLDER/test_NAME, or a script
  * tests/e2e/test_NAME.sh. A test says how it wants to run in one line near its top:
@@ -8,7 +8,7 @@
  *     test: WORD ... [; reason]
  *
  * alone      nothing runs beside it: it measures time
- * slow       `make quick` leaves it out
+ * slow       `make quick` leaves it out (the Makefile does); it starts early
  * release    it is not run with sanitizers, which could find nothing in it that they do not find elsewhere
  * shards=N   it is run N times, with TEST_SHARD=1/N ... N/N in its environment, and does its part
  * timeout=S  seconds after which it is killed, instead of 600
@@ -46,7 +46,7 @@ struct test {
 static struct test *test;
 static int tests, jobs = 1;
 static const char *build;
-static bool quick, sanitized, terminal;
+static bool sanitized, terminal;
 static volatile sig_atomic_t interrupted;
 
 static _Noreturn void die(const char *format, ...)
@@ -135,7 +135,7 @@ static void add_test(const char *source)
     if (strlen(source) >= sizeof t.source) die("%s: too long", source);
     strcpy(t.source, source);
     read_marker(&t);
-    if ((quick && t.slow) || (sanitized && t.release)) return;
+    if (sanitized && t.release) return;
     if (sanitized) t.timeout *= 3;
     for (t.shard = 1; t.shard <= t.shards; t.shard++) {
         test = realloc(test, (size_t)(tests + 1) * sizeof *test);
@@ -452,15 +452,13 @@ static void set_environment(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) die("usage: run_tests BUILD [--jobs=N] [--quick] [--sanitized] TEST...");
+    if (argc < 3) die("usage: run_tests BUILD [--jobs=N] [--sanitized] TEST...");
     build = argv[1];
     jobs = (int)sysconf(_SC_NPROCESSORS_ONLN);
     terminal = isatty(1);
     for (int i = 2; i < argc; i++) {
         if (sscanf(argv[i], "--jobs=%d", &jobs) == 1) continue;
-        if (!strcmp(argv[i], "--quick"))
-            quick = true;
-        else if (!strcmp(argv[i], "--sanitized"))
+        if (!strcmp(argv[i], "--sanitized"))
             sanitized = true;
         else
             add_test(argv[i]);
