@@ -1,7 +1,7 @@
 #!/bin/sh
-# From a fresh clone to a result: installs what is missing, builds, gets a text, trains the small model of
-# configs/shakespeare_char_cpu.conf without and with flash attention and, where this machine has a faster type
-# than float32, in that type, too; shows what differs.
+# From a fresh clone to a result: installs what is missing, builds, gets a text, trains the small
+# model of configs/shakespeare_char_cpu.conf without and with flash attention and, where this
+# machine has a faster type than float32, in that type, too; shows what differs.
 # usage: demo.sh [FROM]     or     make demo [FROM=FILE]: FILE is a text of your own
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: what the build and its tests need; with --check also what `make check`
-# needs, with --tsan what `make tsan` needs; with --text only the text that `make demo` trains on where the network does not
-# give it Shakespeare. Does nothing, and needs no rights, where all are installed.
+# Installs the Debian packages that are missing: what the build and its tests need; with --check
+# also what `make check` needs, with --tsan what `make tsan` needs; with --text only the text that
+# `make demo` trains on where the network does not give it Shakespeare. Does nothing, and needs no
+# rights, where all are installed.
 set -u
 build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
        libcmocka-dev libjs-dygraphs"

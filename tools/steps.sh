@@ -23,8 +23,9 @@ tests() {
     shift
     step "build tests, $mode" make -s test-programs MODE="$mode" "$@"
     echo "  tests, $mode:"
-    make -s test MODE="$mode" "$@" 2>&1 | tee "$log" | grep -vE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
-    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+    closing='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
+    make -s test MODE="$mode" "$@" 2>&1 | tee "$log" | grep -vE "$closing"
+    counts=$(grep -E "$closing" "$log" | tail -n 1)
     if [ -z "$counts" ]; then
         failed_checks="$failed_checks, tests $mode (they did not run)"
         return

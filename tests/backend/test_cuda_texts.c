@@ -1,9 +1,10 @@
-/* Every kernel of the GPU's table is compiled, without a GPU: for all cases of `strobe check`, for compute capability 8.0
- * and 9.0, or the one that they are for. Rows spill no registers unless they say so, and products of warpgroups are
- * compiled as they are written.
+/* Compiles every kernel of the GPU's table without a GPU: for all cases of `strobe check`, for
+ * compute capability 8.0 and 9.0, or the one that a kernel is for. Kernels must not spill registers
+ * unless their row allows it, and NVRTC must not serialize the matmuls of warpgroups.
  *
- * What passed is kept in the user's cache (~/.cache/strobe/nvrtc_verdicts), one line for each hash of the text, the headers that
- * it includes, the options and NVRTC's version, and is not compiled again. NO_VERDICTS=1 compiles all.
+ * What passed is kept in the user's cache (~/.cache/strobe/nvrtc_verdicts), one line for each hash of
+ * the text, the headers that it includes, the options and NVRTC's version, and is not compiled again.
+ * NO_VERDICTS=1 compiles all.
  * test: shards=4 slow timeout=1200; NVRTC takes minutes where nothing is in the cache */
 #include "../support/cases.h"
 #include "backend/backend.h"
@@ -244,7 +245,7 @@ static const char *compile(const struct module *m, const char *arch)
 static void test_all_compile(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__ /* NVRTC is nobody's to sanitize: a few texts show that the host's side is sound */
+#ifdef __SANITIZE_ADDRESS__ /* NVRTC is not ours: a few texts exercise the host's side */
     static const char *const archs[] = {"sm_90a"};
     enum { EVERY = 8 };
 #else

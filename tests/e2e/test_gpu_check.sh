@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every row of the GPU's kernels on every case of `strobe check`, on an emulated GPU, one program per operator, as many at once as
-# there are processors. Then the rows that share work among blocks on an older and smaller GPU, where threads, blocks and copies come
-# in another order.
+# Every row of the GPU's kernels on every case of `strobe check`, on an emulated GPU, one program
+# per operator, as many at once as there are processors. Then the rows that share work among blocks
+# on an older and smaller GPU, where threads, blocks and copies come in another order.
 # test: slow shards=4 timeout=1800; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
@@ -13,7 +13,8 @@ jobs=$([ -n "${TEST_SHARD-}" ] && echo 1 || nproc) # the runner runs several sha
 
 # Those of the operators that are this shard's part: every N-th.
 part() {
-    printf '%s\n' "$@" | awk -v shard="${TEST_SHARD:-1/1}" '{ split(shard, of, "/") } NR % of[2] == of[1] - 1'
+    printf '%s\n' "$@" |
+        awk -v shard="${TEST_SHARD:-1/1}" '{ split(shard, of, "/") } NR % of[2] == of[1] - 1'
 }
 
 # check_all NAME OPERATOR...
@@ -21,7 +22,8 @@ check_all() {
     name=$1
     shift
     part "$@" | xargs -P "$jobs" -I{} sh -c \
-        '"$STROBE" check --device=cuda --op={} >"$work/$1.{}" 2>&1 || touch "$work/failed.$1.{}"' sh "$name"
+        '"$STROBE" check --device=cuda --op={} >"$work/$1.{}" 2>&1 || touch "$work/failed.$1.{}"' \
+        sh "$name"
     for log in "$work"/failed.*; do
         [ -e "$log" ] || continue
         log=$work/${log#"$work/failed."}
@@ -45,7 +47,8 @@ tried() {
     done
 }
 # PACK stands for all, for it is tried with products.
-operators=$("$STROBE" info --ops | sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\} |.*/\1/p' | grep -vx PACK)
+operators=$("$STROBE" info --ops |
+    sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\} |.*/\1/p' | grep -vx PACK)
 [ "$(echo "$operators" | wc -l)" -gt 50 ] || { echo "FAIL: operators: $operators"; exit 1; }
 # shellcheck disable=SC2086
 check_all hopper $operators
@@ -73,6 +76,7 @@ tried alone wgmma_head ATTENTION ATTENTION_GRAD
 tried alone wgmma_sums ATTENTION_GRAD
 
 export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1 EMU_EARLY=1
-check_all ampere ATTENTION ATTENTION_GRAD EMBED_GRAD LAYERNORM_GRAD LAYERNORM_GRAD_ADD LAYERNORM_GRAD_DROP RMSNORM_GRAD RMSNORM_GRAD_ADD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH
+check_all ampere ATTENTION ATTENTION_GRAD EMBED_GRAD LAYERNORM_GRAD LAYERNORM_GRAD_ADD \
+    LAYERNORM_GRAD_DROP RMSNORM_GRAD RMSNORM_GRAD_ADD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH
 tried ampere mma ATTENTION ATTENTION_GRAD
 echo "ok: $(cat "$work"/hopper.* "$work"/alone.* "$work"/ampere.* | grep -c ' ok$') rows"

@@ -1,5 +1,5 @@
-/* Each row of the list of operator cases: kernels, gradients and expansions, one case per operator; and what the list may not
- * leave out.
+/* Each row of the list of operator cases: kernels, gradients and expansions, one case per operator;
+ * and what the list may not leave out.
  * test: shards=4 */
 #include "../support/cases.h"
 #include "backend/backend.h"
