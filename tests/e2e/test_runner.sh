@@ -34,7 +34,7 @@ script part 'echo "skipped: no browser"'
 script shards '# test: shards=2
 echo $TEST_SHARD >shard.${TEST_SHARD%/2}; [ $TEST_SHARD != 2/2 ] || exit 1'
 script alone '# test: alone slow; it times
-[ ! -e busy ]'
+sleep .3; [ ! -e busy ]'
 script busy 'touch busy; sleep 1; rm busy'
 script typo '# test: allone'
 script cases 'echo "[  PASSED  ] 3 test(s)."
