@@ -29,6 +29,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 V ?= 0
 T ?=
+QUICK ?=
 CASE ?=
 Q := $(if $(filter 0,$(V)),@)
 VERSION := 0.1.0
@@ -44,6 +45,9 @@ COMPILE := $(if $(findstring ccache,$(CC)),,$(CCACHE)) $(CC)
 BUILD := build/$(MODE)
 CFLAGS_release := -O2
 CFLAGS_debug := -O0
+VECTOR_LEVEL := $(if $(filter asan tsan,$(MODE)),-O1,-O3)
+# Lines in reports need no more; debuggers want MODE=debug.
+DEBUG_asan := -g1
 # The checks that sanitizers insert make gcc warn of overlaps and truncations that are not there.
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
@@ -88,7 +92,7 @@ CUDA_CFLAGS := $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include \
 # independent. Without interposition calls inside a file are inlined as ever, and the linker turns
 # the remaining indirections of the program into direct ones.
 PIC := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
-FLAGS := -std=c2x -g -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
+FLAGS := -std=c2x $(or $(DEBUG_$(MODE)),-g) -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan)) \
          $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
 LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(LDFLAGS)
@@ -123,19 +127,21 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOU
            $(foreach i,$(BF16_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(BF16_SOURCES)))
 LIBRARY := $(BUILD)/libstrobe.so
 
-# Tests: those whose path contains a word of T.
+# Tests: those whose path contains a word of T; with QUICK, those that are not slow.
 SELECTED := $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
               $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t)))
+ifneq ($(QUICK),)
+SELECTED := $(if $(SELECTED),$(shell grep -LE '^[ /*\#]*test: [^;]*slow' $(SELECTED)))
+endif
 SCRIPTS := $(filter %.sh,$(SELECTED))
 # Some scripts call test programs.
 PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
-TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
 .PHONY: all test test-programs quick check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
-.SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(TEST_PROGRAMS:=.o)
+.SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
 all: need $(BUILD)/strobe
 	$(Q)ln -sf $(BUILD)/strobe strobe
@@ -163,7 +169,7 @@ define isa_rule
 $(BUILD)/%.$(3).o: %.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(if $$(Q),@echo "  cc $$< ($(3))")
-	$$(Q)$$(COMPILE) $$(FLAGS) $$(PIC) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math \
+	$$(Q)$$(COMPILE) $$(FLAGS) $$(PIC) $$(VECTOR_LEVEL) -ffp-contract=fast -fno-math-errno -fno-trapping-math \
 	    $$(ISA_$(1)) -DISA=$(1) -DACT_TYPE=$(2) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
@@ -232,9 +238,9 @@ $(BUILD)/run_tests: tools/run_tests.c
 	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
-test-programs: all $(TEST_PROGRAMS) $(EMULATOR) $(BUILD)/run_tests
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
-test: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test: test-programs
 	$(if $(SELECTED),,$(error no path of a test contains $(T)))
 	$(Q)$(RUN_TESTS) $(SELECTED)
 

@@ -1,15 +1,19 @@
 #!/bin/sh
-# `make check`: all that must hold before a change is taken. Fails if a test or a check failed; ends with the sums of both builds,
-# "N passed, N failed, N skipped".
+# `make check`: all that must hold before a change is taken. Fails if a test or a check failed; ends
+# with the sums of both builds, "N passed, N failed, N skipped".
 cd "$(dirname "$0")/.." || exit 1
 . tools/steps.sh
 
-formatted() { git ls-files '*.c' '*.h' '*.cpp' '*.hpp' | xargs -P "$(nproc)" -n 64 clang-format --dry-run -Werror; }
+formatted() {
+    git ls-files '*.c' '*.h' '*.cpp' '*.hpp' |
+        xargs -P "$(nproc)" -n 64 clang-format --dry-run -Werror
+}
 analysed() {
     mkdir -p build/cppcheck
-    cppcheck --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j "$(nproc)" \
-        --quiet --std=c11 --language=c -Isrc -D_GNU_SOURCE -DHAVE_DNNL -DHAVE_CURL -DHAVE_CUDA -DHAVE_CUPTI \
-        -DHAVE_NVTX -DHAVE_ZLIB --suppressions-list=tools/cppcheck.txt --cppcheck-build-dir=build/cppcheck src
+    cppcheck --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+        -j "$(nproc)" --quiet --std=c11 --language=c -Isrc -D_GNU_SOURCE -DHAVE_DNNL -DHAVE_CURL \
+        -DHAVE_CUDA -DHAVE_CUPTI -DHAVE_NVTX -DHAVE_ZLIB --suppressions-list=tools/cppcheck.txt \
+        --cppcheck-build-dir=build/cppcheck src
 }
 
 tools/install_deps.sh --check || exit 1

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Lines of code have at most 100 columns, lines of documents at most 120. Prints "FILE:LINE: N columns" for each that has more.
-# Exempt in documents are rows of tables, which cannot wrap, and everywhere lines that are one word, such as an address.
+# Lines of code have at most 100 columns, lines of documents at most 120. Prints "FILE:LINE: N
+# columns" for each that has more. Exempt in documents are rows of tables, which cannot wrap, and
+# everywhere lines that are one word, such as an address.
 cd "$(dirname "$0")/.." || exit 1
 # In bytes, of which those that continue a character of UTF-8 are not counted.
 git ls-files --cached --others --exclude-standard | grep -E '\.(c|h|cu|cuh|cpp|hpp|sh|py|md)$' |

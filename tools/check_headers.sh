@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every header compiles alone: it includes what it uses. The list of operators is no header in this sense.
-# Those of backend/cuda need the toolkit's, in CUDA as the Makefile has it, and are looked at where these are.
+# Every header compiles alone: it includes what it uses. The list of operators is no header in this
+# sense. Those of backend/cuda need the toolkit's, in CUDA as the Makefile has it, and are looked at
+# where these are.
 cd "$(dirname "$0")/.." || exit 1
 cuda=${CUDA:-/usr/local/cuda}/include
 bad=0

@@ -1,7 +1,7 @@
 #!/bin/sh
-# From a fresh clone to a result: installs what is missing, builds, gets a text, trains the small model of
-# configs/shakespeare_char_cpu.conf without and with flash attention and, where this machine has a faster type
-# than float32, in that type, too; shows what differs.
+# From a fresh clone to a result: installs what is missing, builds, gets a text, trains the small
+# model of configs/shakespeare_char_cpu.conf without and with flash attention and, where this
+# machine has a faster type than float32, in that type, too; shows what differs.
 # usage: demo.sh [FROM]     or     make demo [FROM=FILE]: FILE is a text of your own
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,9 +22,9 @@ make -j "$(nproc)"
 say "data"
 if [ -n "$from" ]; then
     ./strobe data $data --from "$from" --force
-elif [ -e data/$data ]; then
-    ./strobe data $data
-else
+elif ! ./strobe data $data; then
+    say "no Tiny Shakespeare: the King James Bible of the package bible-kjv instead"
+    tools/install_deps.sh --text
     ./strobe data $data --fall_back
 fi
 

@@ -1,16 +1,20 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: what the build needs, with --check what `make check`
-# needs too, with --tsan what `make tsan` does. Does nothing, and needs no rights, where all are there.
+# Installs the Debian packages that are missing: what the build and its tests need; with --check
+# also what `make check` needs, with --tsan what `make tsan` needs; with --text only the text that
+# `make demo` trains on where the network does not give it Shakespeare. Does nothing, and needs no
+# rights, where all are installed.
 set -u
 build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
-       libcmocka-dev libjs-dygraphs bible-kjv"
+       libcmocka-dev libjs-dygraphs"
 tsan="libomp-dev"
-check="clang-format cppcheck chromium"
+text="bible-kjv"
+check="clang-format cppcheck chromium $text"
 case "${1-}" in
 '') wanted=$build ;;
 --check) wanted="$build $check" ;;
 --tsan) wanted="$build $tsan" ;;
-*) echo "install_deps.sh: the options are --check and --tsan, not $1" >&2; exit 2 ;;
+--text) wanted=$text ;;
+*) echo "install_deps.sh: the options are --check, --tsan and --text, not $1" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,6 +1,6 @@
 /* Runs tests in parallel, each in a process group of its own with a time limit, and counts their cases.
  *
- * usage: run_tests BUILD [--jobs=N] [--quick] [--sanitized] TEST...
+ * usage: run_tests BUILD [--jobs=N] [--sanitized] TEST...
  *
  * TEST is a source: tests/FOLDER/test_NAME.c, built as BUILD/tests/FOLDER/test_NAME, or a script
  * tests/e2e/test_NAME.sh. A test says how it wants to run in one line near its top:
@@ -8,10 +8,10 @@
  *     test: WORD ... [; reason]
  *
  * alone      nothing runs beside it: it measures time
- * slow       `make quick` leaves it out
+ * slow       `make quick` leaves it out (the Makefile does); it starts early
  * release    it is not run with sanitizers, which could find nothing in it that they do not find elsewhere
  * shards=N   it is run N times, with TEST_SHARD=1/N ... N/N in its environment, and does its part
- * timeout=S  seconds after which it is killed, instead of 300
+ * timeout=S  seconds after which it is killed, instead of 600
  *
  * A case that cannot run prints "skipped: why"; a script of which nothing can run exits with 77.
  * The last line is "N passed, N failed, N skipped". docs/TESTING.md describes all of it. */
@@ -23,12 +23,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH = 512, TIMEOUT = 300, GRACE = 5, SKIP = 77, SLOWEST = 5, HEAD_LINES = 40 };
+enum { PATH = 512, TIMEOUT = 600, GRACE = 5, SKIP = 77, SLOWEST = 5, HEAD_LINES = 40 };
 
 struct test {
     char source[PATH], name[PATH + 16], program[2 * PATH], log[2 * PATH];
@@ -38,14 +39,14 @@ struct test {
     enum { WAITING, RUNNING, DONE } state;
     bool timed_out;
     pid_t pid;
-    double start, seconds;
+    double start, seconds, processor; /* seconds by the clock and of all its processes */
     int passed, failed, skipped;
 };
 
 static struct test *test;
 static int tests, jobs = 1;
 static const char *build;
-static bool quick, sanitized, terminal;
+static bool sanitized, terminal;
 static volatile sig_atomic_t interrupted;
 
 static _Noreturn void die(const char *format, ...)
@@ -134,7 +135,7 @@ static void add_test(const char *source)
     if (strlen(source) >= sizeof t.source) die("%s: too long", source);
     strcpy(t.source, source);
     read_marker(&t);
-    if ((quick && t.slow) || (sanitized && t.release)) return;
+    if (sanitized && t.release) return;
     if (sanitized) t.timeout *= 3;
     for (t.shard = 1; t.shard <= t.shards; t.shard++) {
         test = realloc(test, (size_t)(tests + 1) * sizeof *test);
@@ -148,7 +149,7 @@ static void add_test(const char *source)
 
 static void times_path(char path[PATH])
 {
-    snprintf(path, PATH, "%s/test_times", build);
+    snprintf(path, PATH, "%s/test_times", build); /* lines "CLOCK PROCESSOR NAME", in seconds */
 }
 
 static void read_times(void)
@@ -160,6 +161,7 @@ static void read_times(void)
     while (fgets(line, sizeof line, f)) {
         char *name;
         double seconds = strtod(line, &name);
+        strtod(name, &name);
         name += *name == ' ';
         name[strcspn(name, "\n")] = '\0';
         for (int i = 0; i < tests; i++)
@@ -178,6 +180,7 @@ static void write_times(void)
     if (!to) die("%s: %s", new, strerror(errno));
     while (from && fgets(line, sizeof line, from)) {
         char *name = strchr(line, ' ');
+        if (name) name = strchr(name + 1, ' ');
         bool again = false;
         for (int i = 0; name && i < tests; i++)
             again |= test[i].state == DONE &&
@@ -187,7 +190,7 @@ static void write_times(void)
     }
     for (int i = 0; i < tests; i++)
         if (test[i].state == DONE && !test[i].timed_out)
-            fprintf(to, "%.2f %s\n", test[i].seconds, test[i].name);
+            fprintf(to, "%.2f %.2f %s\n", test[i].seconds, test[i].processor, test[i].name);
     if (from) fclose(from);
     if (fclose(to) || rename(new, path)) die("%s: %s", path, strerror(errno));
 }
@@ -329,13 +332,20 @@ static void print_end(const struct test *t, int done, int status)
     fflush(stdout);
 }
 
+static double seconds_of(struct timeval t)
+{
+    return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
 /* Whether a test that ran has ended. */
 static bool reap(struct test *t, int *status)
 {
     double ran = now() - t->start;
-    if (waitpid(t->pid, status, WNOHANG) == t->pid) {
+    struct rusage used;
+    if (wait4(t->pid, status, WNOHANG, &used) == t->pid) {
         kill(-t->pid, SIGKILL); /* what it left behind */
         t->seconds = ran;
+        t->processor = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
         t->state = DONE;
         count_cases(t, *status);
         if (t->timed_out && !t->failed) t->failed = 1;
@@ -442,15 +452,13 @@ static void set_environment(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) die("usage: run_tests BUILD [--jobs=N] [--quick] [--sanitized] TEST...");
+    if (argc < 3) die("usage: run_tests BUILD [--jobs=N] [--sanitized] TEST...");
     build = argv[1];
     jobs = (int)sysconf(_SC_NPROCESSORS_ONLN);
     terminal = isatty(1);
     for (int i = 2; i < argc; i++) {
         if (sscanf(argv[i], "--jobs=%d", &jobs) == 1) continue;
-        if (!strcmp(argv[i], "--quick"))
-            quick = true;
-        else if (!strcmp(argv[i], "--sanitized"))
+        if (!strcmp(argv[i], "--sanitized"))
             sanitized = true;
         else
             add_test(argv[i]);

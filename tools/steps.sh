@@ -17,14 +17,15 @@ step() {
     fi
 }
 
-# tests MODE OPTION...: builds the test programs, runs all tests, adds their counts to the sums
+# tests MODE VARIABLE=VALUE...: builds and runs what `make test` with these variables does; adds the counts to the sums
 tests() {
     mode=$1
     shift
-    step "build tests, $mode" make -s test-programs MODE="$mode"
+    step "build tests, $mode" make -s test-programs MODE="$mode" "$@"
     echo "  tests, $mode:"
-    make -s test MODE="$mode" RUN_OPTIONS="$*" 2>&1 | tee "$log" | grep -vE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
-    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+    closing='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
+    make -s test MODE="$mode" "$@" 2>&1 | tee "$log" | grep -vE "$closing"
+    counts=$(grep -E "$closing" "$log" | tail -n 1)
     if [ -z "$counts" ]; then
         failed_checks="$failed_checks, tests $mode (they did not run)"
         return

@@ -33,7 +33,7 @@ enum status source_file(struct source_text *t, const char *path, struct arena *a
     return ST_OK;
 }
 
-/* A cached text counts only if it is the right one, byte for byte. */
+/* A cached text is used only if its bytes are the expected ones. */
 static bool read_cached(struct source_text *t, const char *path, struct arena *a)
 {
     if (!file_exists(path)) return false;
@@ -77,7 +77,7 @@ static enum status read_bible(struct source_text *t, struct arena *a)
     int end = pclose(pipe);
     enum status st = ST_OK;
     if (WIFEXITED(end) && WEXITSTATUS(end) == COMMAND_NOT_FOUND)
-        st = fail(ST_IO, "the program bible is missing: apt install bible-kjv");
+        st = fail(ST_IO, "the program `bible` is not installed: apt install bible-kjv");
     else if (end != 0 || s.len < BIBLE_BYTES_LEAST)
         st = fail(ST_IO, "`%s` gave %lld bytes and ended with %d", bible_command, (long long)s.len,
                   end);
@@ -108,5 +108,5 @@ enum status source_shakespeare(struct source_text *t, const char *from, bool fal
         "Shakespeare.",
         why);
     st = read_bible(t, a);
-    return st == ST_OK ? st : fail_in(st, "no Tiny Shakespeare (%s), and no Bible", why);
+    return st == ST_OK ? st : fail_in(st, "no Tiny Shakespeare (%s), and no King James Bible", why);
 }

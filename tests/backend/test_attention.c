@@ -1,4 +1,5 @@
-/* Flash attention against plain double loops that do have the matrix. */
+/* Flash attention against plain double loops that do have the matrix.
+ * test: slow */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Flash attention of bf16 activations against double loops over the same numbers. */
+/* Flash attention of bf16 activations against double loops over the same numbers.
+ * test: slow */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

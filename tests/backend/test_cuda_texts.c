@@ -1,9 +1,16 @@
-/* Every kernel of the GPU's table is compiled, without a GPU: for all cases of `strobe check`, for compute capability 8.0
- * and 9.0, or the one that they are for. Rows spill no registers unless they say so, and products of warpgroups are
- * compiled as they are written. */
+/* Compiles every kernel of the GPU's table without a GPU: for all cases of `strobe check`, for
+ * compute capability 8.0 and 9.0, or the one that a kernel is for. Kernels must not spill registers
+ * unless their row allows it, and NVRTC must not serialize the matmuls of warpgroups.
+ *
+ * What passed is kept in the user's cache (~/.cache/strobe/nvrtc_verdicts), one line for each hash of
+ * the text, the headers that it includes, the options and NVRTC's version, and is not compiled again.
+ * NO_VERDICTS=1 compiles all.
+ * test: shards=4 slow timeout=1200; NVRTC takes minutes where nothing is in the cache */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "base/arena.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "check/cases.h"
 #include "graph/graph.h"
@@ -14,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -146,6 +154,77 @@ static bool has_remarks(const char *log)
     return strstr(log, "(C75") != NULL;
 }
 
+/* A verdict is kept under the hash of all that it follows from. */
+enum { MOST_HEADERS = 32, VERDICTS_MOST_BYTES = 8 << 20 };
+
+/* Adds a text and, once each, the headers that it includes, those of headers too. */
+static void hash_text(struct hash *h, const char *text, const char *seen[], int *n)
+{
+    static const char include[] = "#include \"";
+    hash_add(h, text, (int64_t)strlen(text) + 1);
+    for (const char *at = text; (at = strstr(at, include)); at++) {
+        const char *name = at + strlen(include);
+        int64_t bytes;
+        for (int i = 0; cuda_text_name(i); i++) {
+            const char *header = cuda_text_name(i);
+            size_t length = strlen(header);
+            bool known = strncmp(name, header, length) || name[length] != '"';
+            for (int k = 0; k < *n; k++) known |= seen[k] == header;
+            if (known) continue;
+            assert_true(*n < MOST_HEADERS);
+            seen[(*n)++] = header;
+            hash_text(h, cuda_text(header, &bytes), seen, n);
+        }
+    }
+}
+
+static void verdict_key(const struct module *m, const char *arch, char ret_hex[HASH_HEX])
+{
+    const char *seen[MOST_HEADERS];
+    int version[2] = {0, 0}, n = 0;
+    int64_t bytes;
+    assert_int_equal(cuda_nvrtc(NULL)->nvrtcVersion(&version[0], &version[1]), 0);
+    struct hash *h = hash_open();
+    hash_add(h, version, sizeof version);
+    for (int i = 0; jit_options[i]; i++)
+        hash_add(h, jit_options[i], (int64_t)strlen(jit_options[i]) + 1);
+    hash_add(h, m->options, (int64_t)strlen(m->options) + 1);
+    hash_add(h, arch, (int64_t)strlen(arch) + 1);
+    hash_add(h, &m->spills, sizeof m->spills);
+    hash_text(h, m->source ? m->source : cuda_text(m->text, &bytes), seen, &n);
+    hash_close(h, ret_hex);
+}
+
+static const char *verdicts_path(struct arena *a)
+{
+    const char *folder = getenv("NO_VERDICTS") ? NULL : file_cache_folder(a);
+    if (!folder || file_make_dirs(folder) != ST_OK) return NULL;
+    return arena_printf(a, "%s/nvrtc_verdicts", folder);
+}
+
+/* Lines are short and appended in one write each, so programs that run at once do not mix them. */
+static void keep_verdict(const char *path, const char *hex)
+{
+    FILE *f = path ? fopen(path, "a") : NULL;
+    if (!f) return;
+    fprintf(f, "%s\n", hex);
+    fclose(f);
+}
+
+/* All verdicts as one text; a file that grew too large is begun anew. */
+static const char *read_verdicts(const char *path, struct arena *a)
+{
+    struct stat s;
+    char *text;
+    int64_t bytes;
+    if (!path || stat(path, &s)) return "";
+    if (s.st_size > VERDICTS_MOST_BYTES)
+        remove(path);
+    else if (file_read(path, a, &text, &bytes) == ST_OK)
+        return text;
+    return "";
+}
+
 static const char *compile(const struct module *m, const char *arch)
 {
     char *image, *log, word[16];
@@ -166,7 +245,7 @@ static const char *compile(const struct module *m, const char *arch)
 static void test_all_compile(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__ /* NVRTC is nobody's to sanitize: a few texts show that the host's side is sound */
+#ifdef __SANITIZE_ADDRESS__ /* NVRTC is not ours: a few texts exercise the host's side */
     static const char *const archs[] = {"sm_90a"};
     enum { EVERY = 8 };
 #else
@@ -179,19 +258,33 @@ static void test_all_compile(void **state)
     }
     note_cases();
     assert_true(modules > 20 && written > 10);
-    int failed = 0;
-#pragma omp parallel for schedule(dynamic, 1) reduction(+ : failed) collapse(2)
+    struct arena arena = {0};
+    const char *path = verdicts_path(&arena), *known = read_verdicts(path, &arena);
+    int failed = 0, compiled = 0, kept = 0;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : failed, compiled, kept) collapse(2)
     for (int i = 0; i < modules; i += EVERY)
         for (int k = 0; k < COUNT_OF(archs); k++) {
+            char hex[HASH_HEX];
+            if (!shard_has(i / EVERY)) continue;
+            verdict_key(&module[i], archs[k], hex);
+            if (strstr(known, hex)) {
+                kept++;
+                continue;
+            }
+            compiled++;
             const char *problem = compile(&module[i], archs[k]);
-            if (!problem) continue;
+            if (!problem) {
+                keep_verdict(path, hex);
+                continue;
+            }
             failed++;
 #pragma omp critical
             print_error("%s %s %s: %s\n", module[i].text, archs[k], module[i].options, problem);
             free((char *)problem);
         }
-    print_message("%d modules for each of %d architectures\n", modules / EVERY,
-                  (int)COUNT_OF(archs));
+    print_message("%d modules in all; %d texts compiled, %d known to compile\n", modules, compiled,
+                  kept);
+    arena_release(&arena);
     for (int i = 0; i < modules; i++) free(module[i].source);
     assert_int_equal(failed, 0);
 }

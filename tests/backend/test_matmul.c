@@ -1,5 +1,6 @@
 /* Every row of MATMUL and LINEAR against plain loops, over sizes that leave tiles and vectors full,
- * empty and odd. */
+ * empty and odd.
+ * test: slow */
 #include "../support/calls.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* test: alone; it compares the times of threads */
 #include "base/threads.h"
 
 #include "../support/capture.h"

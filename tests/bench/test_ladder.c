@@ -1,4 +1,5 @@
-/* The rungs: one change each, figures that fit together, and reasons where one is not run. */
+/* The rungs: one change each, figures that fit together, and reasons where one is not run.
+ * test: alone; it compares times */
 #include "bench/ladder.h"
 
 #include "../support/hand.h"

@@ -1,4 +1,5 @@
-/* The commands that measure, from outside and at tiny size: what they print, keep and refuse. */
+/* The commands that measure, from outside and at tiny size: what they print, keep and refuse.
+ * test: slow */
 #include "../support/program.h"
 #include "../support/workdir.h"
 #include "backend/backend.h"

@@ -1,4 +1,5 @@
-/* Models that are only timed, from outside: each command that looks at a step or times one takes them, and none that trains. */
+/* Models that are only timed, from outside: each command that looks at a step or times one takes them, and none that trains.
+ * test: slow */
 #include "../support/program.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* graph, plan and memory from outside: what they print without a data set, without running anything. */
+/* graph, plan and memory from outside: what they print without a data set, without running anything.
+ * test: slow */
 #include "../support/program.h"
 #include "../support/workdir.h"
 

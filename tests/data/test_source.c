@@ -139,6 +139,22 @@ static void test_the_real_text(void **state)
     dataset_close(&d);
 }
 
+/* Where the package of the fall-back text is not installed, the message names it. */
+static void test_fall_back_that_is_not_installed(void **state)
+{
+    (void)state;
+    struct source_text t = {.bytes = -1};
+    char *path = strdup(getenv("PATH"));
+    setenv("PATH", workdir_path(""), 1);
+    enum status st = source_shakespeare(&t, NULL, true, &arena);
+    setenv("PATH", path, 1);
+    free(path);
+    assert_int_equal(st, ST_IO);
+    assert_int_equal(t.bytes, -1);
+    assert_message_has("no Tiny Shakespeare (");
+    assert_message_has("apt install bible-kjv");
+}
+
 static void test_fall_back_is_the_bible(void **state)
 {
     (void)state;
@@ -168,6 +184,7 @@ int main(void)
         TEST(test_download_takes_the_right_bytes_only),
 #endif
         TEST(test_the_real_text),
+        TEST(test_fall_back_that_is_not_installed),
         TEST(test_fall_back_is_the_bible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #!/bin/sh
 # `strobe bench`: a grid, what it refuses before it tries, a suite at a tiny size, and what `strobe report` and a browser make of them.
 # STROBE_NO_BROWSER=1 leaves the browser out.
+# test: alone slow; it interrupts a measurement after 3 s
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tiny.sh"
 cd "$work"

@@ -2,6 +2,7 @@
 # reference/compare_cpu.py: contestants take turns, ratios are of rounds, what refuses is named; Strobe's
 # configuration files mean the same in Python; llm.c's files are as it reads them. A program of a few lines
 # stands for llm.c. What needs PyTorch runs where some python3 has it.
+# test: slow release; it tries a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference configs=$PWD/configs
 command -v python3 >/dev/null || { echo "skipped: python3 is not installed"; exit 77; }

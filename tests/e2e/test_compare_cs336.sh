@@ -1,6 +1,7 @@
 #!/bin/sh
 # reference/compare_cs336.py: where Strobe does not fit beside PyTorch, PyTorch is stopped while Strobe measures. Programs of a few lines stand
 # for both: one writes its number down while it lives, the other refuses while that lives.
+# test: slow release; it tries a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference
 command -v python3 >/dev/null || { echo "skipped: python3 is not installed"; exit 77; }

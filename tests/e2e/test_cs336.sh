@@ -1,5 +1,6 @@
 #!/bin/sh
 # The CS336 model from outside: its configurations are planned and timed without a data set, and with one it learns, writes and goes on.
+# test: slow
 . "$(dirname "$0")/tiny.sh"
 configs=$PWD/configs
 cd "$work"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # `strobe bench attention` on an emulated GPU: which rows the plans have, figures that follow from one another, errors, and clocks
 # that the GPU tells or does not.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 set -eu
 STROBE=${STROBE:-$PWD/strobe}

@@ -1,6 +1,7 @@
 #!/bin/sh
 # `strobe bench` on an emulated GPU: every line of a cell, recorded and played or not, makes the loss that the CPU makes; a cell of
 # another type beside it; and a limit that only one of two keeps.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 tiny="$work/tiny.conf --n_layer=1 --batch_size=2 --block_size=16 --dropout=0"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What NVML says of a GPU during a training, on an emulated one: in the log, the summary, the report and the ladder; and what
 # is said where it says nothing.
+# test: alone slow; it samples at intervals
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"

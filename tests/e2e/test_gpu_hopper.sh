@@ -1,6 +1,7 @@
 #!/bin/sh
 # The functions of kernels/hopper.cuh on an emulated GPU, with what may come late coming late, at once, and in another order; GELU as
 # products end with it; then a kernel that leaves out what it must not: the emulator must tell.
+# test: slow; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
 test=$STROBE_BUILD/tests/backend/test_hopper

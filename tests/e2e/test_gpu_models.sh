@@ -1,5 +1,6 @@
 #!/bin/sh
 # Models that are only timed, on an emulated GPU: the loss of the first step is the CPU's, at every rung, recorded or not.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 
 fail() {

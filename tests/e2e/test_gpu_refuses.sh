@@ -1,5 +1,6 @@
 #!/bin/sh
 # What a GPU, its driver and its libraries can do to a user, on an emulated one: each is one sentence that says what to do next.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"

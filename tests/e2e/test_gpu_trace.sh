@@ -1,5 +1,6 @@
 #!/bin/sh
 # What a profile sees of a GPU, on an emulated one: whose each kernel is, and that what cannot be told, or not be had, is said.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 if [ ! -e "$emulator/libcupti.so.13" ] || [ ! -e "$emulator/listener.so" ]; then
     echo "skipped: the CUDA toolkit has no headers of CUPTI and NVTX"

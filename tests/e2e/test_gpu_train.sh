@@ -1,6 +1,7 @@
 #!/bin/sh
 # Training on an emulated GPU: losses are the CPU's, in every precision and at every rung; recorded or not, and stopped in
 # between or not, the bits are the same.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"

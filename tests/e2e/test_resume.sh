@@ -1,6 +1,7 @@
 #!/bin/sh
 # A run that was killed at any instant, or stopped by Ctrl-C, goes on and ends in the same bits as one
 # that never was: weights, moments, losses, text.
+# test: alone slow release; it kills runs at random times and compares files
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 kills=10 rounds=20

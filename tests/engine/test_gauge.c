@@ -1,4 +1,5 @@
-/* What a device says of itself beside the work: on devices whose figures are written down here. */
+/* What a device says of itself beside the work: on devices whose figures are written down here.
+ * test: alone; it samples at intervals */
 #include "engine/gauge.h"
 
 #include "backend/backend.h"

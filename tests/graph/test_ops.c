@@ -1,5 +1,5 @@
-/* Each row of the list of operator cases: kernels, gradients and expansions, one case per operator; and what the list may not
- * leave out.
+/* Each row of the list of operator cases: kernels, gradients and expansions, one case per operator;
+ * and what the list may not leave out.
  * test: shards=4 */
 #include "../support/cases.h"
 #include "backend/backend.h"
@@ -215,8 +215,7 @@ int main(void)
         for (int i = 0; i < COUNT_OF(whole); i++) tests[n++] = whole[i];
     for (int op = 0; op < OP_COUNT; op++) {
         if (!shard_has(op) || has_own_layout((enum op)op)) continue;
-        if (op != OP_LEAF)
-            add(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
+        if (op != OP_LEAF) add(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
         if (op_def((enum op)op)->expand)
             add(tests, &n, "expansion", test_expansions_mean_the_same, op);
         if (op_def((enum op)op)->grad && op != OP_DETACH)

@@ -1,5 +1,6 @@
 /* Plans of a GPT: the same bits however values are placed, what the memory map shows, and how long
- * planning takes. */
+ * planning takes.
+ * test: alone; it has limits of time */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"

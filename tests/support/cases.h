@@ -1,7 +1,8 @@
 /* cases.h - which cases of a test program run, and how a case says that it cannot.
  *
- * CASE=PATTERN in the environment runs the cases whose name matches (* and ? as in a shell); every test program obeys it.
- * TEST_SHARD=K/N, set by the runner for a test that asks for shards, runs part K of N. */
+ * CASE=PATTERN in the environment runs the cases whose name matches (* and ? as in a shell); every
+ * test program obeys it. TEST_SHARD=K/N, set by the runner for a test that asks for shards, runs
+ * part K of N. */
 #ifndef SUPPORT_CASES_H
 #define SUPPORT_CASES_H
 
@@ -13,7 +14,7 @@ bool shard_has(int i);
 /* The exit code of a program, or a script, of which nothing can run here. */
 enum { EXIT_SKIPPED = 77 };
 
-/* Ends the case as skipped and prints why, in printf's words; the runner repeats the reason at its end. */
+/* Ends the case as skipped and prints why, formatted as by printf; the runner repeats it at its end. */
 #define SKIP(...) (print_skipped(__VA_ARGS__), skip())
 void print_skipped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
