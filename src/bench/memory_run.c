@@ -2,11 +2,11 @@
 
 #include "backend/backend.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 /* A whole step, or a part of one: its plans one after the other, without the update. */
 struct running {
-    struct noise noise;
+    struct random_step random_step;
     struct sequence plan[3];
     int plans; /* 0: a whole step */
 };
@@ -17,15 +17,15 @@ static enum status init(struct running *r, struct engine *e, enum memory_extent 
     static const enum graph_kind kinds[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE};
     for (int i = 0; extent != EXTENT_STEP && i < COUNT_OF(kinds); i++)
         if (e->built[kinds[i]]) sequence_init_plan(&r->plan[r->plans++], e, kinds[i], NULL, a);
-    return noise_init(&r->noise, e, a);
+    return random_step_init(&r->random_step, e, a);
 }
 
 static enum status run(struct running *r, int iteration)
 {
-    const struct engine *e = r->noise.engine;
-    if (!r->plans) return noise_step(&r->noise, iteration, NULL, NULL);
+    const struct engine *e = r->random_step.engine;
+    if (!r->plans) return random_step_run(&r->random_step, iteration, NULL, NULL);
     for (int i = 0; i < r->plans; i++) {
-        TRY(noise_feed(&r->noise, &r->plan[i], 0, iteration));
+        TRY(random_step_feed(&r->random_step, &r->plan[i], 0, iteration));
         TRY(sequence_start(&r->plan[i], NULL));
     }
     return e->backend->sync(e->context);
@@ -34,7 +34,7 @@ static enum status run(struct running *r, int iteration)
 static void close_running(struct running *r)
 {
     for (int i = 0; i < r->plans; i++) sequence_close(&r->plan[i]);
-    noise_close(&r->noise);
+    random_step_close(&r->random_step);
 }
 
 /* A host that has too little would end the process, not this call. */
@@ -46,7 +46,7 @@ static enum status check_room(const struct config *c, int64_t vocab, enum memory
     TRY(device_of(c, &device));
     enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
     if (st == ST_OK) {
-        st = noise_check_room(engine_bytes(&e), device.backend->room(device.number));
+        st = random_step_check_room(engine_bytes(&e), device.backend->room(device.number));
         engine_close(&e);
     }
     arena_release(&a);
