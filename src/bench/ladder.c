@@ -132,7 +132,7 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
     TRY(model_check(&r->config));
-    return random_step_bytes(&r->config, c->o->vocab, ret_bytes);
+    return random_step_bytes(&r->config, c->o->vocab, EXTENT_STEP, ret_bytes);
 }
 
 static enum status find_rungs(struct climbing *c)

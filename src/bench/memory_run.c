@@ -17,22 +17,6 @@ static enum status run_plans(struct random_step *r, struct sequence plan[GRAPH_C
     return e->backend->sync(e->context);
 }
 
-/* A host that has too little would end the process, not this call. */
-static enum status check_room(const struct config *c, int64_t vocab, enum memory_extent extent)
-{
-    struct arena a = {0};
-    struct engine e;
-    struct device device;
-    TRY(device_of(c, &device));
-    enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
-    if (st == ST_OK) {
-        st = random_step_check_room(engine_bytes(&e), device.backend->room(device.number));
-        engine_close(&e);
-    }
-    arena_release(&a);
-    return st;
-}
-
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,
                        struct memory_run *ret)
 {
@@ -40,7 +24,8 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
     struct engine e;
     struct random_step steps = {0};
     struct sequence plan[GRAPH_COUNT] = {0};
-    TRY(check_room(c, vocab, extent));
+    /* A host that has too little would end the process, not this call. */
+    TRY(random_step_check(c, vocab, extent));
     enum status st = engine_open(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st != ST_OK) {
         arena_release(&a);

@@ -241,7 +241,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
     TRY(device_of(&c, &device));
-    TRY(random_step_check(&c, vocab));
+    TRY(random_step_check(&c, vocab, EXTENT_STEP));
     TRY(ceilings_get(&m, &device, a));
     against.machine = &m;
     TRY(measure(&c, vocab, &against, &k, a));

@@ -110,7 +110,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     enum status st = ST_OK;
     TRY_OUT(st, isa_limit(c->plan.isa));
     TRY_OUT(st, device_of(c, &device));
-    TRY_OUT(st, random_step_check(c, planned.vocab));
+    TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
     if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
     TRY_OUT(st, ceilings_get(&m, &device, a));
     o->run.machine = &m;

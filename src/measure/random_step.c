@@ -10,17 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned kinds(const struct config *c)
-{
-    unsigned training = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
-    return c->train.gradient_accumulation_steps > 1 ? training | 1u << GRAPH_MICRO_MORE : training;
-}
-
-enum status random_step_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes)
+enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
+                              int64_t *ret_bytes)
 {
     struct arena a = {0};
     struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds(c), device_backend(c), &a);
+    enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st == ST_OK) {
         *ret_bytes = engine_bytes(&e);
         engine_close(&e);
@@ -37,20 +32,20 @@ enum status random_step_check_room(int64_t bytes, int64_t room)
                 str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
 }
 
-enum status random_step_check(const struct config *c, int64_t vocab)
+enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent)
 {
     struct device device;
     int64_t bytes;
     TRY(device_of(c, &device));
-    TRY(random_step_bytes(c, vocab, &bytes));
+    TRY(random_step_bytes(c, vocab, extent, &bytes));
     return random_step_check_room(bytes, device.backend->room(device.number));
 }
 
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct arena *a)
 {
-    TRY(random_step_check(c, vocab));
-    return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
+    TRY(random_step_check(c, vocab, EXTENT_STEP));
+    return engine_open(e, c, vocab, memory_kinds(c, EXTENT_STEP), device_backend(c), a);
 }
 
 /* What one name of the inputs of a micro-step is made of. */

@@ -5,6 +5,7 @@
 #ifndef MEASURE_RANDOM_STEP_H
 #define MEASURE_RANDOM_STEP_H
 
+#include "engine/memory.h"
 #include "engine/sequence.h"
 
 /* What the host does for a step, one after the other; with lookahead it waits for an earlier step than it starts. */
@@ -32,12 +33,13 @@ struct random_step {
     int64_t starting_ns;  /* host time of all these starts together */
 };
 
-/* The memory that training takes. */
-enum status random_step_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes);
+/* The memory that a step takes, or a part of one. */
+enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
+                              int64_t *ret_bytes);
 /* More than `room` bytes (-1: unknown, no limit) are ST_UNSUPPORTED; the message gives both figures. */
 enum status random_step_check_room(int64_t bytes, int64_t room);
-/* Compares what training takes with the memory that is free, before any is allocated. */
-enum status random_step_check(const struct config *c, int64_t vocab);
+/* Compares that with the memory that is free, before any is allocated. */
+enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
 /* Checks, and opens an engine with the plans of training, on the device of the configuration. */
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct arena *a);
