@@ -7,7 +7,7 @@
 #include "base/threads.h"
 #include "bench/bench_engine.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include <string.h>
 

@@ -3,14 +3,14 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include <stdlib.h>
 
 struct bench_engine {
     unsigned lines;
     struct engine engine;
-    struct noise noise;
+    struct random_step random_step;
     int iteration;
     struct sequence inference, forward, backward, both, update;
     float loss;
@@ -60,7 +60,7 @@ enum status bench_engine_open(struct bench_engine **ret, const struct config *c,
         return st;
     }
     init_sequences(b);
-    st = noise_init(&b->noise, &b->engine, &b->arena);
+    st = random_step_init(&b->random_step, &b->engine, &b->arena);
     if (st != ST_OK) {
         bench_engine_close(b);
         return st;
@@ -72,7 +72,7 @@ enum status bench_engine_open(struct bench_engine **ret, const struct config *c,
 void bench_engine_close(struct bench_engine *b)
 {
     struct sequence *all[] = {&b->inference, &b->forward, &b->backward, &b->both, &b->update};
-    noise_close(&b->noise);
+    random_step_close(&b->random_step);
     for (int i = 0; i < COUNT_OF(all); i++) sequence_close(all[i]);
     engine_close(&b->engine);
     arena_release(&b->arena);
@@ -93,7 +93,7 @@ static enum status run_timed(struct bench_engine *b, struct sequence *s, double 
 
 static enum status feed_and_time(struct bench_engine *b, struct sequence *s, double *ret_ms)
 {
-    TRY(noise_feed(&b->noise, s, 0, b->iteration));
+    TRY(random_step_feed(&b->random_step, s, 0, b->iteration));
     return run_timed(b, s, ret_ms);
 }
 
@@ -123,8 +123,8 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
     }
     if (has(l, BENCH_STEP)) {
         TRY(e->backend->sync(e->context));
-        TRY(noise_step(&b->noise, b->iteration, NULL, &ret_ms[BENCH_STEP]));
-        b->loss = (float)b->noise.loss;
+        TRY(random_step_run(&b->random_step, b->iteration, NULL, &ret_ms[BENCH_STEP]));
+        b->loss = (float)b->random_step.loss;
     }
     /* Last, so that the first loss of every line is of the initial weights. */
     if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));

@@ -3,7 +3,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "bench/call.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 #include "measure/rounds.h"
 #include "measure/stopwatch.h"
 
@@ -271,7 +271,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
     struct session s = {.engine = e, .o = o, .k = ret};
     struct plan_hooks hooks = {.user = &s, .before = before, .after = after};
-    struct noise noise;
+    struct random_step random_step;
     struct device_facts facts;
     bench_calls_find(e, o->op, ret, a);
     if (!ret->calls) return ST_OK;
@@ -280,13 +280,13 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
         s.cache_bytes = facts.cache_bytes;
         TRY(announce(e, ret));
     }
-    TRY(noise_init(&noise, e, a));
+    TRY(random_step_init(&random_step, e, a));
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         s.kind = kinds[k];
         if (!e->built[s.kind]) continue;
         struct sequence plan;
         sequence_init_plan(&plan, e, s.kind, NULL, a);
-        TRY(noise_feed(&noise, &plan, 0, k));
+        TRY(random_step_feed(&random_step, &plan, 0, k));
         TRY(sequence_start(&plan, &hooks));
     }
     if (o->op == OP_COUNT) TRY(time_products(&s));

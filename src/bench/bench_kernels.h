@@ -60,7 +60,7 @@ struct bench_kernels_options {
     void *user;
 };
 
-/* The engine holds the plans of training and its own memory; its weights are drawn, and trained on noise. A
+/* The engine holds the plans of training and its own memory; its weights are drawn, and trained on random tokens. A
  * step that has no such operator leaves no calls. */
 enum status bench_kernels_run(struct engine *e, const struct bench_kernels_options *o,
                               struct bench_kernels *ret, struct arena *a);

@@ -2,7 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 bool products_include(enum op op)
 {
@@ -28,20 +28,20 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret)
 {
     struct arena a = {0};
-    struct noise noise = {0};
+    struct random_step random_step = {0};
     struct products sum = {0};
     double *step = ARENA_NEW(&a, double, steps), *products = ARENA_NEW(&a, double, steps);
     double *ratio = ARENA_NEW(&a, double, steps), step_ms;
     enum status st = ST_OK;
-    TRY_OUT(st, noise_init(&noise, e, &a));
+    TRY_OUT(st, random_step_init(&random_step, e, &a));
     for (int i = -warmup; i < steps; i++) {
-        TRY_OUT(st, noise_step(&noise, i + warmup, NULL, &step_ms));
+        TRY_OUT(st, random_step_run(&random_step, i + warmup, NULL, &step_ms));
         int64_t start = clock_ns();
         TRY_OUT(st, products_run(&e->plan[GRAPH_MICRO], &sum));
         double products_ms = clock_ms(start, clock_ns());
         if (i == -warmup) {
             ret->first_ms = step_ms;
-            ret->loss = noise.loss;
+            ret->loss = random_step.loss;
         }
         if (each) each(user, i + warmup + 1);
         if (i < 0) continue;
@@ -54,7 +54,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     ret->ratio = stats_of(ratio, steps);
     ret->product_flops = sum.flops;
 out:
-    noise_close(&noise);
+    random_step_close(&random_step);
     arena_release(&a);
     return st;
 }

@@ -27,7 +27,7 @@ struct products {
 enum status products_run(struct plan *p, struct products *ret);
 
 /* Runs `warmup` and then `steps` pairs, step and products in turn, on random tokens. The engine holds
- * the plans of training, of one micro-step; its weights are drawn, trained on noise and must not be used
+ * the plans of training, of one micro-step; its weights are drawn, trained on random tokens and must not be used
  * afterwards. `each` is called after every pair (progress); may be NULL. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);

@@ -3,7 +3,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 #include "measure/rounds.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *
 struct climb {
     struct ladder_rung *rung;
     struct engine engine;
-    struct noise noise;
+    struct random_step random_step;
     int iteration;
     bool open;
     struct gauge *gauge; /* NULL: the device says nothing, or is not asked */
@@ -132,7 +132,7 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
     TRY(model_check(&r->config));
-    return noise_bytes(&r->config, c->o->vocab, ret_bytes);
+    return random_step_bytes(&r->config, c->o->vocab, EXTENT_STEP, ret_bytes);
 }
 
 static enum status find_rungs(struct climbing *c)
@@ -147,7 +147,7 @@ static enum status find_rungs(struct climbing *c)
         if (st != ST_OK && (c->l->rungs == 1 || st != ST_UNSUPPORTED)) return st;
         if (st == ST_OK) {
             before = &r->config;
-            st = noise_check_room(bytes, c->o->room);
+            st = random_step_check_room(bytes, c->o->room);
         }
         if (st == ST_OK)
             c->climb[c->climbs++] = (struct climb){.rung = r, .bytes = bytes};
@@ -182,7 +182,7 @@ static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
     one->room = c->device.backend->room(c->device.number);
-    TRY(noise_open(&one->engine, &r->config, c->o->vocab, &one->arena));
+    TRY(random_step_open(&one->engine, &r->config, c->o->vocab, &one->arena));
     one->open = true;
     r->facts = facts_of(&one->engine);
     if (!(c->l->parameters > 0)) {
@@ -190,8 +190,8 @@ static enum status open_climb(struct climbing *c, struct climb *one)
         c->l->parameters = (double)model_count(m, false);
         c->l->flops_per_token = model_flops_per_token(m, m->config.block_size);
     }
-    TRY(noise_init(&one->noise, &one->engine, &one->arena));
-    one->noise.ahead = true;
+    TRY(random_step_init(&one->random_step, &one->engine, &one->arena));
+    one->random_step.lookahead = true;
     open_gauge(c, one);
     return ST_OK;
 }
@@ -200,7 +200,7 @@ static void close_climb(struct climb *one)
 {
     gauge_close(one->gauge);
     one->gauge = NULL;
-    noise_close(&one->noise);
+    random_step_close(&one->random_step);
     if (one->open) engine_close(&one->engine);
     one->open = false;
     arena_release(&one->arena);
@@ -213,10 +213,10 @@ static enum status step(void *user, int calls, double *ret_ms)
     int64_t before = e->backend->started ? e->backend->started(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
     watch(one, true);
-    TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
+    TRY(random_step_run(&one->random_step, one->iteration, NULL, &ret_ms[0]));
     if (!one->beside) watch(one, false);
     if (one->iteration++) return ST_OK;
-    one->rung->loss = one->noise.loss;
+    one->rung->loss = one->random_step.loss;
     if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
     return ST_OK;
 }

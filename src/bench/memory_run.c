@@ -2,55 +2,19 @@
 
 #include "backend/backend.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
-/* A whole step, or a part of one: its plans one after the other, without the update. */
-struct running {
-    struct noise noise;
-    struct sequence plan[3];
-    int plans; /* 0: a whole step */
-};
-
-static enum status init(struct running *r, struct engine *e, enum memory_extent extent,
-                        struct arena *a)
+/* The plans of an engine one after the other, without the update. */
+static enum status run_plans(struct random_step *r, struct sequence plan[GRAPH_COUNT],
+                             int iteration)
 {
-    static const enum graph_kind kinds[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE};
-    for (int i = 0; extent != EXTENT_STEP && i < COUNT_OF(kinds); i++)
-        if (e->built[kinds[i]]) sequence_init_plan(&r->plan[r->plans++], e, kinds[i], NULL, a);
-    return noise_init(&r->noise, e, a);
-}
-
-static enum status run(struct running *r, int iteration)
-{
-    const struct engine *e = r->noise.engine;
-    if (!r->plans) return noise_step(&r->noise, iteration, NULL, NULL);
-    for (int i = 0; i < r->plans; i++) {
-        TRY(noise_feed(&r->noise, &r->plan[i], 0, iteration));
-        TRY(sequence_start(&r->plan[i], NULL));
+    const struct engine *e = r->engine;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        if (!e->built[kind] || kind == GRAPH_REFRESH) continue;
+        TRY(random_step_feed(r, &plan[kind], 0, iteration));
+        TRY(sequence_start(&plan[kind], NULL));
     }
     return e->backend->sync(e->context);
-}
-
-static void close_running(struct running *r)
-{
-    for (int i = 0; i < r->plans; i++) sequence_close(&r->plan[i]);
-    noise_close(&r->noise);
-}
-
-/* A host that has too little would end the process, not this call. */
-static enum status check_room(const struct config *c, int64_t vocab, enum memory_extent extent)
-{
-    struct arena a = {0};
-    struct engine e;
-    struct device device;
-    TRY(device_of(c, &device));
-    enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
-    if (st == ST_OK) {
-        st = noise_check_room(engine_bytes(&e), device.backend->room(device.number));
-        engine_close(&e);
-    }
-    arena_release(&a);
-    return st;
 }
 
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,
@@ -58,22 +22,28 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
 {
     struct arena a = {0};
     struct engine e;
-    struct running running = {0};
-    TRY(check_room(c, vocab, extent));
+    struct random_step steps = {0};
+    struct sequence plan[GRAPH_COUNT] = {0};
+    /* A host that has too little would end the process, not this call. */
+    TRY(random_step_check(c, vocab, extent));
     enum status st = engine_open(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st != ST_OK) {
         arena_release(&a);
         return st;
     }
     *ret = (struct memory_run){engine_bytes(&e), -1, e.backend->host_memory};
-    TRY_OUT(st, init(&running, &e, extent, &a));
+    TRY_OUT(st, random_step_init(&steps, &e, &a));
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        sequence_init_plan(&plan[kind], &e, (enum graph_kind)kind, NULL, &a);
     for (int i = 0; i < 2; i++) {
-        TRY_OUT(st, run(&running, i));
+        TRY_OUT(st, extent == EXTENT_STEP ? random_step_run(&steps, i, NULL, NULL)
+                                          : run_plans(&steps, plan, i));
         int64_t now = engine_measured_bytes(&e);
         if (now > ret->measured) ret->measured = now;
     }
 out:
-    close_running(&running);
+    random_step_close(&steps);
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) sequence_close(&plan[kind]);
     engine_close(&e);
     arena_release(&a);
     return st;

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 #include "present/table_form.h"
 #include "view/ceilings.h"
 
@@ -178,7 +178,7 @@ static enum status measure(const struct config *c, int64_t vocab,
     struct bench_kernels_options shown = *o;
     shown.each = show;
     shown.user = &progress;
-    TRY(noise_open(&e, c, vocab, a));
+    TRY(random_step_open(&e, c, vocab, a));
     enum status st = bench_kernels_run(&e, &shown, ret, a);
     if (progress.what) progress_end(&progress);
     engine_close(&e);
@@ -241,7 +241,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
     TRY(device_of(&c, &device));
-    TRY(noise_check(&c, vocab));
+    TRY(random_step_check(&c, vocab, EXTENT_STEP));
     TRY(ceilings_get(&m, &device, a));
     against.machine = &m;
     TRY(measure(&c, vocab, &against, &k, a));

@@ -8,7 +8,7 @@
 #include "cli/planned.h"
 #include "cli/version.h"
 #include "engine/device.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 #include "present/table_form.h"
 #include "profile/file.h"
 #include "profile/trace_file.h"
@@ -52,7 +52,7 @@ static enum status measure(const struct config *c, int64_t vocab, struct options
     progress_start(&progress, "profile", 0, o->run.warmup + 2 * o->run.steps);
     progress_show(&progress, 0, "planning");
     interrupt_catch();
-    enum status st = noise_open(e, c, vocab, a);
+    enum status st = random_step_open(e, c, vocab, a);
     bool opened = st == ST_OK;
     if (opened) st = profile_run(e, &o->run, ret, a);
     interrupt_release();
@@ -110,7 +110,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     enum status st = ST_OK;
     TRY_OUT(st, isa_limit(c->plan.isa));
     TRY_OUT(st, device_of(c, &device));
-    TRY_OUT(st, noise_check(c, planned.vocab));
+    TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
     if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
     TRY_OUT(st, ceilings_get(&m, &device, a));
     o->run.machine = &m;

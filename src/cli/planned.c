@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "data/meta.h"
 #include "engine/device.h"
+#include "engine/memory.h"
 #include "train/learner.h"
 
 #include <string.h>
@@ -52,12 +53,6 @@ out:
     return st;
 }
 
-unsigned planned_kinds(const struct config *c)
-{
-    unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
-    return c->train.gradient_accumulation_steps > 1 ? kinds | 1u << GRAPH_MICRO_MORE : kinds;
-}
-
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
 {
     if (!backend) backend = device_backend(&p->config);
@@ -68,7 +63,7 @@ enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
 
 enum status planned_train(struct planned *p, const char *backend)
 {
-    return planned_plan(p, planned_kinds(&p->config), backend);
+    return planned_plan(p, memory_kinds(&p->config, EXTENT_STEP), backend);
 }
 
 void planned_release(struct planned *p)

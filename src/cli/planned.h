@@ -18,11 +18,9 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
                                struct arena *a);
 /* Reads and checks what is left of the words: CONFIG and overrides. `vocab` as above. */
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
-/* What training needs: GRAPH_MICRO, GRAPH_UPDATE, GRAPH_MICRO_MORE if gradients are accumulated. */
-unsigned planned_kinds(const struct config *c);
-/* Plans those graphs. `backend` NULL: the one that would train. */
+/* Plans the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the one that would train. */
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend);
-/* The same of planned_kinds. */
+/* The same of the graphs that training needs. */
 enum status planned_train(struct planned *p, const char *backend);
 void planned_release(struct planned *p);
 

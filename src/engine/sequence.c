@@ -57,7 +57,6 @@ static int64_t result_bytes(int parts)
     return parts * (int64_t)sizeof(float);
 }
 
-/* The image as it comes, the image of the run at work, its results. */
 int64_t sequence_step_bytes(const struct engine *e)
 {
     struct arena scratch = {0};
@@ -131,19 +130,12 @@ enum status sequence_feed(struct sequence *s, int part, const char *input, const
 
 /* --- what happens on the device ---------------------------------------------------------------- */
 
-static char *staged(const struct sequence *s)
-{
-    return s->engine->storage.base[STORAGE_STAGED];
-}
+/* The block of staged memory: the image as it comes, the image of the run at work, its results. */
+enum staged { COMING, TAKEN, RESULTS };
 
-static char *taken(const struct sequence *s)
+static char *staged(const struct sequence *s, enum staged what)
 {
-    return staged(s) + s->image_bytes;
-}
-
-static char *results(const struct sequence *s)
-{
-    return taken(s) + s->image_bytes;
+    return (char *)s->engine->storage.base[STORAGE_STAGED] + what * s->image_bytes;
 }
 
 /* Copies input *i from the image, and with it those behind it that lie behind it in the plan, too. */
@@ -153,7 +145,7 @@ static enum status take(struct sequence *s, const struct plan *p, int *i)
     char *to = plan_address(p, first->v);
     for (; *i + 1 < s->inputs && last[1].part == first->part; last++, ++*i)
         if ((char *)plan_address(p, last[1].v) - to != last[1].offset - first->offset) break;
-    return s->engine->backend->copy(s->engine->context, to, taken(s) + first->offset,
+    return s->engine->backend->copy(s->engine->context, to, staged(s, TAKEN) + first->offset,
                                     last->offset + last->bytes - first->offset);
 }
 
@@ -166,7 +158,7 @@ static enum status run_part(struct sequence *s, int number, const struct plan_ho
         if (s->input[i].part == number) TRY(take(s, p, &i));
     TRY(plan_run_part(p, part->from, part->to, hooks));
     if (!is_staged(s)) return ST_OK;
-    return e->backend->copy(e->context, results(s) + number * (int64_t)sizeof(float),
+    return e->backend->copy(e->context, staged(s, RESULTS) + result_bytes(number),
                             plan_output(p, part->result), sizeof(float));
 }
 
@@ -189,16 +181,11 @@ static enum status capture(struct sequence *s, const struct plan_hooks *hooks)
     return st;
 }
 
-static bool is_empty(const struct sequence *s)
-{
-    return s->parts == 1 && s->part->from == s->part->to;
-}
-
 bool sequence_replays(const struct sequence *s, const struct plan_hooks *hooks)
 {
     const struct config_plan *c = &s->engine->config->plan;
     bool watched = hooks && !hooks->recorded && (hooks->before || hooks->after);
-    return c->replay && !watched && !c->poison && !is_empty(s);
+    return c->replay && !watched && !c->poison;
 }
 
 static enum status run_or_replay(struct sequence *s, const struct plan_hooks *hooks)
@@ -216,10 +203,10 @@ static enum status start_staged(struct sequence *s, const struct plan_hooks *hoo
     int slot = (int)(s->started % SEQUENCE_IN_FLIGHT);
     BUG_IF(sequence_in_flight(s) == SEQUENCE_IN_FLIGHT, "%d runs are in flight",
            SEQUENCE_IN_FLIGHT);
-    TRY(b->stage(e->context, staged(s), s->image, s->image_bytes));
-    TRY(b->unstage(e->context, taken(s), staged(s), s->image_bytes));
+    TRY(b->stage(e->context, staged(s, COMING), s->image, s->image_bytes));
+    TRY(b->unstage(e->context, staged(s, TAKEN), staged(s, COMING), s->image_bytes));
     TRY(run_or_replay(s, hooks));
-    TRY(b->download_later(e->context, s->result[slot], results(s), result_bytes(s->parts)));
+    TRY(b->download_later(e->context, s->result[slot], staged(s, RESULTS), result_bytes(s->parts)));
     return b->mark(e->context, EVENT_STEPS + slot);
 }
 
@@ -230,26 +217,18 @@ enum status sequence_start(struct sequence *s, const struct plan_hooks *hooks)
     return ST_OK;
 }
 
-static enum status wait_for_plan(struct sequence *s)
-{
-    const struct engine *e = s->engine;
-    const struct sequence_part *part = s->part;
-    if (!part->result) return e->backend->sync(e->context);
-    return plan_read(&e->plan[part->kind], part->result, 0, s->result[0], sizeof *s->result[0]);
-}
-
 enum status sequence_wait(struct sequence *s, const float **ret_result)
 {
     const struct engine *e = s->engine;
-    int slot = (int)(s->finished % SEQUENCE_IN_FLIGHT);
-    if (is_staged(s)) {
-        BUG_IF(!sequence_in_flight(s), "no run is in flight");
-        TRY(e->backend->reached(e->context, EVENT_STEPS + slot));
-        s->finished++;
-    } else {
-        TRY(wait_for_plan(s));
-    }
-    *ret_result = s->result[slot];
+    float *result = s->result[s->finished % SEQUENCE_IN_FLIGHT];
+    *ret_result = result;
+    if (!is_staged(s))
+        return s->part->result
+                   ? plan_read(&e->plan[s->part->kind], s->part->result, 0, result, sizeof *result)
+                   : e->backend->sync(e->context);
+    BUG_IF(!sequence_in_flight(s), "no run is in flight");
+    TRY(e->backend->reached(e->context, EVENT_STEPS + (int)(s->finished % SEQUENCE_IN_FLIGHT)));
+    s->finished++;
     return ST_OK;
 }
 
@@ -271,5 +250,5 @@ int64_t sequence_in_flight(const struct sequence *s)
 
 int64_t sequence_lookahead(const struct sequence *s)
 {
-    return s->engine->backend->host_memory || !is_staged(s) ? 0 : SEQUENCE_IN_FLIGHT - 1;
+    return s->engine->backend->host_memory ? 0 : SEQUENCE_IN_FLIGHT - 1;
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include <string.h>
 
@@ -51,7 +51,7 @@ struct session {
     const struct profile_options *o;
     struct profile *p;
     struct collected *c;
-    struct noise noise;
+    struct random_step random_step;
     struct host_watch *host;
     struct pace pace;
     int plain_steps; /* that are to be made */
@@ -59,7 +59,8 @@ struct session {
         looked; /* hooks of the step that goes on, behind those that look at the pace; NULL: none */
     int iteration;
     /* by the device's own record */
-    void (*told)(void *user, enum noise_part part, int iteration, bool begins); /* of `host` */
+    void (*told)(void *user, enum random_step_part part, int iteration,
+                 bool begins); /* of `host` */
     int *
         kept; /* of each watched step the number that it has in the end, -1: it is not seen whole */
     struct arena *a;
@@ -87,7 +88,7 @@ static enum status step(struct session *s, const char *what, const struct plan_h
     s->looked = hooks;
     if (s->engine->backend->host_memory && pace_is_slow(&s->pace)) hooks = &look;
     pace_begin(&s->pace, what);
-    TRY(noise_step(&s->noise, s->iteration++, hooks, ret_ms));
+    TRY(random_step_run(&s->random_step, s->iteration++, hooks, ret_ms));
     pace_end(&s->pace, *ret_ms);
     return ST_OK;
 }
@@ -125,10 +126,10 @@ static void attend(struct session *s, bool begin)
 static enum status plain_step(struct session *s)
 {
     struct collected *c = s->c;
-    int64_t ns = s->noise.starting_ns, starts = s->noise.starts;
+    int64_t ns = s->random_step.starting_ns, starts = s->random_step.starts;
     TRY(step(s, "steps", NULL, &c->plain_ms[c->plain_steps]));
     c->host_ms[c->plain_steps] =
-        1e-6 * (double)(s->noise.starting_ns - ns) / (double)(s->noise.starts - starts);
+        1e-6 * (double)(s->random_step.starting_ns - ns) / (double)(s->random_step.starts - starts);
     c->plain_steps++;
     return ST_OK;
 }
@@ -138,13 +139,13 @@ static enum status watched_step(struct session *s, struct watch *w)
     struct plan_hooks hooks = watch_hooks(w);
     int i = s->c->watched_steps;
     watch_step_begin(w);
-    host_watch_begin(s->host, &s->noise, s->iteration, i, i + 1);
+    host_watch_begin(s->host, &s->random_step, s->iteration, i, i + 1);
     enum status st = step(s, "steps, watched", &hooks, &s->c->watched_ms[i]);
-    host_watch_end(s->host, &s->noise);
+    host_watch_end(s->host, &s->random_step);
     threads_watch(NULL);
     TRY(st);
     s->c->watched_steps++;
-    int64_t end = s->noise.done_ns;
+    int64_t end = s->random_step.done_ns;
     return watch_step_end(w, end - (int64_t)(1e6 * s->c->watched_ms[i]), end);
 }
 
@@ -217,20 +218,20 @@ static enum status mark_after(void *user, const struct plan *p, int node)
 }
 
 /* What is given to the device for a step, before its first kernel, has the step's own mark. */
-static void mark_start(void *user, enum noise_part part, int iteration, bool begins)
+static void mark_start(void *user, enum random_step_part part, int iteration, bool begins)
 {
     struct session *s = user;
     const struct engine *e = s->engine;
-    if (part == NOISE_STARTS)
+    if (part == RANDOM_STEP_STARTS)
         e->backend->trace_mark(e->context, begins ? steps_mark(&s->c->marks, iteration) : -1);
     if (s->told) s->told(s->host, part, iteration, begins);
 }
 
 static void hear_starts(struct session *s)
 {
-    s->told = s->noise.tell;
-    s->noise.tell = mark_start;
-    s->noise.user = s;
+    s->told = s->random_step.tell;
+    s->random_step.tell = mark_start;
+    s->random_step.user = s;
 }
 
 /* Behind those that are there. */
@@ -266,8 +267,8 @@ static void keep_steps(struct session *s, struct trace *t, int iteration, int nu
 /* Waits for a step that was started ahead. */
 static enum status land(struct session *s)
 {
-    s->iteration += (int)sequence_in_flight(&s->noise.step);
-    return noise_land(&s->noise);
+    s->iteration += (int)sequence_in_flight(&s->random_step.step);
+    return random_step_finish(&s->random_step);
 }
 
 /* One step more before and behind those that count: so none of these starts from rest, and all are seen whole. */
@@ -279,15 +280,15 @@ static enum status traced_block(struct session *s, const struct plan_hooks *hook
     int number = s->c->watched_steps, first = s->iteration + 1;
     TRY(e->backend->trace_begin(e->context));
     enum status st = ST_OK;
-    host_watch_begin(s->host, &s->noise, first, number, number + n);
+    host_watch_begin(s->host, &s->random_step, first, number, number + n);
     hear_starts(s);
     for (int i = -1; i <= n && st == ST_OK && !interrupt_noted(); i++) {
-        s->noise.ahead = i < n;
+        s->random_step.lookahead = i < n;
         st = step(s, "watched steps", hooks, &ms);
         if (i >= 0 && i < n && st == ST_OK) s->c->watched_ms[s->c->watched_steps++] = ms;
     }
     if (st == ST_OK) st = land(s); /* after Ctrl-C there may be one */
-    host_watch_end(s->host, &s->noise);
+    host_watch_end(s->host, &s->random_step);
     enum status ended = e->backend->trace_end(e->context, &trace, s->a);
     TRY(st);
     TRY(ended);
@@ -298,7 +299,7 @@ static enum status traced_block(struct session *s, const struct plan_hooks *hook
 static enum status plain_block(struct session *s, int n)
 {
     double ms;
-    s->noise.ahead = true;
+    s->random_step.lookahead = true;
     TRY(step(s, "steps", NULL, &ms));
     for (int i = 0; i < n && !interrupt_noted(); i++) TRY(plain_step(s));
     return land(s);
@@ -313,7 +314,7 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
     TRY(e->backend->trace_begin(e->context));
     hear_starts(s);
     enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks);
-    s->noise.tell = NULL;
+    s->random_step.tell = NULL;
     enum status ended = e->backend->trace_end(e->context, &unused, &scratch);
     arena_release(&scratch);
     return st == ST_OK ? ended : st;
@@ -344,7 +345,7 @@ static enum status collect_by_trace(struct session *s)
     hooks.after = mark_after;
     TRY(traced_warm_up(s, &hooks));
     s->p->by = PROFILE_TRACE;
-    s->p->replay = sequence_replays(&s->noise.step, &hooks);
+    s->p->replay = sequence_replays(&s->random_step.step, &hooks);
     choose_steps(s);
     s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
     s->kept = ARENA_NEW(s->a, int, s->p->steps);
@@ -380,18 +381,18 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
     struct session s = {.engine = e, .o = o, .p = p, .c = ret, .a = a};
     *ret = (struct collected){.marks = marks_of(e)};
     p->threads = e->backend->host_memory ? (int)threads_count() : 0;
-    TRY(noise_init(&s.noise, e, a));
+    TRY(random_step_init(&s.random_step, e, a));
     s.host = host_watch_new(&ret->marks, a);
     enum status st = ST_OK;
     if (!traced(&s)) {
-        s.noise.ahead = false;
+        s.random_step.lookahead = false;
         s.kept = NULL;
         ret->steps = 0;
         ret->trace = (struct trace){0};
-        st = noise_land(&s.noise);
+        st = random_step_finish(&s.random_step);
         if (st == ST_OK) st = collect_by_hooks(&s);
     }
-    noise_close(&s.noise);
+    random_step_close(&s.random_step);
     if (interrupt_noted() && (!ret->ratios || !p->steps))
         return fail(ST_INTERRUPTED,
                     "stopped: there is no profile yet, for not one pair of a watched and an "

@@ -60,10 +60,11 @@ struct host_watch;
 struct host_watch *host_watch_new(const struct marks *m, struct arena *a);
 /* Room for so many steps; what was noted is forgotten. */
 void host_watch_room(struct host_watch *w, int steps);
-/* The noise tells it the parts of steps. The step of iteration `iteration` is step number `step`, and so on, up to
+/* random_step tells it the parts of steps. The step of iteration `iteration` is step number `step`, and so on, up to
  * number `end` - 1. */
-void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step, int end);
-void host_watch_end(struct host_watch *w, struct noise *n);
+void host_watch_begin(struct host_watch *w, struct random_step *n, int iteration, int step,
+                      int end);
+void host_watch_end(struct host_watch *w, struct random_step *n);
 /* Around the start of a kernel; where the host is the device, around the kernel. */
 void host_watch_before(struct host_watch *w, int mark);
 void host_watch_after(struct host_watch *w);

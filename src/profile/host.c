@@ -43,12 +43,12 @@ void host_watch_room(struct host_watch *w, int steps)
 {
     int64_t kernels = w->host_memory ? 0 : w->marks.per_step;
     w->deeds = 0;
-    w->capacity = (kernels + NOISE_PARTS) * steps;
+    w->capacity = (kernels + RANDOM_STEP_PARTS) * steps;
     w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
 }
 
 /* Its number; -1: there is no room, or it is of no step that counts. */
-static int64_t note(struct host_watch *w, int mark, enum noise_part part, int step)
+static int64_t note(struct host_watch *w, int mark, enum random_step_part part, int step)
 {
     if (w->deeds == w->capacity || step < w->step || step >= w->end) return -1;
     w->deed[w->deeds] = (struct profile_deed){mark, part, step, {clock_ns(), 0}};
@@ -73,9 +73,9 @@ static void move(struct host_watch *w, const struct range *to)
     w->now = *to;
 }
 
-static void tell_part(struct host_watch *w, enum noise_part part, bool begins)
+static void tell_part(struct host_watch *w, enum random_step_part part, bool begins)
 {
-    static const char *const names[NOISE_PARTS] = {"draw tokens", "step", "wait"};
+    static const char *const names[RANDOM_STEP_PARTS] = {"draw tokens", "step", "wait"};
     static const struct range nowhere;
     if (!begins) move(w, &nowhere);
     if (begins)
@@ -86,7 +86,7 @@ static void tell_part(struct host_watch *w, enum noise_part part, bool begins)
 
 /* --- what is noted ------------------------------------------------------------------------------- */
 
-static void tell(void *user, enum noise_part part, int iteration, bool begins)
+static void tell(void *user, enum random_step_part part, int iteration, bool begins)
 {
     struct host_watch *w = user;
     if (w->heard) tell_part(w, part, begins);
@@ -96,7 +96,7 @@ static void tell(void *user, enum noise_part part, int iteration, bool begins)
         noted(w, w->part);
 }
 
-void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int step, int end)
+void host_watch_begin(struct host_watch *w, struct random_step *n, int iteration, int step, int end)
 {
     w->on = true;
     w->first = iteration;
@@ -107,7 +107,7 @@ void host_watch_begin(struct host_watch *w, struct noise *n, int iteration, int 
     n->user = w;
 }
 
-void host_watch_end(struct host_watch *w, struct noise *n)
+void host_watch_end(struct host_watch *w, struct random_step *n)
 {
     w->on = false;
     n->tell = NULL;
@@ -117,7 +117,8 @@ void host_watch_before(struct host_watch *w, int mark)
 {
     if (!w->on) return;
     if (w->heard) move(w, &w->range[mark]);
-    if (!w->host_memory && w->part >= 0) (void)note(w, mark, NOISE_STARTS, w->deed[w->part].step);
+    if (!w->host_memory && w->part >= 0)
+        (void)note(w, mark, RANDOM_STEP_STARTS, w->deed[w->part].step);
 }
 
 void host_watch_after(struct host_watch *w)

@@ -10,7 +10,7 @@
 #include "base/stats.h"
 #include "engine/engine.h"
 #include "machine/machine.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 /* Who took the times. */
 enum profile_times {
@@ -105,7 +105,7 @@ struct profile_span {
 /* What the host did: a part of a step, or, within it, starting a kernel. Parts stand before what they contain. */
 struct profile_deed {
     int mark; /* of the kernel, as collect.h numbers them; -1: the part itself */
-    enum noise_part part;
+    enum random_step_part part;
     int step; /* for which it was done: the device may still be at an earlier one */
     struct profile_span span;
 };

@@ -222,10 +222,10 @@ static void write_activities(struct drawing *d, int step)
     }
 }
 
-static const char *part_name(const struct profile *p, enum noise_part part)
+static const char *part_name(const struct profile *p, enum random_step_part part)
 {
-    if (part == NOISE_DRAWS) return "draw tokens";
-    if (part == NOISE_WAITS) return "wait";
+    if (part == RANDOM_STEP_FEEDS) return "draw tokens";
+    if (part == RANDOM_STEP_WAITS) return "wait";
     return p->engine->backend->host_memory ? "run the step" : "start the step";
 }
 

@@ -10,9 +10,9 @@ static enum status open(struct profiled *p, const struct suite_request *r, int64
     struct device d;
     int64_t bytes;
     TRY(device_of(&p->config, &d));
-    TRY(noise_bytes(&p->config, vocab, &bytes));
-    TRY(noise_check_room(bytes, suite_room(r, &d, 0)));
-    return noise_open(&p->engine, &p->config, vocab, &p->arena);
+    TRY(random_step_bytes(&p->config, vocab, EXTENT_STEP, &bytes));
+    TRY(random_step_check_room(bytes, suite_room(r, &d, 0)));
+    return random_step_open(&p->engine, &p->config, vocab, &p->arena);
 }
 
 enum status profiled_run(struct profiled *p, const struct suite_request *r, const struct config *c,

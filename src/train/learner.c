@@ -1,6 +1,7 @@
 #include "train/learner.h"
 
 #include "engine/device.h"
+#include "engine/memory.h"
 #include "engine/weights.h"
 #include "train/lr.h"
 
@@ -9,15 +10,14 @@
 static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
 {
     const struct config *c = l->config;
-    unsigned kinds = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE | more;
-    if (c->train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
     int64_t B = c->data.batch_size, T = c->model.block_size;
     TRY(model_check_vocabulary(&c->model, l->dataset.vocabulary.size));
     TRY(loader_init(&l->loader, &l->dataset, SPLIT_TRAIN, RNG_TRAIN_BATCH, (uint32_t)c->train.seed,
                     B, T));
     struct loader validation; /* a text too short is said before memory is asked for */
     TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
-    TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, kinds, device_backend(c), a));
+    TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, memory_kinds(c, EXTENT_STEP) | more,
+                    device_backend(c), a));
     sequence_init_step(&l->step, &l->engine, a);
     batch_init(&l->batch, B, T, a);
     if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));

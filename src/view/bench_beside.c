@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "bench/bench_step.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include <stdio.h>
 
@@ -58,7 +58,7 @@ enum status bench_beside(const struct config *c, int64_t vocab, int warmup, int 
     struct engine e;
     struct bench_step b;
     struct progress progress;
-    TRY(noise_open(&e, c, vocab, a));
+    TRY(random_step_open(&e, c, vocab, a));
     progress_start(&progress, "bench", 0, warmup + steps);
     enum status st = bench_step_run(&e, warmup, steps, show, &progress, &b);
     progress_end(&progress);

@@ -6,7 +6,7 @@
 #include "../support/tiny.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,14 +187,14 @@ static void test_times_and_shares(void **state)
     assert_true(k.products.kernels > 20 && k.products.flops > 0 && k.products_ms.n == 3);
 
     /* The step in which it was measured is a step like any other, bit for bit. */
-    struct noise noise;
+    struct random_step random_step;
     tiny_open(&straight, &c, TRAINING);
-    assert_int_equal(noise_init(&noise, &straight.engine, &straight.arena), ST_OK);
+    assert_int_equal(random_step_init(&random_step, &straight.engine, &straight.arena), ST_OK);
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
     for (int i = 0; i < COUNT_OF(kinds); i++) {
         struct sequence plan;
         sequence_init_plan(&plan, &straight.engine, kinds[i], NULL, &straight.arena);
-        assert_int_equal(noise_feed(&noise, &plan, 0, 0), ST_OK);
+        assert_int_equal(random_step_feed(&random_step, &plan, 0, 0), ST_OK);
         assert_int_equal(sequence_start(&plan, NULL), ST_OK);
     }
     size_t bytes = (size_t)t.engine.model.elements * sizeof(float);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,15 +179,15 @@ static void test_the_loss_is_that_of_the_first_step(void **state)
     (void)state;
     struct config c = config();
     struct engine e;
-    struct noise noise;
+    struct random_step random_step;
     climb(&c, TINY_VOCAB, -1);
     const struct ladder_rung *full = &ladder.rung[2];
-    assert_int_equal(noise_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
-    assert_int_equal(noise_init(&noise, &e, &arena), ST_OK);
-    assert_int_equal(noise_step(&noise, 0, NULL, NULL), ST_OK);
-    assert_true(noise.loss == full->loss);
-    assert_int_equal(noise_step(&noise, 1, NULL, NULL), ST_OK);
-    assert_true(noise.loss != full->loss);
+    assert_int_equal(random_step_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
+    assert_int_equal(random_step_init(&random_step, &e, &arena), ST_OK);
+    assert_int_equal(random_step_run(&random_step, 0, NULL, NULL), ST_OK);
+    assert_true(random_step.loss == full->loss);
+    assert_int_equal(random_step_run(&random_step, 1, NULL, NULL), ST_OK);
+    assert_true(random_step.loss != full->loss);
     engine_close(&e);
 }
 

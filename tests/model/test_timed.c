@@ -3,7 +3,7 @@
 #include "../support/tiny.h"
 #include "base/rng.h"
 #include "engine/memory.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -129,18 +129,18 @@ static void test_gradients_are_slopes(void **state)
 
 static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
 
-/* A micro-step on noise; the loss, and a copy of the gradients or of dx. */
+/* A micro-step on random tokens; the loss, and a copy of the gradients or of dx. */
 static double run_step(const struct config *c, struct arena *a, float **ret_gradient,
                        int64_t *ret_elements)
 {
     struct tiny t;
-    struct noise n;
+    struct random_step n;
     struct sequence micro;
     const float *loss;
     tiny_open_bare(&t, c, 0, TRAINING);
-    hand_ok(noise_init(&n, &t.engine, &t.arena));
+    hand_ok(random_step_init(&n, &t.engine, &t.arena));
     sequence_init_plan(&micro, &t.engine, GRAPH_MICRO, "loss", &t.arena);
-    hand_ok(noise_feed(&n, &micro, 0, 0));
+    hand_ok(random_step_feed(&n, &micro, 0, 0));
     hand_ok(sequence_start(&micro, NULL));
     hand_ok(sequence_wait(&micro, &loss));
     const struct plan *p = &t.engine.plan[GRAPH_MICRO];
@@ -151,7 +151,7 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     memcpy(*ret_gradient, from, (size_t)elements * sizeof *from);
     *ret_elements = elements;
     double ret = (double)*loss;
-    noise_close(&n);
+    random_step_close(&n);
     tiny_close(&t);
     return ret;
 }
@@ -193,12 +193,12 @@ static void test_what_is_drawn(void **state)
     enum { N = 64 * 1000 };
     struct config c = small(MODEL_ELU);
     struct tiny t;
-    struct noise n;
+    struct random_step n;
     double ms, sum = 0, squares = 0;
     c.data.batch_size = 64;
     c.model.block_size = 1000;
     tiny_open_bare(&t, &c, 0, TRAINING);
-    hand_ok(noise_init(&n, &t.engine, &t.arena));
+    hand_ok(random_step_init(&n, &t.engine, &t.arena));
     assert_int_equal(n.inputs, 0);
     assert_true(n.step.image_bytes < 1000); /* none of it is copied in each step */
     float *x = tiny_range(&t, STORAGE_DRAWN), *before = ARENA_NEW(&t.arena, float, N);
@@ -208,12 +208,12 @@ static void test_what_is_drawn(void **state)
         squares += (double)x[i] * (double)x[i];
     }
     assert_true(fabs(sum / N) < 4 / sqrt(N) && fabs(squares / N - 1) < 6 / sqrt(N));
-    hand_ok(noise_step(&n, 0, NULL, &ms));
+    hand_ok(random_step_run(&n, 0, NULL, &ms));
     double first = n.loss;
-    hand_ok(noise_step(&n, 1, NULL, &ms));
+    hand_ok(random_step_run(&n, 1, NULL, &ms));
     assert_true(n.loss == first);
     assert_memory_equal(before, x, N * sizeof *x);
-    noise_close(&n);
+    random_step_close(&n);
     tiny_close(&t);
 }
 
@@ -223,16 +223,16 @@ static void test_classes_are_drawn(void **state)
     (void)state;
     struct config c = small(MODEL_TOY);
     struct tiny t;
-    struct noise n;
+    struct random_step n;
     struct sequence micro;
     double ms, first;
     tiny_open_bare(&t, &c, 0, TRAINING);
-    hand_ok(noise_init(&n, &t.engine, &t.arena));
+    hand_ok(random_step_init(&n, &t.engine, &t.arena));
     assert_int_equal(n.inputs, 1);
-    hand_ok(noise_step(&n, 0, NULL, &ms));
+    hand_ok(random_step_run(&n, 0, NULL, &ms));
     first = n.loss;
     sequence_init_plan(&micro, &t.engine, GRAPH_MICRO, NULL, &t.arena);
-    hand_ok(noise_feed(&n, &micro, 0, 1));
+    hand_ok(random_step_feed(&n, &micro, 0, 1));
     const int32_t *id = plan_input(&t.engine.plan[GRAPH_MICRO], "targets");
     bool seen[12] = {false};
     for (int i = 0; i < 21; i++) {
@@ -242,9 +242,9 @@ static void test_classes_are_drawn(void **state)
     int kinds = 0;
     for (int i = 0; i < 12; i++) kinds += seen[i];
     assert_true(kinds > 6);
-    hand_ok(noise_step(&n, 1, NULL, &ms));
+    hand_ok(random_step_run(&n, 1, NULL, &ms));
     assert_true(n.loss != first);
-    noise_close(&n);
+    random_step_close(&n);
     tiny_close(&t);
 }
 

@@ -4,7 +4,7 @@
 #include "../support/hand.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
-#include "measure/noise.h"
+#include "measure/random_step.h"
 #include "profile/file.h"
 #include "profile/rung.h"
 #include "profile/words.h"
@@ -34,7 +34,7 @@ static void open_laptop(const char *const *words, int threads)
     hand_ok(config_set(&config, "device=cpu", &arena));
     for (; *words; words++) hand_ok(config_set(&config, *words, &arena));
     threads_set(threads);
-    hand_ok(noise_open(&engine, &config, VOCABULARY, &arena));
+    hand_ok(random_step_open(&engine, &config, VOCABULARY, &arena));
     machine = (struct machine){.threads = threads,
                                .name = "a machine",
                                .library = "none",

@@ -267,8 +267,8 @@ static void test_what_runs_at_once_has_rows_of_its_own(void **state)
         did(-1, ACTIVITY_COPY, 4500, 9500),        did(mark(2), ACTIVITY_KERNEL, 4600, 4700),
         did(mark(9), ACTIVITY_KERNEL, 9000, 9100), did(-1, ACTIVITY_COPY, 9200, 9900)};
     static struct profile_span step = {0, 10000};
-    struct profile_deed deed[] = {{-1, NOISE_STARTS, 0, {-500, 900}},
-                                  {mark(0), NOISE_STARTS, 0, {-400, -300}}};
+    struct profile_deed deed[] = {{-1, RANDOM_STEP_STARTS, 0, {-500, 900}},
+                                  {mark(0), RANDOM_STEP_STARTS, 0, {-400, -300}}};
     struct collected c = {.marks = marks_of(&tiny.engine),
                           .trace.activity = a,
                           .trace.activities = COUNT_OF(a),

@@ -1,4 +1,4 @@
-#include "measure/noise.h"
+#include "measure/random_step.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"
@@ -10,17 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned kinds(const struct config *c)
-{
-    unsigned training = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
-    return c->train.gradient_accumulation_steps > 1 ? training | 1u << GRAPH_MICRO_MORE : training;
-}
-
-enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes)
+enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
+                              int64_t *ret_bytes)
 {
     struct arena a = {0};
     struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds(c), device_backend(c), &a);
+    enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st == ST_OK) {
         *ret_bytes = engine_bytes(&e);
         engine_close(&e);
@@ -29,7 +24,7 @@ enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_byte
     return st;
 }
 
-enum status noise_check_room(int64_t bytes, int64_t room)
+enum status random_step_check_room(int64_t bytes, int64_t room)
 {
     char needed[32], there[32];
     if (room < 0 || bytes <= room) return ST_OK;
@@ -37,42 +32,43 @@ enum status noise_check_room(int64_t bytes, int64_t room)
                 str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
 }
 
-enum status noise_check(const struct config *c, int64_t vocab)
+enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent)
 {
     struct device device;
     int64_t bytes;
     TRY(device_of(c, &device));
-    TRY(noise_bytes(c, vocab, &bytes));
-    return noise_check_room(bytes, device.backend->room(device.number));
+    TRY(random_step_bytes(c, vocab, extent, &bytes));
+    return random_step_check_room(bytes, device.backend->room(device.number));
 }
 
-enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
+enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
+                             struct arena *a)
 {
-    TRY(noise_check(c, vocab));
-    return engine_open(e, c, vocab, kinds(c), device_backend(c), a);
+    TRY(random_step_check(c, vocab, EXTENT_STEP));
+    return engine_open(e, c, vocab, memory_kinds(c, EXTENT_STEP), device_backend(c), a);
 }
 
 /* What one name of the inputs of a micro-step is made of. */
-struct noise_input {
+struct random_step_input {
     const char *name;
     int64_t n, first; /* ids; the number of the first in the sequence of a run */
     int32_t *ids;
 };
 
 /* The inputs of a micro-step are whole numbers: positions, the number of the run, and for the rest ids that are drawn. */
-static void list_inputs(struct noise *n, struct arena *a)
+static void list_inputs(struct random_step *n, struct arena *a)
 {
     const struct engine *e = n->engine;
     const struct graph *g = &e->graph[e->built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
     int64_t drawn = 0;
-    n->input = ARENA_NEW(a, struct noise_input, g->nodes);
+    n->input = ARENA_NEW(a, struct random_step_input, g->nodes);
     for (int id = 0; id < g->nodes; id++) {
         const struct node *leaf = &g->node[id];
         if (leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_INPUT) continue;
         const struct type *t = graph_type(g, leaf->out[0]);
         BUG_IF(t->dtype != DT_I32, "input %s is of floats", leaf->scope);
-        struct noise_input *in = &n->input[n->inputs++];
-        *in = (struct noise_input){leaf->scope, type_elements(t), drawn, NULL};
+        struct random_step_input *in = &n->input[n->inputs++];
+        *in = (struct random_step_input){leaf->scope, type_elements(t), drawn, NULL};
         in->ids = ARENA_NEW(a, int32_t, in->n);
         for (int64_t i = 0; i < in->n; i++) in->ids[i] = (int32_t)i;
         if (strcmp(in->name, "positions") != 0 && strcmp(in->name, "step") != 0) drawn += in->n;
@@ -98,24 +94,24 @@ static enum status draw_state(const struct engine *e)
     return st;
 }
 
-enum status noise_init(struct noise *n, struct engine *e, struct arena *a)
+enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a)
 {
-    *n = (struct noise){.engine = e};
+    *n = (struct random_step){.engine = e};
     list_inputs(n, a);
     if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE]) sequence_init_step(&n->step, e, a);
     TRY(draw_state(e));
     return weights_draw(e);
 }
 
-void noise_close(struct noise *n)
+void random_step_close(struct random_step *n)
 {
     sequence_close(&n->step);
 }
 
-static void draw(struct noise *n, int32_t iteration)
+static void draw(struct random_step *n, int32_t iteration)
 {
     for (int k = 0; k < n->inputs; k++) {
-        struct noise_input *in = &n->input[k];
+        struct random_step_input *in = &n->input[k];
         if (!strcmp(in->name, "positions")) continue;
         if (!strcmp(in->name, "step")) {
             in->ids[0] = iteration;
@@ -133,7 +129,7 @@ static const struct {
     float value;
 } of_update[UPDATE_INPUTS] = {{"lr", 1e-4f}, {"bias1", 0.1f}, {"bias2", 0.05f}};
 
-enum status noise_feed(struct noise *n, struct sequence *s, int part, int number)
+enum status random_step_feed(struct random_step *n, struct sequence *s, int part, int number)
 {
     bool update = s->part[part].kind == GRAPH_UPDATE;
     if (!update) draw(n, number);
@@ -141,48 +137,49 @@ enum status noise_feed(struct noise *n, struct sequence *s, int part, int number
         TRY(sequence_feed(s, part, of_update[i].name, &of_update[i].value,
                           sizeof of_update[i].value));
     for (int i = 0; !update && i < n->inputs; i++) {
-        const struct noise_input *in = &n->input[i];
+        const struct random_step_input *in = &n->input[i];
         TRY(sequence_feed(s, part, in->name, in->ids, in->n * (int64_t)sizeof *in->ids));
     }
     return ST_OK;
 }
 
-static enum status prepare(struct noise *n, int iteration)
+static enum status prepare(struct random_step *n, int iteration)
 {
     int parts = n->step.parts;
     for (int part = 0; part < parts; part++)
-        TRY(noise_feed(n, &n->step, part, iteration * (parts - 1) + part));
+        TRY(random_step_feed(n, &n->step, part, iteration * (parts - 1) + part));
     return ST_OK;
 }
 
-static void tell(const struct noise *n, enum noise_part part, int iteration, bool begins)
+static void tell(const struct random_step *n, enum random_step_part part, int iteration,
+                 bool begins)
 {
     if (n->tell) n->tell(n->user, part, iteration, begins);
 }
 
-enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *hooks,
-                       double *ret_ms)
+enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
+                            double *ret_ms)
 {
     struct sequence *s = &n->step;
     struct step_result result;
-    int64_t lookahead = n->ahead && (!hooks || hooks->recorded) ? sequence_lookahead(s) : 0;
+    int64_t lookahead = n->lookahead && (!hooks || hooks->recorded) ? sequence_lookahead(s) : 0;
     int64_t from = n->done_ns;
     for (int64_t next = iteration + sequence_in_flight(s); next <= iteration + lookahead; next++) {
-        tell(n, NOISE_DRAWS, (int)next, true);
+        tell(n, RANDOM_STEP_FEEDS, (int)next, true);
         TRY(prepare(n, (int)next));
-        tell(n, NOISE_DRAWS, (int)next, false);
+        tell(n, RANDOM_STEP_FEEDS, (int)next, false);
         int64_t start = clock_ns();
         if (!sequence_in_flight(s)) from = start;
-        tell(n, NOISE_STARTS, (int)next, true);
+        tell(n, RANDOM_STEP_STARTS, (int)next, true);
         enum status st = sequence_start(s, hooks);
-        tell(n, NOISE_STARTS, (int)next, false);
+        tell(n, RANDOM_STEP_STARTS, (int)next, false);
         TRY(st);
         n->starting_ns += clock_ns() - start;
         n->starts++;
     }
-    tell(n, NOISE_WAITS, iteration, true);
+    tell(n, RANDOM_STEP_WAITS, iteration, true);
     enum status st = sequence_wait_step(s, &result);
-    tell(n, NOISE_WAITS, iteration, false);
+    tell(n, RANDOM_STEP_WAITS, iteration, false);
     TRY(st);
     n->done_ns = clock_ns();
     n->loss = result.loss;
@@ -190,7 +187,7 @@ enum status noise_step(struct noise *n, int iteration, const struct plan_hooks *
     return ST_OK;
 }
 
-enum status noise_land(struct noise *n)
+enum status random_step_finish(struct random_step *n)
 {
     struct step_result result;
     while (sequence_in_flight(&n->step)) TRY(sequence_wait_step(&n->step, &result));
