@@ -169,8 +169,10 @@ static void make_mask(const struct call *c, struct work *w, const struct block *
 {
     int64_t q16 = (at->q0 + row) / TILE_SIDE, k16 = at->k0 / TILE_SIDE;
     int64_t seen = visible(&c->s, at, at->q0 + row + TILE_SIDE - 1);
-    for (int64_t j = 0; j < at->tiles && j * TILE_SIDE < seen; j++) VEC(keep_mask)
-    (w->kept + j, KEYS / TILE_SIDE, &c->s.drop, c->step, at->bh, q16, k16 + j, false);
+    for (int64_t j = 0; j < at->tiles && j * TILE_SIDE < seen; j++) {
+        uint16_t *to = w->kept + j;
+        VEC(keep_mask)(to, KEYS / TILE_SIDE, &c->s.drop, c->step, at->bh, q16, k16 + j, false);
+    }
     VEC(tile_keep_awake)();
 }
 

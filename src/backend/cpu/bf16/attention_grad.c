@@ -79,13 +79,15 @@ static int64_t work_init(struct work *w, struct scratch scratch, const struct he
     int64_t d_tiles = tiles_of(s->D), rows = tiles_of(s->T) * TILE_SIDE;
     int64_t q_bytes = rows / TILE_K * d_tiles * TILE_BYTES,
             k_bytes = KEYS / TILE_K * d_tiles * TILE_BYTES;
-    void **of_queries[] = {&w->q_transposed, &w->q_paired, &w->dy_transposed, &w->dy_paired};
-    for (int i = 0; i < COUNT_OF(of_queries); i++) *of_queries[i] = scratch_take(&scratch, q_bytes);
+    void **query_buffers[] = {&w->q_transposed, &w->q_paired, &w->dy_transposed, &w->dy_paired};
+    for (int i = 0; i < COUNT_OF(query_buffers); i++)
+        *query_buffers[i] = scratch_take(&scratch, q_bytes);
     w->lse = scratch_take(&scratch, rows * 4);
     w->delta = scratch_take(&scratch, rows * 4);
     w->dq = scratch_take(&scratch, 2 * q_bytes);
-    void **of_keys[] = {&w->k_rows, &w->v_rows, &w->k_transposed};
-    for (int i = 0; i < COUNT_OF(of_keys); i++) *of_keys[i] = scratch_take(&scratch, k_bytes);
+    void **key_buffers[] = {&w->k_rows, &w->v_rows, &w->k_transposed};
+    for (int i = 0; i < COUNT_OF(key_buffers); i++)
+        *key_buffers[i] = scratch_take(&scratch, k_bytes);
     int64_t summed = s->group > 1 ? (s->T + KEYS - 1) / KEYS : 1;
     w->dk = scratch_take(&scratch, summed * 2 * k_bytes);
     w->dv = scratch_take(&scratch, summed * 2 * k_bytes);
@@ -106,9 +108,9 @@ static vf row_dots(const struct pack_source *a, const struct pack_source *b, int
         vf dot = {0};
         const bf16 *x = a->at + (row + r) * a->stride, *y = b->at + (row + r) * b->stride;
         for (int64_t i = 0; row + r < a->rows && i < a->columns; i += TILE_K) {
-            __mmask32 there = first_lanes(a->columns - i);
-            dot = _mm512_dpbf16_ps(dot, (__m512bh)_mm512_maskz_loadu_epi16(there, x + i),
-                                   (__m512bh)_mm512_maskz_loadu_epi16(there, y + i));
+            __mmask32 valid = first_lanes(a->columns - i);
+            dot = _mm512_dpbf16_ps(dot, (__m512bh)_mm512_maskz_loadu_epi16(valid, x + i),
+                                   (__m512bh)_mm512_maskz_loadu_epi16(valid, y + i));
         }
         sum[r] = dot;
     }
@@ -142,8 +144,8 @@ static void load_queries(const struct call *c, struct work *w, const struct part
         VEC(pack_paired)(tile_at(w->dy_paired, tile), &dy);
     }
     for (int64_t i = 0; i < tiles_of(q.rows) * TILE_SIDE; i += TILE_SIDE) {
-        __mmask16 there = (__mmask16)first_lanes(q.rows - i);
-        vf lse = _mm512_maskz_loadu_ps(there, c->lse + bh * s->T + first + i);
+        __mmask16 valid = (__mmask16)first_lanes(q.rows - i);
+        vf lse = _mm512_maskz_loadu_ps(valid, c->lse + bh * s->T + first + i);
         vf_store(w->lse + row + i, lse * LOG2_E);
         vf_store(w->delta + row + i, row_dots(&dy, &y, i));
     }
@@ -395,7 +397,7 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
 
 /* Item i where threads share heads: KEYS keys, or as many queries, of a head. The items with the
  * most work come first. */
-static struct part share(const struct heads *s, int64_t i)
+static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = (s->T + KEYS - 1) / KEYS;
     int64_t at = i % items, first = i / items * KEYS, back = (tiles - 1) * KEYS - first;
@@ -430,7 +432,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
 #pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++) {
             struct part part = {i * group, group, 0, c.s.T, 0, c.s.T, true, true};
-            if (!whole) part = share(&c.s, i);
+            if (!whole) part = shared_item(&c.s, i);
             run_part(&c, &w, &part);
         }
         VEC(tile_end)();

@@ -22,10 +22,10 @@ INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, i
             __builtin_prefetch(at + (r + PREFETCH_ROWS) * s->stride);
         }
     } else {
-        __mmask32 there = first_lanes(s->columns - column);
+        __mmask32 valid = first_lanes(s->columns - column);
 #pragma GCC unroll 16
         for (int r = 0; r < 16; r++)
-            x[r] = _mm512_maskz_loadu_epi16(row + r < s->rows ? there : 0, at + r * s->stride);
+            x[r] = _mm512_maskz_loadu_epi16(row + r < s->rows ? valid : 0, at + r * s->stride);
     }
 }
 
@@ -176,11 +176,11 @@ static void write_transposed(const struct pack_target *t, const float *from, int
     transpose(x);
     int half = (int)(row / TILE_SIDE % 2);
     int64_t block = row / TILE_K * TILE_K;
-    __mmask32 there = first_lanes(t->columns - d * TILE_K);
+    __mmask32 valid = first_lanes(t->columns - d * TILE_K);
     for (int lane = 0; lane < TILE_SIDE; lane++) {
         int64_t at = block + pack_row_of(half, lane);
         if (at < t->rows)
-            _mm512_mask_storeu_epi16(t->at + at * t->stride + d * TILE_K, there, x[lane]);
+            _mm512_mask_storeu_epi16(t->at + at * t->stride + d * TILE_K, valid, x[lane]);
     }
 }
 

@@ -1,4 +1,4 @@
-/* score_grad.h - what lies between the products of attention's backward pass: p' and ds of some
+/* score_grad.h - the elementwise part of attention's backward pass: p' and ds of a block of
  * scores. */
 #ifndef BACKEND_CPU_BF16_SCORE_GRAD_H
 #define BACKEND_CPU_BF16_SCORE_GRAD_H

@@ -24,14 +24,14 @@ static bool fits_quantise(const struct kernel_call *c)
 static int scale_exponent(const struct kernel_call *c, int64_t now)
 {
     enum { MAX_EXPONENT = 100 }; /* keeps the scale and the scaled numbers within float range */
-    int top = c->attr->quantise.to == DT_E4M3 ? 7 : 14;
-    double most = 0;
+    int max_exponent = c->attr->quantise.to == DT_E4M3 ? 7 : 14;
+    double largest = 0;
     for (int64_t i = 0; i < AMAX_STEPS; i++) {
         double amax = float_load(c->in_type[0].dtype, c->in[0], i);
         bool past = i != now && i != (now + 1) % AMAX_STEPS;
-        if (past && isfinite(amax) && amax > most) most = amax;
+        if (past && isfinite(amax) && amax > largest) largest = amax;
     }
-    int e = most > 0 ? ilogb(most) - top : -c->attr->quantise.first;
+    int e = largest > 0 ? ilogb(largest) - max_exponent : -c->attr->quantise.first;
     return e < -MAX_EXPONENT ? -MAX_EXPONENT : e > MAX_EXPONENT ? MAX_EXPONENT : e;
 }
 
@@ -54,10 +54,10 @@ static double of_gelu_grad(const struct kernel_call *c, int64_t i)
 
 static double amax_of(const struct kernel_call *c, element_fn element)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t i = 0; i < type_elements(&c->in_type[1]); i++)
-        most = fmax(most, fabs(element(c, i)));
-    return most;
+        largest = fmax(largest, fabs(element(c, i)));
+    return largest;
 }
 
 /* Stores the codes and their transpose. Checks store them as doubles. */

@@ -12,14 +12,14 @@
 #ifndef ACT_TYPE
 #define ACT_TYPE f32
 #endif
-#define ACT(name)   VEC(VEC_NAME(name, ACT_TYPE))
-#define TYPE_f32    DT_F32
-#define TYPE_bf16   DT_BF16
-#define ACT_DTYPE   VEC_NAME(TYPE, ACT_TYPE)
-#define NARROW_bf16 1
-#define ACT_NARROW  VEC_NAME(NARROW, ACT_TYPE)
+#define ACT(name)    VEC(VEC_NAME(name, ACT_TYPE))
+#define TYPE_f32     DT_F32
+#define TYPE_bf16    DT_BF16
+#define ACT_DTYPE    VEC_NAME(TYPE, ACT_TYPE)
+#define IS_BF16_bf16 1
+#define ACT_IS_BF16  VEC_NAME(IS_BF16, ACT_TYPE)
 
-#if ACT_NARROW
+#if ACT_IS_BF16
 typedef uint16_t act;
 INLINE vf load_full_act(const act *p)
 {

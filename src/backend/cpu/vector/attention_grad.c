@@ -215,7 +215,7 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
 
 /* Item i where threads share heads. The items with the most work come first: under a causal mask
  * the first tile of keys and the last of queries. */
-static struct part share(const struct heads *s, int64_t i)
+static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = tiles_of(s);
     int64_t tile = i / items, at = i % items, back = tiles - 1 - tile;
@@ -246,7 +246,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
 #pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++) {
             struct part part = {i * group, group, 0, tiles, 0, tiles, true, true};
-            if (!whole) part = share(&c.s, i);
+            if (!whole) part = shared_item(&c.s, i);
             run_part(&c, w, &part);
         }
         threads_end(begun);

@@ -88,14 +88,14 @@ void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, co
     }
 }
 
-#if !ACT_NARROW
+#if !ACT_IS_BF16
 /* Rows this far apart compete for few sets of L1, and each is on another page. */
 enum { FAR = 512 };
 #endif
 
 struct tile_rows ACT(tile_rows)(const struct tile_source *s, float *spare)
 {
-#if !ACT_NARROW
+#if !ACT_IS_BF16
     if (s->columns % W == 0 && s->stride < FAR) return (struct tile_rows){s->at, s->stride};
 #endif
     ACT(tile_copy)(spare, s, 1.0f);

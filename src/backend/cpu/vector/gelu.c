@@ -14,7 +14,7 @@ struct point {
 
 /* The polynomials are minimax (Remez), of the lowest degree whose error is below the rounding of
  * a result: 2e-7 in fp32, 1e-4 in bf16. */
-#if ACT_NARROW
+#if ACT_IS_BF16
 #define POLYNOMIAL(fp32, bf16) (bf16)
 #else
 #define POLYNOMIAL(fp32, bf16) (fp32)

@@ -152,12 +152,19 @@ static bool fits_both(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, "aif", "af");
 }
 
-/* clang-format off */
 const struct kernel ACT(loss_rows)[] = {
-    {.op = OP_CROSS_ENTROPY,      .variant = ISA_NAME, .fits = fits_cross_entropy, .run = run_cross_entropy},
-    {.op = OP_CROSS_ENTROPY_GRAD, .variant = ISA_NAME, .fits = fits_grad, .run = run_cross_entropy_grad},
-    {.op = OP_CROSS_ENTROPY_BOTH, .variant = ISA_NAME, .fits = fits_both, .run = run_both,
+    {.op = OP_CROSS_ENTROPY,
+     .variant = ISA_NAME,
+     .fits = fits_cross_entropy,
+     .run = run_cross_entropy},
+    {.op = OP_CROSS_ENTROPY_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_cross_entropy_grad},
+    {.op = OP_CROSS_ENTROPY_BOTH,
+     .variant = ISA_NAME,
+     .fits = fits_both,
+     .run = run_both,
      .scratch_bytes = both_scratch},
     {0},
 };
-/* clang-format on */

@@ -196,14 +196,21 @@ static bool fits_grad(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, c->n_in == 5 ? "aafff" : "aaafff", "aff");
 }
 
-/* clang-format off */
 const struct kernel ACT(norm_rows)[] = {
-    {.op = OP_LAYERNORM,          .variant = ISA_NAME, .fits = fits_layernorm, .run = run_layernorm},
-    {.op = OP_ADD_LAYERNORM,      .variant = ISA_NAME, .fits = fits_add_layernorm, .run = run_add_layernorm},
-    {.op = OP_LAYERNORM_GRAD,     .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_LAYERNORM, .variant = ISA_NAME, .fits = fits_layernorm, .run = run_layernorm},
+    {.op = OP_ADD_LAYERNORM,
+     .variant = ISA_NAME,
+     .fits = fits_add_layernorm,
+     .run = run_add_layernorm},
+    {.op = OP_LAYERNORM_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
-    {.op = OP_LAYERNORM_GRAD_ADD, .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_LAYERNORM_GRAD_ADD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
     {0},
 };
-/* clang-format on */

@@ -158,14 +158,18 @@ static bool fits_grad(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, c->n_in == 4 ? "aaff" : "aaaff", "af");
 }
 
-/* clang-format off */
 const struct kernel ACT(rms_rows)[] = {
-    {.op = OP_RMSNORM,          .variant = ISA_NAME, .fits = fits_rmsnorm, .run = run_rmsnorm},
-    {.op = OP_ADD_RMSNORM,      .variant = ISA_NAME, .fits = fits_add_rmsnorm, .run = run_add_rmsnorm},
-    {.op = OP_RMSNORM_GRAD,     .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_RMSNORM, .variant = ISA_NAME, .fits = fits_rmsnorm, .run = run_rmsnorm},
+    {.op = OP_ADD_RMSNORM, .variant = ISA_NAME, .fits = fits_add_rmsnorm, .run = run_add_rmsnorm},
+    {.op = OP_RMSNORM_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
-    {.op = OP_RMSNORM_GRAD_ADD, .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_RMSNORM_GRAD_ADD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
     {0},
 };
-/* clang-format on */

@@ -40,7 +40,7 @@ static bool fits_rope(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, "af", "a");
 }
 
-#if !ACT_NARROW
+#if !ACT_IS_BF16
 /* In double: in float the angle of a far position would have no accurate digits. */
 static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -71,7 +71,7 @@ static bool fits_table(const struct kernel_call *c)
 
 const struct kernel ACT(rope_rows)[] = {
     {.op = OP_ROPE, .variant = ISA_NAME, .fits = fits_rope, .run = run_rope},
-#if !ACT_NARROW
+#if !ACT_IS_BF16
     {.op = OP_ROPE_TABLE, .variant = ISA_NAME, .fits = fits_table, .run = run_table},
 #endif
     {0},

@@ -178,12 +178,16 @@ static bool fits_score_softmax_grad(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, "aai", "a");
 }
 
-/* clang-format off */
 const struct kernel ACT(softmax_rows)[] = {
-    {.op = OP_SOFTMAX,            .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax},
-    {.op = OP_SOFTMAX_GRAD,       .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax_grad},
-    {.op = OP_SCORE_SOFTMAX,      .variant = ISA_NAME, .fits = fits_score_softmax, .run = run_score_softmax},
-    {.op = OP_SCORE_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = fits_score_softmax_grad, .run = run_score_softmax_grad},
+    {.op = OP_SOFTMAX, .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax},
+    {.op = OP_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax_grad},
+    {.op = OP_SCORE_SOFTMAX,
+     .variant = ISA_NAME,
+     .fits = fits_score_softmax,
+     .run = run_score_softmax},
+    {.op = OP_SCORE_SOFTMAX_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_score_softmax_grad,
+     .run = run_score_softmax_grad},
     {0},
 };
-/* clang-format on */
