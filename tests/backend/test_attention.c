@@ -1,4 +1,4 @@
-/* Flash attention against plain double loops that do have the matrix.
+/* Flash attention against plain loops in double that store the matrix of scores.
  * test: slow */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static bool available(const struct isa *isa)
     return isa->name[0] != '\0';
 }
 
-/* What the loops say, and where a kernel writes. */
+/* The expected results, and the buffers that a kernel writes. */
 struct problem {
     struct attention p;
     float *y, *lse, *dqkv;
@@ -113,11 +113,11 @@ static void run_row(const struct kernel *k, struct kernel_call *call, struct are
 static void expect(const struct attention *p, const struct isa *isa, const char *what,
                    const float *got, const double *want, int64_t n)
 {
-    double far = attention_distance(got, want, n);
-    if (far > 2e-6)
-        fail_msg("%s %s: B %d H %d over %d T %d D %d causal %d threshold %d: off by %.2e",
-                 isa->name, what, (int)p->B, (int)p->H, (int)p->KV, (int)p->T, (int)p->D,
-                 p->attr.attention.causal, p->attr.attention.drop.threshold, far);
+    double error = attention_distance(got, want, n);
+    if (error > 2e-6)
+        fail_msg("%s %s: B %d H %d KV %d T %d D %d causal %d threshold %d: error %.2e", isa->name,
+                 what, (int)p->B, (int)p->H, (int)p->KV, (int)p->T, (int)p->D,
+                 p->attr.attention.causal, p->attr.attention.drop.threshold, error);
 }
 
 static void try_heads(int64_t H, int64_t KV, int64_t T, int64_t D, bool causal, double drop)
@@ -162,7 +162,7 @@ static void test_against_loops(void **state)
     try_one(260, 10, true, 0.1);
 }
 
-/* Heads that share keys and values, by two, by three and all of them. */
+/* Two, three and all query heads share keys and values. */
 static void test_groups(void **state)
 {
     (void)state;
@@ -176,8 +176,9 @@ static void test_groups(void **state)
             }
 }
 
-/* Few heads and many threads take another way through the gradient: the bits must not tell. */
-static void threads_do_not_show(int64_t H, int64_t KV)
+/* With few heads and many threads the gradient is divided differently: the bits must be the
+ * same. */
+static void any_number_of_threads(int64_t H, int64_t KV)
 {
     int before = omp_get_max_threads();
     for (int i = 0; i < COUNT_OF(isas); i++) {
@@ -211,23 +212,24 @@ static void threads_do_not_show(int64_t H, int64_t KV)
     omp_set_num_threads(before);
 }
 
-static void test_threads_do_not_show(void **state)
+static void test_any_number_of_threads(void **state)
 {
     (void)state;
-    threads_do_not_show(1, 1);
-    threads_do_not_show(3, 1);
-    threads_do_not_show(4, 2);
+    any_number_of_threads(1, 1);
+    any_number_of_threads(3, 1);
+    any_number_of_threads(4, 2);
 }
 
-/* Position after position through the cache gives the rows of the whole, and writes nothing else. */
+/* Position by position through the cache gives the rows of full attention, and writes nothing
+ * else. */
 static void cached_rows(const struct isa *isa, int64_t H, int64_t KV, int64_t T, int64_t D)
 {
-    enum { ROOM = 3 };
+    enum { UNUSED = 3 }; /* positions that are never written */
     struct problem t = {.p = {.B = 2, .H = H, .KV = KV, .T = T, .D = D}};
     struct attention *p = &t.p;
     p->attr.attention.causal = true;
     problem_init(&t);
-    int64_t C = H * D, row = attention_row(p), wide = (row - C) / 2, most = T + ROOM;
+    int64_t C = H * D, row = attention_row(p), wide = (row - C) / 2, most = T + UNUSED;
     float *cache = poisoned(&p->arena, 2 * p->B * most * wide);
     float *y = ARENA_NEW(&p->arena, float, p->B *C);
     float *qkv = ARENA_NEW(&p->arena, float, p->B *row);
@@ -251,7 +253,7 @@ static void cached_rows(const struct isa *isa, int64_t H, int64_t KV, int64_t T,
     }
     for (int64_t part = 0; part < 2 * p->B; part++) {
         const float *rest = cache + (part * most + T) * wide;
-        for (int64_t i = 0; i < ROOM * wide; i++) assert_true(isnan(rest[i]));
+        for (int64_t i = 0; i < UNUSED * wide; i++) assert_true(isnan(rest[i]));
     }
     arena_release(&p->arena);
 }
@@ -268,7 +270,7 @@ static void test_cached_equals_whole(void **state)
     }
 }
 
-/* Large scores must not overflow, and what is not a number must show. */
+/* Large scores must not overflow, and NaN must propagate. */
 static void test_extremes(void **state)
 {
     (void)state;
@@ -285,7 +287,7 @@ static void test_extremes(void **state)
         run_row(isas[i].rows[GRAD], &grad, &p->arena);
         for (int64_t j = 0; j < n; j++) assert_true(isfinite(t.y[j]));
         for (int64_t j = 0; j < 3 * n; j++) assert_true(isfinite(t.dqkv[j]));
-        p->qkv[40 * 48 + 3] = NAN; /* a query: its row alone */
+        p->qkv[40 * 48 + 3] = NAN; /* a query: only its row becomes NaN */
         run_row(isas[i].rows[FORWARD], &forward, &p->arena);
         for (int64_t j = 0; j < n; j++) assert_true(!isfinite(t.y[j]) == (j / 16 == 40));
         arena_release(&p->arena);
@@ -297,7 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_loops),
         cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_any_number_of_threads),
         cmocka_unit_test(test_cached_equals_whole),
         cmocka_unit_test(test_extremes),
     };

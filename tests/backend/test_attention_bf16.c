@@ -1,4 +1,4 @@
-/* Flash attention of bf16 activations against double loops over the same numbers.
+/* Flash attention of bf16 activations against loops in double over the same numbers.
  * test: slow */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-static uint16_t *narrowed(struct arena *a, const float *x, int64_t n)
+static uint16_t *to_bf16(struct arena *a, const float *x, int64_t n)
 {
     uint16_t *to = ARENA_NEW(a, uint16_t, n);
     for (int64_t i = 0; i < n; i++) {
@@ -29,7 +29,7 @@ static uint16_t *narrowed(struct arena *a, const float *x, int64_t n)
     return to;
 }
 
-static float widened(uint16_t half)
+static float to_float(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;
     float x;
@@ -37,11 +37,11 @@ static float widened(uint16_t half)
     return x;
 }
 
-/* Operands and results of one row, as it takes them. */
+/* Operands and results of one kernel row. */
 struct trial {
     struct attention p;
-    uint16_t *qkv, *dy, *right_y; /* the gradient takes y and lse of the loops */
-    float *right_lse;
+    uint16_t *qkv, *dy, *exact_y; /* the gradient uses y and lse of the loops */
+    float *exact_lse;
     uint16_t *y, *dqkv;
     float *lse;
     const char *row;
@@ -69,13 +69,13 @@ static void trial_solve(struct trial *t)
     struct attention *p = &t->p;
     int64_t n = attention_elements(p), rows = p->B * p->H * p->T;
     attention_solve(p);
-    t->qkv = narrowed(&p->arena, p->qkv, attention_packed(p));
-    t->dy = narrowed(&p->arena, p->dy, n);
+    t->qkv = to_bf16(&p->arena, p->qkv, attention_packed(p));
+    t->dy = to_bf16(&p->arena, p->dy, n);
     float *y = ARENA_NEW(&p->arena, float, n);
     for (int64_t i = 0; i < n; i++) y[i] = (float)attention_rounded(p->y[i]);
-    t->right_y = narrowed(&p->arena, y, n);
-    t->right_lse = ARENA_NEW(&p->arena, float, rows);
-    for (int64_t i = 0; i < rows; i++) t->right_lse[i] = (float)p->lse[i];
+    t->exact_y = to_bf16(&p->arena, y, n);
+    t->exact_lse = ARENA_NEW(&p->arena, float, rows);
+    for (int64_t i = 0; i < rows; i++) t->exact_lse[i] = (float)p->lse[i];
 }
 
 static void trial_init(struct trial *t, int64_t B, int64_t H, int64_t KV, int64_t T, int64_t D,
@@ -116,12 +116,12 @@ static struct kernel_call call_of(struct trial *t, enum op op)
         .n_out = 1,
         .in_type = {y, qkv, y, lse, step},
         .out_type = {qkv},
-        .in = {t->dy, t->qkv, t->right_y, t->right_lse, &t->p.step},
+        .in = {t->dy, t->qkv, t->exact_y, t->exact_lse, &t->p.step},
         .out = {t->dqkv},
     };
 }
 
-/* Row number i of this CPU, forward and backward. False: no more. */
+/* Runs row i of this CPU, forward and backward. False: there is no such row. */
 static bool run_row(struct trial *t, int i)
 {
     static const enum op ops[] = {OP_ATTENTION, OP_ATTENTION_GRAD};
@@ -147,8 +147,8 @@ static double size(const double *x, int64_t n)
     return sqrt(sum);
 }
 
-/* What rounding these numbers to bf16 does to them by norm. */
-static double rounding(const double *x, int64_t n)
+/* The norm of the error of rounding these numbers to bf16. */
+static double rounding_error(const double *x, int64_t n)
 {
     double far = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -158,24 +158,25 @@ static double rounding(const double *x, int64_t n)
     return sqrt(far);
 }
 
-/* Every PyTorch result is at least rounded to bf16, from sums in fp32; reference/bf16_error/TABLE.md has
- * what it makes of attention: 1.8 to 2.6 times that rounding, as probabilities are rounded too. Twice the
- * rounding is what is allowed here, of each result for itself, and fp32's own error of all together, for
- * there are results that should be nothing. */
+/* PyTorch rounds results to bf16 from sums in fp32. Its attention has 1.8 to 2.6 times the error
+ * of that rounding, because probabilities are rounded, too (reference/bf16_error/TABLE.md).
+ * Allowed here is twice the rounding error of each result, plus fp32's error relative to all
+ * results together, because some results should be 0. */
 static void expect(const struct trial *t, const char *what, const float *got, const double *want,
                    int64_t n, double all)
 {
     const struct attention *p = &t->p;
-    double far = attention_distance(got, want, n) * size(want, n), may = 2 * rounding(want, n);
+    double far = attention_distance(got, want, n) * size(want, n),
+           may = 2 * rounding_error(want, n);
     if (!(far <= may + 4e-6 * all))
-        fail_msg("%s %s: B %d H %d over %d T %d D %d causal %d threshold %d: off by %.2e of %.2e, "
+        fail_msg("%s %s: B %d H %d KV %d T %d D %d causal %d threshold %d: error %.2e of %.2e, "
                  "allowed %.2e",
                  t->row, what, (int)p->B, (int)p->H, (int)p->KV, (int)p->T, (int)p->D,
                  p->attr.attention.causal, p->attr.attention.drop.threshold, far, size(want, n),
                  may);
 }
 
-/* The results and how far they may be: y, each of dq, dk, dv, and the log-sum-exp, which is fp32. */
+/* Checks y, each of dq, dk, dv, and the log-sum-exp, which is fp32. */
 static void expect_all(struct trial *t)
 {
     static const char *const part[] = {"dq", "dk", "dv"};
@@ -183,22 +184,22 @@ static void expect_all(struct trial *t)
     int64_t n = attention_elements(p), C = p->H * p->D, row = attention_row(p);
     float *got = ARENA_NEW(&t->p.arena, float, n);
     double *want = ARENA_NEW(&t->p.arena, double, n);
-    for (int64_t i = 0; i < n; i++) got[i] = widened(t->y[i]);
+    for (int64_t i = 0; i < n; i++) got[i] = to_float(t->y[i]);
     expect(t, "y", got, p->y, n, size(p->y, n));
     for (int k = 0; k < COUNT_OF(part); k++) {
         int64_t columns = k ? (row - C) / 2 : C, first = k < 2 ? k * C : row - columns;
         for (int64_t i = 0; i < p->B * p->T * columns; i++) {
             int64_t at = i / columns * row + first + i % columns;
-            got[i] = widened(t->dqkv[at]);
+            got[i] = to_float(t->dqkv[at]);
             want[i] = p->dqkv[at];
         }
         expect(t, part[k], got, want, p->B * p->T * columns, size(p->dqkv, attention_packed(p)));
     }
-    /* A log-sum-exp is good where its exponential is: what counts is how far, not how far of itself. */
+    /* What matters is the error of the exponential of the log-sum-exp, so its absolute error. */
     int64_t rows = p->B * p->H * p->T;
     double far = attention_distance(t->lse, p->lse, rows) * size(p->lse, rows);
     if (!(far < 2e-6 * (size(p->lse, rows) + sqrt((double)rows))))
-        fail_msg("%s lse: T %d D %d: off by %.2e", t->row, (int)p->T, (int)p->D, far);
+        fail_msg("%s lse: T %d D %d: error %.2e", t->row, (int)p->T, (int)p->D, far);
 }
 
 static void try_heads(int64_t H, int64_t KV, int64_t T, int64_t D, bool causal, double drop)
@@ -230,7 +231,7 @@ static void test_against_loops(void **state)
     for (int t = 0; t < COUNT_OF(lengths); t++)
         for (int d = 0; d < COUNT_OF(sizes); d++)
             for (int causal = 0; causal < 2; causal++) {
-                bool once = lengths[t] >= 100; /* long ones take time: one of both */
+                bool once = lengths[t] >= 100; /* long sequences take time: only one of the two */
                 if (!once || d % 2 != causal)
                     try_one(t % 2 ? 3 : 1, lengths[t], sizes[d], causal, 0);
                 if (!once || d % 2 == causal)
@@ -244,7 +245,7 @@ static void test_against_loops(void **state)
     try_one(1, 600, 16, true, 0.1);
 }
 
-/* Heads that share keys and values, by two, by three and all of them. */
+/* Two, three and all query heads share keys and values. */
 static void test_groups(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void test_groups(void **state)
     try_heads(6, 2, 150, 128, true, 0.1);
 }
 
-/* Scores that grow along the keys: what was summed before must shrink. */
+/* Scores grow along the keys: earlier sums must be rescaled. */
 static void test_growing_scores(void **state)
 {
     (void)state;
@@ -274,8 +275,8 @@ static void test_growing_scores(void **state)
     }
 }
 
-/* Few heads and many threads take other ways: the bits must not tell. */
-static void threads_do_not_show(int64_t H, int64_t KV)
+/* With few heads and many threads the work is divided differently: the bits must be the same. */
+static void any_number_of_threads(int64_t H, int64_t KV)
 {
     int before = omp_get_max_threads();
     for (int causal = 0; causal < 2; causal++) {
@@ -298,14 +299,14 @@ static void threads_do_not_show(int64_t H, int64_t KV)
     omp_set_num_threads(before);
 }
 
-static void test_threads_do_not_show(void **state)
+static void test_any_number_of_threads(void **state)
 {
     (void)state;
-    threads_do_not_show(1, 1);
-    threads_do_not_show(4, 2);
+    any_number_of_threads(1, 1);
+    any_number_of_threads(4, 2);
 }
 
-/* Large scores must not overflow, and what is not a number must show. */
+/* Large scores must not overflow, and NaN must propagate. */
 static void test_extremes(void **state)
 {
     (void)state;
@@ -313,18 +314,19 @@ static void test_extremes(void **state)
     struct trial t;
     trial_init(&t, 1, 1, 1, T, D, true, 0);
     for (int64_t i = 0; i < 3 * T * D; i++) t.p.qkv[i] *= 64;
-    t.qkv = narrowed(&t.p.arena, t.p.qkv, 3 * T * D);
-    /* Of the loops' y only its size matters here, and of their log-sum-exp that it is one of these scores. */
+    t.qkv = to_bf16(&t.p.arena, t.p.qkv, 3 * T * D);
+    /* Here only the size of the loops' y matters, and the log-sum-exp must belong to these
+     * scores. */
     uint16_t number = t.qkv[ROW * 3 * D + 3];
     for (int i = 0; run_row(&t, i); i++) {
-        memcpy(t.right_lse, t.lse, T * sizeof(float));
+        memcpy(t.exact_lse, t.lse, T * sizeof(float));
         run_row(&t, i);
-        for (int64_t k = 0; k < T * D; k++) assert_true(isfinite(widened(t.y[k])));
-        for (int64_t k = 0; k < 3 * T * D; k++) assert_true(isfinite(widened(t.dqkv[k])));
-        t.qkv[ROW * 3 * D + 3] = 0x7fc0; /* a query: its row alone */
+        for (int64_t k = 0; k < T * D; k++) assert_true(isfinite(to_float(t.y[k])));
+        for (int64_t k = 0; k < 3 * T * D; k++) assert_true(isfinite(to_float(t.dqkv[k])));
+        t.qkv[ROW * 3 * D + 3] = 0x7fc0; /* a query: only its row becomes NaN */
         run_row(&t, i);
         for (int64_t k = 0; k < T * D; k++)
-            assert_true(!isfinite(widened(t.y[k])) == (k / D == ROW));
+            assert_true(!isfinite(to_float(t.y[k])) == (k / D == ROW));
         t.qkv[ROW * 3 * D + 3] = number;
     }
     arena_release(&t.p.arena);
@@ -334,7 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_loops),  cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_growing_scores), cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_growing_scores), cmocka_unit_test(test_any_number_of_threads),
         cmocka_unit_test(test_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
     cpu->close(context);
 }
 
-/* Memory that was used and given back comes zeroed again. */
+/* Memory that was used and freed is zeroed when it is allocated again. */
 static void test_used_memory_is_zeroed(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_used_memory_is_zeroed(void **state)
     cpu->close(context);
 }
 
-static void test_too_much_memory_is_said(void **state)
+static void test_too_much_memory_fails(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__)
@@ -108,7 +108,7 @@ static struct kernel_call scale_call(enum dtype dtype)
     };
 }
 
-/* The reference comes last, whatever else is built in, and integers have no kernel. */
+/* The reference is the last row, whatever else is built in, and integers have no kernel. */
 static void test_rows_are_found_in_order(void **state)
 {
     (void)state;
@@ -150,10 +150,10 @@ static void test_casts_to_bfloat16(void **state)
     } cases[] = {
         {1, 0x3f80},
         {-2, 0xc000},
-        {0x1.01p0, 0x3f80},         /* half way: to even */
-        {0x1.03p0, 0x3f82},         /* half way: to even, upwards */
-        {0x1.010002p0, 0x3f81},     /* just above half way */
-        {0x1.0100000001p0, 0x3f81}, /* so little above that a float would say half way */
+        {0x1.01p0, 0x3f80},         /* tie: to even */
+        {0x1.03p0, 0x3f82},         /* tie: to even, upwards */
+        {0x1.010002p0, 0x3f81},     /* just above a tie */
+        {0x1.0100000001p0, 0x3f81}, /* so little above that it is a tie as a float */
         {-0x1.0100000001p0, 0xbf81},
         {0x1.02ffffffffp0, 0x3f81}, /* as little below */
         {INFINITY, 0x7f80},
@@ -206,7 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_aligned_zeroed_and_copied),
         cmocka_unit_test(test_used_memory_is_zeroed),
-        cmocka_unit_test(test_too_much_memory_is_said),
+        cmocka_unit_test(test_too_much_memory_fails),
         cmocka_unit_test(test_there_is_one_device),
         cmocka_unit_test(test_time_passes),
         cmocka_unit_test(test_rows_are_found_in_order),

@@ -1,5 +1,5 @@
-/* A limit on the instruction set holds for the kernels that are found and for the library of products. The
- * library chooses once in a process, so each limit has a process of its own. */
+/* A limit on the instruction set applies to the kernels that are found and to oneDNN. The
+ * library fixes its choice once in a process, so each limit is tested in a separate process. */
 #include "base/isa.h"
 
 #include "../support/calls.h"
@@ -15,14 +15,14 @@
 
 #include <cmocka.h>
 
-/* The most that the library may say under each limit; it may say less. */
-static const char *const library_words[ISA_COUNT] = {
+/* The widest instruction set that the library may report under each limit. */
+static const char *const library_names[ISA_COUNT] = {
     [ISA_AMX] = "avx512_core_amx", [ISA_AVX512_BF16] = "avx512_core_bf16",
     [ISA_AVX512] = "avx512_core",  [ISA_AVX2] = "avx2",
     [ISA_SSE2] = "sse41",
 };
 
-/* The set that a row's name speaks of ("avx2", "blocked_avx2"); ISA_AUTO: of none. */
+/* The instruction set in the name of a row ("avx2", "blocked_avx2"); ISA_AUTO: there is none. */
 static enum isa isa_of(const char *variant)
 {
     const char *word = strncmp(variant, "blocked_", 8) ? variant : variant + 8;
@@ -31,20 +31,21 @@ static enum isa isa_of(const char *variant)
     return ISA_AUTO;
 }
 
-static bool says(const char *what, bool ok, enum isa limit)
+static bool expect(const char *what, bool ok, enum isa limit)
 {
     if (!ok) fprintf(stderr, "%s: %s\n", isa_words[limit], what);
     return ok;
 }
 
-static void product(struct hand_call *h)
+static void matmul_call(struct hand_call *h)
 {
     call_input(h, type_2d(DT_F32, 70, 90));
     call_input(h, type_2d(DT_F32, 90, 50));
     call_output(h, type_2d(DT_F32, 70, 50));
 }
 
-/* All rows of an operator are within the limit, and one is of the limit's own set if it has kernels. */
+/* No row of an operator exceeds the limit, and one uses exactly the limit's set if that has
+ * kernels. */
 static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limit)
 {
     const struct backend *cpu = backend_find("cpu");
@@ -54,10 +55,11 @@ static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limi
         enum isa isa = isa_of(k->variant);
         library |= !strcmp(k->variant, "onednn");
         own |= isa == limit;
-        ok &= says(k->variant, isa == ISA_AUTO || isa >= limit, limit);
+        ok &= expect(k->variant, isa == ISA_AUTO || isa >= limit, limit);
     }
-    ok &= says("no row of its own", own, limit);
-    return ok && says("a library, and yet none", !library || limit != ISA_PLAIN, limit);
+    ok &= expect("no row of this instruction set", own, limit);
+    return ok && expect("a library row although the limit is plain C",
+                        !library || limit != ISA_PLAIN, limit);
 }
 
 /* Every row computes the same. */
@@ -72,53 +74,56 @@ static bool rows_agree(struct hand_call *h, enum isa limit)
         for (int i = 0; i < COUNT_OF(first); i++)
             worst = fmax(worst, fabs((double)call_out(h, 0)[i] - (double)first[i]));
     }
-    return says("products differ", worst < 1e-4, limit);
+    return expect("matmul rows differ", worst < 1e-4, limit);
 }
 
-static bool holds(enum isa limit)
+static bool limit_is_respected(enum isa limit)
 {
     struct hand_call one = {0}, two = {0};
     const struct backend *cpu = backend_find("cpu");
     void *context;
     if (isa_limit(limit) != ST_OK || cpu->open(0, &context) != ST_OK)
-        return says(fail_message(), false, limit);
+        return expect(fail_message(), false, limit);
     call_input(&one, type_2d(DT_F32, 3, 37));
     call_output(&one, type_2d(DT_F32, 3, 37));
-    product(&two);
+    matmul_call(&two);
     bool ok = rows_are_within(OP_EXP, &one, limit) && rows_are_within(OP_MATMUL, &two, limit) &&
               rows_agree(&two, limit);
     const char *library = cpu->library_isa();
-    if (library && library_words[limit])
-        ok &= says(library, isa_widest() > limit || !strcmp(library, library_words[limit]), limit);
-    ok &= says("a library in plain C", !library || limit != ISA_PLAIN, limit);
+    if (library && library_names[limit])
+        ok &=
+            expect(library, isa_widest() > limit || !strcmp(library, library_names[limit]), limit);
+    ok &= expect("a library is reported although the limit is plain C",
+                 !library || limit != ISA_PLAIN, limit);
     cpu->close(context);
-    /* From here on the library is bound; doing without it is always possible. */
+    /* Now the library's choice is fixed; running without the library is always possible. */
     enum isa other = limit == ISA_SSE2 ? ISA_PLAIN : ISA_SSE2;
-    bool bound = library && other != ISA_PLAIN;
-    ok &= says("cannot be lowered", isa_limit(other) == ST_OK, limit);
+    bool fixed = library && other != ISA_PLAIN;
+    ok &= expect("the limit cannot be lowered", isa_limit(other) == ST_OK, limit);
     enum status st = cpu->open(0, &context);
-    ok &= says("the library was bound", (st == ST_UNSUPPORTED) == bound, limit);
+    ok &= expect("open() must fail exactly if the library's choice is fixed",
+                 (st == ST_UNSUPPORTED) == fixed, limit);
     if (st == ST_OK) cpu->close(context);
     call_release(&one);
     call_release(&two);
     return ok;
 }
 
-static void test_each_limit_holds(void **state)
+static void test_each_limit_is_respected(void **state)
 {
     (void)state;
     for (enum isa limit = isa_widest(); limit < ISA_COUNT; limit++) {
         pid_t child = fork();
         assert_true(child >= 0);
-        if (child == 0) _exit(holds(limit) ? 0 : 1);
+        if (child == 0) _exit(limit_is_respected(limit) ? 0 : 1);
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
-        if (status != 0) fail_msg("isa=%s does not hold", isa_words[limit]);
+        if (status != 0) fail_msg("the limit isa=%s is not respected", isa_words[limit]);
     }
 }
 
-/* Whatever the table of groups says, no row of a set that is missing is ever found. */
-static void test_every_row_names_a_set(void **state)
+/* Every instruction set that is built in has rows. */
+static void test_every_set_has_rows(void **state)
 {
     (void)state;
     bool seen[ISA_COUNT] = {false};
@@ -133,8 +138,8 @@ static void test_every_row_names_a_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_limit_holds),
-        cmocka_unit_test(test_every_row_names_a_set),
+        cmocka_unit_test(test_each_limit_is_respected),
+        cmocka_unit_test(test_every_set_has_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

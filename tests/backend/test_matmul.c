@@ -1,5 +1,5 @@
-/* Every row of MATMUL and LINEAR against plain loops, over sizes that leave tiles and vectors full,
- * empty and odd.
+/* Every row of MATMUL and LINEAR against plain loops, with sizes for which tiles and vectors are
+ * full, partly filled and empty.
  * test: slow */
 #include "../support/calls.h"
 
@@ -20,7 +20,7 @@ static const struct sizes sizes[] = {
     {1, 96, 128, 192}, {3, 5, 17, 3}, {4, 64, 32, 64}, {1, 200, 300, 400},
 };
 
-/* Matrix i of (rows, columns), transposed if asked: element (r, c). */
+/* Element (r, c) of matrix i of a batch of (rows, columns), optionally stored transposed. */
 static double at(const float *x, int64_t i, int64_t rows, int64_t columns, bool transposed,
                  int64_t r, int64_t c)
 {
@@ -33,7 +33,7 @@ static struct type matrix(struct sizes s, int64_t rows, int64_t columns, bool tr
     return s.batch > 1 ? type_3d(DT_F32, s.batch, a, b) : type_2d(DT_F32, a, b);
 }
 
-/* The largest error over the largest number that could come out. */
+/* The largest error, divided by sqrt(K), the typical size of a result. */
 static double error_of(const struct hand_call *h, struct sizes s, bool ta, bool tb, bool shared)
 {
     double worst = 0;
@@ -68,22 +68,22 @@ static void try_rows(enum op op, struct sizes s, bool ta, bool tb, bool shared)
     for (int n = 0; (row = call_row(&h, op, n)); n++) {
         call_run(&h, row);
         double error = error_of(&h, s, ta, tb, shared);
-        if (error > 4e-6) /* roundings of hundreds of terms; a wrong element is off by 0.1 */
+        if (error > 4e-6) /* rounding of hundreds of terms; a wrong element differs by 0.1 */
             fail_msg("%s, batch %d of %d x %d x %d, ta %d tb %d: error %.1e", row->variant,
                      (int)s.batch, (int)s.M, (int)s.N, (int)s.K, ta, tb, error);
     }
-    assert_true(row || call_row(&h, op, 0)); /* some row was tried */
+    assert_true(row || call_row(&h, op, 0)); /* at least one row was tested */
     call_release(&h);
 }
 
-static void test_products(void **state)
+static void test_matmul_rows(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT_OF(sizes); i++)
         for (int t = 0; t < 4; t++) try_rows(OP_MATMUL, sizes[i], t & 1, t & 2, false);
 }
 
-static void test_one_matrix_for_all(void **state)
+static void test_shared_b(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT_OF(sizes); i++)
@@ -102,7 +102,7 @@ static void test_linear(void **state)
             if (sizes[i].batch == 1) try_rows(OP_LINEAR, sizes[i], false, t, true);
 }
 
-static void test_threads_do_not_show(void **state)
+static void test_any_number_of_threads(void **state)
 {
     (void)state;
     struct hand_call h = {0};
@@ -129,10 +129,10 @@ static void test_threads_do_not_show(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_one_matrix_for_all),
+        cmocka_unit_test(test_matmul_rows),
+        cmocka_unit_test(test_shared_b),
         cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_any_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void test_backends_are_found_by_name(void **state)
     assert_true(n >= 2);
 }
 
-/* Ranges that are far too large for any machine, apart from each other, and never touched. */
+/* Allocations larger than any machine: they do not overlap and are never accessed. */
 static void test_addresses_without_memory(void **state)
 {
     (void)state;
@@ -43,7 +43,7 @@ static void test_addresses_without_memory(void **state)
     null->close(context);
 }
 
-/* One row for every operator, so any graph plans; running it does nothing. */
+/* Every operator has one row, so any graph can be planned; running it does nothing. */
 static void test_every_operator_has_a_row(void **state)
 {
     (void)state;

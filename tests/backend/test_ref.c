@@ -1,5 +1,6 @@
-/* The reference kernels against numbers worked out by hand, and against each other where two say the
- * same: the gradients and expansions of tests/graph/test_ops.c cannot see what no rule mentions. */
+/* The reference kernels against numbers computed by hand, and against each other where two
+ * operators compute the same. The checks of gradients and expansions in tests/graph/test_ops.c
+ * cannot find an error that is in both. */
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/rng.h"
@@ -16,20 +17,20 @@
 
 #define M_LN3 1.0986122886681098
 
-enum { MOST = 16 };
+enum { MAX_ELEMENTS = 16 };
 
-/* A row of float numbers or of ids, and its shape. */
+/* Float numbers or ids, and their shape. */
 struct tensor {
     int rank;
     int64_t dim[MAX_RANK];
     bool ids;
-    double x[MOST];
+    double x[MAX_ELEMENTS];
 };
 
 struct example {
     enum op op;
     union attr attr;
-    struct tensor in[4], out[2]; /* up to the first of rank 0 */
+    struct tensor in[4], out[2]; /* the list ends at rank 0 */
 };
 
 /* clang-format off */
@@ -75,9 +76,10 @@ static const struct example examples[] = {
     {OP_MERGE_HEADS, {.heads = {2, 2}}, {{4, {1,2,2,1}, .x = {1,5,2,6}}, {4, {1,2,2,1}, .x = {3,7,4,8}}}, {{3, {1,2,4}, .x = {1,2,3,4,5,6,7,8}}}},
     {OP_SPLIT, {.split = {{1, 2}}}, {{2, {2,3}, .x = {1,2,3,4,5,6}}}, {{2, {2,1}, .x = {1,4}}, {2, {2,2}, .x = {2,3,5,6}}}},
     {OP_CONCAT, {}, {{2, {2,1}, .x = {1,4}}, {2, {2,2}, .x = {2,3,5,6}}}, {{2, {2,3}, .x = {1,2,3,4,5,6}}}},
-    /* theta 10000 and heads of 4: pairs are turned by the position, and by a hundredth of it */
+    /* theta 10000 and heads of 4: pairs are rotated by the position and by a hundredth of it */
     {OP_ROPE_TABLE, {.rope = {.theta = 10000}}, {{1, {2}, true, {0,3}}}, {{2, {2,4}, .x = {1,0,1,0,-0.98999249660044542,0.14112000805986722,0.99955003374898754,0.029995500202495661}}}},
-    /* two positions of one head and a column pair behind it: not at all, and by a quarter */
+    /* two positions of one head and a further pair of columns: rotated by 0 and by a quarter
+     * turn */
     {OP_ROPE, {.rope = {.heads = 1}}, {{3, {1,2,4}, .x = {1,2,3,4,5,6,7,8}}, {2, {2,2}, .x = {1,0,0,1}}}, {{3, {1,2,4}, .x = {1,2,3,4,-6,5,7,8}}}},
     {OP_ROPE, {.rope = {.heads = 1, .back = true}}, {{3, {1,2,4}, .x = {1,2,3,4,5,6,7,8}}, {2, {2,2}, .x = {1,0,0,1}}}, {{3, {1,2,4}, .x = {1,2,3,4,6,-5,7,8}}}},
     {OP_EMBED, {}, {{2, {3,2}, .x = {1,2,3,4,5,6}}, {1, {2}, true, {2,0}}}, {{2, {2,2}, .x = {5,6,1,2}}}},
@@ -93,11 +95,11 @@ static const struct example examples[] = {
 };
 /* clang-format on */
 
-static void *place(struct arena *a, const struct tensor *t, struct type *ret_type)
+static void *make_tensor(struct arena *a, const struct tensor *t, struct type *ret_type)
 {
     *ret_type = type_of(t->ids ? DT_I32 : DT_F64, t->rank, t->dim);
-    double *x = arena_alloc(a, MOST * (int64_t)sizeof(double));
-    for (int i = 0; i < MOST; i++) {
+    double *x = arena_alloc(a, MAX_ELEMENTS * (int64_t)sizeof(double));
+    for (int i = 0; i < MAX_ELEMENTS; i++) {
         if (t->ids)
             ((int32_t *)x)[i] = (int32_t)t->x[i];
         else
@@ -114,10 +116,10 @@ static void test_examples_by_hand(void **state)
         struct arena a = {0};
         struct kernel_call call = {.attr = &x->attr};
         for (; call.n_in < 4 && x->in[call.n_in].rank; call.n_in++)
-            call.in[call.n_in] = place(&a, &x->in[call.n_in], &call.in_type[call.n_in]);
+            call.in[call.n_in] = make_tensor(&a, &x->in[call.n_in], &call.in_type[call.n_in]);
         for (; call.n_out < 2 && x->out[call.n_out].rank; call.n_out++)
-            call.out[call.n_out] = place(&a, &x->out[call.n_out], &call.out_type[call.n_out]);
-        double rest[2]; /* mean and rstd of the norm are in the other tests */
+            call.out[call.n_out] = make_tensor(&a, &x->out[call.n_out], &call.out_type[call.n_out]);
+        double rest[2]; /* mean and rstd of the norm are checked in other tests */
         for (int i = call.n_out; x->op == OP_LAYERNORM && i < 3; i++) {
             call.out_type[call.n_out++] = type_2d(DT_F64, 1, 1);
             call.out[i] = &rest[i - 1];
@@ -151,7 +153,7 @@ static void test_state_is_written_in_place(void **state)
 }
 
 /* The first step of AdamW: m / bias1 is the gradient g and v / bias2 its square, so the step is
- * lr g / |g|, behind the decay of the first element. */
+ * lr g / |g|, after the weight decay of the first element. */
 static void test_first_step_of_adamw(void **state)
 {
     (void)state;
@@ -175,12 +177,12 @@ static void test_first_step_of_adamw(void **state)
 
 enum { B = 2, T = 18, H = 3, D = 2, C = H * D };
 
-static void draw_normal(double *x, int n, uint32_t sequence)
+static void random_normal(double *x, int n, uint32_t sequence)
 {
     for (int i = 0; i < n; i++) x[i] = (double)rng_normal(5, RNG_TEST, sequence, (uint64_t)i);
 }
 
-/* Step by step through the cache as all at once. */
+/* Position by position through the cache gives the same result as all positions together. */
 static void test_cached_attention_is_attention(void **state)
 {
     (void)state;
@@ -189,7 +191,7 @@ static void test_cached_attention_is_attention(void **state)
     double qkv[B * T * 3 * C], y[B * T * C], lse[B * H * T], cache[2 * B * T * C] = {0};
     double qkv_now[B * 3 * C], y_now[B * C];
     int32_t t = 0;
-    draw_normal(qkv, COUNT_OF(qkv), 1);
+    random_normal(qkv, COUNT_OF(qkv), 1);
     struct kernel_call whole = {
         .attr = &attr,
         .n_in = 2,
@@ -220,8 +222,9 @@ static void test_cached_attention_is_attention(void **state)
     arena_release(&a);
 }
 
-/* Which byte is whose is what base/rng.h says, and nearly 256 - threshold of 256 are kept. */
-static void test_dropout_draws_the_bytes_of_their_place(void **state)
+/* Each element uses the byte that base/rng.h assigns to it, and about 256 - threshold of 256 are
+ * kept. */
+static void test_dropout_uses_the_bytes_of_rng(void **state)
 {
     (void)state;
     enum { ROWS = 48, N = B * H * ROWS * ROWS, THRESHOLD = 64, STEP = 9 };
@@ -249,7 +252,8 @@ static void test_dropout_draws_the_bytes_of_their_place(void **state)
             assert_true(fabs(mask[i] - (byte >= THRESHOLD ? 4.0 / 3.0 : 0.0)) < 1e-7);
             kept += mask[i] > 0;
         }
-        assert_true(abs(kept - N * 3 / 4) < 4 * (int)sqrt(N * 3 / 16.0)); /* four deviations */
+        assert_true(abs(kept - N * 3 / 4) <
+                    4 * (int)sqrt(N * 3 / 16.0)); /* four standard deviations */
     }
 }
 
@@ -260,7 +264,7 @@ int main(void)
         cmocka_unit_test(test_state_is_written_in_place),
         cmocka_unit_test(test_first_step_of_adamw),
         cmocka_unit_test(test_cached_attention_is_attention),
-        cmocka_unit_test(test_dropout_draws_the_bytes_of_their_place),
+        cmocka_unit_test(test_dropout_uses_the_bytes_of_rng),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* What the comparison of all rows on all cases (tests/graph/test_ops.c) does not see: that the number
- * of threads does not show, that no number gets lost, the edges of exp, and that vectors draw the same
- * dropout as base/rng.h far from the first element. */
+/* What the comparison of all rows on all cases (tests/graph/test_ops.c) does not cover: results
+ * do not depend on the number of threads, NaN propagates, the limits of exp, ELU, SiLU and GELU,
+ * and dropout masks equal those of base/rng.h far from the first element. */
 #include "../support/calls.h"
 
 #include "base/rng.h"
@@ -28,7 +28,7 @@ static struct type per_row(void)
     return type_2d(DT_F32, ROWS, 1);
 }
 
-/* Runs each row of the call alone and with three threads. */
+/* Runs each row of the call with one thread and with three: same bits. */
 static void same_with_threads(struct hand_call *h, enum op op)
 {
     const struct kernel *row;
@@ -51,7 +51,7 @@ static void same_with_threads(struct hand_call *h, enum op op)
     call_release(h);
 }
 
-static void test_threads_do_not_show(void **state)
+static void test_any_number_of_threads(void **state)
 {
     (void)state;
     struct hand_call h = {0};
@@ -119,8 +119,9 @@ static void test_threads_do_not_show(void **state)
     same_with_threads(&h, OP_ROPE);
 }
 
-/* One input element is no number: so is what comes of it, in whole vectors and in the last, short one. */
-static void no_number_stays(enum op op, union attr attr, int inputs, bool whole_row)
+/* One input element is NaN: so are the outputs that depend on it, in whole vectors and in the
+ * last, partial one. */
+static void nan_propagates(enum op op, union attr attr, int inputs, bool whole_row)
 {
     static const int64_t spots[] = {0, 5, C - 1};
     const struct kernel *row;
@@ -138,7 +139,7 @@ static void no_number_stays(enum op op, union attr attr, int inputs, bool whole_
                 int64_t here = one ? 1 : at, first = one ? 1 : C, last = one ? 2 : 2 * C;
                 for (int64_t i = whole_row ? first : here; i < (whole_row ? last : here + 1); i++)
                     if (!isnan(call_out(&h, 0)[i]))
-                        fail_msg("%s %s lost it, column %d", op_def(op)->name, row->variant,
+                        fail_msg("%s %s loses the NaN of column %d", op_def(op)->name, row->variant,
                                  (int)spots[spot]);
                 for (int64_t i = 0; i < first; i++) assert_false(isnan(call_out(&h, 0)[i]));
             }
@@ -147,29 +148,29 @@ static void no_number_stays(enum op op, union attr attr, int inputs, bool whole_
         }
 }
 
-static void test_no_number_gets_lost(void **state)
+static void test_nan_propagates(void **state)
 {
     (void)state;
     static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP, OP_TANH,
                                         OP_ERF,   OP_RELU,   OP_ELU,     OP_SILU};
     const union attr none = {0};
     const union attr tanh = {.gelu = {.tanh = true}};
-    for (int i = 0; i < COUNT_OF(pointwise); i++) no_number_stays(pointwise[i], none, 1, false);
-    no_number_stays(OP_ADD, none, 2, false);
-    no_number_stays(OP_GELU, none, 1, false);
-    no_number_stays(OP_GELU, tanh, 1, false);
-    no_number_stays(OP_GELU_GRAD, none, 2, false);
-    no_number_stays(OP_GELU_GRAD, tanh, 2, false);
-    no_number_stays(OP_ELU_GRAD, none, 2, false);
-    no_number_stays(OP_SILU_GRAD, none, 2, false);
-    no_number_stays(OP_SWIGLU, none, 2, false);
-    no_number_stays(OP_SOFTMAX, none, 1, true);
-    no_number_stays(OP_SOFTMAX_GRAD, none, 2, true);
-    no_number_stays(OP_MAX_ROW, none, 1, true);
-    no_number_stays(OP_SUM_ROW, none, 1, true);
+    for (int i = 0; i < COUNT_OF(pointwise); i++) nan_propagates(pointwise[i], none, 1, false);
+    nan_propagates(OP_ADD, none, 2, false);
+    nan_propagates(OP_GELU, none, 1, false);
+    nan_propagates(OP_GELU, tanh, 1, false);
+    nan_propagates(OP_GELU_GRAD, none, 2, false);
+    nan_propagates(OP_GELU_GRAD, tanh, 2, false);
+    nan_propagates(OP_ELU_GRAD, none, 2, false);
+    nan_propagates(OP_SILU_GRAD, none, 2, false);
+    nan_propagates(OP_SWIGLU, none, 2, false);
+    nan_propagates(OP_SOFTMAX, none, 1, true);
+    nan_propagates(OP_SOFTMAX_GRAD, none, 2, true);
+    nan_propagates(OP_MAX_ROW, none, 1, true);
+    nan_propagates(OP_SUM_ROW, none, 1, true);
 }
 
-static void test_exp_to_its_edges(void **state)
+static void test_exp_range(void **state)
 {
     (void)state;
     static const float x[] = {-INFINITY, -1e30f, -110,  -103.5f, -100,  -88,   -87.4f, -87,     -1,
@@ -183,17 +184,17 @@ static void test_exp_to_its_edges(void **state)
         call_run(&h, row);
         for (int i = 0; i < COUNT_OF(x); i++) {
             float got = call_out(&h, 0)[i], want = (float)exp((double)x[i]);
-            /* the smallest numbers have few digits: one unit of them */
+            /* subnormal numbers have few digits: an error of one unit is allowed */
             if (!(got == want || fabsf(got - want) <= 1.5e-7f * want + 1.5e-45f))
-                fail_msg("%s: exp(%g) is %g, not %g", row->variant, (double)x[i], (double)got,
+                fail_msg("%s: exp(%g) is %g instead of %g", row->variant, (double)x[i], (double)got,
                          (double)want);
         }
     }
     call_release(&h);
 }
 
-/* Near 0 ELU is x, and keeps the digits of the smallest; far out it is -1 or x. */
-static void test_elu_to_its_edges(void **state)
+/* Near 0 ELU is x to all digits; for large |x| it is -1 or x. */
+static void test_elu_range(void **state)
 {
     (void)state;
     static const float x[] = {-INFINITY, -1e30f, -104,   -20,     -17, -3,    -1.1f, -0.7f,
@@ -208,15 +209,15 @@ static void test_elu_to_its_edges(void **state)
         for (int i = 0; i < COUNT_OF(x); i++) {
             float got = call_out(&h, 0)[i], want = x[i] > 0 ? x[i] : (float)expm1((double)x[i]);
             if (!(got == want || fabsf(got - want) <= 2e-7f * fabsf(want)))
-                fail_msg("%s: elu(%g) is %g, not %g", row->variant, (double)x[i], (double)got,
+                fail_msg("%s: elu(%g) is %g instead of %g", row->variant, (double)x[i], (double)got,
                          (double)want);
         }
     }
     call_release(&h);
 }
 
-/* Far to the left SiLU is nothing, by less than what it is at -87; far to the right it is x. */
-static void test_silu_to_its_edges(void **state)
+/* For very negative x SiLU is 0 within its value at -87; for large x it is x. */
+static void test_silu_range(void **state)
 {
     (void)state;
     static const float x[] = {-INFINITY, -3e38f, -200, -88,   -87, -20, -3, -1.278f,
@@ -232,14 +233,14 @@ static void test_silu_to_its_edges(void **state)
             double got = (double)call_out(&h, 0)[i], at = fmax(-1e4, (double)x[i]);
             double want = at / (1 + exp(-at));
             if (!(fabs(got - want) <= 3e-7 * fabs(want) + 2e-36))
-                fail_msg("%s: silu(%g) is %g, not %g", row->variant, (double)x[i], got, want);
+                fail_msg("%s: silu(%g) is %g instead of %g", row->variant, (double)x[i], got, want);
         }
     }
     call_release(&h);
 }
 
-/* Element by element, the slow and clear way of base/rng.h. */
-static void test_dropout_is_that_of_rng(void **state)
+/* Compared element by element with the simple functions of base/rng.h. */
+static void test_dropout_equals_rng(void **state)
 {
     (void)state;
     enum { B = 2, H = 3, T = 37, N = 5003 };
@@ -256,7 +257,7 @@ static void test_dropout_is_that_of_rng(void **state)
             struct rng_words r = dropout_pointwise(d.seed, d.site, step, i / 16);
             int byte = r.w[i % 16 / 4] >> 8 * (i % 4) & 255;
             float want = byte >= d.threshold ? dropout_scale(d.threshold) : 0;
-            if (call_out(&h, 0)[i] != want) fail_msg("%s: element %u", row->variant, i);
+            if (call_out(&h, 0)[i] != want) fail_msg("%s: element %u differs", row->variant, i);
         }
     }
     call_release(&h);
@@ -271,40 +272,40 @@ static void test_dropout_is_that_of_rng(void **state)
         for (uint32_t i = 0; i < B * H * T * T; i++) {
             int byte = dropout_attention_byte(d.seed, d.site, step, i / (T * T), i / T % T, i % T);
             float want = byte >= d.threshold ? dropout_scale(d.threshold) : 0;
-            if (call_out(&h, 0)[i] != want) fail_msg("%s: element %u", row->variant, i);
+            if (call_out(&h, 0)[i] != want) fail_msg("%s: element %u differs", row->variant, i);
         }
     }
     call_release(&h);
 }
 
-/* Far out gelu is 0 or x, and its gradient 0 or 1, however far. */
-static void test_gelu_far_out(void **state)
+/* For large |x| GELU is 0 or x and its slope 0 or 1. */
+static void test_gelu_of_large_numbers(void **state)
 {
     (void)state;
-    static const float far_out[] = {-12, -100, -1e10f, -1e30f, -3e38f, 12, 1e10f, 3e38f};
+    static const float large[] = {-12, -100, -1e10f, -1e30f, -3e38f, 12, 1e10f, 3e38f};
     for (int tanh = 0; tanh < 2; tanh++) {
         struct hand_call h = {0};
         h.attr.gelu.tanh = tanh;
-        call_input(&h, type_1d(DT_F32, COUNT_OF(far_out)));
-        call_output(&h, type_1d(DT_F32, COUNT_OF(far_out)));
-        call_output(&h, type_1d(DT_F32, COUNT_OF(far_out)));
-        memcpy(call_in(&h, 0), far_out, sizeof far_out);
+        call_input(&h, type_1d(DT_F32, COUNT_OF(large)));
+        call_output(&h, type_1d(DT_F32, COUNT_OF(large)));
+        call_output(&h, type_1d(DT_F32, COUNT_OF(large)));
+        memcpy(call_in(&h, 0), large, sizeof large);
         const struct kernel *row;
         for (int n = 0; (row = call_row(&h, OP_GELU_BOTH, n)); n++) {
             call_run(&h, row);
-            for (int i = 0; i < COUNT_OF(far_out); i++) {
-                float x = far_out[i], y = call_out(&h, 0)[i], slope = call_out(&h, 1)[i];
+            for (int i = 0; i < COUNT_OF(large); i++) {
+                float x = large[i], y = call_out(&h, 0)[i], slope = call_out(&h, 1)[i];
                 if (fabsf(y - fmaxf(x, 0)) > 1e-30f || fabsf(slope - (x > 0)) > 1e-30f)
-                    fail_msg("%s, tanh %d: %g and %g of %g", row->variant, tanh, (double)y,
-                             (double)slope, (double)x);
+                    fail_msg("%s, tanh %d: gelu and slope are %g and %g at %g", row->variant, tanh,
+                             (double)y, (double)slope, (double)x);
             }
         }
         call_release(&h);
     }
 }
 
-/* Makes input `i`, f32, one of bf16: the upper halves of its numbers. */
-static void narrow(struct hand_call *h, int i)
+/* Truncates input `i` from f32 to bf16. */
+static void truncate_to_bf16(struct hand_call *h, int i)
 {
     int64_t n = type_elements(&h->call.in_type[i]);
     const float *from = call_in(h, i);
@@ -325,7 +326,7 @@ static struct type matrix_of(enum dtype dtype)
     return t;
 }
 
-static void gelus_are_alike(enum dtype dtype, bool tanh)
+static void gelu_variants_agree(enum dtype dtype, bool tanh)
 {
     struct hand_call one = {0}, both = {0};
     const struct kernel *row, *other;
@@ -333,7 +334,7 @@ static void gelus_are_alike(enum dtype dtype, bool tanh)
     call_input(&one, matrix());
     call_input(&both, matrix());
     for (int64_t k = 0; k < ROWS * C; k++) call_in(&one, 0)[k] *= 6, call_in(&both, 0)[k] *= 6;
-    if (dtype == DT_BF16) narrow(&one, 0), narrow(&both, 0);
+    if (dtype == DT_BF16) truncate_to_bf16(&one, 0), truncate_to_bf16(&both, 0);
     call_output(&one, matrix_of(dtype));
     for (int i = 0; i < 2; i++) call_output(&both, matrix_of(dtype));
     for (int n = 0; (row = call_row(&one, OP_GELU, n)); n++) {
@@ -342,20 +343,20 @@ static void gelus_are_alike(enum dtype dtype, bool tanh)
         call_run(&one, row);
         call_run(&both, other);
         if (memcmp(one.call.out[0], both.call.out[0], (size_t)call_out_bytes(&one, 0)))
-            fail_msg("gelu, %s, %s", row->variant, dtype_name(dtype));
+            fail_msg("gelu and gelu with slope differ: %s, %s", row->variant, dtype_name(dtype));
     }
     call_release(&one);
     call_release(&both);
 }
 
-static void norms_are_alike(enum dtype dtype)
+static void norm_variants_agree(enum dtype dtype)
 {
     struct hand_call sum = {0}, norm = {0};
     const struct kernel *row, *other;
     sum.attr.norm.eps = norm.attr.norm.eps = 1e-5;
     sum.attr.norm.drop = (struct dropout){DROPOUT_POINTWISE, 50, 1, 2};
     for (int i = 0; i < 2; i++) call_input(&sum, matrix());
-    if (dtype == DT_BF16) narrow(&sum, 0), narrow(&sum, 1);
+    if (dtype == DT_BF16) truncate_to_bf16(&sum, 0), truncate_to_bf16(&sum, 1);
     call_input(&sum, type_scalar(DT_I32));
     call_input(&sum, columns());
     call_input(&norm, matrix());
@@ -373,28 +374,33 @@ static void norms_are_alike(enum dtype dtype)
         call_run(&norm, other);
         for (int i = 0; i < 3; i++)
             if (memcmp(norm.call.out[i], sum.call.out[i + 1], (size_t)call_out_bytes(&norm, i)))
-                fail_msg("norm, %s, %s, output %d", row->variant, dtype_name(dtype), i);
+                fail_msg("norm and norm of a sum differ: %s, %s, output %d", row->variant,
+                         dtype_name(dtype), i);
     }
     call_release(&sum);
     call_release(&norm);
 }
 
-/* What the backward pass computes again is a GELU that had been one with its slope, a norm that had been that of a
- * sum, or the other way round: the same bits. */
-static void test_pairs_round_alike(void **state)
+/* Recomputation may replace GELU with its slope by GELU, and the norm of a sum by a norm, or the
+ * reverse: the bits must be the same. */
+static void test_recomputed_variants_agree(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) gelus_are_alike(i & 1 ? DT_BF16 : DT_F32, i & 2);
-    for (int i = 0; i < 2; i++) norms_are_alike(i ? DT_BF16 : DT_F32);
+    for (int i = 0; i < 4; i++) gelu_variants_agree(i & 1 ? DT_BF16 : DT_F32, i & 2);
+    for (int i = 0; i < 2; i++) norm_variants_agree(i ? DT_BF16 : DT_F32);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_do_not_show), cmocka_unit_test(test_no_number_gets_lost),
-        cmocka_unit_test(test_exp_to_its_edges),    cmocka_unit_test(test_elu_to_its_edges),
-        cmocka_unit_test(test_silu_to_its_edges),   cmocka_unit_test(test_dropout_is_that_of_rng),
-        cmocka_unit_test(test_gelu_far_out),        cmocka_unit_test(test_pairs_round_alike),
+        cmocka_unit_test(test_any_number_of_threads),
+        cmocka_unit_test(test_nan_propagates),
+        cmocka_unit_test(test_exp_range),
+        cmocka_unit_test(test_elu_range),
+        cmocka_unit_test(test_silu_range),
+        cmocka_unit_test(test_dropout_equals_rng),
+        cmocka_unit_test(test_gelu_of_large_numbers),
+        cmocka_unit_test(test_recomputed_variants_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

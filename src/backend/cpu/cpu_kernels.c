@@ -9,7 +9,7 @@ static const struct kernel *const mixed_tables[] = {cast_kernels, chain_kernels,
                                                     NULL};
 
 /* THE table of CPU kernels, best first: libraries, then instruction sets from the widest down, then
- * the reference that everything is compared with. */
+ * the reference, which all other kernels are compared with. */
 static const struct kernel_group groups[] = {
     {onednn_tables, ISA_AUTO},
 #if defined(__x86_64__)

@@ -1,7 +1,8 @@
-/* cpu_kernels.h - the groups of CPU kernels and how a row is found in them; private to backend/cpu.
+/* cpu_kernels.h - the groups of CPU kernels and the search for a row in them; private to
+ * backend/cpu.
  *
- * A group is what one library or one instruction set brings: a list of tables that ends with NULL.
- * A table is an array of rows that ends with run == NULL. */
+ * A group holds the kernels of one library or one instruction set: a list of tables that ends
+ * with NULL. A table is an array of rows that ends with run == NULL. */
 #ifndef BACKEND_CPU_CPU_KERNELS_H
 #define BACKEND_CPU_CPU_KERNELS_H
 
@@ -10,7 +11,9 @@
 
 struct kernel_group {
     const struct kernel *const *tables;
-    enum isa isa; /* that it needs; ISA_AUTO: a library, which minds the limit itself */
+    /* The instruction set that the group needs. ISA_AUTO: a library, which obeys the limit
+     * itself. */
+    enum isa isa;
 };
 
 extern const struct kernel cast_kernels[];
@@ -19,10 +22,11 @@ extern const struct kernel float8_kernels[];
 extern const struct kernel *const ref_f32_tables[];
 extern const struct kernel *const ref_f64_tables[];
 
-/* The n-th row for the call, best first, that fits and that this CPU can run; NULL: no more. */
+/* The n-th row, best first, that accepts the call and that this CPU can run; NULL: there are no
+ * more. */
 const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n);
 
-/* Row i of all groups; NULL after the last. */
+/* Row i of all groups; NULL after the last row. */
 const struct kernel *cpu_row(int i);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct null_context {
-    uintptr_t next; /* the next address that was not handed out */
+    uintptr_t next; /* the next unused address */
 };
 
 static enum status null_run(const struct kernel_call *c)
@@ -32,7 +32,7 @@ static const struct kernel *null_row(int i)
     return i < OP_COUNT ? &rows[i] : NULL;
 }
 
-/* As the CPU, whose plans it stands for. */
+/* The same as on the CPU, whose plans this backend reproduces. */
 static bool null_gains(int op, const struct kernel_call *call)
 {
     (void)call;
@@ -44,8 +44,7 @@ static enum status null_open(int device, void **ret_ctx)
     (void)device;
     struct null_context *ctx = calloc(1, sizeof *ctx);
     BUG_IF(!ctx, "no host memory");
-    ctx->next =
-        1 << 20; /* far from NULL, so that small offsets from it are not mistaken for NULL */
+    ctx->next = 1 << 20; /* far from NULL, so that no small offset looks like NULL */
     *ret_ctx = ctx;
     return ST_OK;
 }
@@ -58,7 +57,8 @@ static void null_close(void *ctx)
 static enum status null_alloc(void *ctx, int64_t size, void **ret_mem)
 {
     struct null_context *null = ctx;
-    *ret_mem = (void *)null->next; /* ranges do not overlap, so addresses still tell values apart */
+    /* Ranges do not overlap, so an address still identifies its value. */
+    *ret_mem = (void *)null->next;
     null->next += ((uintptr_t)size + 64) / 64 * 64;
     return ST_OK;
 }

@@ -1,12 +1,12 @@
-/* pack.h - rows of a head of q, k, v or dy as tiles, and tiles of sums as such rows.
+/* pack.h - packs one head of q, k, v or dy into tiles (tile.h), and unpacks tiles of results.
  *
- * A head is read and written where it lies, D numbers in each of rows that are far apart. Everything comes
- * out in blocks of 32 rows and 32 columns, two tiles each, padded with zeros:
+ * A head is read and written in place: D consecutive elements in each row, with rows far apart.
+ * The result consists of blocks of 32 rows and 32 columns, two tiles each, padded with zeros:
  *
- *   lines         a  sum over columns: as they lie
- *   turned        b  sum over columns: line i has the pair of columns 2i, 2i+1 of each of 16 rows
- *   paired        b  sum over rows: line i has the rows 2i, 2i+1 of each of 16 columns
- *   paired_turned a  sum over rows: line i has column i of 32 rows */
+ *   rows               a  K = columns: the rows unchanged
+ *   transposed         b  K = columns: row i has columns 2i, 2i+1 of each of 16 source rows
+ *   paired             b  K = rows: row i has source rows 2i, 2i+1 of each of 16 columns
+ *   paired_transposed  a  K = rows: row i has column i of 32 source rows */
 #ifndef BACKEND_CPU_BF16_PACK_H
 #define BACKEND_CPU_BF16_PACK_H
 
@@ -14,39 +14,41 @@
 
 struct pack_source {
     const bf16 *at;
-    int64_t stride, rows, columns; /* in numbers */
+    int64_t stride, rows, columns; /* in elements */
 };
 
-/* Tiles of `columns` numbers, always even. */
+/* The number of tiles of 16 that n elements need, rounded up to an even number. */
 INLINE int64_t tiles_of(int64_t n)
 {
-    return (n + DEEP - 1) / DEEP * 2;
+    return (n + TILE_K - 1) / TILE_K * 2;
 }
 
 /* a: tile (row/16, column/32) is number row/16 * tiles_of(columns)/2 + column/32. */
-void VEC(pack_lines)(void *to, const struct pack_source *s);
+void VEC(pack_rows)(void *to, const struct pack_source *s);
 /* b: tile (row/16, column/32) is number row/16 * tiles_of(columns)/2 + column/32. */
-void VEC(pack_turned)(void *to, const struct pack_source *s);
+void VEC(pack_transposed)(void *to, const struct pack_source *s);
 /* b: tile (row/32, column/16) is number row/32 * tiles_of(columns) + column/16. */
 void VEC(pack_paired)(void *to, const struct pack_source *s);
 /* a: tile (row/32, column/16) is number row/32 * tiles_of(columns) + column/16. */
-void VEC(pack_paired_turned)(void *to, const struct pack_source *s);
+void VEC(pack_paired_transposed)(void *to, const struct pack_source *s);
 
-/* Where a head of y or of a gradient is written. */
+/* The destination of a head of y or of a gradient. */
 struct pack_target {
     bf16 *at;
     int64_t stride, rows, columns;
 };
 /* Tile (row/16, column/16) of `from` is number row/16 * tiles_of(columns) + column/16; each row is
  * multiplied by its factor. */
-void VEC(unpack_lines)(const struct pack_target *t, const float *from, const float *factor);
-/* Tile (column/16, row/16) is number column/16 * across + row/16: line i has column i of 16 rows. In each
- * block of 32 rows, column `lane` of tile `half` is row pack_row_of(half, lane). */
-void VEC(unpack_turned)(const struct pack_target *t, const float *from, int64_t across,
-                        float factor);
+void VEC(unpack_rows)(const struct pack_target *t, const float *from, const float *factor);
+/* The same for transposed tiles: tile (column/16, row/16) is number column/16 * tiles_across +
+ * row/16, and its row i has column i of 16 rows. In each block of 32 rows, lane `lane` of tile
+ * `half` is row pack_row_of(half, lane). */
+void VEC(unpack_transposed)(const struct pack_target *t, const float *from, int64_t tiles_across,
+                            float factor);
 
-/* Which of 32 rows comes to lie in a lane of one of two tiles whose lines were woven from 32 neighbours by
- * unpacking low and high words, as pack_weave does: in each eight of the 32, the first four go to tile 0. */
+/* The row, of 32, that is in this lane of tile `half`, after _mm512_unpacklo_epi16 (half 0) and
+ * _mm512_unpackhi_epi16 (half 1) interleaved two rows of tiles: of each 8 rows the first 4 go to
+ * tile 0. */
 INLINE int pack_row_of(int half, int lane)
 {
     return lane / 4 * 8 + half * 4 + lane % 4;

@@ -1,4 +1,5 @@
-/* tables.h - the tables of kernels that multiply bfloat16, one set for each instruction set that can. */
+/* tables.h - the tables of kernels with bf16 matmul instructions, one set for each instruction
+ * set. */
 #ifndef BACKEND_CPU_BF16_TABLES_H
 #define BACKEND_CPU_BF16_TABLES_H
 

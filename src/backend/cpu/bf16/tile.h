@@ -1,14 +1,15 @@
-/* tile.h - products of bfloat16 matrices that lie in tiles of 16 lines of 64 bytes.
+/* tile.h - matmuls of bf16 matrices that are stored as tiles of 16 rows of 64 bytes.
  *
- * The sources of this folder are compiled for AMX and for AVX512_BF16, as those of vector/ are for theirs:
- * only tile.c knows which. Both multiply pairs of bf16 and add into fp32 (Intel, Intrinsics Guide:
- * _tile_dpbf16ps, _mm512_dpbf16_ps), so both want the same tiles of c += a b:
+ * The sources of this folder are compiled for AMX and for AVX512_BF16, as those of vector/ are
+ * for their instruction sets; only tile.c depends on which. Both multiply pairs of bf16 and
+ * accumulate in fp32 (Intel, Intrinsics Guide: _tile_dpbf16ps, _mm512_dpbf16_ps), so c += a b
+ * uses the same tiles:
  *
- *   a   16 rows,  a line is 32 neighbours along the sum;
- *   b   16 pairs along the sum, a line is 16 columns, each with its pair;
- *   c   16 rows,  a line is 16 columns, fp32.
+ *   a   a row holds 32 consecutive elements along K;
+ *   b   VNNI layout: row i holds elements 2i and 2i+1 along K for each of 16 columns;
+ *   c   a row holds 16 columns, fp32.
  *
- * A matrix is any number of tiles at regular distances, which are counted in tiles. */
+ * A matrix is any number of tiles at regular strides, which are counted in tiles. */
 #ifndef BACKEND_CPU_BF16_TILE_H
 #define BACKEND_CPU_BF16_TILE_H
 
@@ -16,56 +17,58 @@
 #include "base/base.h"
 
 enum {
-    SIDE = 16,         /* lines of a tile; rows and columns of c */
-    DEEP = 32,         /* terms of the sum in one tile */
-    TILE_BYTES = 1024, /* of any tile */
-    C_TILE = 256,      /* floats of a tile of c */
+    TILE_SIDE = 16,      /* rows of a tile; rows and columns of c */
+    TILE_K = 32,         /* elements along K in one tile */
+    TILE_BYTES = 1024,   /* size of every tile */
+    C_TILE_FLOATS = 256, /* floats in a tile of c */
 };
 
 typedef uint16_t bf16;
 
-/* c = a b, or c += a b. Columns are an even number of tiles, rows too unless there is one. */
+/* c = a b, or c += a b. Columns are an even number of tiles; rows are, too, or just one tile. */
 struct tile_matmul {
     int64_t rows, columns, depth; /* in tiles; depth at least 1 */
     const void *a;
-    int64_t a_down, a_deep;
+    int64_t a_row_stride, a_k_stride;
     const void *b;
-    int64_t b_across, b_deep;
+    int64_t b_column_stride, b_k_stride;
     float *c;
-    int64_t c_down, c_across;
+    int64_t c_row_stride, c_column_stride;
     bool add;
 };
 void VEC(tile_matmul)(const struct tile_matmul *p);
 
-/* Around all products of a thread's share of a call: its tile registers are set up, and given back so that
- * no other library finds them taken. */
+/* Called by each thread before its first and after its last matmul of a call: configures the
+ * tile registers and releases them for other libraries. */
 void VEC(tile_begin)(void);
 void VEC(tile_end)(void);
-/* The unit that multiplies tiles goes to sleep when it had nothing to do for about half a microsecond, and
- * takes a quarter to wake up (measured on a Xeon with AMX: 660 ticks of 2.6 GHz after 1400). So whoever does
- * other things for longer calls this in between, at best every quarter of a microsecond. */
-void VEC(tile_awake)(void);
+/* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of
+ * a microsecond to wake up (measured on a Xeon: 660 cycles of 2.6 GHz after 1400 idle ones).
+ * Code that does other work for longer calls this in between, ideally every quarter of a
+ * microsecond. */
+void VEC(tile_keep_awake)(void);
 
-/* Tile number i of a matrix. */
+/* The address of tile i of a matrix. */
 INLINE void *tile_at(void *base, int64_t i)
 {
     return (char *)base + i * TILE_BYTES;
 }
 
-/* A thread's share of a call's scratch, handed out piece by piece; without memory, only counted. */
-struct room {
+/* Allocates from one thread's part of a call's scratch; with memory NULL it only counts the
+ * bytes. */
+struct scratch {
     char *memory;
-    int64_t taken;
+    int64_t used;
 };
-INLINE struct room room_of(void *scratch, int thread, int64_t bytes)
+INLINE struct scratch scratch_of(void *scratch, int thread, int64_t bytes)
 {
-    return (struct room){(char *)scratch + thread * bytes, 0};
+    return (struct scratch){(char *)scratch + thread * bytes, 0};
 }
-/* `bytes`, rounded up to whole lines. */
-INLINE void *take_room(struct room *r, int64_t bytes)
+/* `bytes` are rounded up to whole cache lines. */
+INLINE void *scratch_take(struct scratch *s, int64_t bytes)
 {
-    char *here = r->memory ? r->memory + r->taken : NULL;
-    r->taken += (bytes + 63) / 64 * 64;
+    char *here = s->memory ? s->memory + s->used : NULL;
+    s->used += (bytes + 63) / 64 * 64;
     return here;
 }
 

@@ -21,7 +21,7 @@ struct matmul matmul_of(const struct kernel_call *c)
         .type = a->dtype,
         .result = c->out_type[0].dtype,
     };
-    if (ta || b->rank > 2) { /* matrix by matrix */
+    if (ta || b->rank > 2) { /* a batch of matrices */
         p.K = a->dim[a->rank - (ta ? 2 : 1)];
         p.M = a->dim[a->rank - (ta ? 1 : 2)];
         p.batch = type_elements(a) / (p.M * p.K);

@@ -1,6 +1,8 @@
-/* matmul.h - MATMUL and LINEAR as one thing: batch times C (M,N) = A (M,K) B (K,N) + bias (N).
+/* matmul.h - the shapes of MATMUL and LINEAR in one form: for each matrix of a batch, C (M,N) =
+ * A (M,K) B (K,N) + bias (N).
  *
- * A transpose is a pair of strides; leading dimensions are one batch, or rows of A where B is shared. */
+ * A transpose is expressed by strides. Leading dimensions form one batch, or more rows of A
+ * where all matrices share B. */
 #ifndef BACKEND_CPU_MATMUL_MATMUL_H
 #define BACKEND_CPU_MATMUL_MATMUL_H
 
@@ -11,12 +13,12 @@ struct matmul {
     int64_t a_row, a_column; /* strides in elements: A(m,k) is a[m * a_row + k * a_column] */
     int64_t b_row, b_column; /* B(k,n) is b[k * b_row + n * b_column] */
     bool bias;
-    bool packed;             /* B is what PACK made of it; its strides mean nothing */
-    enum dtype type, result; /* of A and B; of C. The bias is f32. */
+    bool packed;             /* B has the layout that PACK made; b_row and b_column do not apply */
+    enum dtype type, result; /* types of A and B, and of C; the bias is f32 */
 };
 
 struct matmul matmul_of(const struct kernel_call *c);
-/* The product that PACK call `c` is for. */
+/* The matmul that PACK call `c` packs a weight for. */
 struct matmul matmul_of_pack(const struct kernel_call *c);
 
 #endif

@@ -1,9 +1,10 @@
-/* A product is one matmul primitive, made when the plan is made: its code is generated then. Running
- * it sets the addresses and executes; the library's workspace is the call's scratch. What the library
- * still allocates in each execution is a map of its arguments, some hundred bytes.
+/* Each matmul is one oneDNN matmul primitive, created with the plan: the library generates its
+ * code then. A run sets the addresses and executes it; the library's workspace is the scratch of
+ * the call. The library still allocates a map of its arguments, a few hundred bytes, in each
+ * execution.
  *
- * dnnl_sgemm was tried beside it, on 2 cores with AVX-512: as fast on single products, half as fast
- * on the batches of small ones that attention has, and it allocates its workspace in every call. */
+ * dnnl_sgemm, measured on 2 cores with AVX-512, is as fast on single matmuls but half as fast on
+ * the batches of small matmuls in attention, and it allocates its workspace in every call. */
 #include "backend/cpu/matmul/onednn.h"
 
 #include "backend/cpu/matmul/matmul.h"
@@ -15,7 +16,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 
-enum { ARGS = 5 }; /* a, b, result, workspace, and the bias if there is one */
+enum { ARGS = 5 }; /* A, B, C, workspace, and the bias if there is one */
 
 struct state {
     dnnl_primitive_t primitive;
@@ -23,7 +24,7 @@ struct state {
     dnnl_exec_arg_t arg[ARGS];
 };
 
-/* One engine and one stream for the process, opened by the first product that is planned. */
+/* One engine and one stream for the process, opened when the first matmul is planned. */
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 
@@ -46,7 +47,7 @@ static dnnl_data_type_t data_type(enum dtype dtype)
     return dtype == DT_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-/* rows x columns with those strides; one matrix has no batch dimension. */
+/* A batch of rows x columns with these strides; a single matrix has no batch dimension. */
 static enum status describe_matrix(const struct matmul *p, enum dtype dtype, int64_t rows,
                                    int64_t columns, int64_t row_stride, int64_t column_stride,
                                    dnnl_memory_desc_t *ret_desc)
@@ -59,13 +60,13 @@ static enum status describe_matrix(const struct matmul *p, enum dtype dtype, int
     return check(st, "describe a matrix");
 }
 
-/* B as the graph has it. */
+/* B in the layout of the graph. */
 static enum status describe_plain(const struct matmul *p, dnnl_memory_desc_t *ret_desc)
 {
     return describe_matrix(p, p->type, p->K, p->N, p->b_row, p->b_column, ret_desc);
 }
 
-/* B in whatever order the library likes best. */
+/* B in the layout that the library prefers. */
 static enum status describe_any(const struct matmul *p, dnnl_memory_desc_t *ret_desc)
 {
     dnnl_dims_t dims = {p->K, p->N};
@@ -74,7 +75,7 @@ static enum status describe_any(const struct matmul *p, dnnl_memory_desc_t *ret_
         "describe a packed matrix");
 }
 
-/* What the primitive is to be; released by the caller. */
+/* The description of a matmul primitive; the caller releases it. */
 static enum status describe(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
     TRY(open_library());
@@ -85,41 +86,42 @@ static enum status describe(const struct matmul *p, dnnl_primitive_desc_t *ret_d
     TRY(describe_matrix(p, p->result, p->M, p->N, p->N, 1, &c));
     dnnl_matmul_desc_t matmul;
     TRY(check(dnnl_matmul_desc_init(&matmul, &a, &b, p->bias ? &bias : NULL, &c),
-              "describe a product"));
+              "describe a matmul"));
     dnnl_primitive_attr_t attr;
-    TRY(check(dnnl_primitive_attr_create(&attr), "make attributes"));
+    TRY(check(dnnl_primitive_attr_create(&attr), "create attributes"));
     dnnl_status_t st = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
     if (st == dnnl_success) st = dnnl_primitive_desc_create(ret_desc, &matmul, attr, engine, NULL);
     dnnl_primitive_attr_destroy(attr);
-    return check(st, "multiply such matrices");
+    return check(st, "multiply matrices of these types and shapes");
 }
 
 static enum status fail_unforeseen(void)
 {
-    return fail(ST_UNSUPPORTED, "oneDNN packs this weight in an unforeseen way; add "
+    return fail(ST_UNSUPPORTED, "oneDNN packs this weight in an unsupported layout; add "
                                 "--pack_weights=false");
 }
 
-/* The graph keeps packed_elements for it, whatever the library takes. */
-static enum status check_room(const struct matmul *p, const dnnl_memory_desc_t *packed)
+/* The graph reserves packed_elements for a packed weight; the library must not need more. */
+static enum status check_packed_size(const struct matmul *p, const dnnl_memory_desc_t *packed)
 {
-    int64_t there = packed_elements(p->K, p->N) * dtype_size(p->type);
-    return (int64_t)dnnl_memory_desc_get_size(packed) <= there ? ST_OK : fail_unforeseen();
+    int64_t reserved = packed_elements(p->K, p->N) * dtype_size(p->type);
+    return (int64_t)dnnl_memory_desc_get_size(packed) <= reserved ? ST_OK : fail_unforeseen();
 }
 
-/* The layout that a primitive wants B in, checked against what PACK makes for such a product: a
- * function of its type and shape alone, or the two would not meet. */
+/* Checks that the primitive wants B in the layout that PACK makes. PACK knows the type and the
+ * shape alone, so bias and result type must not change the layout. */
 static enum status check_layout(const struct matmul *p, const_dnnl_primitive_desc_t desc)
 {
-    struct matmul bare = *p;
-    bare.bias = false;
-    bare.result = p->type;
+    struct matmul plain = *p;
+    plain.bias = false;
+    plain.result = p->type;
     dnnl_primitive_desc_t other;
-    TRY(describe(&bare, &other));
-    const dnnl_memory_desc_t *mine = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
-    const dnnl_memory_desc_t *its = dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0);
-    bool same = dnnl_memory_desc_equal(mine, its) != 0;
-    enum status st = check_room(p, mine);
+    TRY(describe(&plain, &other));
+    const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    const dnnl_memory_desc_t *packed =
+        dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0);
+    bool same = dnnl_memory_desc_equal(wanted, packed) != 0;
+    enum status st = check_packed_size(p, wanted);
     dnnl_primitive_desc_destroy(other);
     return same ? st : fail_unforeseen();
 }
@@ -135,7 +137,8 @@ static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call 
     (void)row;
     struct matmul p = matmul_of(c);
     dnnl_primitive_desc_t desc;
-    if (describe(&p, &desc) != ST_OK) return 0; /* prepare fails alike and says why */
+    if (describe(&p, &desc) != ST_OK)
+        return 0; /* prepare fails for the same reason and reports it */
     int64_t size = scratch_of(desc);
     dnnl_primitive_desc_destroy(desc);
     return size;
@@ -148,23 +151,23 @@ static void release_state(struct state *s)
     free(s);
 }
 
-/* Argument k: memory of the type that the primitive wants, without an address yet. */
+/* Adds an argument: memory of the type that the primitive wants, without an address yet. */
 static enum status add_argument(struct state *s, const_dnnl_primitive_desc_t desc,
                                 dnnl_query_t what, int index, int name)
 {
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, what, index);
     dnnl_exec_arg_t *arg = &s->arg[s->n];
-    TRY(check(dnnl_memory_create(&arg->memory, md, engine, DNNL_MEMORY_NONE), "make a memory"));
+    TRY(check(dnnl_memory_create(&arg->memory, md, engine, DNNL_MEMORY_NONE),
+              "create a memory object"));
     arg->arg = name;
     s->n++;
     return ST_OK;
 }
 
-static enum status make_state(struct state *s, const struct matmul *p,
-                              const_dnnl_primitive_desc_t desc)
+static enum status add_matmul_arguments(struct state *s, const struct matmul *p,
+                                        const_dnnl_primitive_desc_t desc)
 {
     if (p->packed) TRY(check_layout(p, desc));
-    TRY(check(dnnl_primitive_create(&s->primitive, desc), "make a product"));
     TRY(add_argument(s, desc, dnnl_query_src_md, 0, DNNL_ARG_SRC));
     TRY(add_argument(s, desc, dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS));
     TRY(add_argument(s, desc, dnnl_query_dst_md, 0, DNNL_ARG_DST));
@@ -173,15 +176,16 @@ static enum status make_state(struct state *s, const struct matmul *p,
     return ST_OK;
 }
 
-static enum status prepare(const struct kernel *row, struct kernel_call *c)
+/* Creates the primitive of a call, with its arguments, and releases `desc`. */
+static enum status make_state(struct kernel_call *c, const struct matmul *p,
+                              dnnl_primitive_desc_t desc,
+                              enum status (*add_arguments)(struct state *s, const struct matmul *p,
+                                                           const_dnnl_primitive_desc_t desc))
 {
-    (void)row;
-    struct matmul p = matmul_of(c);
-    dnnl_primitive_desc_t desc;
-    TRY(describe(&p, &desc));
     struct state *s = calloc(1, sizeof *s);
-    BUG_IF(!s, "no memory for a product");
-    enum status st = make_state(s, &p, desc);
+    BUG_IF(!s, "no host memory");
+    enum status st = add_arguments(s, p, desc);
+    if (st == ST_OK) st = check(dnnl_primitive_create(&s->primitive, desc), "create a primitive");
     dnnl_primitive_desc_destroy(desc);
     if (st == ST_OK)
         c->state = s;
@@ -190,24 +194,33 @@ static enum status prepare(const struct kernel *row, struct kernel_call *c)
     return st;
 }
 
+static enum status prepare(const struct kernel *row, struct kernel_call *c)
+{
+    (void)row;
+    struct matmul p = matmul_of(c);
+    dnnl_primitive_desc_t desc;
+    TRY(describe(&p, &desc));
+    return make_state(c, &p, desc, add_matmul_arguments);
+}
+
 static void release(struct kernel_call *c)
 {
     if (c->state) release_state(c->state);
     c->state = NULL;
 }
 
-/* --- PACK: a reorder from the graph's layout into the product's --- */
+/* --- PACK: a reorder from the graph's layout into the layout of the matmul --- */
 
 static enum status describe_pack(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
-    dnnl_primitive_desc_t product;
+    dnnl_primitive_desc_t matmul;
     dnnl_memory_desc_t plain;
     dnnl_primitive_attr_t attr;
-    TRY(describe(p, &product));
+    TRY(describe(p, &matmul));
     const dnnl_memory_desc_t *packed =
-        dnnl_primitive_desc_query_md(product, dnnl_query_weights_md, 0);
+        dnnl_primitive_desc_query_md(matmul, dnnl_query_weights_md, 0);
     enum status st = describe_plain(p, &plain);
-    if (st == ST_OK) st = check(dnnl_primitive_attr_create(&attr), "make attributes");
+    if (st == ST_OK) st = check(dnnl_primitive_attr_create(&attr), "create attributes");
     if (st == ST_OK) {
         dnnl_status_t made =
             dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
@@ -215,9 +228,9 @@ static enum status describe_pack(const struct matmul *p, dnnl_primitive_desc_t *
             made =
                 dnnl_reorder_primitive_desc_create(ret_desc, &plain, engine, packed, engine, attr);
         dnnl_primitive_attr_destroy(attr);
-        st = check(made, "pack such a matrix");
+        st = check(made, "pack a matrix of this type and shape");
     }
-    dnnl_primitive_desc_destroy(product);
+    dnnl_primitive_desc_destroy(matmul);
     return st;
 }
 
@@ -226,17 +239,16 @@ static int64_t pack_scratch(const struct kernel *row, const struct kernel_call *
     (void)row;
     struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
-    if (describe_pack(&p, &desc) != ST_OK) return 0; /* as above */
+    if (describe_pack(&p, &desc) != ST_OK) return 0; /* as in scratch_bytes */
     int64_t size = scratch_of(desc);
     dnnl_primitive_desc_destroy(desc);
     return size;
 }
 
-static enum status make_pack(struct state *s, const struct matmul *p,
-                             const_dnnl_primitive_desc_t desc)
+static enum status add_pack_arguments(struct state *s, const struct matmul *p,
+                                      const_dnnl_primitive_desc_t desc)
 {
-    TRY(check_room(p, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0)));
-    TRY(check(dnnl_primitive_create(&s->primitive, desc), "make a packing"));
+    TRY(check_packed_size(p, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0)));
     TRY(add_argument(s, desc, dnnl_query_src_md, 0, DNNL_ARG_FROM));
     TRY(add_argument(s, desc, dnnl_query_dst_md, 0, DNNL_ARG_TO));
     return add_argument(s, desc, dnnl_query_scratchpad_md, 0, DNNL_ARG_SCRATCHPAD);
@@ -248,22 +260,14 @@ static enum status prepare_pack(const struct kernel *row, struct kernel_call *c)
     struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
     TRY(describe_pack(&p, &desc));
-    struct state *s = calloc(1, sizeof *s);
-    BUG_IF(!s, "no memory for a packing");
-    enum status st = make_pack(s, &p, desc);
-    dnnl_primitive_desc_destroy(desc);
-    if (st == ST_OK)
-        c->state = s;
-    else
-        release_state(s);
-    return st;
+    return make_state(c, &p, desc, add_pack_arguments);
 }
 
 static enum status execute(const struct state *s, void *const *at)
 {
     threads_unseen();
     for (int i = 0; i < s->n; i++)
-        TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "take an address"));
+        TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "set an address"));
     return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run");
 }
 
@@ -277,11 +281,11 @@ static enum status run_pack(const struct kernel_call *c)
     return execute(c->state, (void *[ARGS]){c->in[0], c->out[0], c->scratch});
 }
 
-/* The library takes bf16 from AVX-512 on, but where the processor has no instruction for it, it is four times
- * slower than our own loops, which widen to fp32 (docs/MEASURING.md). */
+/* The library supports bf16 from AVX-512 on. Without bf16 instructions it is four times slower
+ * than our own loops, which convert to fp32 (docs/MEASURING.md). */
 static bool has_bf16(void)
 {
-    if (onednn_limit() != ST_OK) return false; /* asking binds the library */
+    if (onednn_limit() != ST_OK) return false; /* the query below fixes the library's choice */
     return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
            dnnl_cpu_isa_avx512_core_bf16;
 }

@@ -1,4 +1,4 @@
-/* onednn.h - matrix products by oneDNN. */
+/* onednn.h - matmuls by oneDNN. */
 #ifndef BACKEND_CPU_MATMUL_ONEDNN_H
 #define BACKEND_CPU_MATMUL_ONEDNN_H
 

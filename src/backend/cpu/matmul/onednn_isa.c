@@ -6,7 +6,8 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-/* SSE4.1 is the least that it generates code for; on less it runs plain loops. */
+/* SSE4.1 is the lowest instruction set that oneDNN generates code for; below it runs plain
+ * loops. */
 static const dnnl_cpu_isa_t limits[ISA_COUNT] = {
     [ISA_AUTO] = dnnl_cpu_isa_all,
     [ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
@@ -37,11 +38,12 @@ static enum isa applied = ISA_AUTO;
 enum status onednn_limit(void)
 {
     enum isa limit = isa_limited();
-    if (limit == applied || limit == ISA_PLAIN) return ST_OK; /* plain does without the library */
+    if (limit == applied || limit == ISA_PLAIN) return ST_OK; /* plain does not use the library */
     if (dnnl_set_max_cpu_isa(limits[limit]) != dnnl_success)
-        return fail(ST_UNSUPPORTED,
-                    "isa=%s: oneDNN has chosen its instructions already; a process has one choice",
-                    isa_words[limit]);
+        return fail(
+            ST_UNSUPPORTED,
+            "isa=%s: oneDNN has already fixed its instruction set; a process cannot change it",
+            isa_words[limit]);
     applied = limit;
     return ST_OK;
 }

@@ -4,11 +4,12 @@
 
 #include "base/base.h"
 
-/* Passes isa_limited() (base/isa.h) on to the library. It chooses once and for all when its first primitive is
- * made: ST_UNSUPPORTED if the limit is another one by then. Without the library there is nothing to do. */
+/* Passes isa_limited() (base/isa.h) on to the library. The library chooses its instructions
+ * once, when its first primitive is made: ST_UNSUPPORTED if the limit changes after that.
+ * Without the library: ST_OK. */
 enum status onednn_limit(void);
-/* What the library uses, in its own words ("avx512_core_amx"); NULL without it or where the limit is ISA_PLAIN.
- * Asking is its choice, too. */
+/* What the library uses, by its own name ("avx512_core_amx"); NULL without the library or where
+ * the limit is ISA_PLAIN. This call, too, fixes the library's choice. */
 const char *onednn_isa(void);
 
 #endif

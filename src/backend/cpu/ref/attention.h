@@ -1,15 +1,16 @@
-/* attention.h - the reference: attention over packed q, k, v. A text of ref_f32.c and ref_f64.c.
+/* attention.h - the reference: attention over packed q, k, v. Included by ref_f32.c and
+ * ref_f64.c.
  *
- * A row of qkv (B,T,(H+2*KV)*D) holds H heads of queries, KV of keys and KV of values, D elements each; query
- * head h meets key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) over the keys that q may see, scale =
- * 1/sqrt(D); dropout multiplies p by keep(q,k). */
+ * A row of qkv (B,T,(H+2*KV)*D) holds H query heads, KV key heads and KV value heads of D
+ * elements each; query head h uses key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) over
+ * the keys that the mask leaves to q, scale = 1/sqrt(D); dropout multiplies p by keep(q,k). */
 #ifndef BACKEND_CPU_REF_ATTENTION_H
 #define BACKEND_CPU_REF_ATTENTION_H
 
 #include "backend/cpu/ref/ref.h"
 
 struct packed {
-    int64_t B, T, H, KV, D, row; /* row: elements of one of qkv */
+    int64_t B, T, H, KV, D, row; /* row: elements of one row of qkv */
 };
 
 static struct packed packed_of(const struct type *qkv, const union attr *attr)
@@ -19,7 +20,7 @@ static struct packed packed_of(const struct type *qkv, const union attr *attr)
     return (struct packed){qkv->dim[0], qkv->dim[1], H, KV, D, qkv->dim[2]};
 }
 
-/* Where in a row the keys of query head h begin; its values are KV*D further. */
+/* Offset in a row of the keys of query head h; its values are KV*D further. */
 static int64_t keys_of(const struct packed *s, int64_t h)
 {
     return (s->H + h / (s->H / s->KV)) * s->D;
@@ -32,7 +33,7 @@ static double dot_product(const real *a, const real *b, int64_t n)
     return sum;
 }
 
-/* Turns n scores into the exponentials of them less their log-sum-exp, which is returned. */
+/* Replaces n scores s by exp(s - lse), lse their log-sum-exp. Returns lse. */
 static double softmax_scores(double *s, int64_t n)
 {
     double max = -INFINITY, sum = 0;
@@ -57,7 +58,7 @@ static enum status run_attention(const struct kernel_call *c)
     const int32_t *step = c->in[1];
     real *y = c->out[0], *lse = c->out[1];
     int64_t T = s.T, D = s.D, C = s.H * D;
-    double *p = c->scratch; /* (T): one row of the matrix */
+    double *p = c->scratch; /* (T): one row of probabilities */
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;
         const real *rows = qkv + b * T * s.row, *keys = rows + keys_of(&s, h);
@@ -86,12 +87,12 @@ static int64_t scratch_attention_grad(const struct kernel *row, const struct ker
     return (2 * s.T + 3 * s.T * s.D) * (int64_t)sizeof(double);
 }
 
-/* Of one head: p, ds (T) are a row, dq, dk, dv (T,D) sums. */
+/* For one head: p, ds (T) are one row; dq, dk, dv (T,D) are sums. */
 struct head_gradients {
     double *p, *ds, *dq, *dk, *dv;
 };
 
-/* What query row q of head bh adds to the gradients. */
+/* Adds the contribution of query row q of head bh to the gradients. */
 static void add_query(const struct kernel_call *c, const struct packed *s, int64_t bh, int64_t q,
                       const struct head_gradients *g)
 {
@@ -106,7 +107,7 @@ static void add_query(const struct kernel_call *c, const struct packed *s, int64
     for (int64_t k = 0; k < seen; k++) {
         double keep = keep_attention(&c->attr->attention.drop, step, bh, q, k);
         g->p[k] = exp(scale * dot_product(query, keys + k * s->row, D) - lse);
-        g->ds[k] = keep * dot_product(dy, values + k * s->row, D); /* dp so far */
+        g->ds[k] = keep * dot_product(dy, values + k * s->row, D); /* dp for now */
         row_sum += g->p[k] * g->ds[k];
         for (int64_t d = 0; d < D; d++) g->dv[k * D + d] += g->p[k] * keep * (double)dy[d];
     }
@@ -125,8 +126,8 @@ static void write_head(real *to, int64_t row, const double *from, int64_t T, int
         for (int64_t d = 0; d < D; d++) to[t * row + d] = (real)from[t * D + d];
 }
 
-/* dy (B,T,C), qkv, y (B,T,C), lse (B,H,T), step -> dqkv. y is there for kernels that take the row sums of
- * dp p from dy y; here they are summed. */
+/* dy (B,T,C), qkv, y (B,T,C), lse (B,H,T), step -> dqkv. Other kernels compute the row sums of
+ * dp p as rowsum(dy y); here they are summed directly and y is not used. */
 static enum status run_attention_grad(const struct kernel_call *c)
 {
     const struct packed s = packed_of(&c->in_type[1], c->attr);
@@ -137,7 +138,7 @@ static enum status run_attention_grad(const struct kernel_call *c)
         int64_t h = bh % s.H;
         bool first = h % group == 0, last = h % group == group - 1;
         for (int64_t i = 0; i < (first ? 3 : 1) * T * D; i++)
-            g.dq[i] = 0; /* dk, dv lie behind it */
+            g.dq[i] = 0; /* dk and dv follow dq in memory */
         for (int64_t q = 0; q < T; q++) add_query(c, &s, bh, q, &g);
         real *rows = (real *)c->out[0] + bh / s.H * T * s.row;
         write_head(rows + h * D, s.row, g.dq, T, D);
@@ -154,30 +155,30 @@ static int64_t scratch_attention_cached(const struct kernel *row, const struct k
     return c->in_type[0].dim[2] * (int64_t)sizeof(double);
 }
 
-/* cache (2,B,Tmax,KV*D), qkv (B,1,...), position (1) -> the cache with k and v at the position, and
- * y (B,1,C): attention to the positions up to it */
+/* cache (2,B,Tmax,KV*D), qkv (B,1,...), position (1) -> the cache with k and v stored at the
+ * position, and y (B,1,C): attention over all positions up to this one */
 static enum status run_attention_cached(const struct kernel_call *c)
 {
     const struct packed s = packed_of(&c->in_type[1], c->attr);
     const int32_t *position = c->in[2];
-    int64_t T_max = c->in_type[0].dim[2], H = s.H, D = s.D, wide = s.KV * D;
-    real *keys = c->out[0], *values = keys + s.B * T_max * wide, *y = c->out[1];
+    int64_t T_max = c->in_type[0].dim[2], H = s.H, D = s.D, kv_columns = s.KV * D;
+    real *keys = c->out[0], *values = keys + s.B * T_max * kv_columns, *y = c->out[1];
     double *p = c->scratch; /* (Tmax) */
     TRY(check_ids(position, 1, T_max));
     for (int64_t b = 0; b < s.B; b++) {
         const real *qkv = (const real *)c->in[1] + b * s.row;
-        int64_t now = (b * T_max + *position) * wide;
-        memcpy(keys + now, qkv + H * D, (size_t)wide * sizeof(real));
-        memcpy(values + now, qkv + H * D + wide, (size_t)wide * sizeof(real));
+        int64_t now = (b * T_max + *position) * kv_columns;
+        memcpy(keys + now, qkv + H * D, (size_t)kv_columns * sizeof(real));
+        memcpy(values + now, qkv + H * D + kv_columns, (size_t)kv_columns * sizeof(real));
         for (int64_t h = 0; h < H; h++) {
-            int64_t first = b * T_max * wide + keys_of(&s, h) - H * D;
+            int64_t first = b * T_max * kv_columns + keys_of(&s, h) - H * D;
             for (int64_t k = 0; k <= *position; k++)
-                p[k] = dot_product(qkv + h * D, keys + first + k * wide, D) / sqrt((double)D);
+                p[k] = dot_product(qkv + h * D, keys + first + k * kv_columns, D) / sqrt((double)D);
             softmax_scores(p, *position + 1);
             for (int64_t d = 0; d < D; d++) {
                 double sum = 0;
                 for (int64_t k = 0; k <= *position; k++)
-                    sum += p[k] * (double)values[first + k * wide + d];
+                    sum += p[k] * (double)values[first + k * kv_columns + d];
                 y[(b * H + h) * D + d] = (real)sum;
             }
         }

@@ -7,7 +7,7 @@ static bool fits_cast(const struct kernel_call *c)
     return dtype_is_float(c->in_type[0].dtype) && dtype_is_float(c->out_type[0].dtype);
 }
 
-/* Every number of either narrow type is a double, so one loop serves all pairs. */
+/* A double represents every number of each type exactly, so one loop serves all pairs of types. */
 static enum status run_cast(const struct kernel_call *c)
 {
     enum dtype from = c->in_type[0].dtype, to = c->out_type[0].dtype;

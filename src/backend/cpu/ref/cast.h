@@ -1,4 +1,4 @@
-/* cast.h - single numbers of any float type, for kernels that need few or that say what is right. */
+/* cast.h - loads and stores of single numbers of any float type, for reference kernels. */
 #ifndef BACKEND_CPU_REF_CAST_H
 #define BACKEND_CPU_REF_CAST_H
 
@@ -11,28 +11,28 @@
 
 static inline double bf16_load(uint16_t bits)
 {
-    uint32_t wide = (uint32_t)bits << 16;
+    uint32_t f32_bits = (uint32_t)bits << 16;
     float x;
-    memcpy(&x, &wide, sizeof x);
+    memcpy(&x, &f32_bits, sizeof x);
     return (double)x;
 }
 
-/* The nearest of the bfloat16 numbers, the even one of two. A double is first rounded to odd in
- * float's width: rounded to nearest twice, it could land on the wrong side of a tie. */
+/* Rounds to nearest even. The double is first rounded to odd as a float: two roundings to
+ * nearest could break a tie the wrong way. */
 static inline uint16_t bf16_store(double x)
 {
     if (isnan(x)) return 0x7fc0;
-    float narrow = (float)x;
+    float f = (float)x;
     uint32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    if (!isinf(narrow) && (double)narrow != x) {
-        if (fabs((double)narrow) > fabs(x)) bits--; /* towards zero, then odd: "more follows" */
+    memcpy(&bits, &f, sizeof bits);
+    if (!isinf(f) && (double)f != x) {
+        if (fabs((double)f) > fabs(x)) bits--; /* truncate; the odd bit below stands for the rest */
         bits |= 1;
     }
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Element i of a tensor of that type; every number of each type is a double. */
+/* Element i of a tensor of that type. A double represents every number of each type exactly. */
 static inline double float_load(enum dtype dtype, const void *from, int64_t i)
 {
     if (dtype == DT_F32) return (double)((const float *)from)[i];
@@ -47,6 +47,12 @@ static inline void float_store(enum dtype dtype, void *to, int64_t i, double x)
     if (dtype == DT_F64) ((double *)to)[i] = x;
     if (dtype == DT_BF16) ((uint16_t *)to)[i] = bf16_store(x);
     if (dtype_is_float8(dtype)) ((uint8_t *)to)[i] = float8_store(dtype, x);
+}
+
+/* x rounded to the type: f32, bf16 or, unchanged, f64. */
+static inline double float_rounded(enum dtype dtype, double x)
+{
+    return dtype == DT_F32 ? (double)(float)x : dtype == DT_BF16 ? bf16_load(bf16_store(x)) : x;
 }
 
 #endif

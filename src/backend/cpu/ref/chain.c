@@ -1,4 +1,5 @@
-/* The reference of CHAIN: element by element and step by step, in double, each result rounded to its type. */
+/* The reference of CHAIN (fused pointwise operators): element by element and step by step, in
+ * double; each result is rounded to its type. */
 #include "graph/chain.h"
 
 #include "backend/cpu/cpu_kernels.h"
@@ -6,30 +7,26 @@
 #include "backend/cpu/ref/functions.h"
 #include "backend/cpu/ref/ref.h"
 
-struct running {
+struct state {
     const struct kernel_call *call;
     const struct chain *chain;
     enum dtype dtype[CHAIN_STEPS];
-    double result[CHAIN_STEPS]; /* of one element */
+    double result[CHAIN_STEPS]; /* for one element */
 };
 
-static double rounded(enum dtype dtype, double x)
-{
-    return dtype == DT_F32 ? (double)(float)x : dtype == DT_BF16 ? bf16_load(bf16_store(x)) : x;
-}
-
-/* What element i of step k takes. */
-static double operand(const struct running *r, int k, int which, int64_t i)
+/* Operand `which` of step k for element i. */
+static double operand(const struct state *r, int k, int which, int64_t i)
 {
     const struct chain_operand *o = &r->chain->step[k].operand[which];
     if (o->from == CHAIN_RESULT) return r->result[o->index];
-    if (o->from == CHAIN_CONSTANT) return rounded(r->dtype[k], o->constant);
+    if (o->from == CHAIN_CONSTANT) return float_rounded(r->dtype[k], o->constant);
     const struct type *t = &r->call->in_type[o->index], *shape = &r->chain->shape;
-    int64_t at = met_by(type_broadcast(shape, t), i, type_columns(shape), type_elements(t));
+    int64_t at =
+        broadcast_index(type_broadcast(shape, t), i, type_columns(shape), type_elements(t));
     return float_load(t->dtype, r->call->in[o->index], at);
 }
 
-static double apply(const struct running *r, int k, int64_t i)
+static double apply(const struct state *r, int k, int64_t i)
 {
     static double (*const functions[OP_COUNT])(double, double) = {
         [OP_ADD] = add,
@@ -72,10 +69,11 @@ static double apply(const struct running *r, int k, int64_t i)
 
 static enum status run(const struct kernel_call *c)
 {
-    struct running r = {.call = c, .chain = c->attr->chain};
+    struct state r = {.call = c, .chain = c->attr->chain};
     chain_dtypes(r.chain, c->in_type, r.dtype);
     for (int64_t i = 0; i < type_elements(&r.chain->shape); i++) {
-        for (int k = 0; k < r.chain->steps; k++) r.result[k] = rounded(r.dtype[k], apply(&r, k, i));
+        for (int k = 0; k < r.chain->steps; k++)
+            r.result[k] = float_rounded(r.dtype[k], apply(&r, k, i));
         for (int o = 0; o < c->n_out; o++)
             float_store(c->out_type[o].dtype, c->out[o], i, r.result[r.chain->output[o]]);
     }

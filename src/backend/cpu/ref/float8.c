@@ -1,4 +1,5 @@
-/* Products of 8 bits, number by number: what those of a GPU are held against. They save no time here. */
+/* The reference of the float8 operators, element by element; GPU kernels are compared with it.
+ * On the CPU float8 saves no time. */
 #include "backend/cpu/ref/float8.h"
 
 #include "backend/cpu/cpu_kernels.h"
@@ -7,35 +8,36 @@
 #include "backend/cpu/ref/ref.h"
 #include "backend/cpu/runtime/parallel.h"
 
-static bool is_wide(enum dtype dtype)
+static bool is_f32_bf16_or_f64(enum dtype dtype)
 {
     return dtype == DT_F32 || dtype == DT_BF16 || dtype == DT_F64;
 }
 
 static bool fits_quantise(const struct kernel_call *c)
 {
-    return is_wide(c->in_type[0].dtype) && c->in_type[0].dtype != DT_BF16 &&
-           is_wide(c->in_type[1].dtype);
+    return is_f32_bf16_or_f64(c->in_type[0].dtype) && c->in_type[0].dtype != DT_BF16 &&
+           is_f32_bf16_or_f64(c->in_type[1].dtype);
 }
 
-/* The exponent of the scale, of the magnitudes that are neither of this step nor of the next. */
+/* The exponent of the scale, from the amax history without the slots of this step and of the
+ * next. */
 static int scale_exponent(const struct kernel_call *c, int64_t now)
 {
-    enum { FAR = 100 }; /* scales and what they scale stay floats */
-    int top = c->attr->quantise.to == DT_E4M3 ? 7 : 14;
-    double most = 0;
+    enum { MAX_EXPONENT = 100 }; /* keeps the scale and the scaled numbers within float range */
+    int max_exponent = c->attr->quantise.to == DT_E4M3 ? 7 : 14;
+    double largest = 0;
     for (int64_t i = 0; i < AMAX_STEPS; i++) {
         double amax = float_load(c->in_type[0].dtype, c->in[0], i);
         bool past = i != now && i != (now + 1) % AMAX_STEPS;
-        if (past && isfinite(amax) && amax > most) most = amax;
+        if (past && isfinite(amax) && amax > largest) largest = amax;
     }
-    int e = most > 0 ? ilogb(most) - top : -c->attr->quantise.first;
-    return e < -FAR ? -FAR : e > FAR ? FAR : e;
+    int e = largest > 0 ? ilogb(largest) - max_exponent : -c->attr->quantise.first;
+    return e < -MAX_EXPONENT ? -MAX_EXPONENT : e > MAX_EXPONENT ? MAX_EXPONENT : e;
 }
 
-typedef double (*number_fn)(const struct kernel_call *c, int64_t i);
+typedef double (*element_fn)(const struct kernel_call *c, int64_t i);
 
-/* What is quantised, number by number. */
+/* The numbers that are quantized. */
 static double plain(const struct kernel_call *c, int64_t i)
 {
     return float_load(c->in_type[1].dtype, c->in[1], i);
@@ -50,39 +52,38 @@ static double of_gelu_grad(const struct kernel_call *c, int64_t i)
     return plain(c, i) * gelu_slope(x, c->attr->quantise.tanh);
 }
 
-static double largest_of(const struct kernel_call *c, number_fn number)
+static double amax_of(const struct kernel_call *c, element_fn element)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t i = 0; i < type_elements(&c->in_type[1]); i++)
-        most = fmax(most, fabs(number(c, i)));
-    return most;
+        largest = fmax(largest, fabs(element(c, i)));
+    return largest;
 }
 
-/* The codes, and as columns the transposed ones. A check asks for them as doubles. */
-static void store_codes(const struct kernel_call *c, number_fn number)
+/* Stores the codes and their transpose. Checks store them as doubles. */
+static void store_codes(const struct kernel_call *c, element_fn element)
 {
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
     double scale = float_load(c->out_type[3].dtype, c->out[3], 0);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < columns; k++) {
             int64_t i = r * columns + k;
-            double x = number(c, i) / scale;
+            double x = element(c, i) / scale;
             double code = float8_load(c->attr->quantise.to, float8_store(c->attr->quantise.to, x));
             float_store(c->out_type[1].dtype, c->out[1], i, code);
             float_store(c->out_type[2].dtype, c->out[2], k * rows + r, code);
         }
 }
 
-static enum status quantise(const struct kernel_call *c, number_fn number)
+static enum status quantise(const struct kernel_call *c, element_fn element)
 {
     int64_t now = (int64_t)(*(const uint32_t *)c->in[2] % AMAX_STEPS);
     enum dtype dtype = c->in_type[0].dtype;
     double scale = ldexp(1, scale_exponent(c, now));
     float_store(c->out_type[3].dtype, c->out[3], 0, scale);
-    float_store(dtype, c->out[0], now,
-                fmax(float_load(dtype, c->in[0], now), largest_of(c, number)));
+    float_store(dtype, c->out[0], now, fmax(float_load(dtype, c->in[0], now), amax_of(c, element)));
     float_store(dtype, c->out[0], (now + 1) % AMAX_STEPS, 0);
-    store_codes(c, number);
+    store_codes(c, element);
     return ST_OK;
 }
 
@@ -105,16 +106,11 @@ static int64_t scratch_norm(const struct kernel *k, const struct kernel_call *c)
     return type_elements(&c->in_type[1]) * (int64_t)sizeof(double);
 }
 
-static double rounded(enum dtype dtype, double x)
-{
-    return dtype == DT_BF16 ? bf16_load(bf16_store(x)) : dtype == DT_F32 ? (double)(float)x : x;
-}
-
-/* The sums of a row as they are kept, and their norm, rounded as a tensor would be, to scratch. */
+/* Stores a row of sums, and its LayerNorm, rounded to the type of a tensor, in scratch. */
 static void normalise_row(const struct kernel_call *c, int64_t row)
 {
     int64_t C = type_columns(&c->in_type[1]), first = row * C;
-    enum dtype dtype = c->in_type[1].dtype, of_w = c->in_type[4].dtype;
+    enum dtype dtype = c->in_type[1].dtype, w_dtype = c->in_type[4].dtype;
     double *y = (double *)c->scratch + first, sum = 0, squares = 0;
     for (int64_t i = 0; i < C; i++) {
         double keep = keep_pointwise(&c->attr->quantise.drop, c->in[2], first + i);
@@ -127,9 +123,9 @@ static void normalise_row(const struct kernel_call *c, int64_t row)
     for (int64_t i = 0; i < C; i++) squares += (y[i] - mean) * (y[i] - mean);
     double rstd = 1 / sqrt(squares / (double)C + c->attr->quantise.eps);
     for (int64_t i = 0; i < C; i++) {
-        double a = (y[i] - mean) * rstd * float_load(of_w, c->in[4], i);
-        if (c->n_in == 6) a += float_load(of_w, c->in[5], i);
-        y[i] = rounded(dtype, a);
+        double a = (y[i] - mean) * rstd * float_load(w_dtype, c->in[4], i);
+        if (c->n_in == 6) a += float_load(w_dtype, c->in[5], i);
+        y[i] = float_rounded(dtype, a);
     }
     float_store(c->out_type[5].dtype, c->out[5], row, mean);
     float_store(c->out_type[6].dtype, c->out[6], row, rstd);
@@ -147,7 +143,7 @@ static enum status run_quantise_add_layernorm(const struct kernel_call *c)
 
 static bool fits_matmul(const struct kernel_call *c)
 {
-    return is_wide(c->out_type[0].dtype) && dtype_is_float8(c->in_type[0].dtype) &&
+    return is_f32_bf16_or_f64(c->out_type[0].dtype) && dtype_is_float8(c->in_type[0].dtype) &&
            dtype_is_float8(c->in_type[1].dtype);
 }
 
@@ -159,9 +155,9 @@ static int64_t scratch_matmul(const struct kernel *k, const struct kernel_call *
 
 static void decode(const struct type *t, const uint8_t *from, float *to)
 {
-    float number[256];
-    for (int i = 0; i < 256; i++) number[i] = (float)float8_load(t->dtype, (uint8_t)i);
-    for (int64_t i = 0; i < type_elements(t); i++) to[i] = number[from[i]];
+    float decoded[256];
+    for (int i = 0; i < 256; i++) decoded[i] = (float)float8_load(t->dtype, (uint8_t)i);
+    for (int64_t i = 0; i < type_elements(t); i++) to[i] = decoded[from[i]];
 }
 
 static void multiply_rows(const struct kernel_call *c, int64_t first, int64_t last)

@@ -1,4 +1,5 @@
-/* float8.h - single numbers of e4m3 and e5m2 (Micikevicius et al., arXiv 2209.05433, table 1). */
+/* float8.h - conversion of single numbers from and to e4m3 and e5m2 (Micikevicius et al., arXiv
+ * 2209.05433, table 1). */
 #ifndef BACKEND_CPU_REF_FLOAT8_H
 #define BACKEND_CPU_REF_FLOAT8_H
 
@@ -8,7 +9,9 @@
 #include <stdint.h>
 
 struct float8 {
-    int mantissa, least, largest, infinity; /* bits; least exponent of a normal number; codes */
+    int mantissa;          /* bits */
+    int min_exponent;      /* of a normal number */
+    int largest, infinity; /* codes */
 };
 
 static inline struct float8 float8_of(enum dtype dtype)
@@ -20,14 +23,14 @@ static inline struct float8 float8_of(enum dtype dtype)
 static inline double float8_load(enum dtype dtype, uint8_t code)
 {
     struct float8 f = float8_of(dtype);
-    int whole = 1 << f.mantissa, bits = code & 0x7f, exponent = bits >> f.mantissa;
+    int one = 1 << f.mantissa, bits = code & 0x7f, exponent = bits >> f.mantissa;
     double sign = code & 0x80 ? -1 : 1;
     if (bits > f.largest) return bits == f.infinity ? sign * INFINITY : NAN;
-    int digits = exponent ? whole + bits % whole : bits;
-    return sign * ldexp(digits, f.least - f.mantissa + (exponent ? exponent - 1 : 0));
+    int digits = exponent ? one + bits % one : bits;
+    return sign * ldexp(digits, f.min_exponent - f.mantissa + (exponent ? exponent - 1 : 0));
 }
 
-/* The nearest number, the even one of two; what is larger than the largest becomes the largest, and NaN stays. */
+/* Rounds to nearest even, saturates at the largest number and keeps NaN. */
 static inline uint8_t float8_store(enum dtype dtype, double x)
 {
     struct float8 f = float8_of(dtype);
@@ -35,10 +38,10 @@ static inline uint8_t float8_store(enum dtype dtype, double x)
     if (isnan(x)) return 0x7f;
     int sign = signbit(x) ? 0x80 : 0;
     if (a >= float8_load(dtype, (uint8_t)f.largest)) return (uint8_t)(sign | f.largest);
-    int e = a > 0 ? ilogb(a) : f.least;
-    if (e < f.least) e = f.least;
-    /* A mantissa that rounds up to the next binade carries into the exponent. */
-    int code = ((e - f.least) << f.mantissa) + (int)nearbyint(ldexp(a, f.mantissa - e));
+    int e = a > 0 ? ilogb(a) : f.min_exponent;
+    if (e < f.min_exponent) e = f.min_exponent;
+    /* A mantissa that rounds up to the next power of two carries into the exponent. */
+    int code = ((e - f.min_exponent) << f.mantissa) + (int)nearbyint(ldexp(a, f.mantissa - e));
     return (uint8_t)(sign | code);
 }
 

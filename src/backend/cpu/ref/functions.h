@@ -1,4 +1,4 @@
-/* functions.h - what the pointwise operators do with one element, in double. */
+/* functions.h - the pointwise operators, for one element in double. */
 #ifndef BACKEND_CPU_REF_FUNCTIONS_H
 #define BACKEND_CPU_REF_FUNCTIONS_H
 
@@ -6,8 +6,10 @@
 
 #include <math.h>
 
-/* The element of a repeated operand that element i meets; its tensor has `columns`, the operand `trailing` elements. */
-static inline int64_t met_by(enum broadcast how, int64_t i, int64_t columns, int64_t trailing)
+/* Index into a broadcast operand for element i of a tensor whose rows have `columns` elements;
+ * the operand has `trailing` elements. */
+static inline int64_t broadcast_index(enum broadcast how, int64_t i, int64_t columns,
+                                      int64_t trailing)
 {
     return how == BROADCAST_SCALAR     ? 0
            : how == BROADCAST_ROW      ? i / columns
@@ -33,7 +35,7 @@ static inline double divide(double a, double b)
 }
 static inline double at_most(double x, double limit)
 {
-    return x > limit ? limit : x; /* a NaN stays one */
+    return x > limit ? limit : x; /* NaN stays NaN */
 }
 static inline double exp_of(double x, double unused)
 {
@@ -69,7 +71,7 @@ static inline double erf_of(double x, double unused)
 static inline double relu(double x, double unused)
 {
     (void)unused;
-    return x < 0 ? 0 : x; /* a NaN stays one */
+    return x < 0 ? 0 : x; /* NaN stays NaN */
 }
 static inline double relu_grad(double dy, double y)
 {
@@ -104,7 +106,7 @@ static inline double silu_grad(double dy, double x)
     return dy * s * (1 + x * (1 - s));
 }
 
-/* gelu(x) = x Phi(x), Phi the normal distribution's sum function; or its tanh approximation. */
+/* gelu(x) = x Phi(x), Phi the standard normal distribution function; or its tanh approximation. */
 static inline double gelu(double x, bool approximate)
 {
     if (!approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));

@@ -1,6 +1,6 @@
-/* loss.h - the reference: cross-entropy and sums of squares. A text of ref_f32.c and ref_f64.c.
+/* loss.h - the reference: cross-entropy and sums of squares. Included by ref_f32.c and ref_f64.c.
  *
- * Rows are predictions, (N,V'); columns from `vocab` on are padding. */
+ * Logits are (N,V'), one row for each prediction; columns from `vocab` on are padding. */
 #ifndef BACKEND_CPU_REF_LOSS_H
 #define BACKEND_CPU_REF_LOSS_H
 
@@ -14,7 +14,7 @@ static double log_sum_exp(const real *x, int64_t n)
     return max + log(sum);
 }
 
-/* d = (softmax - one-hot) factor; 0 where the column is padding; d may be x. */
+/* d = (softmax - one-hot) factor, 0 in padding columns; d may be x. */
 static void loss_grad_row(const struct kernel_call *c, const real *x, real *d, int32_t target,
                           double lse, double factor)
 {

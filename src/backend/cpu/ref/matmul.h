@@ -1,10 +1,10 @@
-/* matmul.h - the reference: matrix products. A text of ref_f32.c and ref_f64.c. */
+/* matmul.h - the reference: matmul with and without bias. Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_MATMUL_H
 #define BACKEND_CPU_REF_MATMUL_H
 
 #include "backend/cpu/ref/ref.h"
 
-/* One product: element (m,k) of A is a[m*am + k*ak], so a transpose is a pair of strides. */
+/* One matmul: element (m,k) of A is a[m*am + k*ak], so a transpose is expressed by strides. */
 struct strided_matmul {
     const real *a, *b, *bias; /* bias (N) or NULL */
     real *out;                /* (M,N) */
@@ -22,7 +22,8 @@ static void multiply(const struct strided_matmul *p)
         }
 }
 
-/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); b of rank 2 serves every matrix of a. */
+/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 is shared by all matrices of
+ * a. */
 static enum status run_matmul(const struct kernel_call *c)
 {
     const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];

@@ -1,4 +1,5 @@
-/* matmul.h - the reference: products and what stands beside them. A text of ref_f32.c and ref_f64.c. */
+/* matmul_fused.h - the reference: matmuls fused with GELU, its gradient or a sum of rows.
+ * Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_MATMUL_FUSED_H
 #define BACKEND_CPU_REF_MATMUL_FUSED_H
 
@@ -6,15 +7,15 @@
 #include "backend/cpu/ref/pointwise.h"
 #include "backend/cpu/ref/rows.h"
 
-/* The product is kept in the second output, or, where there is none, GELU takes its place. */
+/* The second output, if there is one, gets the matmul's result before GELU. */
 static enum status run_linear_gelu(const struct kernel_call *c)
 {
-    struct kernel_call product = *c;
+    struct kernel_call matmul = *c;
     union attr attr = {.matmul.tb = c->attr->linear.tb};
     real *y = c->out[0], *x = c->n_out == 2 ? c->out[1] : c->out[0];
-    product.out[0] = x;
-    if (c->n_in == 2) product.attr = &attr;
-    TRY(c->n_in == 3 ? run_linear(&product) : run_matmul(&product));
+    matmul.out[0] = x;
+    if (c->n_in == 2) matmul.attr = &attr;
+    TRY(c->n_in == 3 ? run_linear(&matmul) : run_matmul(&matmul));
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
         y[i] = (real)gelu((double)x[i], c->attr->linear.tanh);
     return ST_OK;

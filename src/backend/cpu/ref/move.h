@@ -1,5 +1,5 @@
-/* move.h - the reference: heads, parts of rows, rotations by the position, tables of embeddings, picked elements, constants.
- * A text of ref_f32.c and ref_f64.c. */
+/* move.h - the reference: split and merge of heads, split and concatenation of rows, rotary
+ * embeddings, embedding tables, picked elements, constants. Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_MOVE_H
 #define BACKEND_CPU_REF_MOVE_H
 
@@ -13,8 +13,8 @@ static enum status run_fill(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Where a row of D elements of part p, head h, is in (B,T,(H+(P-1)*KV)*D): the first part has H heads, the
- * others have KV, each of which stands for `group` heads. */
+/* Offset in packed (B,T,(H+(P-1)*KV)*D) of row `row` of part p, (B,H,T,D). The first part has H
+ * heads packed, the others KV, each of which is shared by `group` heads. */
 static int64_t packed_row(const struct type *heads, int64_t group, int64_t parts, int64_t p,
                           int64_t row)
 {
@@ -43,7 +43,7 @@ static enum status run_split_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* P of (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): the sum of what was one head */
+/* P of (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): heads that share a packed head are summed */
 static enum status run_merge_heads(const struct kernel_call *c)
 {
     const struct type *heads = &c->in_type[0];
@@ -64,7 +64,7 @@ static enum status run_merge_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* So many columns of each row; the rows of both sides may be longer. */
+/* Copies `columns` elements of each row; rows on both sides may be longer. */
 static void copy_columns(real *to, int64_t to_columns, const real *from, int64_t from_columns,
                          int64_t rows, int64_t columns)
 {
@@ -117,17 +117,17 @@ static enum status run_rope(const struct kernel_call *c)
     const real *x = c->in[0], *table = c->in[1];
     real *y = c->out[0];
     int64_t T = c->in_type[1].dim[0], D = c->in_type[1].dim[1], C = type_columns(&c->in_type[0]);
-    int64_t turned = c->attr->rope.heads * D;
+    int64_t rotated = c->attr->rope.heads * D;
     double sign = c->attr->rope.back ? -1 : 1;
     for (int64_t row = 0; row < type_rows(&c->in_type[0]); row++, x += C, y += C) {
-        for (int64_t i = 0; i < turned; i += 2) {
+        for (int64_t i = 0; i < rotated; i += 2) {
             const real *angle = table + row % T * D + i % D;
             double cosine = (double)angle[0], sine = sign * (double)angle[1];
             double even = (double)x[i], odd = (double)x[i + 1];
             y[i] = (real)(cosine * even - sine * odd);
             y[i + 1] = (real)(sine * even + cosine * odd);
         }
-        for (int64_t i = turned; i < C; i++) y[i] = x[i];
+        for (int64_t i = rotated; i < C; i++) y[i] = x[i];
     }
     return ST_OK;
 }
@@ -152,9 +152,10 @@ static int64_t scratch_embed_grad(const struct kernel *row, const struct kernel_
            (int64_t)sizeof(int32_t);
 }
 
-/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [that of onto and] the sum of dy's rows whose id is v; ids are those of
- * each run of as many rows. The places
- * of each id are chained in the scratch, lowest first, so each row is summed in order and written once. */
+/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [onto's row v plus] the sum of the rows
+ * of dy whose id is v. If dy has more rows than there are ids, the ids repeat. The positions of
+ * each id form a linked list in the scratch, lowest first, so each row is summed in order and
+ * written once. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
     const bool adds = c->n_in == 3;
@@ -186,20 +187,21 @@ static bool fits_embed_sum(const struct kernel_call *c)
     return fits_with_ints(c, 1 << 1 | 1 << 3 | 1 << 4);
 }
 
-/* tokens (V,C), ids (B,T), positions (P,C), places (T), step -> dropout(token + position) (B,T,C) */
+/* tokens (V,C), ids (B,T), positions (P,C), position_ids (T), step -> dropout(token + position)
+ * (B,T,C) */
 static enum status run_embed_sum(const struct kernel_call *c)
 {
     const real *tokens = c->in[0], *positions = c->in[2];
-    const int32_t *ids = c->in[1], *places = c->in[3], *step = c->in[4];
+    const int32_t *ids = c->in[1], *position_ids = c->in[3], *step = c->in[4];
     real *out = c->out[0];
     int64_t C = type_columns(&c->in_type[0]), T = type_elements(&c->in_type[3]);
     int64_t n = type_elements(&c->in_type[1]);
     TRY(check_ids(ids, n, c->in_type[0].dim[0]));
-    TRY(check_ids(places, T, c->in_type[2].dim[0]));
+    TRY(check_ids(position_ids, T, c->in_type[2].dim[0]));
     for (int64_t row = 0; row < n; row++)
         for (int64_t i = 0; i < C; i++) {
             double sum =
-                (double)tokens[ids[row] * C + i] + (double)positions[places[row % T] * C + i];
+                (double)tokens[ids[row] * C + i] + (double)positions[position_ids[row % T] * C + i];
             out[row * C + i] =
                 (real)(sum * keep_element(&c->attr->drop, step, &c->out_type[0], row * C + i));
         }

@@ -1,51 +1,39 @@
-/* norm.h - the reference: layer normalisation, and RMS normalisation, which is the same about a mean of 0.
- * A text of ref_f32.c and ref_f64.c. */
+/* norm.h - the reference: LayerNorm, and RMSNorm, which is the same with a mean of 0. Included
+ * by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_NORM_H
 #define BACKEND_CPU_REF_NORM_H
 
 #include "backend/cpu/ref/ref.h"
 
-struct norm {
-    const real *x, *w, *bias; /* (N,C), (C), (C) or NULL */
-    real *y, *mean, *rstd;    /* (N,C), (N) or NULL: the mean is 0, (N) */
-    int64_t N, C;
-    double eps;
-};
-
-static void normalise(const struct norm *n)
+/* y = (x - mean) rstd w + bias over the rows of x (N,C). Input number `w` is w (C), the next
+ * one, if there is one, the bias (C). Outputs from number `y` on: y (N,C), mean (N) for a
+ * LayerNorm alone, rstd (N). */
+static enum status normalise(const struct kernel_call *c, const real *x, int w, int y)
 {
-    int64_t C = n->C;
-    for (int64_t row = 0; row < n->N; row++) {
-        const real *x = n->x + row * C;
+    bool centred = c->n_out == y + 3; /* LayerNorm; RMSNorm has no mean */
+    const real *weight = c->in[w], *bias = c->n_in > w + 1 ? c->in[w + 1] : NULL;
+    real *out = c->out[y], *means = centred ? c->out[y + 1] : NULL, *rstds = c->out[c->n_out - 1];
+    int64_t C = type_columns(&c->in_type[0]);
+    for (int64_t row = 0; row < type_rows(&c->in_type[0]); row++, x += C, out += C) {
         double sum = 0, squares = 0;
         for (int64_t i = 0; i < C; i++) sum += (double)x[i];
-        double mean = n->mean ? sum / (double)C : 0;
+        double mean = centred ? sum / (double)C : 0;
         for (int64_t i = 0; i < C; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
-        double rstd = 1 / sqrt(squares / (double)C + n->eps);
+        double rstd = 1 / sqrt(squares / (double)C + c->attr->norm.eps);
         for (int64_t i = 0; i < C; i++) {
-            double y = ((double)x[i] - mean) * rstd * (double)n->w[i];
-            n->y[row * C + i] = (real)(n->bias ? y + (double)n->bias[i] : y);
+            double normalised = ((double)x[i] - mean) * rstd * (double)weight[i];
+            out[i] = (real)(bias ? normalised + (double)bias[i] : normalised);
         }
-        if (n->mean) n->mean[row] = (real)mean;
-        n->rstd[row] = (real)rstd;
+        if (centred) means[row] = (real)mean;
+        rstds[row] = (real)rstd;
     }
+    return ST_OK;
 }
 
 /* x (...,C), w (C), [bias (C)] -> y (...,C), mean (...,1), rstd (...,1) */
 static enum status run_layernorm(const struct kernel_call *c)
 {
-    normalise(&(struct norm){
-        .x = c->in[0],
-        .w = c->in[1],
-        .bias = c->n_in > 2 ? c->in[2] : NULL,
-        .y = c->out[0],
-        .mean = c->out[1],
-        .rstd = c->out[2],
-        .N = type_rows(&c->in_type[0]),
-        .C = type_columns(&c->in_type[0]),
-        .eps = c->attr->norm.eps,
-    });
-    return ST_OK;
+    return normalise(c, c->in[0], 1, 0);
 }
 
 /* a, b (...,C), step, w (C), [bias (C)] -> s = a + dropout(b), and y, mean, rstd of s */
@@ -57,33 +45,13 @@ static enum status run_add_layernorm(const struct kernel_call *c)
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
         s[i] = (real)((double)a[i] +
                       (double)b[i] * keep_element(&c->attr->norm.drop, step, &c->in_type[1], i));
-    normalise(&(struct norm){
-        .x = s,
-        .w = c->in[3],
-        .bias = c->n_in > 4 ? c->in[4] : NULL,
-        .y = c->out[1],
-        .mean = c->out[2],
-        .rstd = c->out[3],
-        .N = type_rows(&c->in_type[0]),
-        .C = type_columns(&c->in_type[0]),
-        .eps = c->attr->norm.eps,
-    });
-    return ST_OK;
+    return normalise(c, s, 3, 1);
 }
 
 /* x (...,C), w (C) -> y (...,C), rrms (...,1) */
 static enum status run_rmsnorm(const struct kernel_call *c)
 {
-    normalise(&(struct norm){
-        .x = c->in[0],
-        .w = c->in[1],
-        .y = c->out[0],
-        .rstd = c->out[1],
-        .N = type_rows(&c->in_type[0]),
-        .C = type_columns(&c->in_type[0]),
-        .eps = c->attr->norm.eps,
-    });
-    return ST_OK;
+    return normalise(c, c->in[0], 1, 0);
 }
 
 /* a, b (...,C), w (C) -> s = a + b, and y, rrms of s */
@@ -93,28 +61,23 @@ static enum status run_add_rmsnorm(const struct kernel_call *c)
     real *s = c->out[0];
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
         s[i] = (real)((double)a[i] + (double)b[i]);
-    normalise(&(struct norm){
-        .x = s,
-        .w = c->in[2],
-        .y = c->out[1],
-        .rstd = c->out[2],
-        .N = type_rows(&c->in_type[0]),
-        .C = type_columns(&c->in_type[0]),
-        .eps = c->attr->norm.eps,
-    });
-    return ST_OK;
+    return normalise(c, s, 2, 1);
 }
 
 struct norm_grad {
-    const real *more;                     /* (N,C), added to dx, or NULL */
-    const real *dy, *x, *w, *mean, *rstd; /* (N,C), (N,C), (C), (N) or NULL: 0, (N) */
-    real *dx, *dw, *dbias;                /* (N,C), (C), (C) or NULL; dx may be dy or more */
-    double *dw_sum, *dbias_sum;           /* (C): scratch */
+    const real *residual;       /* (N,C), added to dx, or NULL */
+    const real *dy, *x;         /* (N,C) */
+    const real *w;              /* (C) */
+    const real *mean;           /* (N); NULL: the mean is 0 */
+    const real *rstd;           /* (N) */
+    real *dx;                   /* (N,C); may be dy or residual */
+    real *dw, *dbias;           /* (C); dbias may be NULL */
+    double *dw_sum, *dbias_sum; /* (C): scratch */
     int64_t N, C;
 };
 
 /* With h = (x - mean) rstd and g = dy w:  dx = rstd (g - avg(g) - h avg(g h)),  dw = sum of dy h,
- * dbias = sum of dy. Where the mean is 0 whatever x is, avg(g) is not taken away. */
+ * dbias = sum of dy. RMSNorm has no mean, so avg(g) is not subtracted. */
 static void normalise_grad(const struct norm_grad *n)
 {
     int64_t C = n->C;
@@ -133,7 +96,7 @@ static void normalise_grad(const struct norm_grad *n)
         for (int64_t i = 0; i < C; i++) {
             double h = ((double)x[i] - mean) * rstd, g = (double)dy[i] * (double)n->w[i];
             double dx = rstd * (g - g_sum / (double)C - h * gh_sum / (double)C);
-            n->dx[row * C + i] = (real)(n->more ? dx + (double)n->more[row * C + i] : dx);
+            n->dx[row * C + i] = (real)(n->residual ? dx + (double)n->residual[row * C + i] : dx);
         }
     }
     for (int64_t i = 0; i < C; i++) n->dw[i] = (real)n->dw_sum[i];
@@ -146,12 +109,13 @@ static int64_t scratch_layernorm_grad(const struct kernel *row, const struct ker
     return 2 * type_columns(&c->in_type[0]) * (int64_t)sizeof(double);
 }
 
-/* [more,] dy, x (...,C), w (C), mean, rstd (...,1) -> dx (...,C), dw (C), [dbias (C)]; output `dw` is dw */
+/* [residual,] dy, x (...,C), w (C), mean, rstd (...,1) -> dx (...,C), dw (C), [dbias (C)];
+ * output `dw` is dw */
 static void layernorm_grad(const struct kernel_call *c, bool add, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);
     normalise_grad(&(struct norm_grad){
-        .more = add ? c->in[0] : NULL,
+        .residual = add ? c->in[0] : NULL,
         .dy = c->in[add + 0],
         .x = c->in[add + 1],
         .w = c->in[add + 2],
@@ -179,12 +143,12 @@ static enum status run_layernorm_grad_add(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* [more,] dy, x (...,C), w (C), rrms (...,1) -> dx (...,C), dw (C) */
+/* [residual,] dy, x (...,C), w (C), rrms (...,1) -> dx (...,C), dw (C) */
 static enum status rmsnorm_grad(const struct kernel_call *c, bool add)
 {
     int64_t C = type_columns(&c->in_type[0]);
     normalise_grad(&(struct norm_grad){
-        .more = add ? c->in[0] : NULL,
+        .residual = add ? c->in[0] : NULL,
         .dy = c->in[add + 0],
         .x = c->in[add + 1],
         .w = c->in[add + 2],
@@ -209,7 +173,7 @@ static enum status run_rmsnorm_grad_add(const struct kernel_call *c)
     return rmsnorm_grad(c, true);
 }
 
-/* LAYERNORM_GRAD_ADD's, step -> dx, dropout(dx), dw, [dbias] */
+/* inputs of LAYERNORM_GRAD_ADD, step -> dx, dropout(dx), dw, [dbias] */
 static enum status run_layernorm_grad_drop(const struct kernel_call *c)
 {
     const int32_t *step = c->in[6];

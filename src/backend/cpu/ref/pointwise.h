@@ -1,11 +1,12 @@
-/* pointwise.h - the reference: element by element. A text of ref_f32.c and ref_f64.c. */
+/* pointwise.h - the reference: element by element. Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_POINTWISE_H
 #define BACKEND_CPU_REF_POINTWISE_H
 
 #include "backend/cpu/ref/functions.h"
 #include "backend/cpu/ref/ref.h"
 
-/* out[i] = f(a[i], b[...]): b is of the same shape, one element, one per row, or repeated. */
+/* out[i] = f(a[i], b[...]): b has the same shape, one element, one element per row, or is
+ * repeated. */
 static enum status binary(const struct kernel_call *c, double (*f)(double, double))
 {
     const real *a = c->in[0], *b = c->in[1];
@@ -13,7 +14,7 @@ static enum status binary(const struct kernel_call *c, double (*f)(double, doubl
     enum broadcast kind = type_broadcast(&c->in_type[0], &c->in_type[1]);
     int64_t columns = type_columns(&c->in_type[0]), trailing = type_elements(&c->in_type[1]);
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) {
-        int64_t j = met_by(kind, i, columns, trailing);
+        int64_t j = broadcast_index(kind, i, columns, trailing);
         out[i] = (real)f((double)a[i], (double)b[j]);
     }
     return ST_OK;
@@ -107,7 +108,8 @@ static enum status run_silu_grad(const struct kernel_call *c)
     return binary(c, silu_grad);
 }
 
-/* Gate and up of one row, and what is beside them: halves of a row of 2F, or rows of two tensors. */
+/* Gate and up, (rows,F) each: halves of rows of 2F, or two tensors. `stride` is the distance of
+ * rows. */
 struct gated {
     const real *gate, *up;
     int64_t stride, rows, F;
@@ -134,7 +136,7 @@ static enum status run_swiglu(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* dy (...,F), gate and up -> their gradients, which may take their place */
+/* dy (...,F), gate and up -> their gradients, which may overwrite gate and up */
 static enum status run_swiglu_grad(const struct kernel_call *c)
 {
     const struct gated x = gated_of(c, 1);
@@ -150,7 +152,7 @@ static enum status run_swiglu_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* x (...,T,T): above the diagonal, where k > q, the constant. */
+/* x (...,T,T): elements above the diagonal, where k > q, become the constant. */
 static enum status run_causal_mask(const struct kernel_call *c)
 {
     const real *x = c->in[0];

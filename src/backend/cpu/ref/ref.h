@@ -1,9 +1,10 @@
-/* ref.h - what the texts of this folder share.
+/* ref.h - what the reference kernels share.
  *
- * The reference kernels are one text, compiled twice, by ref_f32.c and ref_f64.c: `real` is the type
- * of every tensor but the integer ones. They say what an operator means, in plain loops; arithmetic
- * and sums are in double, in index order, so that a run repeats bit for bit, and one rounding remains
- * at the store. Where out may be the same memory as in, an element is read before it is written. */
+ * The reference kernels are written once, in headers, and compiled twice, by ref_f32.c and
+ * ref_f64.c: `real` is the type of every tensor except the integer ones. They define what an
+ * operator computes, in plain loops. Arithmetic and sums are in double and in index order, so
+ * results repeat bit for bit; the only rounding is at the store. Where an output may share its
+ * memory with an input, each element is read before it is written. */
 #ifndef BACKEND_CPU_REF_REF_H
 #define BACKEND_CPU_REF_REF_H
 
@@ -13,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#ifndef REAL /* a text looked at alone is the float one */
+#ifndef REAL /* a header compiled alone is the float version */
 #define REAL       float
 #define REAL_DTYPE DT_F32
 #define REF(name)  name##_f32
@@ -21,7 +22,7 @@
 
 typedef REAL real;
 
-/* True if the inputs whose bit is set in `ints` are integers, and all else is real. */
+/* True if the inputs whose bit is set in `ints` are integers and everything else is real. */
 static inline bool fits_with_ints(const struct kernel_call *c, unsigned ints)
 {
     for (int i = 0; i < c->n_in; i++)
@@ -36,7 +37,7 @@ static inline bool fits_real(const struct kernel_call *c)
     return fits_with_ints(c, 0);
 }
 
-/* Only that input is an integer tensor: ids, targets, the step. */
+/* Only the input of that number is an integer tensor: ids, targets or the step. */
 static inline bool fits_int_0(const struct kernel_call *c)
 {
     return fits_with_ints(c, 1 << 0);
@@ -62,7 +63,7 @@ static inline bool fits_int_4(const struct kernel_call *c)
     return fits_with_ints(c, 1 << 4);
 }
 
-/* What dropout multiplies element i of a flattened tensor with: 0, or the scale of what is kept. */
+/* The factor of dropout for element i of a flattened tensor: 0, or the scale of a kept element. */
 static inline double keep_pointwise(const struct dropout *d, const int32_t *step, int64_t i)
 {
     if (d->threshold == 0) return 1.0;
@@ -82,7 +83,7 @@ static inline double keep_attention(const struct dropout *d, const int32_t *step
     return byte >= d->threshold ? (double)dropout_scale(d->threshold) : 0.0;
 }
 
-/* The same for element i of a tensor of type t, whatever the pattern. */
+/* The same for element i of a tensor of type t, for either pattern. */
 static inline double keep_element(const struct dropout *d, const int32_t *step,
                                   const struct type *t, int64_t i)
 {
@@ -91,14 +92,14 @@ static inline double keep_element(const struct dropout *d, const int32_t *step,
     return keep_attention(d, step, i / columns / rows, i / columns % rows, i % columns);
 }
 
-/* Ids that would reach outside their table. */
+/* Fails if an id lies outside its table. */
 static inline enum status check_ids(const int32_t *ids, int64_t n, int64_t below)
 {
     for (int64_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= below)
             return fail(ST_FORMAT,
-                        "id %d at place %lld is not in 0 ... %lld; is the data of "
-                        "another vocabulary?",
+                        "id %d at position %lld is not in 0 ... %lld; does the data set "
+                        "use another vocabulary?",
                         (int)ids[i], (long long)i, (long long)below - 1);
     return ST_OK;
 }

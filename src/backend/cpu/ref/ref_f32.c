@@ -1,4 +1,4 @@
-/* The reference kernels in float: the texts of ref/ with real = float. */
+/* The reference kernels in float: the headers of ref/ with real = float. */
 #define REAL       float
 #define REAL_DTYPE DT_F32
 #define REF(name)  name##_f32

@@ -1,5 +1,5 @@
 /* rows.h - the reference: sums and maxima over rows and columns, softmax.
- * A text of ref_f32.c and ref_f64.c. */
+ * Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_ROWS_H
 #define BACKEND_CPU_REF_ROWS_H
 

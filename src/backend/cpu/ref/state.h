@@ -1,4 +1,5 @@
-/* state.h - the reference: what is written in place. A text of ref_f32.c and ref_f64.c. */
+/* state.h - the reference: operators that write state in place. Included by ref_f32.c and
+ * ref_f64.c. */
 #ifndef BACKEND_CPU_REF_STATE_H
 #define BACKEND_CPU_REF_STATE_H
 
@@ -20,7 +21,8 @@ static enum status run_accumulate(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* w, m, v in place; g of the same type; lr, bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, clip (1) */
+/* Updates w, m, v in place. `in`: the gradient g, then lr, bias1 = 1 - beta1^t, bias2 = 1 -
+ * beta2^t and clip, (1) each. */
 static void adamw(const struct kernel_call *c, void *const *in)
 {
     real *w = c->out[0], *m = c->out[1], *v = c->out[2];
@@ -53,7 +55,7 @@ static bool fits_copy(const struct kernel_call *c)
     return true;
 }
 
-/* The same, then the new weights in bf16: w, m, v, copy; g and the scalars. */
+/* The same with a bf16 copy of the new weights: w, m, v, copy, g and the scalars. */
 static enum status run_adamw_copy(const struct kernel_call *c)
 {
     adamw(c, c->in + 4);

@@ -36,9 +36,15 @@ int attention_threads(const struct kernel_call *c)
     return planned < now ? planned : now;
 }
 
-void attention_share(int64_t heads, int threads)
+void attention_schedule(int64_t heads, int threads)
 {
-    enum { BALANCED = 8 }; /* heads of a thread from which one more or less does not matter */
+    /* With this many heads for each thread, one head more or less does not matter. */
+    enum { BALANCED = 8 };
     bool even = heads > 0 && (heads % threads == 0 || heads >= BALANCED * threads);
     omp_set_schedule(even ? omp_sched_static : omp_sched_dynamic, 0);
+}
+
+bool attention_whole_groups(int64_t groups, int64_t threads)
+{
+    return (groups + threads - 1) / threads * threads * 5 <= groups * 7;
 }

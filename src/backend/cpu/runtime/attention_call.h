@@ -1,5 +1,6 @@
-/* attention_call.h - what every attention kernel of the CPU reads off its call: shapes, where a head
- * lies, and for how many threads there is scratch. */
+/* attention_call.h - what every attention kernel of the CPU needs to know about its call: the
+ * shapes, the offsets of a head, how many threads have scratch, and how the work is divided
+ * among them. */
 #ifndef BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 #define BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 
@@ -8,36 +9,44 @@
 /* Shapes of a call, from the type of packed q, k, v (B,T,row): C = H D, row = C + 2 KV D. */
 struct heads {
     int64_t B, T, C, H, D;
-    int64_t KV, group, row; /* heads of keys and of values, heads of queries for each of them */
-    float scale;            /* of the scores: 1/sqrt(D) */
+    int64_t KV;    /* heads of keys and of values */
+    int64_t group; /* query heads that share one key head */
+    int64_t row;   /* elements of one row of packed q, k, v */
+    float scale;   /* of the scores: 1/sqrt(D) */
     bool causal;
     struct dropout drop;
 };
 struct heads heads_of(const struct type *qkv, const union attr *attr);
 
-/* Element of packed q, k, v at which row `row` of part 0, 1, 2 (q, k, v) begins that query head bh = b*H+h
- * reads; rows are s->row apart. */
+/* Offset of row `row` of part 0, 1, 2 (q, k, v) in packed q, k, v, for query head bh = b*H+h.
+ * Rows are s->row elements apart. */
 static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
 {
     int64_t head = bh % s->H;
     if (part) head = s->H + (part - 1) * s->KV + head / s->group;
     return (bh / s->H * s->T + row) * s->row + head * s->D;
 }
-/* The same of y or dy, (B,T,C), whose rows are C apart. */
+/* The same for y or dy, (B,T,C), whose rows are C elements apart. */
 static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t row)
 {
     return (bh / s->H * s->T + row) * s->C + bh % s->H * s->D;
 }
 
-/* `prepare` of such kernels: keeps the number of threads that a call was planned for, because its scratch
- * is one part for each. A later run takes no more than that. */
+/* `prepare` of the attention kernels: stores the number of threads that the call was planned
+ * for, because each of them has its part of the scratch. */
 enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
+/* The number of threads to run with: never more than were planned for. */
 int attention_threads(const struct kernel_call *c);
 
-/* How the threads share the items of a loop with schedule(runtime), which go through so many whole heads in
- * order; 0: the items are no heads. Equal shares of neighbouring heads where that is balanced: a thread
- * then works on the rows that it worked on in the kernels before and after, which lie in its cache (in
- * small models half of attention's time); else one by one, to whoever is free. */
-void attention_share(int64_t heads, int threads);
+/* Sets the schedule of the next loop with schedule(runtime). The loop goes through `heads` whole
+ * heads in order; 0: its items are not heads. Where equal shares are balanced, each thread gets
+ * neighbouring heads: these are the rows that it also works on in the kernels before and after,
+ * so they are in its cache (in small models this halves the time of attention). Otherwise an
+ * item goes to the next free thread. */
+void attention_schedule(int64_t heads, int threads);
+
+/* The backward pass: true if each thread should take whole groups of heads (5 matmuls for each
+ * block of scores) rather than share the heads by blocks (7 matmuls). */
+bool attention_whole_groups(int64_t groups, int64_t threads);
 
 #endif

@@ -15,16 +15,16 @@
 
 struct cpu_context {
     int64_t event_ns[BACKEND_EVENTS];
-    int64_t sampled_ns; /* 0: not yet */
-    double work_s;      /* of this process, then */
+    int64_t sampled_ns; /* time of the previous sample; 0: there was none */
+    double work_s;      /* CPU seconds that this process had used at that time */
 };
 
 static enum status fail_number(int device)
 {
-    return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which is all cores together", device);
+    return fail(ST_UNSUPPORTED, "there is no cpu:%d; use cpu, which means all cores", device);
 }
 
-/* On a processor GELU is bound by its exponential. */
+/* GELU is bound by its exponential, so computing value and slope together pays. */
 static bool cpu_gains(int op, const struct kernel_call *call)
 {
     (void)call;
@@ -54,10 +54,10 @@ static enum status cpu_alloc(void *ctx, int64_t size, void **ret_mem)
     void *mem = aligned_alloc(alignment, bytes);
     if (!mem)
         return fail(ST_MEMORY,
-                    "%.1f GiB of memory are not to be had; try a smaller batch_size or model",
+                    "cannot allocate %.1f GiB of memory; try a smaller batch_size or model",
                     (double)size / (1 << 30));
 #ifdef MADV_HUGEPAGE
-    /* Large pages save translation misses; a kernel without them says no, and nothing is lost. */
+    /* Huge pages reduce TLB misses. Where the kernel has none the call fails harmlessly. */
     if (alignment == HUGE_PAGE) (void)madvise(mem, bytes, MADV_HUGEPAGE);
 #endif
     memset(mem, 0, bytes);
@@ -111,8 +111,8 @@ static int64_t cpu_room(int device)
     return room_bytes();
 }
 
-/* Of its own threads it is known how much they ran since the sample before, waiting for each other in a loop included; of the
- * machine, the clock. */
+/* Utilization is the CPU time of our own threads since the previous sample, busy waiting
+ * included. The clock is the machine's. */
 static enum status cpu_sample(void *ctx, struct device_sample *ret)
 {
     struct cpu_context *cpu = ctx;

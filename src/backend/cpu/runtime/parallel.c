@@ -4,8 +4,8 @@
 
 #include <omp.h>
 
-/* Waking the threads takes about as long as touching so many numbers. */
-enum { LEAST_WORK = 16384, MOST_PARTS = 64 };
+/* Waking the threads takes about as long as reading MIN_WORK numbers. */
+enum { MIN_WORK = 16384, MAX_PARTS = 64 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -16,8 +16,8 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
                      range_fn fn)
 {
     int64_t grains = (n + grain - 1) / grain;
-    /* All threads or one: libgomp ends the threads that a smaller team leaves over. */
-    if (grains <= 1 || n * weight < LEAST_WORK || omp_get_max_threads() == 1) {
+    /* All threads or one: libgomp terminates the threads that a smaller team does not use. */
+    if (grains <= 1 || n * weight < MIN_WORK || omp_get_max_threads() == 1) {
         int64_t begun = threads_begin();
         if (n > 0) fn(c, 0, n);
         threads_end(begun);
@@ -35,10 +35,10 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
     threads_joined();
 }
 
-int64_t part_count(int64_t n, int64_t least_items)
+int64_t part_count(int64_t n, int64_t min_items)
 {
-    int64_t parts = (n + least_items - 1) / least_items;
-    return parts < 1 ? 1 : smaller(parts, MOST_PARTS);
+    int64_t parts = (n + min_items - 1) / min_items;
+    return parts < 1 ? 1 : smaller(parts, MAX_PARTS);
 }
 
 int64_t part_begin(int64_t n, int64_t parts, int64_t k)

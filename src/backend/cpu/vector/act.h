@@ -1,7 +1,8 @@
-/* act.h - the type of activations: a source that includes this is compiled twice for each instruction
- * set, with ACT_TYPE defined as f32 and as bf16, which ACT() puts behind all that leaves the file.
+/* act.h - the type of activations. A source that includes this is compiled twice for each
+ * instruction set, with ACT_TYPE defined as f32 and as bf16; ACT() appends the type to every
+ * symbol that leaves the file.
  *
- * `act` is what lies in memory; arithmetic, statistics, parameters, losses and sums are fp32. */
+ * `act` is the type in memory; arithmetic, statistics, parameters, losses and sums are fp32. */
 #ifndef BACKEND_CPU_VECTOR_ACT_H
 #define BACKEND_CPU_VECTOR_ACT_H
 
@@ -11,26 +12,26 @@
 #ifndef ACT_TYPE
 #define ACT_TYPE f32
 #endif
-#define ACT(name)   VEC(VEC_NAME(name, ACT_TYPE))
-#define TYPE_f32    DT_F32
-#define TYPE_bf16   DT_BF16
-#define ACT_DTYPE   VEC_NAME(TYPE, ACT_TYPE)
-#define NARROW_bf16 1
-#define ACT_NARROW  VEC_NAME(NARROW, ACT_TYPE)
+#define ACT(name)    VEC(VEC_NAME(name, ACT_TYPE))
+#define TYPE_f32     DT_F32
+#define TYPE_bf16    DT_BF16
+#define ACT_DTYPE    VEC_NAME(TYPE, ACT_TYPE)
+#define IS_BF16_bf16 1
+#define ACT_IS_BF16  VEC_NAME(IS_BF16, ACT_TYPE)
 
-#if ACT_NARROW
+#if ACT_IS_BF16
 typedef uint16_t act;
-INLINE vf load_act(const act *p)
+INLINE vf load_full_act(const act *p)
 {
     return vf_load_bf16(p);
 }
-INLINE vf take_act(const act *p, int64_t left)
+INLINE vf load_act(const act *p, int64_t left)
 {
-    return take_bf16(p, left);
+    return load_bf16(p, left);
 }
-INLINE void put_act(act *p, vf a, int64_t left)
+INLINE void store_act(act *p, vf a, int64_t left)
 {
-    put_bf16(p, a, left);
+    store_bf16(p, a, left);
 }
 INLINE float act_at(const act *p, int64_t i)
 {
@@ -38,17 +39,17 @@ INLINE float act_at(const act *p, int64_t i)
 }
 #else
 typedef float act;
-INLINE vf load_act(const act *p)
+INLINE vf load_full_act(const act *p)
 {
     return vf_load(p);
 }
-INLINE vf take_act(const act *p, int64_t left)
+INLINE vf load_act(const act *p, int64_t left)
 {
-    return take(p, left);
+    return load(p, left);
 }
-INLINE void put_act(act *p, vf a, int64_t left)
+INLINE void store_act(act *p, vf a, int64_t left)
 {
-    put(p, a, left);
+    store(p, a, left);
 }
 INLINE float act_at(const act *p, int64_t i)
 {

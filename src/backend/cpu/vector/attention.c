@@ -1,9 +1,9 @@
-/* Flash attention, forward: the matrix of scores never exists.
+/* Flash attention, forward: the matrix of scores is never stored.
  *
- * For a tile of queries, tiles of keys pass by; the maximum and the sum of exponentials of each query are
- * kept up to date, and what was summed under an old maximum is scaled to the new one (Milakov and
- * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials are to the base 2, with log2(e)
- * folded into q. */
+ * A tile of queries walks over tiles of keys. The maximum and the sum of exponentials of each
+ * query are updated, and sums under an old maximum are rescaled to the new one (Milakov and
+ * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials are to the base 2, with
+ * log2(e) folded into q. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -12,12 +12,12 @@
 
 /* One thread's memory. */
 struct work {
-    float top[TILE], sum[TILE], factor[TILE]; /* of each query */
+    float max[TILE], sum[TILE], factor[TILE]; /* of each query */
     float p[TILE * TILE];                     /* scores, then probabilities: [key][query] */
-    struct tile_bytes bytes;
+    struct tile_mask mask;
     float *q;     /* transposed: [D][TILE] */
     float *y;     /* [TILE][width] */
-    float *k, *v; /* copies of rows, where tile_lines makes them */
+    float *k, *v; /* copies of rows, if tile_rows needs them */
 };
 
 struct call {
@@ -50,12 +50,13 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     return w;
 }
 
-/* Scores of `keys` keys become exp2(score - top), zeroed where dropped, for one vector of queries. */
+/* Scores of `keys` keys become exp2(score - max), zeroed where dropped, for one vector of
+ * queries. */
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;
-    int64_t open = diagonal ? smaller(keys, q + W) : keys; /* below, all are masked */
-    vf old = vf_load(w->top + q), top = old, other = old;
+    int64_t open = diagonal ? smaller(keys, q + W) : keys; /* the remaining keys are masked */
+    vf old = vf_load(w->max + q), max = old, other = old;
     if (diagonal)
         for (int64_t k = q; k < open; k++) {
             vi masked = (vi){VEC_LANES} < (int32_t)(k - q);
@@ -63,29 +64,29 @@ INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal
         }
     int64_t k = 0;
     for (; k + 2 <= open; k += 2) {
-        top = vf_max(top, vf_load(p + k * TILE));
+        max = vf_max(max, vf_load(p + k * TILE));
         other = vf_max(other, vf_load(p + (k + 1) * TILE));
     }
-    if (k < open) top = vf_max(top, vf_load(p + k * TILE));
-    top = vf_max(top, other);
+    if (k < open) max = vf_max(max, vf_load(p + k * TILE));
+    max = vf_max(max, other);
 
     vf sum = {0};
     if (threshold) {
         for (k = 0; k < open; k++) {
-            vf e = tile_exp2(vf_load(p + k * TILE) - top);
+            vf e = tile_exp2(vf_load(p + k * TILE) - max);
             sum += e;
-            vi kept = tile_kept(&w->bytes, k, q, threshold);
+            vi kept = tile_keep(&w->mask, k, q, threshold);
             vf_store(p + k * TILE, (vf)((vi)e & kept));
         }
     } else {
         for (k = 0; k < open; k++) {
-            vf e = tile_exp2(vf_load(p + k * TILE) - top);
+            vf e = tile_exp2(vf_load(p + k * TILE) - max);
             sum += e;
             vf_store(p + k * TILE, e);
         }
     }
-    vf factor = tile_exp2(old - top);
-    vf_store(w->top + q, top);
+    vf factor = tile_exp2(old - max);
+    vf_store(w->max + q, max);
     vf_store(w->factor + q, factor);
     vf_store(w->sum + q, vf_load(w->sum + q) * factor + sum);
 }
@@ -97,19 +98,19 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
     int64_t vectors = (q.rows + W - 1) / W, width = width_of(s),
             end = s->causal ? q0 + q.rows : s->T;
     ACT(tile_transpose)(w->q, &q, s->scale * LOG2_E);
-    for (int i = 0; i < TILE; i++) w->top[i] = -1e30f, w->sum[i] = 0;
+    for (int i = 0; i < TILE; i++) w->max[i] = -1e30f, w->sum[i] = 0;
 
     for (int64_t k0 = 0; k0 < end; k0 += TILE) {
         bool diagonal = s->causal && k0 == q0;
         struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
         struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
-        struct tile_lines k_lines = ACT(tile_lines)(&k, w->k);
+        struct tile_rows k_rows = ACT(tile_rows)(&k, w->k);
         struct tile_matmul scores = {
             .rows = k.rows,
             .vectors = vectors,
             .depth = s->D,
-            .a = k_lines.at,
-            .a_stride = k_lines.stride,
+            .a = k_rows.at,
+            .a_stride = k_rows.stride,
             .b = w->q,
             .b_stride = TILE,
             .c = w->p,
@@ -117,10 +118,10 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
             .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
         };
         VEC(tile_matmul)(&scores);
-        if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
+        if (s->drop.threshold) VEC(tile_mask)(&w->mask, &s->drop, c->step, bh, q0, k0, diagonal);
         for (int64_t i = 0; i < vectors; i++)
             probabilities(w, k.rows, i * W, diagonal, s->drop.threshold);
-        struct tile_lines lines = ACT(tile_lines)(&v, w->v);
+        struct tile_rows v_rows = ACT(tile_rows)(&v, w->v);
         struct tile_matmul weighted = {
             .rows = q.rows,
             .vectors = width / W,
@@ -128,8 +129,8 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
             .a = w->p,
             .a_stride = TILE,
             .across = true,
-            .b = lines.at,
-            .b_stride = lines.stride,
+            .b = v_rows.at,
+            .b_stride = v_rows.stride,
             .c = w->y,
             .c_stride = width,
             .add = k0 > 0,
@@ -139,14 +140,14 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
         VEC(tile_matmul)(&weighted);
     }
 
-    /* What dropout keeps is scaled here, once. */
+    /* Dropout's scale is applied here, once. */
     float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f;
     for (int64_t i = 0; i < vectors * W; i += W) {
         vf sum = vf_load(w->sum + i);
         vf_store(w->factor + i, keep / sum);
-        vf_store(w->top + i, (vf_load(w->top + i) + vf_log(sum) * LOG2_E) * LN_2);
+        vf_store(w->max + i, (vf_load(w->max + i) + vf_log(sum) * LOG2_E) * LN_2);
     }
-    memcpy(c->lse + bh * s->T + q0, w->top, (size_t)q.rows * sizeof(float));
+    memcpy(c->lse + bh * s->T + q0, w->max, (size_t)q.rows * sizeof(float));
     struct tile_source to = ACT(heads_rows)(s, c->y, bh, q0);
     ACT(tile_write)(c->y + (to.at - c->y), &to, w->y, w->factor);
 }
@@ -161,9 +162,9 @@ static enum status run_attention(const struct kernel_call *k)
         .step = (uint32_t) * (const int32_t *)k->in[1],
     };
     int64_t tiles = tiles_of(&c.s), items = c.s.B * c.s.H * tiles;
-    /* Head after head, so that its keys stay in the cache; its longest items, under a causal mask the
-     * last queries, first. */
-    attention_share(c.s.B * c.s.H, attention_threads(k));
+    /* One head after another, so that its keys stay in the cache. Its longest items come first:
+     * under a causal mask the last queries. */
+    attention_schedule(c.s.B * c.s.H, attention_threads(k));
 #pragma omp parallel num_threads(attention_threads(k))
     {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());

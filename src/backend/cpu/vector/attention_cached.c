@@ -1,4 +1,4 @@
-/* Attention of one new position to those before it, while sampling: the cache is read once. */
+/* Attention of one new position over the key-value cache, for sampling: the cache is read once. */
 #include "backend/cpu/vector/attention_tile.h"
 #include "backend/cpu/vector/common.h"
 
@@ -39,24 +39,24 @@ static void one_head(const float *q, const float *keys, const float *values, int
                      int64_t n, int64_t D, float *y)
 {
     const float scale = LOG2_E / sqrtf((float)D);
-    float top = -1e30f, sum = 0, p[TILE] = {0};
+    float max = -1e30f, sum = 0, p[TILE] = {0};
     memset(y, 0, (size_t)D * sizeof(float));
     for (int64_t k0 = 0; k0 < n; k0 += TILE) {
-        int64_t some = smaller(TILE, n - k0);
-        float old = top;
-        for (int64_t k = 0; k < some; k++) {
+        int64_t keys_here = smaller(TILE, n - k0);
+        float old = max;
+        for (int64_t k = 0; k < keys_here; k++) {
             p[k] = dot(q, keys + (k0 + k) * stride, D) * scale;
-            top = p[k] > top ? p[k] : top;
+            max = p[k] > max ? p[k] : max;
         }
         vf part = {0};
-        for (int64_t k = 0; k < some; k += W) {
-            vf e = tile_exp2(vf_load(p + k) - top);
-            part += vf_select(vf_lanes(some - k), e, (vf){0});
+        for (int64_t k = 0; k < keys_here; k += W) {
+            vf e = tile_exp2(vf_load(p + k) - max);
+            part += vf_select(vf_lanes(keys_here - k), e, (vf){0});
             vf_store(p + k, e);
         }
-        float factor = tile_exp2(vf_all(old - top))[0];
+        float factor = tile_exp2(vf_all(old - max))[0];
         sum = sum * factor + vf_sum(part);
-        add_values(y, factor, p, values + k0 * stride, stride, some, D);
+        add_values(y, factor, p, values + k0 * stride, stride, keys_here, D);
     }
     for (int64_t i = 0; i < D; i++) y[i] /= sum;
 }
@@ -65,21 +65,23 @@ static enum status run_attention_cached(const struct kernel_call *c)
 {
     const struct heads s = heads_of(&c->in_type[1], c->attr);
     const float *qkv = c->in[1];
-    int64_t most = c->in_type[0].dim[2], wide = s.KV * s.D, at = *(const int32_t *)c->in[2];
-    float *keys = c->out[0], *values = keys + s.B * most * wide, *y = c->out[1];
-    BUG_IF(at < 0 || at >= most, "position %lld of a cache of %lld", (long long)at,
-           (long long)most);
+    int64_t T_max = c->in_type[0].dim[2], kv_columns = s.KV * s.D, at = *(const int32_t *)c->in[2];
+    float *keys = c->out[0], *values = keys + s.B * T_max * kv_columns, *y = c->out[1];
+    BUG_IF(at < 0 || at >= T_max, "position %lld of a cache of %lld", (long long)at,
+           (long long)T_max);
     for (int64_t b = 0; b < s.B; b++) {
         const float *now = qkv + b * s.row + s.C;
-        memcpy(keys + (b * most + at) * wide, now, (size_t)wide * sizeof(float));
-        memcpy(values + (b * most + at) * wide, now + wide, (size_t)wide * sizeof(float));
+        memcpy(keys + (b * T_max + at) * kv_columns, now, (size_t)kv_columns * sizeof(float));
+        memcpy(values + (b * T_max + at) * kv_columns, now + kv_columns,
+               (size_t)kv_columns * sizeof(float));
     }
-    /* All threads or one, as in parallel.c; waking them takes as long as reading so many numbers. */
+    /* All threads or one, as in parallel.c. Waking them takes as long as reading this many
+     * numbers. */
 #pragma omp parallel for if (s.B * s.C * at > 32768)
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;
-        int64_t first = b * most * wide + h / s.group * s.D;
-        one_head(qkv + b * s.row + h * s.D, keys + first, values + first, wide, at + 1, s.D,
+        int64_t first = b * T_max * kv_columns + h / s.group * s.D;
+        one_head(qkv + b * s.row + h * s.D, keys + first, values + first, kv_columns, at + 1, s.D,
                  y + b * s.C + h * s.D);
     }
     return ST_OK;

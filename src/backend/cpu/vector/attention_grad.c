@@ -1,13 +1,15 @@
-/* Flash attention, backward: probabilities are computed again from the log-sum-exp, a tile at a time.
+/* Flash attention, backward: probabilities are recomputed from the log-sum-exp, a tile at a
+ * time.
  *
- * dv = p' dy, dp = dy v, ds = p (dp - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691, algorithm 2),
- * where p' is p after dropout, dp is masked as p was, delta = rowsum(dy y). Dropout's scale rides on dy,
- * the scale of the scores on q.
+ * dv = p' dy, dp = dy v, ds = p (dp - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
+ * algorithm 2), where p' is p after dropout, dp has the same mask, and delta = rowsum(dy y).
+ * Dropout's scale is folded into dy, the scale of the scores into q.
  *
- * Where there are heads enough, each thread takes whole heads: every tile is computed once, 5 products.
- * Otherwise dk, dv are done in one sweep by tiles of keys and dq in another by tiles of queries, 7
- * products. Heads of queries that share keys follow one another, and dk, dv are summed over them. Each sum is
- * made in the same order either way, so the bits do not tell them apart. */
+ * Where there are enough heads, each thread takes whole heads: every tile is computed once, with
+ * 5 matmuls. Otherwise one sweep by tiles of keys computes dk and dv and another by tiles of
+ * queries dq, with 7 matmuls. Query heads that share keys follow one another, and dk, dv are
+ * summed over them. Each sum has the same order in both cases, so the results are the same bit
+ * for bit. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -19,8 +21,8 @@ struct work {
     float lse[TILE], delta[TILE]; /* of each query; lse to the base 2 */
     float p[TILE * TILE];         /* scores, then probabilities after dropout: [key][query] */
     float ds[TILE * TILE];        /* dp, then ds */
-    struct tile_bytes bytes;
-    float *q_turned, *dy_turned;          /* [D][TILE] */
+    struct tile_mask mask;
+    float *q_transposed, *dy_transposed;  /* [D][TILE] */
     float *q, *dy, *dq, *k_copy, *v_copy; /* [TILE][width] */
     float *dk, *dv;                       /* [tiles * TILE][width] */
 };
@@ -33,8 +35,8 @@ struct call {
     uint32_t step;
 };
 
-/* What one item computes: these tiles of queries and keys, and which of the gradients, of `heads` heads of
- * queries from bh on: with those of keys all that share them. */
+/* The work of one item: tiles of queries and keys, `heads` query heads from bh on, and which
+ * gradients. With the gradients of keys these are all the query heads that share the keys. */
 struct part {
     int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
@@ -64,8 +66,8 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     char *at = (char *)scratch + thread * work_bytes(s);
     struct work *w = (struct work *)at;
     float *next = (float *)(at + struct_bytes());
-    float **tiles[] = {&w->q_turned, &w->dy_turned, &w->q,      &w->dy,
-                       &w->dq,       &w->k_copy,    &w->v_copy, &w->dk};
+    float **tiles[] = {&w->q_transposed, &w->dy_transposed, &w->q,      &w->dy,
+                       &w->dq,           &w->k_copy,        &w->v_copy, &w->dk};
     for (int i = 0; i < COUNT_OF(tiles); i++, next += TILE * width_of(s)) *tiles[i] = next;
     w->dv = w->dk + tiles_of(s) * TILE * width_of(s);
     return w;
@@ -78,8 +80,8 @@ static void load_queries(const struct call *c, struct work *w, int64_t bh, int64
     struct tile_source dy = ACT(heads_rows)(s, c->dy, bh, q0);
     struct tile_source y = ACT(heads_rows)(s, c->y, bh, q0);
     float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f;
-    ACT(tile_transpose)(w->q_turned, &q, s->scale * LOG2_E);
-    ACT(tile_transpose)(w->dy_turned, &dy, keep);
+    ACT(tile_transpose)(w->q_transposed, &q, s->scale * LOG2_E);
+    ACT(tile_transpose)(w->dy_transposed, &dy, keep);
     ACT(tile_copy)(w->q, &q, s->scale);
     ACT(tile_copy)(w->dy, &dy, keep);
     for (int i = 0; i < TILE; i++) w->lse[i] = w->delta[i] = 0;
@@ -87,7 +89,7 @@ static void load_queries(const struct call *c, struct work *w, int64_t bh, int64
         const act *a = dy.at + i * dy.stride, *b = y.at + i * y.stride;
         vf sum = {0};
         for (int64_t d = 0; d < s->D; d += W)
-            sum += take_act(a + d, s->D - d) * take_act(b + d, s->D - d);
+            sum += load_act(a + d, s->D - d) * load_act(b + d, s->D - d);
         w->delta[i] = vf_sum(sum);
         w->lse[i] = c->lse[bh * s->T + q0 + i] * LOG2_E;
     }
@@ -104,7 +106,7 @@ INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagon
         if (diagonal && k > q) e = vf_select((vi){VEC_LANES} < (int32_t)(k - q), (vf){0}, e);
         vf dropped = e;
         if (threshold) {
-            vi kept = tile_kept(&w->bytes, k, q, threshold);
+            vi kept = tile_keep(&w->mask, k, q, threshold);
             dropped = (vf)((vi)e & kept);
             dp = (vf)((vi)dp & kept);
         }
@@ -122,25 +124,25 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     bool diagonal = s->causal && q_tile == k_tile;
     struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
     struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
-    struct tile_lines k_lines = ACT(tile_lines)(&k, w->k_copy);
-    struct tile_lines v_lines = ACT(tile_lines)(&v, w->v_copy);
+    struct tile_rows k_rows = ACT(tile_rows)(&k, w->k_copy);
+    struct tile_rows v_rows = ACT(tile_rows)(&v, w->v_copy);
     struct tile_matmul scores = {
         .rows = k.rows,
         .vectors = (q_rows + W - 1) / W,
         .depth = s->D,
-        .a = k_lines.at,
-        .a_stride = k_lines.stride,
-        .b = w->q_turned,
+        .a = k_rows.at,
+        .a_stride = k_rows.stride,
+        .b = w->q_transposed,
         .b_stride = TILE,
         .c = w->p,
         .c_stride = TILE,
         .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
     };
     VEC(tile_matmul)(&scores);
-    scores.a = v_lines.at, scores.a_stride = v_lines.stride, scores.b = w->dy_turned,
+    scores.a = v_rows.at, scores.a_stride = v_rows.stride, scores.b = w->dy_transposed,
     scores.c = w->ds;
     VEC(tile_matmul)(&scores);
-    if (s->drop.threshold) VEC(tile_bytes)(&w->bytes, &s->drop, c->step, bh, q0, k0, diagonal);
+    if (s->drop.threshold) VEC(tile_mask)(&w->mask, &s->drop, c->step, bh, q0, k0, diagonal);
     for (int64_t q = 0; q < q_rows; q += W)
         score_gradients(w, k.rows, q, diagonal, s->drop.threshold);
 
@@ -170,8 +172,8 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
             .a = w->ds,
             .a_stride = TILE,
             .across = true,
-            .b = k_lines.at,
-            .b_stride = k_lines.stride,
+            .b = k_rows.at,
+            .b_stride = k_rows.stride,
             .c = w->dq,
             .c_stride = width,
             .add = k_tile > 0,
@@ -181,7 +183,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* One head of queries. */
+/* One query head. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
@@ -211,18 +213,12 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* Rounds of whole groups of heads, 5 products each, against shares of 7 products. */
-static bool whole_groups(int64_t groups, int64_t threads)
+/* Item i where threads share heads. The items with the most work come first: under a causal mask
+ * the first tile of keys and the last of queries. */
+static struct part shared_item(const struct heads *s, int64_t i)
 {
-    return (groups + threads - 1) / threads * threads * 5 <= groups * 7;
-}
-
-/* Item i of shares, those first that have most to do: under a causal mask the first tile of keys and the last of
- * queries. */
-static struct part share(const struct heads *s, int64_t i)
-{
-    int64_t groups = s->B * s->KV, both = groups + s->B * s->H, tiles = tiles_of(s);
-    int64_t tile = i / both, at = i % both, back = tiles - 1 - tile;
+    int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = tiles_of(s);
+    int64_t tile = i / items, at = i % items, back = tiles - 1 - tile;
     if (at < groups)
         return (struct part){at * s->group, s->group, 0, tiles, tile, tile + 1, true, false};
     return (struct part){at - groups, 1, back, back + 1, 0, tiles, false, true};
@@ -240,9 +236,9 @@ static enum status run_attention_grad(const struct kernel_call *k)
         .step = (uint32_t) * (const int32_t *)k->in[4],
     };
     int64_t groups = c.s.B * c.s.KV, tiles = tiles_of(&c.s), group = c.s.group;
-    bool whole = tiles == 1 || whole_groups(groups, attention_threads(k));
+    bool whole = tiles == 1 || attention_whole_groups(groups, attention_threads(k));
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
-    attention_share(whole ? groups : 0, attention_threads(k));
+    attention_schedule(whole ? groups : 0, attention_threads(k));
 #pragma omp parallel num_threads(attention_threads(k))
     {
         struct work *w = work_at(k->scratch, &c.s, omp_get_thread_num());
@@ -250,7 +246,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
 #pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++) {
             struct part part = {i * group, group, 0, tiles, 0, tiles, true, true};
-            if (!whole) part = share(&c.s, i);
+            if (!whole) part = shared_item(&c.s, i);
             run_part(&c, w, &part);
         }
         threads_end(begun);

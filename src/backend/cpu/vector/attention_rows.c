@@ -5,7 +5,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* One step of turning W lines of W lanes: swaps the off-diagonal squares of side s. */
+/* One step of the transpose of W vectors of W lanes: swaps the off-diagonal squares of side s. */
 #define LOW(lane, s)  ((lane) & (s) ? W + (lane) - (s) : (lane))
 #define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
 #if defined(__AVX512F__)
@@ -25,7 +25,7 @@ static int64_t smaller(int64_t a, int64_t b)
         f(0, s), f(1, s), f(2, s), f(3, s) \
     }
 #endif
-#define TURN(s)                                                          \
+#define TRANSPOSE_STEP(s)                                                \
     _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) \
     {                                                                    \
         vf a = x[i], b = x[i + (s)];                                     \
@@ -43,28 +43,28 @@ void ACT(tile_transpose)(float *to, const struct tile_source *s, float factor)
             vf x[W];
             if (rows == W && columns == W) {
 #pragma GCC unroll 16
-                for (int i = 0; i < W; i++) x[i] = load_act(from + i * s->stride) * factor;
+                for (int i = 0; i < W; i++) x[i] = load_full_act(from + i * s->stride) * factor;
             } else {
 #pragma GCC unroll 16
                 for (int i = 0; i < W; i++)
-                    x[i] = i < rows ? take_act(from + i * s->stride, columns) * factor : (vf){0};
+                    x[i] = i < rows ? load_act(from + i * s->stride, columns) * factor : (vf){0};
             }
 #if defined(__AVX512F__)
-            TURN(8)
+            TRANSPOSE_STEP(8)
 #endif
 #if defined(__AVX2__)
-            TURN(4)
+            TRANSPOSE_STEP(4)
 #endif
-            TURN(2)
-            TURN(1)
-            float *line = to + column * TILE + row;
+            TRANSPOSE_STEP(2)
+            TRANSPOSE_STEP(1)
+            float *column_at = to + column * TILE + row;
             if (columns == W) {
 #pragma GCC unroll 16
-                for (int i = 0; i < W; i++) vf_store(line + i * TILE, x[i]);
+                for (int i = 0; i < W; i++) vf_store(column_at + i * TILE, x[i]);
             } else {
 #pragma GCC unroll 16
                 for (int i = 0; i < W; i++)
-                    if (i < columns) vf_store(line + i * TILE, x[i]);
+                    if (i < columns) vf_store(column_at + i * TILE, x[i]);
             }
         }
     }
@@ -75,7 +75,7 @@ void ACT(tile_copy)(float *to, const struct tile_source *s, float factor)
     for (int64_t row = 0; row < s->rows; row++) {
         const act *from = s->at + row * s->stride;
         for (int64_t i = 0; i < s->columns; i += W, to += W)
-            vf_store(to, take_act(from + i, s->columns - i) * factor);
+            vf_store(to, load_act(from + i, s->columns - i) * factor);
     }
 }
 
@@ -84,22 +84,22 @@ void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, co
     for (int64_t row = 0; row < s->rows; row++, to += s->stride) {
         float by = factor ? factor[row] : 1.0f;
         for (int64_t i = 0; i < s->columns; i += W, from += W)
-            put_act(to + i, vf_load(from) * by, s->columns - i);
+            store_act(to + i, vf_load(from) * by, s->columns - i);
     }
 }
 
-#if !ACT_NARROW
-/* Rows this far apart share few places of the first-level cache, and each is on another page. */
+#if !ACT_IS_BF16
+/* Rows this far apart compete for few sets of L1, and each is on another page. */
 enum { FAR = 512 };
 #endif
 
-struct tile_lines ACT(tile_lines)(const struct tile_source *s, float *spare)
+struct tile_rows ACT(tile_rows)(const struct tile_source *s, float *spare)
 {
-#if !ACT_NARROW
-    if (s->columns % W == 0 && s->stride < FAR) return (struct tile_lines){s->at, s->stride};
+#if !ACT_IS_BF16
+    if (s->columns % W == 0 && s->stride < FAR) return (struct tile_rows){s->at, s->stride};
 #endif
     ACT(tile_copy)(spare, s, 1.0f);
-    return (struct tile_lines){spare, (s->columns + W - 1) / W * W};
+    return (struct tile_rows){spare, (s->columns + W - 1) / W * W};
 }
 
 struct tile_source ACT(heads_part)(const struct heads *s, const act *qkv, int part, int64_t bh,

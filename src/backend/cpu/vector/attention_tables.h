@@ -1,4 +1,5 @@
-/* attention_tables.h - flash attention in vector types, one set of tables for each instruction set. */
+/* attention_tables.h - the tables of flash attention in vector types, one set for each
+ * instruction set. */
 #ifndef BACKEND_CPU_VECTOR_ATTENTION_TABLES_H
 #define BACKEND_CPU_VECTOR_ATTENTION_TABLES_H
 

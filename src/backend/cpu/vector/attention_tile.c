@@ -1,17 +1,17 @@
-/* The heart: sums of outer products held in registers. A step of the inner loop loads `nv` vectors of
- * b, broadcasts `mr` numbers of a and does mr * nv multiply-adds, so that two loads a cycle feed two
- * multiply-adds a cycle, with enough independent sums to hide their latency. */
+/* The matmul of tiles: outer products accumulated in registers. A step of the inner loop loads
+ * `nv` vectors of b, broadcasts `mr` elements of a and does mr * nv FMAs, so that two loads a
+ * cycle feed two FMAs a cycle, with enough independent sums to hide their latency. */
 #include "backend/cpu/vector/attention_tile.h"
 
 #include "backend/cpu/vector/dropout.h"
 
-/* Sums held: 16 in 32 registers, 8 in 16. */
+/* Sums in registers: 16 of 32 registers, or 8 of 16. */
 #if defined(__AVX512F__)
-enum { MOST_VECTORS = 4, SUMS = 16, MOST_LINES = 8 };
+enum { MAX_VECTORS = 4, SUMS = 16, MAX_ROWS = 8 };
 #elif defined(__AVX2__)
-enum { MOST_VECTORS = 2, SUMS = 8, MOST_LINES = 8 };
+enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 8 };
 #else
-enum { MOST_VECTORS = 2, SUMS = 8, MOST_LINES = 4 };
+enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 4 };
 #endif
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -19,7 +19,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is inlined. */
+/* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is
+ * inlined. */
 INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv, const bool across,
                          int64_t row, int64_t v)
 {
@@ -35,14 +36,14 @@ INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv
 #pragma GCC unroll 4
         for (int k = 0; k < nv; k++) sum[i][k] = (vf){0};
     for (int64_t j = from; j < to; j++) {
-        vf line[4];
+        vf b_row[4];
 #pragma GCC unroll 4
-        for (int k = 0; k < nv; k++) line[k] = vf_load(b + k * W);
+        for (int k = 0; k < nv; k++) b_row[k] = vf_load(b + k * W);
 #pragma GCC unroll 8
         for (int i = 0; i < mr; i++) {
             vf x = vf_all(across ? a[i] : a[i * stride]);
 #pragma GCC unroll 4
-            for (int k = 0; k < nv; k++) sum[i][k] += x * line[k];
+            for (int k = 0; k < nv; k++) sum[i][k] += x * b_row[k];
         }
         a += across ? stride : 1;
         b += b_stride;
@@ -66,11 +67,11 @@ INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv
         for (int k = 0; k < nv; k++) vf_store(c + i * c_stride + k * W, sum[i][k]);
 }
 
-/* All rows from `row` to `end`, in lines of as many as the registers hold. */
+/* The rows row ... end-1, as many at a time as the registers hold. */
 INLINE void matmul_rows(const struct tile_matmul *p, const int nv, const bool across, int64_t row,
                         int64_t end, int64_t v)
 {
-    const int mr = SUMS / nv >= MOST_LINES ? MOST_LINES : 4;
+    const int mr = SUMS / nv >= MAX_ROWS ? MAX_ROWS : 4;
     for (; row + mr <= end; row += mr) matmul_block(p, mr, nv, across, row, v);
     if (mr > 4 && row + 4 <= end) {
         matmul_block(p, 4, nv, across, row, v);
@@ -83,10 +84,10 @@ INLINE void matmul_columns(const struct tile_matmul *p, const bool across, int64
                            int64_t v)
 {
     while (v < p->vectors) {
-        int64_t nv = smaller(p->vectors - v, MOST_VECTORS);
-        if (nv == 4 && MOST_VECTORS >= 4)
+        int64_t nv = smaller(p->vectors - v, MAX_VECTORS);
+        if (nv == 4 && MAX_VECTORS >= 4)
             matmul_rows(p, 4, across, row, end, v);
-        else if (nv == 3 && MOST_VECTORS >= 3)
+        else if (nv == 3 && MAX_VECTORS >= 3)
             matmul_rows(p, 3, across, row, end, v);
         else if (nv == 2)
             matmul_rows(p, 2, across, row, end, v);
@@ -109,16 +110,16 @@ void VEC(tile_matmul)(const struct tile_matmul *p)
 
 /* --- dropout --- */
 
-void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
-                     int64_t q, int64_t k, bool diagonal)
+void VEC(tile_mask)(struct tile_mask *to, const struct dropout *d, uint32_t step, int64_t bh,
+                    int64_t q, int64_t k, bool diagonal)
 {
     for (int64_t k16 = 0; k16 < TILE / 16; k16++)
         for (int64_t q16 = diagonal ? k16 : 0; q16 < TILE / 16; q16++) {
             uint32_t word[4][16];
             VEC(dropout_words)(word, d, step, bh, q / 16 + q16, k / 16 + k16);
             for (int b = 0; b < 4; b++) {
-                uint32_t *line = &to->word[k16 * 4 + b][q16 * 16];
-                for (int i = 0; i < 16; i++) line[i] = word[i / 8 * 2 + i % 2][i % 8 / 2 * 4 + b];
+                uint32_t *words = &to->word[k16 * 4 + b][q16 * 16];
+                for (int i = 0; i < 16; i++) words[i] = word[i / 8 * 2 + i % 2][i % 8 / 2 * 4 + b];
             }
         }
 }

@@ -1,8 +1,9 @@
-/* attention_tile.h - what flash attention is made of: products of small tiles and what prepares them.
+/* attention_tile.h - the building blocks of flash attention: matmuls of small tiles, dropout
+ * masks, exponentials.
  *
- * Attention goes through the matrix of scores in tiles of TILE queries by TILE keys, which stay in the
- * first-level cache. A tile of scores lies transposed: one line for each key, queries side by side, so
- * that maxima, sums and exponentials over keys are plain vector arithmetic with a query in each lane. */
+ * Attention processes the matrix of scores in tiles of TILE queries by TILE keys, which stay in
+ * L1. A tile of scores is stored transposed, one row for each key, so that maxima, sums and
+ * exponentials over keys are plain vector arithmetic with one query in each lane. */
 #ifndef BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 #define BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 
@@ -13,12 +14,12 @@
 
 enum { TILE = 64 };
 
-/* What the causal mask spares in the tile on the diagonal. */
+/* Which work the causal mask saves in a tile on the diagonal. */
 enum tile_skip {
     SKIP_NONE,
     SKIP_COLUMNS, /* row r needs the columns from r on (rounded down to vectors) */
-    SKIP_AFTER, /* row r needs the terms 0 ... r of its sum (some more are added: they must be 0) */
-    SKIP_BEFORE, /* row r needs the terms from r on (likewise) */
+    SKIP_AFTER, /* row r needs terms 0 ... r of its sum; further terms may be added and must be 0 */
+    SKIP_BEFORE, /* row r needs the terms from r on; earlier ones may be added and must be 0 */
 };
 
 /* c[r][v] (+)= sum over j of a(r, j) b[j][v]: rows of c and b are whole vectors. */
@@ -31,13 +32,13 @@ struct tile_matmul {
     int64_t b_stride;
     float *c;
     int64_t c_stride;
-    bool add;            /* to what c holds, */
-    const float *factor; /* times factor[r] unless NULL */
+    bool add;            /* add to c instead of overwriting it */
+    const float *factor; /* with add: multiplies row r of c by factor[r] first; may be NULL */
     enum tile_skip skip;
 };
 void VEC(tile_matmul)(const struct tile_matmul *p);
 
-/* Of one head, D numbers as whole vectors; of T, tiles. */
+/* Columns of one head, rounded up to whole vectors, and the number of tiles in T rows. */
 INLINE int64_t width_of(const struct heads *s)
 {
     return (s->D + W - 1) / W * W;
@@ -47,29 +48,30 @@ INLINE int64_t tiles_of(const struct heads *s)
     return (s->T + TILE - 1) / TILE;
 }
 
-/* Dropout of one tile: word[k/16*4 + k%8/2][q] holds the bytes of four keys, key k's is byte
- * k%16/8*2 + k%2. On the diagonal only what the causal mask leaves is set. */
-struct tile_bytes {
+/* The random bytes of one tile for dropout: word[k/16*4 + k%8/2][q] holds those of four keys;
+ * the byte of key k is number k%16/8*2 + k%2. On the diagonal only words that the causal mask
+ * leaves are set. */
+struct tile_mask {
     uint32_t word[TILE / 4][TILE];
 };
-void VEC(tile_bytes)(struct tile_bytes *to, const struct dropout *d, uint32_t step, int64_t bh,
-                     int64_t q, int64_t k, bool diagonal);
+void VEC(tile_mask)(struct tile_mask *to, const struct dropout *d, uint32_t step, int64_t bh,
+                    int64_t q, int64_t k, bool diagonal);
 /* All bits set in the lanes that are kept: key k of the tile, queries from q on. */
-INLINE vi tile_kept(const struct tile_bytes *t, int64_t k, int64_t q, int threshold)
+INLINE vi tile_keep(const struct tile_mask *t, int64_t k, int64_t q, int threshold)
 {
     vi word;
     memcpy(&word, &t->word[k / 16 * 4 + k % 8 / 2][q], sizeof word);
     return ((word >> (int)(8 * (k % 16 / 8 * 2 + k % 2))) & 255) >= threshold;
 }
 
-/* 2^x for x <= 128, within 2 units in the last place; exactly 0 below 2^-127. The exponent is made by
- * adding a number whose last bits are the whole part, so nothing is converted. */
+/* 2^x for x <= 128, with an error of at most 2 units in the last place; exactly 0 below 2^-127.
+ * An addition puts the integer part into the last bits of the sum, so no conversion is needed. */
 INLINE vf tile_exp2(vf x)
 {
-    const float to_whole = 12582912.0f + 127.0f; /* 1.5 * 2^23 + bias */
+    const float to_integer = 12582912.0f + 127.0f; /* 1.5 * 2^23 + bias */
     x = vf_max(vf_all(-127.0f), x);
-    vf shifted = x + to_whole;
-    vf r = x - (shifted - to_whole);
+    vf shifted = x + to_integer;
+    vf r = x - (shifted - to_integer);
     vf p =
         ((((1.326472731e-3f * r + 9.671512991e-3f) * r + 5.550733581e-2f) * r + 2.402224243e-1f) *
              r +
@@ -78,7 +80,5 @@ INLINE vf tile_exp2(vf x)
         1.0f;
     return p * (vf)((vi)shifted << 23);
 }
-
-static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
 #endif

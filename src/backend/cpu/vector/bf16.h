@@ -1,8 +1,8 @@
-/* bf16.h - W bfloat16 numbers, read and written as fp32: bf16 is the upper half of fp32. Written, a
- * number is rounded to the nearest, the even one of two; what is no number stays none.
+/* bf16.h - loads and stores of bf16 as vectors of W fp32 numbers: bf16 is the upper half of
+ * fp32. A store rounds to nearest even and keeps NaN.
  *
- * Few processors round to bf16 by themselves (AVX512_BF16), and those take the smallest numbers, below
- * 2^-126, for zero. For the others the rounding is in whole numbers. */
+ * Processors with AVX512_BF16 round by one instruction, which flushes numbers below 2^-126 to
+ * zero. For the others rounding is integer arithmetic. */
 #ifndef BACKEND_CPU_VECTOR_BF16_H
 #define BACKEND_CPU_VECTOR_BF16_H
 
@@ -30,9 +30,9 @@ INLINE __m256i vf_round_bf16(vf a)
     __m512i bits = (__m512i)a,
             odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), (__m512i)((vi){0} + 1));
     __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, (__m512i)((vi){0} + 0x7fff)));
-    /* Rounded up, some that are no numbers would become zeros. */
-    __mmask16 none = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
-    up = _mm512_mask_or_epi32(up, none, bits, (__m512i)((vi){0} + 0x400000));
+    /* Rounding up would turn some NaNs into zeros. */
+    __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    up = _mm512_mask_or_epi32(up, nan, bits, (__m512i)((vi){0} + 0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
 }
 #endif
@@ -45,11 +45,11 @@ INLINE void vf_store_part_bf16(uint16_t *p, vf a, int64_t n)
     _mm256_mask_storeu_epi16(p, vf_first(n), vf_round_bf16(a));
 }
 #else
-/* The bits of the upper halves, in the lower ones. */
+/* The rounded upper half of each number, in the lower half of its lane. */
 INLINE vu vf_round_bf16(vf a)
 {
     vu bits = (vu)a, up = bits + 0x7fffu + (bits >> 16 & 1u);
-    /* Rounded up, some that are no numbers would become zeros. */
+    /* Rounding up would turn some NaNs into zeros. */
     return (vu)vf_select(a == a, (vf)up, (vf)(bits | 0x400000u)) >> 16;
 }
 #if defined(__AVX2__)
@@ -72,7 +72,7 @@ INLINE vf vf_load_bf16(const uint16_t *p)
 }
 INLINE void vf_store_bf16(uint16_t *p, vf a)
 {
-    /* Packing takes its numbers as signed: they are moved there and back. */
+    /* The pack instruction saturates signed numbers, so an offset is subtracted and added again. */
     __m128i bits = (__m128i)((vi)vf_round_bf16(a) - 0x8000), half = _mm_packs_epi32(bits, bits);
     _mm_storel_epi64((__m128i *)p, _mm_add_epi16(half, _mm_set1_epi16((short)0x8000)));
 }
@@ -102,11 +102,11 @@ INLINE void vf_store_part_bf16(uint16_t *p, vf a, int64_t n)
 }
 #endif
 
-INLINE vf take_bf16(const uint16_t *p, int64_t left)
+INLINE vf load_bf16(const uint16_t *p, int64_t left)
 {
     return left >= W ? vf_load_bf16(p) : vf_load_part_bf16(p, left);
 }
-INLINE void put_bf16(uint16_t *p, vf a, int64_t left)
+INLINE void store_bf16(uint16_t *p, vf a, int64_t left)
 {
     left >= W ? vf_store_bf16(p, a) : vf_store_part_bf16(p, a, left);
 }

@@ -1,5 +1,5 @@
-/* block.h - a pointwise operator on some elements that lie side by side: what its kernel does with each range, and
- * a chain (chain.c) with one block after the other. */
+/* block.h - pointwise operators on blocks of consecutive elements. The kernel of an operator
+ * runs it on each range, a fused pointwise chain (chain.c) on one block after another. */
 #ifndef BACKEND_CPU_VECTOR_BLOCK_H
 #define BACKEND_CPU_VECTOR_BLOCK_H
 
@@ -11,11 +11,12 @@ struct block {
     const union attr *attr;
     const void *a, *b; /* b of dropout is the step */
     void *y;
-    int64_t n, first; /* `first`: the place of the first element in its tensor */
+    int64_t n, first; /* `first`: index of the first element in its tensor */
 };
 typedef void (*block_fn)(const struct block *b);
 
-/* By operator: one table for each type of activations; NULL: the operator is no step of a chain. */
+/* Functions by operator, one table for each type of activations. NULL: the operator cannot be in
+ * a chain. */
 #define BLOCK_TABLES(act_isa)                           \
     extern const block_fn pointwise_blocks_##act_isa[]; \
     extern const block_fn gelu_blocks_##act_isa[];

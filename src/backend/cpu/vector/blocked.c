@@ -1,7 +1,8 @@
-/* Matrix products without a library: what runs where oneDNN is not to be had, and what it is compared
- * with. A tile of C is one work item; its parts of A and B are copied, DEPTH at a time, into the order
- * in which the inner loop reads them, so transposes and odd edges cost only in the copy, and bf16
- * becomes fp32 there. The inner loop keeps TALL x 2W numbers of C in registers. */
+/* Blocked matmul without a library: used where oneDNN is missing, and to compare oneDNN with.
+ *
+ * A tile of C is one work item. Its parts of A and B are packed, DEPTH along K at a time, in the
+ * order in which the inner loop reads them, so transposes, edges and the conversion of bf16 to
+ * fp32 cost only in the packing. The inner loop keeps TALL x 2W numbers of C in registers. */
 #include "backend/cpu/matmul/matmul.h"
 #include "backend/cpu/vector/act.h"
 
@@ -13,13 +14,14 @@ enum { TALL = 6 }; /* 12 of 16 */
 enum { WIDE = 2 * W, TILE_M = 8 * 12, TILE_N = 128, DEPTH = 192 };
 
 struct tile {
-    int64_t m, n;      /* numbers of C: at most TILE_M x TILE_N */
-    const float *bias; /* NULL: none */
-    float *c;          /* its sums: C itself, or a buffer where that is bf16 */
+    int64_t m, n;      /* rows and columns: at most TILE_M x TILE_N */
+    const float *bias; /* NULL: no bias */
+    float *c;          /* the sums: in C itself, or in a buffer where C is bf16 */
     int64_t ldc;
 };
 
-/* n items x depth, in strips of `width` items: strip, depth, item. Missing items are zero. */
+/* Packs n items (rows of A or columns of B) x depth as (strip, depth, item), with `width` items
+ * in a strip; the last strip is padded with zeros. */
 INLINE void pack(const act *x, int64_t item_stride, int64_t depth_stride, int64_t n, int64_t depth,
                  const int width, float *to)
 {
@@ -29,8 +31,8 @@ INLINE void pack(const act *x, int64_t item_stride, int64_t depth_stride, int64_
         if (item_stride == 1 && items == width) {
             for (int64_t k = 0; k < depth; k++)
                 for (int i = 0; i < width; i += W)
-                    put(to + k * width + i, take_act(x + k * depth_stride + i, width - i),
-                        width - i);
+                    store(to + k * width + i, load_act(x + k * depth_stride + i, width - i),
+                          width - i);
             continue;
         }
         for (int64_t i = 0; i < items; i++)
@@ -39,7 +41,7 @@ INLINE void pack(const act *x, int64_t item_stride, int64_t depth_stride, int64_
     }
 }
 
-/* sum[TALL][2] of TALL rows and WIDE columns over `depth`. */
+/* Adds to sum[TALL][2], TALL rows and WIDE columns of C, over `depth`. */
 INLINE void multiply(const float *a, const float *b, int64_t depth, vf (*sum)[2])
 {
     for (int64_t k = 0; k < depth; k++, a += TALL, b += WIDE) {
@@ -52,9 +54,9 @@ INLINE void multiply(const float *a, const float *b, int64_t depth, vf (*sum)[2]
     }
 }
 
-/* A column of strips of a tile: one strip of B with all those of A. */
+/* WIDE columns of a tile: one strip of B with all strips of A. */
 static void strips(const struct tile *t, const float *a, const float *b, int64_t n, int64_t depth,
-                   bool begin)
+                   bool first)
 {
     float *c = t->c + n;
     int64_t left = t->n - n;
@@ -64,11 +66,11 @@ static void strips(const struct tile *t, const float *a, const float *b, int64_t
         for (int64_t i = 0; i < at_most(TALL, t->m - m); i++)
             for (int half = 0; half < 2 && left > half * W; half++) {
                 float *to = c + (m + i) * t->ldc + half * W;
-                int64_t room = left - half * W;
+                int64_t columns = left - half * W;
                 vf old = {0};
-                if (!begin) old = take(to, room);
-                if (begin && t->bias) old = take(t->bias + n + half * W, room);
-                put(to, old + sum[i][half], room);
+                if (!first) old = load(to, columns);
+                if (first && t->bias) old = load(t->bias + n + half * W, columns);
+                store(to, old + sum[i][half], columns);
             }
     }
 }
@@ -78,7 +80,7 @@ static int64_t tiles_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-/* All of K, DEPTH at a time; a and b are those of the tile's first row and column. */
+/* Sums over all of K, DEPTH at a time; a and b point to the tile's first row and column. */
 static void sum_tile(const struct matmul *p, const struct tile *t, const act *a, const act *b)
 {
     _Alignas(64) float packed_a[TILE_M * DEPTH], packed_b[TILE_N * DEPTH];
@@ -91,18 +93,18 @@ static void sum_tile(const struct matmul *p, const struct tile *t, const act *a,
     }
 }
 
-/* Sums become C; they are left alone where they are C. */
+/* Converts the sums of a tile to the type of C. */
 static void write_tile(const struct tile *t, act *c, int64_t ldc)
 {
     for (int64_t m = 0; m < t->m; m++)
         for (int64_t n = 0; n < t->n; n += W)
-            put_act(c + m * ldc + n, take(t->c + m * t->ldc + n, t->n - n), t->n - n);
+            store_act(c + m * ldc + n, load(t->c + m * t->ldc + n, t->n - n), t->n - n);
 }
 
 static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const struct matmul p = matmul_of(c);
-    const bool narrow = c->out_type[0].dtype != DT_F32;
+    const bool convert = c->out_type[0].dtype != DT_F32;
     int64_t down = tiles_of(p.M, TILE_M), across = tiles_of(p.N, TILE_N);
     _Alignas(64) float sums[TILE_M * TILE_N];
     for (int64_t item = first; item < last; item++) {
@@ -113,12 +115,12 @@ static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last
             .m = at_most(TILE_M, p.M - m),
             .n = at_most(TILE_N, p.N - n),
             .bias = p.bias ? (const float *)c->in[2] + n : NULL,
-            .c = narrow ? sums : (float *)c->out[0] + corner,
-            .ldc = narrow ? TILE_N : p.N,
+            .c = convert ? sums : (float *)c->out[0] + corner,
+            .ldc = convert ? TILE_N : p.N,
         };
         sum_tile(&p, &t, (const act *)c->in[0] + batch * p.M * p.K + m * p.a_row,
                  (const act *)c->in[1] + batch * p.K * p.N + n * p.b_column);
-        if (narrow) write_tile(&t, (act *)c->out[0] + corner, p.N);
+        if (convert) write_tile(&t, (act *)c->out[0] + corner, p.N);
     }
 }
 
@@ -137,7 +139,7 @@ static bool fits(const struct kernel_call *c)
            (VEC(types_are)(c, ACT_DTYPE, "aaf", "a") || VEC(types_are)(c, ACT_DTYPE, "aaf", "f"));
 }
 
-#define BLOCKED VEC_TEXT(VEC(blocked))
+#define BLOCKED VEC_STRING(VEC(blocked))
 const struct kernel ACT(blocked_rows)[] = {
     {.op = OP_MATMUL, .variant = BLOCKED, .fits = fits, .run = run},
     {.op = OP_LINEAR, .variant = BLOCKED, .fits = fits, .run = run},

@@ -1,4 +1,4 @@
-/* Numbers of one type written as another or the same: casts and stores. */
+/* Casts between fp32 and bf16, and stores without a cast. */
 #include "backend/cpu/vector/bf16.h"
 #include "backend/cpu/vector/block.h"
 #include "backend/cpu/vector/common.h"
@@ -7,14 +7,14 @@ void VEC(cast_to_bf16_block)(const struct block *b)
 {
     const float *x = b->a;
     uint16_t *y = b->y;
-    for (int64_t i = 0; i < b->n; i += W) put_bf16(y + i, take(x + i, b->n - i), b->n - i);
+    for (int64_t i = 0; i < b->n; i += W) store_bf16(y + i, load(x + i, b->n - i), b->n - i);
 }
 
 void VEC(cast_to_f32_block)(const struct block *b)
 {
     const uint16_t *x = b->a;
     float *y = b->y;
-    for (int64_t i = 0; i < b->n; i += W) put(y + i, take_bf16(x + i, b->n - i), b->n - i);
+    for (int64_t i = 0; i < b->n; i += W) store(y + i, load_bf16(x + i, b->n - i), b->n - i);
 }
 
 static void to_bf16_range(const struct kernel_call *c, int64_t first, int64_t last)

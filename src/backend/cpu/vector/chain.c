@@ -1,8 +1,9 @@
-/* CHAIN: its steps on one block of elements after the other, by the loops that do them alone; what passes between
- * steps stays in the first cache.
+/* CHAIN: fused pointwise operators. All steps run on one block of elements before the next
+ * block, each by the loop of its own operator, so values between steps stay in L1.
  *
- * A result is rounded to its type when it is written into its block, so nothing differs from the steps one by one.
- * Results leave their blocks when all steps are done: output 0 may be input 0. */
+ * A result is rounded to its type when it is written to its block, so the bits are those of
+ * separate operators. Outputs are written when all steps of a block are done: output 0 may be
+ * input 0. */
 #include "graph/chain.h"
 
 #include "backend/cpu/vector/bf16.h"
@@ -12,18 +13,18 @@
 
 enum { BLOCK = DROPOUT_RUN };
 
-/* Only what works on bf16 is compiled for processors that round to it by themselves. */
+/* For AVX512_BF16 only the functions on bf16 are compiled; those on fp32 are the ones of avx512. */
 #if defined(__AVX512BF16__)
-#define WIDE(name) name##_avx512
+#define F32_ISA(name) name##_avx512
 #else
-#define WIDE(name) VEC(name)
+#define F32_ISA(name) VEC(name)
 #endif
 
 struct elements {
-    _Alignas(64) float x[BLOCK]; /* or as many of a narrower type */
+    _Alignas(64) float x[BLOCK]; /* or as many bf16 */
 };
 
-struct running {
+struct state {
     const struct kernel_call *call;
     const struct chain *chain;
     enum dtype dtype[CHAIN_STEPS];
@@ -34,14 +35,14 @@ struct running {
 
 static block_fn step_fn(const struct chain_step *s, enum dtype dtype)
 {
-    bool narrow = dtype == DT_BF16;
-    if (s->op == OP_CAST) return narrow ? WIDE(cast_to_bf16_block) : WIDE(cast_to_f32_block);
+    bool is_bf16 = dtype == DT_BF16;
+    if (s->op == OP_CAST) return is_bf16 ? F32_ISA(cast_to_bf16_block) : F32_ISA(cast_to_f32_block);
     if (s->op == OP_GELU || s->op == OP_GELU_GRAD)
-        return narrow ? VEC(gelu_blocks_bf16)[s->op] : WIDE(gelu_blocks_f32)[s->op];
-    return narrow ? VEC(pointwise_blocks_bf16)[s->op] : WIDE(pointwise_blocks_f32)[s->op];
+        return is_bf16 ? VEC(gelu_blocks_bf16)[s->op] : F32_ISA(gelu_blocks_f32)[s->op];
+    return is_bf16 ? VEC(pointwise_blocks_bf16)[s->op] : F32_ISA(pointwise_blocks_f32)[s->op];
 }
 
-/* n times element `at` of a tensor. */
+/* Writes element `at` of a tensor n times. */
 static void repeat(struct elements *to, int64_t from, int64_t n, enum dtype dtype, const void *x,
                    int64_t at)
 {
@@ -53,13 +54,13 @@ static void repeat(struct elements *to, int64_t from, int64_t n, enum dtype dtyp
 
 static void repeat_constant(struct elements *to, enum dtype dtype, double constant)
 {
-    float wide = (float)constant;
-    uint16_t half = 0;
-    if (dtype == DT_BF16) vf_store_part_bf16(&half, vf_all(wide), 1);
-    repeat(to, 0, BLOCK, dtype, dtype == DT_BF16 ? (const void *)&half : &wide, 0);
+    float f32 = (float)constant;
+    uint16_t bf16 = 0;
+    if (dtype == DT_BF16) vf_store_part_bf16(&bf16, vf_all(f32), 1);
+    repeat(to, 0, BLOCK, dtype, dtype == DT_BF16 ? (const void *)&bf16 : &f32, 0);
 }
 
-static void begin(struct running *r, const struct kernel_call *c)
+static void begin(struct state *r, const struct kernel_call *c)
 {
     r->call = c;
     r->chain = c->attr->chain;
@@ -78,8 +79,9 @@ static void begin(struct running *r, const struct kernel_call *c)
     }
 }
 
-/* The elements of input i that those from `first` on meet; of one element, all that are here already. */
-static void meet(struct running *r, int i, int64_t first, int64_t n)
+/* Expands a broadcast input i for the n elements from `first` on. Inputs of one element were
+ * expanded by begin(). */
+static void expand(struct state *r, int i, int64_t first, int64_t n)
 {
     const struct type *t = &r->call->in_type[i];
     bool per_row = r->how[i] == BROADCAST_ROW;
@@ -97,7 +99,7 @@ static void meet(struct running *r, int i, int64_t first, int64_t n)
     }
 }
 
-static const void *operand(const struct running *r, int k, int which, int64_t first)
+static const void *operand(const struct state *r, int k, int which, int64_t first)
 {
     const struct chain_step *s = &r->chain->step[k];
     const struct chain_operand *o = &s->operand[which];
@@ -112,11 +114,11 @@ static const void *operand(const struct running *r, int k, int which, int64_t fi
 
 static void range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    struct running r;
+    struct state r;
     begin(&r, c);
     for (int64_t at = first; at < last; at += BLOCK) {
         int64_t n = at_most(BLOCK, last - at);
-        for (int i = 0; i < c->n_in; i++) meet(&r, i, at, n);
+        for (int i = 0; i < c->n_in; i++) expand(&r, i, at, n);
         for (int k = 0; k < r.chain->steps; k++)
             r.fn[k](&(struct block){.attr = &r.chain->step[k].attr,
                                     .a = operand(&r, k, 0, at),
@@ -139,23 +141,23 @@ static enum status run(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* f32 and bf16 alone; where rounding is the processor's, chains without bf16 are left to others. */
+/* Accepts fp32 and bf16; the AVX512_BF16 version only chains that have bf16. */
 static bool fits(const struct kernel_call *c)
 {
     const struct chain *chain = c->attr->chain;
     enum dtype dtype[CHAIN_STEPS];
-    bool narrow = false;
+    bool has_bf16 = false;
     chain_dtypes(chain, c->in_type, dtype);
     for (int i = 0; i < c->n_in; i++) {
-        narrow |= c->in_type[i].dtype == DT_BF16;
+        has_bf16 |= c->in_type[i].dtype == DT_BF16;
         if (c->in_type[i].dtype == DT_F64) return false;
     }
     for (int k = 0; k < chain->steps; k++) {
-        narrow |= dtype[k] == DT_BF16;
+        has_bf16 |= dtype[k] == DT_BF16;
         if (dtype[k] == DT_F64) return false;
     }
 #if defined(__AVX512BF16__)
-    return narrow;
+    return has_bf16;
 #else
     return true;
 #endif

@@ -1,4 +1,4 @@
-/* common.h - what the files of kernels in this folder share. */
+/* common.h - what the kernels in this folder share. */
 #ifndef BACKEND_CPU_VECTOR_COMMON_H
 #define BACKEND_CPU_VECTOR_COMMON_H
 
@@ -6,26 +6,37 @@
 #include "backend/cpu/vector/tables.h"
 #include "backend/cpu/vector/vector.h"
 
-/* Every input and output is fp32, but for ids and the step counter (int32). */
+/* True if every input and output is fp32, except ids and the step counter (int32). */
 bool VEC(all_f32)(const struct kernel_call *c);
-/* The types are those of a letter for each: a is `act`, f fp32, i int32. Letters that are left over are
- * inputs and outputs that an operator may do without. */
+/* True if each input and output has the type of its letter: a is `act`, f fp32, i int32. The
+ * last letters may stand for optional inputs and outputs. */
 bool VEC(types_are)(const struct kernel_call *c, enum dtype act, const char *in, const char *out);
-/* Row by row over the first input: fn gets ranges of rows. */
+/* Runs fn on ranges of rows of the first input. */
 enum status VEC(over_rows)(const struct kernel_call *c, int64_t weight, range_fn fn);
 
 INLINE int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
-/* W floats of a row with `left` floats to go, or fewer at its end; the other lanes are zero. */
-INLINE vf take(const float *p, int64_t left)
+/* Loads and stores W floats of a row that has `left` floats left, or fewer at its end; a load
+ * sets the other lanes to zero. */
+INLINE vf load(const float *p, int64_t left)
 {
     return left >= W ? vf_load(p) : vf_load_part(p, left);
 }
-INLINE void put(float *p, vf a, int64_t left)
+INLINE void store(float *p, vf a, int64_t left)
 {
     left >= W ? vf_store(p, a) : vf_store_part(p, a, left);
+}
+/* y[i] = the sum of `parts` partial sums, `stride` apart, for first <= i < last. */
+INLINE void sum_parts(const float *part, int64_t parts, int64_t stride, float *y, int64_t first,
+                      int64_t last)
+{
+    for (int64_t i = first; i < last; i += W) {
+        vf sum = {0};
+        for (int64_t k = 0; k < parts; k++) sum += load(part + k * stride + i, last - i);
+        store(y + i, sum, last - i);
+    }
 }
 INLINE uint32_t step_of(const void *in)
 {

@@ -1,4 +1,4 @@
-/* Philox 4x32-10 for W counters at once: lane by lane the same words as rng_block. */
+/* Philox 4x32-10 for W counters at once; each lane has the same words as rng_block. */
 #include "backend/cpu/vector/dropout.h"
 
 #include "base/rng.h"
@@ -9,7 +9,7 @@ struct words {
     vu w[4];
 };
 
-/* The 64-bit products of all lanes with m, as high and low words. */
+/* High and low 32 bits of a * m in each lane. */
 INLINE void multiply(vu a, uint32_t m, vu *high, vu *low)
 {
     vu factor = (vu){0} + m;
@@ -19,7 +19,7 @@ INLINE void multiply(vu a, uint32_t m, vu *high, vu *low)
     *high = __builtin_shuffle((vu)even, (vu)odd, low_halves + 1);
 }
 
-INLINE struct words draw(uint32_t seed, struct words c)
+INLINE struct words philox(uint32_t seed, struct words c)
 {
     uint32_t k0 = seed, k1 = RNG_DROPOUT;
     for (int round = 0; round < 10; round++) {
@@ -50,16 +50,17 @@ INLINE void transpose(vu w[4])
     w[2] = __builtin_shuffle(c, d, front), w[3] = __builtin_shuffle(c, d, back);
 }
 
-/* W calls of a pointwise site from `call` on: a byte for each of their 16 W elements. */
-INLINE void draw_elements(const struct dropout *d, uint32_t step, int64_t call, uint8_t *drawn)
+/* W calls of the generator for a pointwise site, from `call` on: a random byte for each of 16 W
+ * elements. */
+INLINE void random_bytes(const struct dropout *d, uint32_t step, int64_t call, uint8_t *bytes)
 {
     vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */
     vu high = zero + (uint32_t)(call >> 32);
-    struct words r = draw(d->seed, (struct words){{low, high, zero + d->site, zero + step}});
+    struct words r = philox(d->seed, (struct words){{low, high, zero + d->site, zero + step}});
     transpose(r.w);
-    uint8_t byte[4][4 * W]; /* call 4g+j has the bytes 16g ... of row j */
+    uint8_t byte[4][4 * W]; /* the bytes of call 4g+j are byte[j][16g ... 16g+15] */
     memcpy(byte, r.w, sizeof byte);
-    for (int i = 0; i < W; i++) memcpy(drawn + i * 16, &byte[i % 4][i / 4 * 16], 16);
+    for (int i = 0; i < W; i++) memcpy(bytes + i * 16, &byte[i % 4][i / 4 * 16], 16);
 }
 
 struct dropout_run VEC(dropout_begin)(const struct dropout *d, uint32_t step)
@@ -69,30 +70,30 @@ struct dropout_run VEC(dropout_begin)(const struct dropout *d, uint32_t step)
     return run;
 }
 
-INLINE void draw_run(struct dropout_run *run)
+INLINE void fill_run(struct dropout_run *run)
 {
 #if defined(__AVX512F__)
-    uint8_t drawn[DROPOUT_RUN];
+    uint8_t bytes[DROPOUT_RUN];
 #else
-    uint8_t *drawn = run->drawn;
+    uint8_t *bytes = run->bytes;
 #endif
     for (int at = 0; at < DROPOUT_RUN; at += 16 * W)
-        draw_elements(run->d, run->step, (run->first + at) / 16, drawn + at);
+        random_bytes(run->d, run->step, (run->first + at) / 16, bytes + at);
 #if defined(__AVX512F__)
     for (int at = 0; at < DROPOUT_RUN; at += 64) {
-        __m512i bytes = _mm512_loadu_si512(drawn + at);
-        uint64_t kept = _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)run->d->threshold));
+        __m512i random = _mm512_loadu_si512(bytes + at);
+        uint64_t kept = _mm512_cmpge_epu8_mask(random, _mm512_set1_epi8((char)run->d->threshold));
         memcpy(run->kept + at / 8, &kept, sizeof kept);
     }
 #endif
 }
 
-int64_t VEC(dropout_reach)(struct dropout_run *run, int64_t i, int64_t *ret_at)
+int64_t VEC(dropout_seek)(struct dropout_run *run, int64_t i, int64_t *ret_at)
 {
     int64_t first = i / DROPOUT_RUN * DROPOUT_RUN;
     if (run->first != first) {
         run->first = first;
-        draw_run(run);
+        fill_run(run);
     }
     *ret_at = i - first;
     return first + DROPOUT_RUN - i;
@@ -104,8 +105,8 @@ void VEC(dropout_words)(uint32_t word[4][16], const struct dropout *d, uint32_t 
     for (int set = 0; set < 16; set += W) {
         vu zero = {0};
         vu low = (uint32_t)(q16 << 18 | k16 << 4 | set) + (vu){VEC_LANES};
-        struct words r =
-            draw(d->seed, (struct words){{low, zero + (uint32_t)bh, zero + d->site, zero + step}});
+        struct words r = philox(
+            d->seed, (struct words){{low, zero + (uint32_t)bh, zero + d->site, zero + step}});
         for (int i = 0; i < 4; i++) memcpy(&word[i][set], &r.w[i], sizeof r.w[i]);
     }
 }
@@ -118,7 +119,8 @@ void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, i
     uint32_t word[4][16];
     VEC(dropout_words)(word, d, step, bh, q16, k16);
     for (int q = 0; q < 16; q++) {
-        /* The sets of row q lie in four neighbours; low halves are columns 0 to 7, high 8 to 15. */
+        /* The bytes of row q are in four consecutive words; low halves are columns 0 to 7, high
+         * halves 8 to 15. */
         const uint32_t *w = &word[q / 8 * 2 + q % 2][q % 8 / 2 * 4];
         halves h;
         memcpy(&h, w, sizeof h);

@@ -1,4 +1,4 @@
-/* Tables read and written by ids. */
+/* Embedding tables and picks of one element from each row. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
@@ -9,11 +9,11 @@ INLINE int64_t id_at(const void *ids, int64_t i, int64_t n)
     return id;
 }
 
-/* A table of parameters, fp32 or of the type of activations. */
+/* An embedding table, in fp32 or in the type of activations. */
 struct table {
     const void *at;
     int64_t rows, columns;
-    bool wide; /* fp32 */
+    bool is_f32;
 };
 
 INLINE struct table table_of(const struct kernel_call *c, int i)
@@ -22,9 +22,10 @@ INLINE struct table table_of(const struct kernel_call *c, int i)
     return (struct table){c->in[i], type_rows(t), type_columns(t), t->dtype == DT_F32};
 }
 
-INLINE vf take_table(const struct table *t, int64_t i, int64_t left)
+INLINE vf load_table(const struct table *t, int64_t i, int64_t left)
 {
-    return t->wide ? take((const float *)t->at + i, left) : take_act((const act *)t->at + i, left);
+    return t->is_f32 ? load((const float *)t->at + i, left)
+                     : load_act((const act *)t->at + i, left);
 }
 
 static void embed_range(const struct kernel_call *c, int64_t first, int64_t last)
@@ -34,7 +35,7 @@ static void embed_range(const struct kernel_call *c, int64_t first, int64_t last
     for (int64_t r = first; r < last; r++) {
         int64_t row = id_at(c->in[1], r, t.rows) * C;
         act *y = (act *)c->out[0] + r * C;
-        for (int64_t i = 0; i < C; i += W) put_act(y + i, take_table(&t, row + i, C - i), C - i);
+        for (int64_t i = 0; i < C; i += W) store_act(y + i, load_table(&t, row + i, C - i), C - i);
     }
 }
 
@@ -45,7 +46,8 @@ static enum status run_embed(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Tokens (B,T): a row of each table, added, then dropout by element of the (B,T,C) output. */
+/* For each token of (B,T): the sum of a row of each table, then dropout by element of the
+ * (B,T,C) output. */
 static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const struct table t = table_of(c, 0), p = table_of(c, 2);
@@ -57,13 +59,13 @@ static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t 
         int64_t position = id_at(c->in[3], r % T, p.rows) * C;
         act *y = (act *)c->out[0] + r * C;
         for (int64_t at = 0, n = C, from = 0; at < C; at += n) {
-            if (d->threshold > 0) n = VEC(dropout_reach)(&run, r * C + at, &from);
+            if (d->threshold > 0) n = VEC(dropout_seek)(&run, r * C + at, &from);
             n = at_most(n, C - at);
             for (int64_t i = 0; i < n; i += W) {
-                vf sum = take_table(&t, token + at + i, n - i) +
-                         take_table(&p, position + at + i, n - i);
+                vf sum = load_table(&t, token + at + i, n - i) +
+                         load_table(&p, position + at + i, n - i);
                 if (d->threshold > 0) sum = dropout_times(&run, from + i, sum);
-                put_act(y + at + i, sum, n - i);
+                store_act(y + at + i, sum, n - i);
             }
         }
     }
@@ -76,8 +78,9 @@ static enum status run_embed_sum(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* (V,C) = 0 or what is there already, then the rows of dy are added by id. A thread owns columns: no two write one
- * place, and the rows are added in their order. Ids are those of each run of as many rows. */
+/* The table (V,C) starts as 0 or as the gradient to add to; then the rows of dy are added by id.
+ * Each thread owns columns, so no two threads write the same element, and rows are added in
+ * order. If dy has more rows than there are ids, the ids repeat. */
 static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->out_type[0]), V = type_rows(&c->out_type[0]);
@@ -97,7 +100,7 @@ static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64
         const act *dy = (const act *)c->in[adds + 1] + r * C + first;
         float *sum = table + id_at(ids, r % count, V) * C;
         for (int64_t i = 0; i < n; i += W)
-            put(sum + i, take(sum + i, n - i) + take_act(dy + i, n - i), n - i);
+            store(sum + i, load(sum + i, n - i) + load_act(dy + i, n - i), n - i);
     }
 }
 
@@ -108,7 +111,7 @@ static enum status run_embed_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* One number of each row, and its gradient: zeros but for that number. */
+/* One element of each row, and its gradient: zero except at that element. */
 static void pick_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t V = type_columns(&c->in_type[0]);

@@ -1,8 +1,9 @@
-/* SwiGLU: silu(gate) up, of halves of rows or of two tensors, and its gradients, which may take the place of gate and up. */
+/* SwiGLU: silu(gate) up, where gate and up are halves of rows or two tensors. Its gradients may
+ * overwrite gate and up. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/silu.h"
 
-/* Gate and up, the length F of their rows and the way from one to the next. */
+/* Gate and up: rows of F elements, `stride` apart. */
 struct gated {
     const act *gate, *up;
     int64_t F, stride;
@@ -23,8 +24,8 @@ static void swiglu_range(const struct kernel_call *c, int64_t first, int64_t las
         const act *gate = x.gate + row * x.stride, *up = x.up + row * x.stride;
         act *y = (act *)c->out[0] + row * x.F;
         for (int64_t i = 0; i < x.F; i += W) {
-            vf silu = silu_point(take_act(gate + i, x.F - i)).y;
-            put_act(y + i, silu * take_act(up + i, x.F - i), x.F - i);
+            vf silu = silu_point(load_act(gate + i, x.F - i)).y;
+            store_act(y + i, silu * load_act(up + i, x.F - i), x.F - i);
         }
     }
 }
@@ -38,10 +39,10 @@ static void swiglu_grad_range(const struct kernel_call *c, int64_t first, int64_
         const act *gate = x.gate + row * x.stride, *up = x.up + row * x.stride;
         act *dgate = dgates + row * x.stride, *dup = dups + row * x.stride;
         for (int64_t i = 0; i < x.F; i += W) {
-            struct silu s = silu_point(take_act(gate + i, x.F - i));
-            vf d = take_act(dy + i, x.F - i), u = take_act(up + i, x.F - i);
-            put_act(dgate + i, d * u * s.slope, x.F - i);
-            put_act(dup + i, d * s.y, x.F - i);
+            struct silu s = silu_point(load_act(gate + i, x.F - i));
+            vf d = load_act(dy + i, x.F - i), u = load_act(up + i, x.F - i);
+            store_act(dgate + i, d * u * s.slope, x.F - i);
+            store_act(dup + i, d * s.y, x.F - i);
         }
     }
 }

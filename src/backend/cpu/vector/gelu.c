@@ -1,9 +1,10 @@
-/* gelu(x) = x P(x), where P is the normal distribution function or, with the tanh approximation, the
- * logistic function of 2u, u = sqrt(2/pi) (x + 0.044715 x^3); tanh u = 2 P - 1.
+/* gelu(x) = x P(x), where P is the normal distribution function or, with the tanh approximation,
+ * the logistic function of 2u, u = sqrt(2/pi) (x + 0.044715 x^3); tanh u = 2 P - 1.
  *
- * P(x) for negative x is e^(-x^2/2) times a slow function of x, the same for x and -x, and the
- * gradient needs the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a
- * polynomial do both, in less than half the time of libmvec's erf, and small P keep their digits. */
+ * For negative x, P(x) is e^(-x^2/2) times a slowly varying function of |x|, and the gradient
+ * needs the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a
+ * polynomial give both, in less than half the time of libmvec's erf, and small P keep their
+ * digits. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/block.h"
 
@@ -11,9 +12,9 @@ struct point {
     vf y, slope; /* gelu(x), gelu'(x) */
 };
 
-/* The polynomials are the best of their degrees (Remez), and their degrees the least whose error is lost in
- * the rounding of a result: 2e-7 in fp32, 1e-4 in bf16. */
-#if ACT_NARROW
+/* The polynomials are minimax (Remez), of the lowest degree whose error is below the rounding of
+ * a result: 2e-7 in fp32, 1e-4 in bf16. */
+#if ACT_IS_BF16
 #define POLYNOMIAL(fp32, bf16) (bf16)
 #else
 #define POLYNOMIAL(fp32, bf16) (fp32)
@@ -22,8 +23,8 @@ struct point {
 /* 2^u for u from -252 to 126. */
 INLINE vf power(vf u)
 {
-    const float to_whole = 12582912.0f; /* 1.5 * 2^23: what is added to it is rounded to a whole */
-    vf n = (u + to_whole) - to_whole, r = u - n;
+    const float to_integer = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    vf n = (u + to_integer) - to_integer, r = u - n;
     vf p = POLYNOMIAL(
         ((((1.32764715e-3f * r + 9.67554137e-3f) * r + 5.55071328e-2f) * r + 0.240221197f) * r +
          0.693146967f) *
@@ -40,9 +41,9 @@ INLINE vf inverse(vf a)
 
 INLINE struct point normal(vf x)
 {
-    vf z = vf_min(vf_all(18.0f), vf_abs(x)); /* beyond that P is 0 or 1 to the last bit */
+    vf z = vf_min(vf_all(18.0f), vf_abs(x)); /* further out P is 0 or 1 exactly */
     vf bell = power(-0.721347520f * z * z);
-    /* P(-z) / bell is t times a polynomial of t. */
+    /* q = P(-z) / bell is t times a polynomial of t. */
     vf t = inverse(POLYNOMIAL(0.31f, 0.38f) * z + 1.0f);
     vf q = POLYNOMIAL(
         ((((((0.0357725981f * t - 0.141343887f) * t + 0.154661803f) * t - 0.0145614533f) * t +
@@ -56,18 +57,19 @@ INLINE struct point normal(vf x)
         (((-0.0899283276f * t + 0.18887642f) * t + 0.0919797830f) * t + 0.157829459f) * t +
             0.151225138f);
     q *= t;
-    /* With P(-z) = q bell: y = x P(-z) for negative x, x - x P(-z) for others, and the slopes add to 1. */
+    /* y = x P(-z) for negative x and x - x P(-z) otherwise; the slopes at x and -x add up to 1. */
     vf left = bell * (q - 0.398942280f * z);
     return (struct point){vf_max((vf){0}, x) - z * (q * bell), vf_by_sign(x, left, 1.0f - left)};
 }
 
 INLINE struct point logistic(vf x)
 {
-    /* Beyond 11 P is 0 or 1; the largest of numbers times nearly 0 would be far from 0, so y stops, too. */
+    /* Beyond 11 P is 0 or 1. y is limited below, too: a huge number times a tiny P would not be
+     * near 0. */
     vf y = vf_max(vf_all(-11.0f), x);
     x = vf_min(vf_all(11.0f), y);
     vf square = x * x;
-    /* e^-2u; at its largest, 2^115, its inverse is still a number. */
+    /* e^-2u, limited to 2^115, whose inverse is still a normal number. */
     vf e = power(vf_min(vf_all(115.0f), x * (-0.102943240f * square - 2.30220820f)));
     vf p = inverse(1.0f + e);
     vf slope = p * (1.0f - p) * (0.214064449f * square + 1.59576912f);
@@ -82,28 +84,28 @@ INLINE struct point point_of(vf x, bool tanh)
 INLINE void gelu(const act *x, act *y, int64_t n, bool tanh)
 {
     for (int64_t i = 0; i < n; i += W) {
-        put_act(y + i, point_of(take_act(x + i, n - i), tanh).y, n - i);
+        store_act(y + i, point_of(load_act(x + i, n - i), tanh).y, n - i);
     }
 }
 
 INLINE void gelu_both(const act *x, act *y, act *slope, int64_t n, bool tanh)
 {
     for (int64_t i = 0; i < n; i += W) {
-        struct point at = point_of(take_act(x + i, n - i), tanh);
-        put_act(y + i, at.y, n - i);
-        put_act(slope + i, at.slope, n - i);
+        struct point at = point_of(load_act(x + i, n - i), tanh);
+        store_act(y + i, at.y, n - i);
+        store_act(slope + i, at.slope, n - i);
     }
 }
 
 INLINE void gelu_grad(const act *dy, const act *x, act *dx, int64_t n, bool tanh)
 {
     for (int64_t i = 0; i < n; i += W) {
-        vf slope = point_of(take_act(x + i, n - i), tanh).slope;
-        put_act(dx + i, take_act(dy + i, n - i) * slope, n - i);
+        vf slope = point_of(load_act(x + i, n - i), tanh).slope;
+        store_act(dx + i, load_act(dy + i, n - i) * slope, n - i);
     }
 }
 
-/* Each with both kinds of P. */
+/* Both versions of P. */
 static void gelu_block(const struct block *b)
 {
     if (b->attr->gelu.tanh)

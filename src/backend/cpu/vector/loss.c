@@ -1,5 +1,5 @@
-/* Cross-entropy over rows of logits: lse = log sum exp(x) over the vocabulary, loss = lse - x[target],
- * gradient = softmax - one at the target. Columns from attr.loss.vocab on are padding. */
+/* Cross-entropy over rows of logits: lse = log sum exp(x) over the vocabulary, loss = lse -
+ * x[target], gradient = softmax - one-hot(target). Columns from attr.loss.vocab on are padding. */
 #include "backend/cpu/vector/act.h"
 
 INLINE const act *logits_row(const struct kernel_call *c, int64_t row)
@@ -15,49 +15,50 @@ INLINE int64_t target_of(const struct kernel_call *c, int64_t row)
     return id;
 }
 
-/* Rows are taken FEW at a time: of one alone, the sums of its lanes would be waited for. */
-enum { FEW = 4 };
+/* Rows are processed ROWS at a time to hide the latency of the sums over lanes. */
+enum { ROWS = 4 };
 
-/* Of each row: its largest logit, the sum of exp(x - top), and the logarithm of the sum of exp(x). */
-struct tops {
-    float top[FEW], sum[FEW], lse[FEW];
+/* Softmax statistics of some rows: the largest logit, the sum of exp(x - max), and log-sum-exp. */
+struct row_stats {
+    float max[ROWS], sum[ROWS], lse[ROWS];
 };
 
-INLINE vf or_less(vf x, int64_t left, float otherwise)
+INLINE vf mask_padding(vf x, int64_t left, float padding)
 {
-    return left >= W ? x : vf_select(vf_lanes(left), x, vf_all(otherwise));
+    return left >= W ? x : vf_select(vf_lanes(left), x, vf_all(padding));
 }
 
-INLINE struct tops tops_of(const act *x, int64_t stride, int64_t n, const int rows)
+INLINE struct row_stats row_stats_of(const act *x, int64_t stride, int64_t n, const int rows)
 {
-    struct tops t = {.top = {0}};
-    vf top[FEW], sum[FEW] = {0};
-    for (int r = 0; r < rows; r++) top[r] = vf_all(-INFINITY);
+    struct row_stats t = {.max = {0}};
+    vf max[ROWS], sum[ROWS] = {0};
+    for (int r = 0; r < rows; r++) max[r] = vf_all(-INFINITY);
     for (int64_t i = 0; i < n; i += W)
         for (int r = 0; r < rows; r++)
-            top[r] = vf_max(top[r], or_less(take_act(x + r * stride + i, n - i), n - i, -INFINITY));
-    for (int r = 0; r < rows; r++) t.top[r] = vf_largest(top[r]);
+            max[r] =
+                vf_max(max[r], mask_padding(load_act(x + r * stride + i, n - i), n - i, -INFINITY));
+    for (int r = 0; r < rows; r++) t.max[r] = vf_max_lane(max[r]);
     for (int64_t i = 0; i < n; i += W)
         for (int r = 0; r < rows; r++) {
-            vf e = vf_exp(take_act(x + r * stride + i, n - i) - t.top[r]);
-            sum[r] += or_less(e, n - i, 0);
+            vf e = vf_exp(load_act(x + r * stride + i, n - i) - t.max[r]);
+            sum[r] += mask_padding(e, n - i, 0);
         }
     for (int r = 0; r < rows; r++) t.sum[r] = vf_sum(sum[r]);
-    for (int r = 0; r < rows; r++) t.lse[r] = t.top[r] + logf(t.sum[r]);
+    for (int r = 0; r < rows; r++) t.lse[r] = t.max[r] + logf(t.sum[r]);
     return t;
 }
 
 INLINE void lse_of(const struct kernel_call *c, int64_t row, const int rows)
 {
     int64_t columns = type_columns(&c->in_type[0]);
-    struct tops t = tops_of(logits_row(c, row), columns, c->attr->loss.vocab, rows);
+    struct row_stats t = row_stats_of(logits_row(c, row), columns, c->attr->loss.vocab, rows);
     memcpy((float *)c->out[1] + row, t.lse, (size_t)rows * sizeof *t.lse);
 }
 
 static void cross_entropy_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t row = first;
-    for (; row + FEW <= last; row += FEW) lse_of(c, row, FEW);
+    for (; row + ROWS <= last; row += ROWS) lse_of(c, row, ROWS);
     for (; row < last; row++) lse_of(c, row, 1);
 }
 
@@ -73,7 +74,7 @@ static enum status run_cross_entropy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* dx = p - scale at the target, p elsewhere, where p = factor exp(x - shift); zeros on the padding.
+/* dx = p - scale at the target, p elsewhere, where p = factor exp(x - shift); zeros in the padding.
  * dx may be x. */
 INLINE void grad_row(const struct kernel_call *c, int64_t row, float shift, float factor,
                      float scale)
@@ -84,8 +85,8 @@ INLINE void grad_row(const struct kernel_call *c, int64_t row, float shift, floa
     act *dx = (act *)c->out[0] + row * columns;
     vf at_target = vf_all(factor * expf(act_at(x, target) - shift) - scale);
     for (int64_t i = 0; i < n; i += W)
-        put_act(dx + i, factor * vf_exp(take_act(x + i, n - i) - shift), n - i);
-    put_act(dx + target, at_target, 1);
+        store_act(dx + i, factor * vf_exp(load_act(x + i, n - i) - shift), n - i);
+    store_act(dx + target, at_target, 1);
     if (n < columns) memset(dx + n, 0, (size_t)(columns - n) * sizeof *dx);
 }
 
@@ -101,7 +102,7 @@ static enum status run_cross_entropy_grad(const struct kernel_call *c)
     return VEC(over_rows)(c, 3, cross_entropy_grad_range);
 }
 
-/* --- both at once; scratch holds the losses of the rows --- */
+/* --- loss and gradient together; scratch holds the losses of the rows --- */
 
 static int64_t both_scratch(const struct kernel *row, const struct kernel_call *c)
 {
@@ -112,11 +113,11 @@ static int64_t both_scratch(const struct kernel *row, const struct kernel_call *
 INLINE void both_of(const struct kernel_call *c, int64_t row, float scale, const int rows)
 {
     int64_t columns = type_columns(&c->in_type[0]);
-    struct tops t = tops_of(logits_row(c, row), columns, c->attr->loss.vocab, rows);
+    struct row_stats t = row_stats_of(logits_row(c, row), columns, c->attr->loss.vocab, rows);
     for (int r = 0; r < rows; r++) {
         float at_target = act_at(logits_row(c, row + r), target_of(c, row + r));
         ((float *)c->scratch)[row + r] = t.lse[r] - at_target;
-        grad_row(c, row + r, t.top[r], scale / t.sum[r], scale);
+        grad_row(c, row + r, t.max[r], scale / t.sum[r], scale);
     }
 }
 
@@ -124,7 +125,7 @@ static void both_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     float scale = *(const float *)c->in[2] / (float)type_rows(&c->in_type[0]);
     int64_t row = first;
-    for (; row + FEW <= last; row += FEW) both_of(c, row, scale, FEW);
+    for (; row + ROWS <= last; row += ROWS) both_of(c, row, scale, ROWS);
     for (; row < last; row++) both_of(c, row, scale, 1);
 }
 
@@ -151,12 +152,19 @@ static bool fits_both(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, "aif", "af");
 }
 
-/* clang-format off */
 const struct kernel ACT(loss_rows)[] = {
-    {.op = OP_CROSS_ENTROPY,      .variant = ISA_NAME, .fits = fits_cross_entropy, .run = run_cross_entropy},
-    {.op = OP_CROSS_ENTROPY_GRAD, .variant = ISA_NAME, .fits = fits_grad, .run = run_cross_entropy_grad},
-    {.op = OP_CROSS_ENTROPY_BOTH, .variant = ISA_NAME, .fits = fits_both, .run = run_both,
+    {.op = OP_CROSS_ENTROPY,
+     .variant = ISA_NAME,
+     .fits = fits_cross_entropy,
+     .run = run_cross_entropy},
+    {.op = OP_CROSS_ENTROPY_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_cross_entropy_grad},
+    {.op = OP_CROSS_ENTROPY_BOTH,
+     .variant = ISA_NAME,
+     .fits = fits_both,
+     .run = run_both,
      .scratch_bytes = both_scratch},
     {0},
 };
-/* clang-format on */

@@ -1,4 +1,4 @@
-/* Heads and parts of rows, apart and together. */
+/* Split and merge of heads; split and concatenation of rows. */
 #include "backend/cpu/vector/act.h"
 
 INLINE void copy_run(const act *from, act *to, int64_t n)
@@ -8,18 +8,19 @@ INLINE void copy_run(const act *from, act *to, int64_t n)
     if (i < n) memcpy(to + i, from + i, (size_t)(n - i) * sizeof(act));
 }
 
-/* The sum of `terms` runs, `stride` apart, in their order. */
+/* The sum of `terms` runs of n elements, `stride` apart, in order. */
 INLINE void sum_runs(const act *from, int64_t stride, int64_t terms, act *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i += W) {
-        vf sum = take_act(from + i, n - i);
-        for (int64_t k = 1; k < terms; k++) sum += take_act(from + k * stride + i, n - i);
-        put_act(to + i, sum, n - i);
+        vf sum = load_act(from + i, n - i);
+        for (int64_t k = 1; k < terms; k++) sum += load_act(from + k * stride + i, n - i);
+        store_act(to + i, sum, n - i);
     }
 }
 
-/* Between packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D); a row is one token's numbers. A head of a
- * part after the first is copied to, or summed from, the H/KV heads that it stands for. */
+/* Splits packed (B,T,(H+(P-1)*KV)*D) into P tensors (B,H,T,D), or merges them; a row is one
+ * token. A packed head of a part after the first is copied to, or is the sum of, the H/KV heads
+ * that share it. */
 INLINE void move_heads(const struct kernel_call *c, int64_t first, int64_t last, bool split)
 {
     const struct type *packed = split ? &c->in_type[0] : &c->out_type[0];
@@ -63,7 +64,7 @@ static enum status run_merge_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Between rows and their parts, which lie one behind the other in `all`. */
+/* Splits rows into parts, which are consecutive in `all`, or concatenates them. */
 INLINE void move_parts(const struct kernel_call *c, int64_t first, int64_t last, bool split)
 {
     int64_t C = type_columns(split ? &c->in_type[0] : &c->out_type[0]), at = 0;

@@ -1,34 +1,35 @@
-/* Layer norms: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
+/* LayerNorm: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
  *
- * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw the sum
- * of dy h over the rows, db that of dy. The sums over rows are taken in parts that the shape fixes. */
+ * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw =
+ * sum of dy h over the rows, db = sum of dy. Sums over rows are made in parts that depend on the
+ * shape alone. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
-/* Rows are taken FEW at a time: of one alone, the sums of its lanes would be waited for. */
-enum { FEW = 4 };
+/* Rows are processed ROWS at a time to hide the latency of the sums over lanes. */
+enum { ROWS = 4 };
 
-/* `rows` <= FEW rows, n columns; b may be NULL. */
+/* Normalises `rows` <= ROWS rows of n columns; b may be NULL. */
 INLINE void norm_rows(const act *x, const float *w, const float *b, act *y, float *mean,
                       float *rstd, int64_t n, float eps, const int rows)
 {
-    vf sum[FEW] = {0}, squares[FEW] = {0};
-    float m[FEW], scale[FEW];
+    vf sum[ROWS] = {0}, squares[ROWS] = {0};
+    float m[ROWS], scale[ROWS];
     for (int64_t i = 0; i < n; i += W)
-        for (int r = 0; r < rows; r++) sum[r] += take_act(x + r * n + i, n - i);
+        for (int r = 0; r < rows; r++) sum[r] += load_act(x + r * n + i, n - i);
     for (int r = 0; r < rows; r++) m[r] = vf_sum(sum[r]) / (float)n;
     for (int64_t i = 0; i < n; i += W)
         for (int r = 0; r < rows; r++) {
-            vf a = take_act(x + r * n + i, n - i) - m[r];
+            vf a = load_act(x + r * n + i, n - i) - m[r];
             if (n - i < W) a = vf_select(vf_lanes(n - i), a, (vf){0});
             squares[r] += a * a;
         }
     for (int r = 0; r < rows; r++) scale[r] = 1.0f / sqrtf(vf_sum(squares[r]) / (float)n + eps);
     for (int64_t i = 0; i < n; i += W) {
-        vf wi = take(w + i, n - i), bi = b ? take(b + i, n - i) : (vf){0};
+        vf wi = load(w + i, n - i), bi = b ? load(b + i, n - i) : (vf){0};
         for (int r = 0; r < rows; r++) {
-            vf a = (take_act(x + r * n + i, n - i) - m[r]) * scale[r];
-            put_act(y + r * n + i, b ? a * wi + bi : a * wi, n - i);
+            vf a = (load_act(x + r * n + i, n - i) - m[r]) * scale[r];
+            store_act(y + r * n + i, b ? a * wi + bi : a * wi, n - i);
         }
     }
     memcpy(mean, m, (size_t)rows * sizeof *m);
@@ -40,14 +41,14 @@ struct norm_out {
     float *mean, *rstd;
 };
 
-/* Any number of rows from `row` on, of x and of the outputs. */
+/* Normalises any number of rows, from `row` on, of x and of the outputs. */
 static void norm_all(const struct kernel_call *c, const act *x, const float *w, const float *b,
                      const struct norm_out *out, int64_t row, int64_t rows)
 {
     int64_t n = type_columns(&c->in_type[0]), last = row + rows;
     float eps = (float)c->attr->norm.eps, *mean = out->mean, *rstd = out->rstd;
-    for (; row + FEW <= last; row += FEW)
-        norm_rows(x + row * n, w, b, out->y + row * n, mean + row, rstd + row, n, eps, FEW);
+    for (; row + ROWS <= last; row += ROWS)
+        norm_rows(x + row * n, w, b, out->y + row * n, mean + row, rstd + row, n, eps, ROWS);
     for (; row < last; row++)
         norm_rows(x + row * n, w, b, out->y + row * n, mean + row, rstd + row, n, eps, 1);
 }
@@ -64,14 +65,15 @@ static enum status run_layernorm(const struct kernel_call *c)
     return VEC(over_rows)(c, 3, layernorm_range);
 }
 
-/* n numbers of s = a + b, where b is dropped out if there is a run of dropout, from `at` in it on. */
+/* n elements of s = a + b, or a + dropout(b) unless `run` is NULL; `at` is their offset in the
+ * dropout run. */
 INLINE void add_run(const act *a, const act *b, act *s, int64_t n, const struct dropout_run *run,
                     int64_t at)
 {
     for (int64_t i = 0; i < n; i += W) {
-        vf branch = take_act(b + i, n - i);
+        vf branch = load_act(b + i, n - i);
         if (run) branch = dropout_times(run, at + i, branch);
-        put_act(s + i, take_act(a + i, n - i) + branch, n - i);
+        store_act(s + i, load_act(a + i, n - i) + branch, n - i);
     }
 }
 
@@ -85,14 +87,14 @@ static void add_layernorm_range(const struct kernel_call *c, int64_t first, int6
     const struct dropout *d = &c->attr->norm.drop;
     struct dropout_run run = VEC(dropout_begin)(d, step_of(c->in[2]));
     for (int64_t row = first, rows; row < last; row += rows) {
-        rows = at_most(FEW, last - row);
+        rows = at_most(ROWS, last - row);
         int64_t from = row * n, to = (row + rows) * n;
         if (d->threshold == 0) add_run(a + from, branch + from, s + from, to - from, NULL, 0);
         for (int64_t i = from, count, at; d->threshold > 0 && i < to; i += count) {
-            count = at_most(VEC(dropout_reach)(&run, i, &at), to - i);
+            count = at_most(VEC(dropout_seek)(&run, i, &at), to - i);
             add_run(a + i, branch + i, s + i, count, &run, at);
         }
-        norm_all(c, s, c->in[3], b, &out, row, rows); /* of the sums as they are kept */
+        norm_all(c, s, c->in[3], b, &out, row, rows); /* of the stored, rounded sums */
     }
 }
 
@@ -103,8 +105,8 @@ static enum status run_add_layernorm(const struct kernel_call *c)
 
 /* --- gradients --- */
 
-/* The inputs of LAYERNORM_GRAD; those of LAYERNORM_GRAD_ADD are one later, after the gradient that
- * is added. */
+/* The inputs of LAYERNORM_GRAD. LAYERNORM_GRAD_ADD has the same inputs after the gradient to
+ * add. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *mean, *rstd;
@@ -117,44 +119,44 @@ INLINE struct grad_in grad_in(const struct kernel_call *c)
                             c->in[k + 2],        c->in[k + 3], c->in[k + 4]};
 }
 
-/* One row, n columns; adds to the sums dw and, unless it is NULL, db. With t = x - mean, g = dy w:
+/* One row of n columns; adds to dw and, unless it is NULL, to db. With t = x - mean, g = dy w:
  * dx = rstd g - rstd mean(g) - t rstd^2 mean(g h). */
 INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, float *dw,
                      float *db)
 {
     const act *dy = in->dy + row * n, *x = in->x + row * n;
     const float *w = in->w, m = in->mean[row], r = in->rstd[row];
-    vf sum = {0}, products = {0};
+    vf sum = {0}, dots = {0};
     for (int64_t i = 0; i < n; i += W) {
-        vf d = take_act(dy + i, n - i), wi = take(w + i, n - i);
-        vf dh = d * r * (take_act(x + i, n - i) - m);
+        vf d = load_act(dy + i, n - i), wi = load(w + i, n - i);
+        vf dh = d * r * (load_act(x + i, n - i) - m);
         sum += d * wi;
-        products += dh * wi;
-        put(dw + i, take(dw + i, n - i) + dh, n - i);
-        if (db) put(db + i, take(db + i, n - i) + d, n - i);
+        dots += dh * wi;
+        store(dw + i, load(dw + i, n - i) + dh, n - i);
+        if (db) store(db + i, load(db + i, n - i) + d, n - i);
     }
-    const float less = r * vf_sum(sum) / (float)n, slope = r * r * vf_sum(products) / (float)n;
+    const float shift = r * vf_sum(sum) / (float)n, slope = r * r * vf_sum(dots) / (float)n;
     for (int64_t i = 0; i < n; i += W) {
-        vf t = take_act(x + i, n - i) - m, g = take_act(dy + i, n - i) * take(w + i, n - i);
-        vf a = r * g - less - t * slope;
-        if (in->add) a += take_act(in->add + row * n + i, n - i);
-        put_act(dx + row * n + i, a, n - i);
+        vf t = load_act(x + i, n - i) - m, g = load_act(dy + i, n - i) * load(w + i, n - i);
+        vf a = r * g - shift - t * slope;
+        if (in->add) a += load_act(in->add + row * n + i, n - i);
+        store_act(dx + row * n + i, a, n - i);
     }
 }
 
-enum { LEAST_ROWS = 16 }; /* of a part */
+enum { MIN_ROWS = 16 }; /* rows of a part */
 
 static int64_t grad_scratch(const struct kernel *row, const struct kernel_call *c)
 {
     (void)row;
     const struct type *x = &c->in_type[0];
-    return part_count(type_rows(x), LEAST_ROWS) * 2 * type_columns(x) * (int64_t)sizeof(float);
+    return part_count(type_rows(x), MIN_ROWS) * 2 * type_columns(x) * (int64_t)sizeof(float);
 }
 
 static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
-    int64_t parts = part_count(rows, LEAST_ROWS);
+    int64_t parts = part_count(rows, MIN_ROWS);
     const struct grad_in in = grad_in(c);
     for (int64_t k = first; k < last; k++) {
         float *dw = (float *)c->scratch + k * 2 * n, *db = c->attr->norm.bias ? dw + n : NULL;
@@ -164,27 +166,20 @@ static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
     }
 }
 
-static void join_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void sum_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    int64_t parts = part_count(type_rows(&c->in_type[0]), LEAST_ROWS);
-    for (int i = 0; i < (c->attr->norm.bias ? 2 : 1); i++) {
-        const float *part = (const float *)c->scratch + i * n;
-        float *y = c->out[1 + i];
-        for (int64_t at = first; at < last; at += W) {
-            vf sum = {0};
-            for (int64_t k = 0; k < parts; k++) sum += take(part + k * 2 * n + at, last - at);
-            put(y + at, sum, last - at);
-        }
-    }
+    int64_t parts = part_count(type_rows(&c->in_type[0]), MIN_ROWS);
+    for (int i = 0; i < (c->attr->norm.bias ? 2 : 1); i++)
+        sum_parts((const float *)c->scratch + i * n, parts, 2 * n, c->out[1 + i], first, last);
 }
 
 static enum status run_grad(const struct kernel_call *c)
 {
     int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
-    int64_t parts = part_count(rows, LEAST_ROWS);
+    int64_t parts = part_count(rows, MIN_ROWS);
     parallel_ranges(c, parts, 1, 8 * n * (rows / parts), grad_range);
-    parallel_ranges(c, n, 64, parts, join_parts_range);
+    parallel_ranges(c, n, 64, parts, sum_parts_range);
     return ST_OK;
 }
 
@@ -201,14 +196,21 @@ static bool fits_grad(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, c->n_in == 5 ? "aafff" : "aaafff", "aff");
 }
 
-/* clang-format off */
 const struct kernel ACT(norm_rows)[] = {
-    {.op = OP_LAYERNORM,          .variant = ISA_NAME, .fits = fits_layernorm, .run = run_layernorm},
-    {.op = OP_ADD_LAYERNORM,      .variant = ISA_NAME, .fits = fits_add_layernorm, .run = run_add_layernorm},
-    {.op = OP_LAYERNORM_GRAD,     .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_LAYERNORM, .variant = ISA_NAME, .fits = fits_layernorm, .run = run_layernorm},
+    {.op = OP_ADD_LAYERNORM,
+     .variant = ISA_NAME,
+     .fits = fits_add_layernorm,
+     .run = run_add_layernorm},
+    {.op = OP_LAYERNORM_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
-    {.op = OP_LAYERNORM_GRAD_ADD, .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_LAYERNORM_GRAD_ADD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
     {0},
 };
-/* clang-format on */

@@ -1,10 +1,10 @@
-/* What an update does to whole ranges of fp32: all of it is bound by memory. AdamW reads 16 bytes and
+/* The optimizer's kernels over whole fp32 ranges; all are memory-bound. AdamW reads 16 bytes and
  * writes 12 for each parameter, 14 with the bf16 copy, and does 15 operations. */
 #include "backend/cpu/vector/bf16.h"
 #include "backend/cpu/vector/common.h"
 
 struct update {
-    float clip, shrink, beta1, rest1, beta2, rest2, step, inverse_root, eps;
+    float clip, decay, beta1, rest1, beta2, rest2, step, inverse_root, eps;
 };
 
 /* `in`: the gradient, then the learning rate, bias1, bias2, clip. */
@@ -14,9 +14,9 @@ INLINE struct update update_of(const struct kernel_call *c, void *const *in)
     const float bias2 = *(const float *)in[3];
     return (struct update){
         .clip = *(const float *)in[4],
-        .shrink = 1.0f - lr * (float)c->attr->adamw.weight_decay,
+        .decay = 1.0f - lr * (float)c->attr->adamw.weight_decay,
         .beta1 = (float)c->attr->adamw.beta1,
-        .rest1 = (float)(1.0 - c->attr->adamw.beta1), /* in fp32 0.999 would spoil it */
+        .rest1 = (float)(1.0 - c->attr->adamw.beta1), /* in double: 1 - 0.999f is inexact */
         .beta2 = (float)c->attr->adamw.beta2,
         .rest2 = (float)(1.0 - c->attr->adamw.beta2),
         .step = lr / bias1,
@@ -32,27 +32,27 @@ INLINE void adamw_run(const struct kernel_call *c, const float *gradient, uint16
     float *w = c->in[0], *m = c->in[1], *v = c->in[2];
     for (int64_t i = first; i < last; i += W) {
         int64_t left = last - i;
-        vf g = take(gradient + i, left) * u.clip;
-        vf m1 = u.beta1 * take(m + i, left) + u.rest1 * g;
-        vf v1 = u.beta2 * take(v + i, left) + u.rest2 * (g * g);
-        vf below = vf_sqrt(v1) * u.inverse_root + u.eps;
-        vf w1 = take(w + i, left) * u.shrink - u.step * (m1 / below);
-        put(m + i, m1, left);
-        put(v + i, v1, left);
-        put(w + i, w1, left);
-        if (copy) put_bf16(copy + i, w1, left);
+        vf g = load(gradient + i, left) * u.clip;
+        vf m1 = u.beta1 * load(m + i, left) + u.rest1 * g;
+        vf v1 = u.beta2 * load(v + i, left) + u.rest2 * (g * g);
+        vf denominator = vf_sqrt(v1) * u.inverse_root + u.eps;
+        vf w1 = load(w + i, left) * u.decay - u.step * (m1 / denominator);
+        store(m + i, m1, left);
+        store(v + i, v1, left);
+        store(w + i, w1, left);
+        if (copy) store_bf16(copy + i, w1, left);
     }
 }
 
-/* The first decay_elements decay. */
-INLINE void adamw_range(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
+/* Only the first decay_elements elements have weight decay. */
+INLINE void adamw_range(const struct kernel_call *c, int64_t first, int64_t last, bool has_copy)
 {
-    void *const *in = c->in + (copies ? 4 : 3);
-    uint16_t *copy = copies ? c->in[3] : NULL;
+    void *const *in = c->in + (has_copy ? 4 : 3);
+    uint16_t *copy = has_copy ? c->in[3] : NULL;
     struct update u = update_of(c, in);
     int64_t decayed = at_most(c->attr->adamw.decay_elements, last);
     if (first < decayed) adamw_run(c, in[0], copy, first, decayed, u);
-    u.shrink = 1.0f;
+    u.decay = 1.0f;
     adamw_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
 }
 
@@ -77,7 +77,7 @@ static enum status run_adamw_copy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* --- the sum of squares: fp32 lanes over at most RUN numbers, then fp64 --- */
+/* --- sum of squares: up to RUN numbers in fp32 lanes, these sums in fp64 --- */
 
 enum { RUN = 4096 };
 
@@ -91,7 +91,7 @@ INLINE float squares_run(const float *x, int64_t n)
             sum[k] += a * a;
         }
     for (; i < n; i += W) {
-        vf a = take(x + i, n - i);
+        vf a = load(x + i, n - i);
         sum[0] += a * a;
     }
     return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
@@ -125,14 +125,14 @@ static enum status run_sum_squares(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* --- gradients of one micro-batch after another --- */
+/* --- gradient accumulation --- */
 
 static void accumulate_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     float *sum = c->in[0];
     const float *x = c->in[1];
     for (int64_t i = first; i < last; i += W)
-        put(sum + i, take(sum + i, last - i) + take(x + i, last - i), last - i);
+        store(sum + i, load(sum + i, last - i) + load(x + i, last - i), last - i);
 }
 
 static enum status run_accumulate(const struct kernel_call *c)

@@ -19,10 +19,11 @@ INLINE void unary(const struct block *b, unary_fn f)
     act *y = b->y;
     const vf constant = vf_all((float)b->attr->constant.value);
     for (int64_t i = 0; i < b->n; i += W)
-        put_act(y + i, f(take_act(x + i, b->n - i), constant), b->n - i);
+        store_act(y + i, f(load_act(x + i, b->n - i), constant), b->n - i);
 }
 
-/* The elements of a call of one tensor, `from`, whose second input is `b`. */
+/* Elements first ... last-1 of a call, with first operand `from` (NULL: none) and second operand
+ * `b`. */
 INLINE struct block part_of(const struct kernel_call *c, int64_t first, int64_t last,
                             const void *from, const void *b)
 {
@@ -31,12 +32,12 @@ INLINE struct block part_of(const struct kernel_call *c, int64_t first, int64_t 
     return (struct block){c->attr, x ? x + first : NULL, b, y + first, last - first, first};
 }
 
-/* n elements; the second operand advances with the first, or stays one number. */
+/* n elements; with `one` the second operand is a single number. */
 INLINE void pairs(const act *a, const act *b, act *y, int64_t n, bool one, binary_fn f)
 {
     vf fixed = vf_all(one ? act_at(b, 0) : 0.0f);
     for (int64_t i = 0; i < n; i += W)
-        put_act(y + i, f(take_act(a + i, n - i), one ? fixed : take_act(b + i, n - i)), n - i);
+        store_act(y + i, f(load_act(a + i, n - i), one ? fixed : load_act(b + i, n - i)), n - i);
 }
 
 INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, binary_fn f)
@@ -62,7 +63,7 @@ INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, bin
     }
 }
 
-/* --- the operators, an expression each --- */
+/* --- the operators, each an expression --- */
 
 #define UNARY(name, weight, expression)                                                \
     INLINE vf name##_of(vf x, vf constant)                                             \
@@ -125,7 +126,7 @@ static void fill_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     act *y = c->out[0];
     vf constant = vf_all((float)c->attr->constant.value);
-    for (int64_t i = first; i < last; i += W) put_act(y + i, constant, last - i);
+    for (int64_t i = first; i < last; i += W) store_act(y + i, constant, last - i);
 }
 
 static enum status run_fill(const struct kernel_call *c)
@@ -143,7 +144,7 @@ static void causal_mask_range(const struct kernel_call *c, int64_t first, int64_
         act *y = (act *)c->out[0] + row * T;
         int64_t open = row % T + 1;
         if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
-        for (int64_t k = open; k < T; k += W) put_act(y + k, masked, T - k);
+        for (int64_t k = open; k < T; k += W) store_act(y + k, masked, T - k);
     }
 }
 
@@ -152,7 +153,7 @@ static enum status run_causal_mask(const struct kernel_call *c)
     return VEC(over_rows)(c, 1, causal_mask_range);
 }
 
-/* Rows whose last columns are masked. */
+/* The last columns of each row are masked. */
 static void column_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]), open = at_most(c->attr->column_mask.columns, n);
@@ -161,7 +162,7 @@ static void column_mask_range(const struct kernel_call *c, int64_t first, int64_
         const act *x = (const act *)c->in[0] + row * n;
         act *y = (act *)c->out[0] + row * n;
         if (x != y) memcpy(y, x, (size_t)open * sizeof *y);
-        for (int64_t i = open; i < n; i += W) put_act(y + i, masked, n - i);
+        for (int64_t i = open; i < n; i += W) store_act(y + i, masked, n - i);
     }
 }
 
@@ -170,12 +171,12 @@ static enum status run_column_mask(const struct kernel_call *c)
     return VEC(over_rows)(c, 1, column_mask_range);
 }
 
-/* --- dropout; a mask is dropout of ones --- */
+/* --- dropout; DROPOUT_MASK is dropout of ones --- */
 
-/* x NULL: the mask alone. */
-INLINE vf take_or_one(const act *x, int64_t i, int64_t left)
+/* x NULL: ones. */
+INLINE vf load_or_one(const act *x, int64_t i, int64_t left)
 {
-    return x ? take_act(x + i, left) : vf_all(1.0f);
+    return x ? load_act(x + i, left) : vf_all(1.0f);
 }
 
 /* x is b->a, the step b->b. */
@@ -186,13 +187,13 @@ static void dropout_block(const struct block *b)
     struct dropout_run run = VEC(dropout_begin)(&b->attr->drop, step_of(b->b));
     for (int64_t i = 0, n; i < b->n; i += n) {
         int64_t at;
-        n = at_most(VEC(dropout_reach)(&run, b->first + i, &at), b->n - i);
+        n = at_most(VEC(dropout_seek)(&run, b->first + i, &at), b->n - i);
         for (int64_t k = 0; k < n; k += W)
-            put_act(y + i + k, dropout_times(&run, at + k, take_or_one(x, i + k, n - k)), n - k);
+            store_act(y + i + k, dropout_times(&run, at + k, load_or_one(x, i + k, n - k)), n - k);
     }
 }
 
-/* Strips of 16 rows of the matrices (B,H,T,T), each head padded to whole strips. */
+/* Strips of 16 rows of the matrices (B,H,T,T); each head is padded to whole strips. */
 INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
                            const void *step)
 {
@@ -208,7 +209,7 @@ INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t l
                 int64_t at = origin + q * T + k, n = at_most(16, T - k);
                 for (int64_t i = 0; i < n; i += W) {
                     vf f = vf_load(factor + q * 16 + i);
-                    put_act(y + at + i, take_or_one(x, at + i, n - i) * f, n - i);
+                    store_act(y + at + i, load_or_one(x, at + i, n - i) * f, n - i);
                 }
             }
         }

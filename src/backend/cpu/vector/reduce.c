@@ -1,5 +1,5 @@
-/* Sums and maxima. Partial sums are fp32 lanes over at most RUN numbers, then fp64; parts are fixed by
- * the shape alone, so the number of threads does not show in the result. */
+/* Sums and maxima. Up to RUN numbers are summed in fp32 lanes, and these sums in fp64. Parts
+ * depend on the shape alone, so the result does not depend on the number of threads. */
 #include "backend/cpu/vector/act.h"
 
 enum { RUN = 4096, STRIPE = 2048 };
@@ -9,8 +9,8 @@ INLINE float sum_run(const act *x, int64_t n)
     vf sum[4] = {0};
     int64_t i = 0;
     for (; i + 4 * W <= n; i += 4 * W)
-        for (int k = 0; k < 4; k++) sum[k] += load_act(x + i + k * W);
-    for (; i < n; i += W) sum[0] += take_act(x + i, n - i);
+        for (int k = 0; k < 4; k++) sum[k] += load_full_act(x + i + k * W);
+    for (; i < n; i += W) sum[0] += load_act(x + i, n - i);
     return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
@@ -21,7 +21,7 @@ static void sum_row_range(const struct kernel_call *c, int64_t first, int64_t la
         const act *x = (const act *)c->in[0] + row * n;
         double sum = 0;
         for (int64_t i = 0; i < n; i += RUN) sum += (double)sum_run(x + i, at_most(RUN, n - i));
-        put_act((act *)c->out[0] + row, vf_all((float)sum), 1);
+        store_act((act *)c->out[0] + row, vf_all((float)sum), 1);
     }
 }
 
@@ -35,21 +35,21 @@ static void max_row_range(const struct kernel_call *c, int64_t first, int64_t la
     int64_t n = type_columns(&c->in_type[0]);
     for (int64_t row = first; row < last; row++) {
         const act *x = (const act *)c->in[0] + row * n;
-        vf top = vf_all(act_at(x, 0));
-        vi odd = {0}; /* no numbers, which vf_max forgets */
+        vf max = vf_all(act_at(x, 0));
+        vi nan = {0}; /* set where a NaN was seen, which vf_max may drop */
         int64_t i = 0;
         for (; i + W <= n; i += W) {
-            vf a = load_act(x + i);
-            top = vf_max(top, a);
-            odd |= a != a;
+            vf a = load_full_act(x + i);
+            max = vf_max(max, a);
+            nan |= a != a;
         }
-        float most = vf_largest(top);
+        float row_max = vf_max_lane(max);
         for (; i < n; i++) {
             float a = act_at(x, i);
-            most = a > most || a != a ? a : most;
+            row_max = a > row_max || a != a ? a : row_max;
         }
-        bool none = vf_sum(__builtin_convertvector(odd, vf)) != 0.0f;
-        put_act((act *)c->out[0] + row, vf_all(none ? NAN : most), 1);
+        bool any_nan = vf_sum(__builtin_convertvector(nan, vf)) != 0.0f;
+        store_act((act *)c->out[0] + row, vf_all(any_nan ? NAN : row_max), 1);
     }
 }
 
@@ -60,7 +60,7 @@ static enum status run_max_row(const struct kernel_call *c)
 
 /* --- sums over the leading dimensions: x (rows, n) to (n) --- */
 
-/* A work item is one part of the rows times one stripe of the columns. */
+/* A work item is one part of the rows and one stripe of the columns. */
 struct leading {
     int64_t rows, n, parts, stripes;
 };
@@ -78,14 +78,14 @@ static int64_t sum_leading_scratch(const struct kernel *row, const struct kernel
     return s.parts * s.n * (int64_t)sizeof(float);
 }
 
-/* The next rows of a part, n columns, `stride` apart, added to sum: four together, for one load and store of
- * the sum. */
+/* Adds `rows` rows of n columns, `stride` apart, to sum: several rows share one load and store
+ * of the sum. */
 INLINE void add_rows(const act *x, int64_t stride, float *sum, int64_t n, const int rows)
 {
     for (int64_t i = 0; i < n; i += W) {
-        vf a = take(sum + i, n - i);
-        for (int r = 0; r < rows; r++) a += take_act(x + r * stride + i, n - i);
-        put(sum + i, a, n - i);
+        vf a = load(sum + i, n - i);
+        for (int r = 0; r < rows; r++) a += load_act(x + r * stride + i, n - i);
+        store(sum + i, a, n - i);
     }
 }
 
@@ -105,16 +105,10 @@ static void sum_leading_range(const struct kernel_call *c, int64_t first, int64_
     }
 }
 
-static void join_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void sum_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const struct leading s = leading_of(c);
-    const float *part = c->scratch;
-    float *y = c->out[0];
-    for (int64_t i = first; i < last; i += W) {
-        vf sum = {0};
-        for (int64_t k = 0; k < s.parts; k++) sum += take(part + k * s.n + i, last - i);
-        put(y + i, sum, last - i);
-    }
+    sum_parts(c->scratch, s.parts, s.n, c->out[0], first, last);
 }
 
 static enum status run_sum_leading(const struct kernel_call *c)
@@ -122,7 +116,7 @@ static enum status run_sum_leading(const struct kernel_call *c)
     const struct leading s = leading_of(c);
     int64_t items = s.parts * s.stripes;
     parallel_ranges(c, items, 1, s.rows * s.n / items, sum_leading_range);
-    if (s.parts > 1) parallel_ranges(c, s.n, 64, s.parts, join_parts_range);
+    if (s.parts > 1) parallel_ranges(c, s.n, 64, s.parts, sum_parts_range);
     return ST_OK;
 }
 

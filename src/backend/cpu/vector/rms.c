@@ -1,45 +1,46 @@
-/* RMS norms: y = x rrms w over rows of n, rrms = 1 / sqrt(mean(x^2) + eps).
+/* RMSNorm: y = x rrms w over rows of n, rrms = 1 / sqrt(mean(x^2) + eps).
  *
- * The gradient, with g = dy w, h = x rrms: dx = rrms (g - h mean(g h)), dw the sum of dy h over the rows, which is taken in parts that
- * the shape fixes. */
+ * The gradient, with g = dy w, h = x rrms: dx = rrms (g - h mean(g h)), dw = sum of dy h over
+ * the rows, in parts that depend on the shape alone. */
 #include "backend/cpu/vector/act.h"
 
-/* Rows are taken FEW at a time: of one alone, the sums of its lanes would be waited for. Squares are summed RUN columns at a time: of
- * one sum over a long row, all of whose terms are positive, the last digits would be lost. */
-enum { FEW = 4, RUN = 32 * W };
+/* Rows are processed ROWS at a time to hide the latency of the sums over lanes. Squares are
+ * summed RUN columns at a time: a single sum over a long row, whose terms are all positive,
+ * would lose the last digits. */
+enum { ROWS = 4, RUN = 32 * W };
 
-/* `rows` <= FEW rows, n columns. */
+/* Normalises `rows` <= ROWS rows of n columns. */
 INLINE void norm_rows(const act *x, const float *w, act *y, float *rrms, int64_t n, float eps,
                       const int rows)
 {
-    vf squares[FEW] = {0};
-    float scale[FEW];
+    vf squares[ROWS] = {0};
+    float scale[ROWS];
     for (int64_t from = 0; from < n; from += RUN) {
-        vf sum[FEW] = {0};
+        vf sum[ROWS] = {0};
         for (int64_t i = from, end = at_most(from + RUN, n); i < end; i += W)
             for (int r = 0; r < rows; r++) {
-                vf a = take_act(x + r * n + i, n - i);
+                vf a = load_act(x + r * n + i, n - i);
                 sum[r] += a * a;
             }
         for (int r = 0; r < rows; r++) squares[r] += sum[r];
     }
     for (int r = 0; r < rows; r++) scale[r] = 1.0f / sqrtf(vf_sum(squares[r]) / (float)n + eps);
     for (int64_t i = 0; i < n; i += W) {
-        vf wi = take(w + i, n - i);
+        vf wi = load(w + i, n - i);
         for (int r = 0; r < rows; r++)
-            put_act(y + r * n + i, take_act(x + r * n + i, n - i) * scale[r] * wi, n - i);
+            store_act(y + r * n + i, load_act(x + r * n + i, n - i) * scale[r] * wi, n - i);
     }
     memcpy(rrms, scale, (size_t)rows * sizeof *scale);
 }
 
-/* Any number of rows from `row` on, of x and of the outputs. */
+/* Normalises the rows row ... last-1 of x and of the outputs. */
 static void norm_all(const struct kernel_call *c, const act *x, const float *w, act *y, float *rrms,
                      int64_t row, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
     float eps = (float)c->attr->norm.eps;
-    for (; row + FEW <= last; row += FEW)
-        norm_rows(x + row * n, w, y + row * n, rrms + row, n, eps, FEW);
+    for (; row + ROWS <= last; row += ROWS)
+        norm_rows(x + row * n, w, y + row * n, rrms + row, n, eps, ROWS);
     for (; row < last; row++) norm_rows(x + row * n, w, y + row * n, rrms + row, n, eps, 1);
 }
 
@@ -59,10 +60,10 @@ static void add_rmsnorm_range(const struct kernel_call *c, int64_t first, int64_
     const act *a = c->in[0], *b = c->in[1];
     act *s = c->out[0];
     for (int64_t row = first, rows; row < last; row += rows) {
-        rows = at_most(FEW, last - row);
+        rows = at_most(ROWS, last - row);
         for (int64_t i = row * n, to = (row + rows) * n; i < to; i += W)
-            put_act(s + i, take_act(a + i, to - i) + take_act(b + i, to - i), to - i);
-        norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* of the sums as kept */
+            store_act(s + i, load_act(a + i, to - i) + load_act(b + i, to - i), to - i);
+        norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* of the stored sums */
     }
 }
 
@@ -73,7 +74,7 @@ static enum status run_add_rmsnorm(const struct kernel_call *c)
 
 /* --- gradients --- */
 
-/* The inputs of RMSNORM_GRAD; those of RMSNORM_GRAD_ADD are one later, after the gradient that is added. */
+/* The inputs of RMSNORM_GRAD. RMSNORM_GRAD_ADD has the same inputs after the gradient to add. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *rrms;
@@ -86,39 +87,39 @@ INLINE struct grad_in grad_in(const struct kernel_call *c)
                             c->in[k + 3]};
 }
 
-/* One row, n columns; adds to the sums dw: dx = r g - x r^2 mean(g h). */
+/* One row of n columns: dx = r g - x r^2 mean(g h); adds to dw. */
 INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, float *dw)
 {
     const act *dy = in->dy + row * n, *x = in->x + row * n;
     const float *w = in->w, r = in->rrms[row];
-    vf products = {0};
+    vf dots = {0};
     for (int64_t i = 0; i < n; i += W) {
-        vf dh = take_act(dy + i, n - i) * r * take_act(x + i, n - i);
-        products += dh * take(w + i, n - i);
-        put(dw + i, take(dw + i, n - i) + dh, n - i);
+        vf dh = load_act(dy + i, n - i) * r * load_act(x + i, n - i);
+        dots += dh * load(w + i, n - i);
+        store(dw + i, load(dw + i, n - i) + dh, n - i);
     }
-    const float slope = r * r * vf_sum(products) / (float)n;
+    const float slope = r * r * vf_sum(dots) / (float)n;
     for (int64_t i = 0; i < n; i += W) {
-        vf g = take_act(dy + i, n - i) * take(w + i, n - i);
-        vf a = r * g - take_act(x + i, n - i) * slope;
-        if (in->add) a += take_act(in->add + row * n + i, n - i);
-        put_act(dx + row * n + i, a, n - i);
+        vf g = load_act(dy + i, n - i) * load(w + i, n - i);
+        vf a = r * g - load_act(x + i, n - i) * slope;
+        if (in->add) a += load_act(in->add + row * n + i, n - i);
+        store_act(dx + row * n + i, a, n - i);
     }
 }
 
-enum { LEAST_ROWS = 16 }; /* of a part */
+enum { MIN_ROWS = 16 }; /* rows of a part */
 
 static int64_t grad_scratch(const struct kernel *row, const struct kernel_call *c)
 {
     (void)row;
     const struct type *x = &c->in_type[0];
-    return part_count(type_rows(x), LEAST_ROWS) * type_columns(x) * (int64_t)sizeof(float);
+    return part_count(type_rows(x), MIN_ROWS) * type_columns(x) * (int64_t)sizeof(float);
 }
 
 static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
-    int64_t parts = part_count(rows, LEAST_ROWS);
+    int64_t parts = part_count(rows, MIN_ROWS);
     const struct grad_in in = grad_in(c);
     for (int64_t k = first; k < last; k++) {
         float *dw = (float *)c->scratch + k * n;
@@ -128,25 +129,19 @@ static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
     }
 }
 
-static void join_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void sum_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    int64_t parts = part_count(type_rows(&c->in_type[0]), LEAST_ROWS);
-    const float *part = c->scratch;
-    float *y = c->out[1];
-    for (int64_t at = first; at < last; at += W) {
-        vf sum = {0};
-        for (int64_t k = 0; k < parts; k++) sum += take(part + k * n + at, last - at);
-        put(y + at, sum, last - at);
-    }
+    int64_t parts = part_count(type_rows(&c->in_type[0]), MIN_ROWS);
+    sum_parts(c->scratch, parts, n, c->out[1], first, last);
 }
 
 static enum status run_grad(const struct kernel_call *c)
 {
     int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
-    int64_t parts = part_count(rows, LEAST_ROWS);
+    int64_t parts = part_count(rows, MIN_ROWS);
     parallel_ranges(c, parts, 1, 6 * n * (rows / parts), grad_range);
-    parallel_ranges(c, n, 64, parts, join_parts_range);
+    parallel_ranges(c, n, 64, parts, sum_parts_range);
     return ST_OK;
 }
 
@@ -163,14 +158,18 @@ static bool fits_grad(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, c->n_in == 4 ? "aaff" : "aaaff", "af");
 }
 
-/* clang-format off */
 const struct kernel ACT(rms_rows)[] = {
-    {.op = OP_RMSNORM,          .variant = ISA_NAME, .fits = fits_rmsnorm, .run = run_rmsnorm},
-    {.op = OP_ADD_RMSNORM,      .variant = ISA_NAME, .fits = fits_add_rmsnorm, .run = run_add_rmsnorm},
-    {.op = OP_RMSNORM_GRAD,     .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_RMSNORM, .variant = ISA_NAME, .fits = fits_rmsnorm, .run = run_rmsnorm},
+    {.op = OP_ADD_RMSNORM, .variant = ISA_NAME, .fits = fits_add_rmsnorm, .run = run_add_rmsnorm},
+    {.op = OP_RMSNORM_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
-    {.op = OP_RMSNORM_GRAD_ADD, .variant = ISA_NAME, .fits = fits_grad, .run = run_grad,
+    {.op = OP_RMSNORM_GRAD_ADD,
+     .variant = ISA_NAME,
+     .fits = fits_grad,
+     .run = run_grad,
      .scratch_bytes = grad_scratch},
     {0},
 };
-/* clang-format on */

@@ -1,22 +1,23 @@
-/* Rotary positions: columns 2i and 2i+1 of a head, as a point of the plane, turned by the angle whose cosine and sine lie side by side in
- * the table. A vector holds whole pairs: y = x c + swapped(x) s, with the sign of s by the place in the pair. */
+/* Rotary position embeddings: columns 2i and 2i+1 of a head are rotated by an angle, whose
+ * cosine and sine are neighbours in the table. A vector holds whole pairs: y = x c + swapped(x)
+ * s, where s is negative for the first of a pair. */
 #include "backend/cpu/vector/act.h"
 
-/* One head, of the row's position; y may be x. `sign` is of the sines, -1 and 1 by turns or the other way round. */
-INLINE void turn(const act *x, const float *angle, act *y, int64_t D, vf sign)
+/* Rotates one head; y may be x. `sign` multiplies the sines: -1 and 1 alternately, or 1 and -1. */
+INLINE void rotate(const act *x, const float *angle, act *y, int64_t D, vf sign)
 {
     const vi lane = {VEC_LANES};
     for (int64_t i = 0; i < D; i += W) {
-        vf a = take_act(x + i, D - i), t = take(angle + i, D - i);
+        vf a = load_act(x + i, D - i), t = load(angle + i, D - i);
         vf c = __builtin_shuffle(t, lane & ~1), s = __builtin_shuffle(t, lane | 1);
-        put_act(y + i, a * c + __builtin_shuffle(a, lane ^ 1) * (s * sign), D - i);
+        store_act(y + i, a * c + __builtin_shuffle(a, lane ^ 1) * (s * sign), D - i);
     }
 }
 
 static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t T = c->in_type[1].dim[0], D = c->in_type[1].dim[1], C = type_columns(&c->in_type[0]);
-    int64_t turned = c->attr->rope.heads * D;
+    int64_t rotated = c->attr->rope.heads * D;
     const vi odd = (vi){VEC_LANES} & 1;
     vf sign = __builtin_convertvector(odd * 2 - 1, vf);
     if (c->attr->rope.back) sign = -sign;
@@ -24,8 +25,8 @@ static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
         const act *x = (const act *)c->in[0] + row * C;
         act *y = (act *)c->out[0] + row * C;
         const float *angle = (const float *)c->in[1] + row % T * D;
-        for (int64_t h = 0; h < turned; h += D) turn(x + h, angle, y + h, D, sign);
-        if (x != y) memcpy(y + turned, x + turned, (size_t)(C - turned) * sizeof *y);
+        for (int64_t h = 0; h < rotated; h += D) rotate(x + h, angle, y + h, D, sign);
+        if (x != y) memcpy(y + rotated, x + rotated, (size_t)(C - rotated) * sizeof *y);
     }
 }
 
@@ -39,8 +40,8 @@ static bool fits_rope(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, "af", "a");
 }
 
-#if !ACT_NARROW
-/* In double, as the angle of a far position has no digits left in float. */
+#if !ACT_IS_BF16
+/* In double: in float the angle of a far position would have no accurate digits. */
 static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const int32_t *position = c->in[0];
@@ -70,7 +71,7 @@ static bool fits_table(const struct kernel_call *c)
 
 const struct kernel ACT(rope_rows)[] = {
     {.op = OP_ROPE, .variant = ISA_NAME, .fits = fits_rope, .run = run_rope},
-#if !ACT_NARROW
+#if !ACT_IS_BF16
     {.op = OP_ROPE_TABLE, .variant = ISA_NAME, .fits = fits_table, .run = run_table},
 #endif
     {0},

@@ -1,4 +1,4 @@
-/* silu.h - x sigmoid(x) and its slope, for the sources of pointwise operators and of gated units. */
+/* silu.h - x sigmoid(x) and its slope, for SiLU and SwiGLU. */
 #ifndef BACKEND_CPU_VECTOR_SILU_H
 #define BACKEND_CPU_VECTOR_SILU_H
 
@@ -8,7 +8,7 @@ struct silu {
     vf y, slope;
 };
 
-/* Below -87 both are nothing, by norm; further down e^-x would be infinite. */
+/* Below -87 both are 0 within rounding, and e^-x would overflow. */
 INLINE struct silu silu_point(vf x)
 {
     x = vf_max(vf_all(-87.0f), x);

@@ -2,26 +2,26 @@
 #include "backend/cpu/vector/dropout.h"
 #include "base/rng.h"
 
-/* y = softmax(scale * x) of the first n columns. In place is right: each is read before it is written.
- * The exponential is taken twice: kept in y in between, it would be rounded to the type of y. */
+/* y = softmax(scale * x) of the first n columns; y may be x. The exponential is computed twice:
+ * stored in y between the passes, it would be rounded to the type of y. */
 INLINE void softmax_row(const act *x, act *y, int64_t n, float scale)
 {
-    vf top = vf_all(-INFINITY), sum = {0};
+    vf max = vf_all(-INFINITY), sum = {0};
     int64_t i = 0;
-    for (; i + W <= n; i += W) top = vf_max(top, load_act(x + i) * scale);
+    for (; i + W <= n; i += W) max = vf_max(max, load_full_act(x + i) * scale);
     if (i < n) {
-        vf last = take_act(x + i, n - i) * scale;
-        top = vf_max(top, vf_select(vf_lanes(n - i), last, vf_all(-INFINITY)));
+        vf last = load_act(x + i, n - i) * scale;
+        max = vf_max(max, vf_select(vf_lanes(n - i), last, vf_all(-INFINITY)));
     }
-    float most = vf_largest(top);
-    for (i = 0; i + W <= n; i += W) sum += vf_exp(load_act(x + i) * scale - most);
+    float row_max = vf_max_lane(max);
+    for (i = 0; i + W <= n; i += W) sum += vf_exp(load_full_act(x + i) * scale - row_max);
     if (i < n) {
-        vf e = vf_exp(take_act(x + i, n - i) * scale - most);
+        vf e = vf_exp(load_act(x + i, n - i) * scale - row_max);
         sum += vf_select(vf_lanes(n - i), e, (vf){0});
     }
     float inverse = 1.0f / vf_sum(sum);
     for (i = 0; i < n; i += W)
-        put_act(y + i, vf_exp(take_act(x + i, n - i) * scale - most) * inverse, n - i);
+        store_act(y + i, vf_exp(load_act(x + i, n - i) * scale - row_max) * inverse, n - i);
 }
 
 /* scale * y * (d - sum(d * y)) of the first n columns, d = dy * dscale. */
@@ -29,11 +29,11 @@ INLINE void softmax_grad_row(const act *dy, const act *y, act *dx, int64_t n, fl
                              float dscale)
 {
     vf sum = {0};
-    for (int64_t i = 0; i < n; i += W) sum += take_act(dy + i, n - i) * take_act(y + i, n - i);
+    for (int64_t i = 0; i < n; i += W) sum += load_act(dy + i, n - i) * load_act(y + i, n - i);
     float dot = vf_sum(sum) * dscale;
     for (int64_t i = 0; i < n; i += W) {
-        vf d = take_act(dy + i, n - i) * dscale - dot;
-        put_act(dx + i, scale * take_act(y + i, n - i) * d, n - i);
+        vf d = load_act(dy + i, n - i) * dscale - dot;
+        store_act(dx + i, scale * load_act(y + i, n - i) * d, n - i);
     }
 }
 
@@ -64,10 +64,10 @@ static enum status run_softmax_grad(const struct kernel_call *c)
     return VEC(over_rows)(c, 3, softmax_grad_range);
 }
 
-/* --- scores of attention (B,H,T,T), in strips of 16 rows of one head, as dropout has them --- */
+/* --- attention scores (B,H,T,T), in strips of 16 rows of one head, as in the dropout mask --- */
 
 struct strip {
-    int64_t T, bh, q16, rows, origin; /* origin: its first element */
+    int64_t T, bh, q16, rows, origin; /* origin: index of the first element */
 };
 
 INLINE struct strip strip_of(const struct kernel_call *c, int64_t item)
@@ -77,14 +77,13 @@ INLINE struct strip strip_of(const struct kernel_call *c, int64_t item)
     return (struct strip){T, bh, q16, at_most(16, T - q16 * 16), (bh * T + q16 * 16) * T};
 }
 
-/* How many columns row q of a strip has before the mask begins. */
+/* The number of unmasked columns in row q of a strip. */
 INLINE int64_t open_columns(const struct kernel_call *c, const struct strip *s, int64_t q)
 {
     return c->attr->score.causal ? s->q16 * 16 + q + 1 : s->T;
 }
 
-/* y = dropout(x), or without the scale: then a number stays what it is or becomes zero, which no type
- * of y rounds. */
+/* y = dropout(x). Without the scale an element is unchanged or zero, so no type of y rounds it. */
 INLINE void drop_strip(const struct kernel_call *c, const struct strip *s, uint32_t step,
                        const act *x, act *y, bool scaled)
 {
@@ -98,13 +97,13 @@ INLINE void drop_strip(const struct kernel_call *c, const struct strip *s, uint3
             for (int64_t i = 0; i < n; i += W) {
                 vf f = vf_load(factor + q * 16 + i);
                 if (!scaled) f = vf_select(f > 0.0f, vf_all(1.0f), (vf){0});
-                put_act(y + at + i, take_act(x + at + i, n - i) * f, n - i);
+                store_act(y + at + i, load_act(x + at + i, n - i) * f, n - i);
             }
         }
     }
 }
 
-/* Behind the mask everything is zero. */
+/* Sets masked columns to zero. */
 static void clear_masked(const struct kernel_call *c, const struct strip *s, act *y)
 {
     for (int64_t q = 0; q < s->rows; q++) {
@@ -179,12 +178,16 @@ static bool fits_score_softmax_grad(const struct kernel_call *c)
     return VEC(types_are)(c, ACT_DTYPE, "aai", "a");
 }
 
-/* clang-format off */
 const struct kernel ACT(softmax_rows)[] = {
-    {.op = OP_SOFTMAX,            .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax},
-    {.op = OP_SOFTMAX_GRAD,       .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax_grad},
-    {.op = OP_SCORE_SOFTMAX,      .variant = ISA_NAME, .fits = fits_score_softmax, .run = run_score_softmax},
-    {.op = OP_SCORE_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = fits_score_softmax_grad, .run = run_score_softmax_grad},
+    {.op = OP_SOFTMAX, .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax},
+    {.op = OP_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax_grad},
+    {.op = OP_SCORE_SOFTMAX,
+     .variant = ISA_NAME,
+     .fits = fits_score_softmax,
+     .run = run_score_softmax},
+    {.op = OP_SCORE_SOFTMAX_GRAD,
+     .variant = ISA_NAME,
+     .fits = fits_score_softmax_grad,
+     .run = run_score_softmax_grad},
     {0},
 };
-/* clang-format on */

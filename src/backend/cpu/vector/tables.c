@@ -5,7 +5,7 @@
 
 #if defined(__AVX512BF16__)
 
-/* What rounds to bf16; all else is avx512's. */
+/* Only kernels that round to bf16; the other kernels are those of avx512. */
 const struct kernel *const VEC(vector_tables)[] = {
     VEC(pointwise_rows_bf16), VEC(gelu_rows_bf16),
     VEC(reduce_rows_bf16),    VEC(norm_rows_bf16),

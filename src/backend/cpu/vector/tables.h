@@ -1,4 +1,4 @@
-/* tables.h - the tables of kernels in vector types, one of each for each instruction set. */
+/* tables.h - the tables of kernels in vector types, one set for each instruction set. */
 #ifndef BACKEND_CPU_VECTOR_TABLES_H
 #define BACKEND_CPU_VECTOR_TABLES_H
 

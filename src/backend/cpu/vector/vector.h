@@ -1,11 +1,11 @@
-/* vector.h - arithmetic on W floats at once, whatever the instruction set.
+/* vector.h - arithmetic on vectors of W floats, for any instruction set.
  *
- * Sources in this folder are compiled once for each instruction set: with ISA defined to its name,
- * which VEC() puts behind every symbol that leaves a file, and -march to match. They are written
- * with GCC's vector types, whose operators work lane by lane; this header has what those lack. With
- * VEC_PLAIN it takes nothing but C: what a processor gets for which nobody wrote anything better.
+ * Sources in this folder are compiled once for each instruction set, with a matching -march and
+ * with ISA defined to its name; VEC() appends the name to every symbol that leaves a file. They
+ * use GCC's vector types, whose operators work lane by lane; this header has the operations that
+ * those lack. With VEC_PLAIN it uses C alone, for processors without a version of their own.
  *
- * Not a number stays not a number through everything here. */
+ * Every function here propagates NaN. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H
 #define BACKEND_CPU_VECTOR_VECTOR_H
 
@@ -19,9 +19,9 @@
 #define VEC_JOIN(name, isa) name##_##isa
 #define VEC_NAME(name, isa) VEC_JOIN(name, isa)
 #define VEC(name)           VEC_NAME(name, ISA)
-#define VEC_TEXT_OF(isa)    #isa
-#define VEC_TEXT(isa)       VEC_TEXT_OF(isa)
-#define ISA_NAME            VEC_TEXT(ISA) /* "avx512": the variant of a kernel row */
+#define VEC_STRING_OF(isa)  #isa
+#define VEC_STRING(isa)     VEC_STRING_OF(isa)
+#define ISA_NAME            VEC_STRING(ISA) /* "avx512": the variant of a kernel row */
 
 #if defined(__AVX512F__)
 enum { W = 16 };
@@ -41,14 +41,16 @@ typedef uint64_t vu64 __attribute__((vector_size(4 * W)));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* --- what each instruction set spells its own way --- */
+static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
+
+/* --- operations that differ between instruction sets --- */
 
 #if defined(__AVX512F__)
 #define VEC_MATH(name, arg) _ZGVeN16v_##name(arg)
 vf _ZGVeN16v_logf(vf);
 vf _ZGVeN16v_tanhf(vf);
 vf _ZGVeN16v_erff(vf);
-/* The second operand where either is not a number. */
+/* The second operand where either is NaN. */
 INLINE vf vf_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
@@ -81,18 +83,19 @@ INLINE vu64 vu_mul_even(vu a, vu b)
 {
     return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
 }
-/* W bytes, wider. */
+/* W bytes, converted to int32. */
 INLINE vi vi_bytes(const uint8_t *p)
 {
     return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
-/* Two steps of a division take a sixth of its time; half a unit more in the last place. */
+/* Estimate and one Newton step: a sixth of the time of a division, with an error of half a unit
+ * in the last place more. */
 INLINE vf vf_reciprocal(vf a)
 {
     vf r = _mm512_rcp14_ps(a);
     return r * (2.0f - a * r);
 }
-/* One step of it: four digits. */
+/* The estimate alone: four digits. */
 INLINE vf vf_reciprocal_4(vf a)
 {
     return _mm512_rcp14_ps(a);
@@ -202,9 +205,10 @@ INLINE void vf_store_part(float *p, vf a, int64_t n)
 }
 #endif
 
-/* --- the same for all --- */
+/* --- common to all instruction sets --- */
 
-/* Minus nothing is free; plus nothing is an addition, for it turns -0 into 0. */
+/* All lanes are a. a - 0 compiles to a broadcast alone; a + 0 would be an addition, because it
+ * turns -0 into 0. */
 INLINE vf vf_all(float a)
 {
     return a - (vf){0};
@@ -223,7 +227,7 @@ INLINE vf vf_select(vi which, vf a, vf b)
 {
     return (vf)((which & (vi)a) | (~which & (vi)b));
 }
-/* a where the sign of x is minus, b elsewhere. */
+/* a where the sign bit of x is set, b elsewhere. */
 INLINE vf vf_by_sign(vf x, vf a, vf b)
 {
 #if defined(__AVX512F__)
@@ -236,14 +240,15 @@ INLINE vf vf_abs(vf a)
 {
     return (vf)((vi)a & 0x7fffffff);
 }
-/* Lanes that hold something when n are left: all of them from W on. */
+/* The mask of the first n lanes; of all lanes from n = W on. */
 INLINE vi vf_lanes(int64_t n)
 {
     return (vi){VEC_LANES} < (int32_t)(n < W ? n : W);
 }
 
 #if !defined(__AVX512F__)
-/* a * 2^n for whole n of -252 ... 254, in two factors: one alone could not reach the smallest. */
+/* a * 2^n for integers n of -252 ... 254, in two factors: a single one cannot represent the
+ * smallest. */
 INLINE vf vf_scale2(vf a, vf n)
 {
     vi k = __builtin_convertvector(n, vi), half = k >> 1;
@@ -259,7 +264,7 @@ INLINE vf vf_reciprocal_4(vf a)
 }
 #endif
 
-/* Sum of the lanes, in halves. */
+/* The sum of the lanes, by halving. */
 INLINE float vf_sum(vf a)
 {
     for (int width = W / 2; width > 0; width /= 2) {
@@ -268,7 +273,7 @@ INLINE float vf_sum(vf a)
     }
     return a[0];
 }
-INLINE float vf_largest(vf a)
+INLINE float vf_max_lane(vf a)
 {
     for (int width = W / 2; width > 0; width /= 2) {
         vi other = (vi){VEC_LANES} ^ width;
@@ -277,14 +282,14 @@ INLINE float vf_largest(vf a)
     return a[0];
 }
 
-/* e^x = 2^n (1 + q): a whole n = x / ln 2, rounded, and q by a polynomial of what is left of x. */
+/* e^x = 2^n (1 + q): n = x / ln 2 rounded to an integer, q a polynomial of the remainder. */
 struct vf_power {
     vf n, q;
 };
 INLINE struct vf_power vf_power_of(vf x)
 {
-    const float to_whole = 12582912.0f; /* 1.5 * 2^23: what is added to it is rounded to a whole */
-    vf n = (x * 1.44269504f + to_whole) - to_whole;
+    const float to_integer = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    vf n = (x * 1.44269504f + to_integer) - to_integer;
     vf r = x - n * 0.693145752f - n * 1.42860677e-6f;
     vf p =
         ((((1.98756915e-4f * r + 1.39819995e-3f) * r + 8.33345191e-3f) * r + 4.16657959e-2f) * r +
@@ -293,19 +298,20 @@ INLINE struct vf_power vf_power_of(vf x)
         5.00000012e-1f;
     return (struct vf_power){n, p * (r * r) + r};
 }
-/* e^x within 1.5 units in the last place, from nothing to infinity. No special cases to branch to:
- * libmvec's takes 25 times as long on the large negative numbers that a masked score is full of. */
+/* e^x with an error of at most 1.5 units in the last place, from 0 to infinity, without
+ * branches: libmvec's expf takes 25 times as long on large negative numbers, and masked scores
+ * are full of them. */
 INLINE vf vf_exp(vf x)
 {
     struct vf_power e = vf_power_of(vf_min(vf_all(89.0f), vf_max(vf_all(-104.0f), x)));
     return vf_scale2(e.q + 1.0f, e.n);
 }
-/* e^x - 1 for x of at most 0: near 0 it keeps the digits that a subtraction of 1 would lose. */
+/* e^x - 1 for x <= 0: near 0 it keeps the digits that subtracting 1 would lose. */
 INLINE vf vf_expm1(vf x)
 {
     struct vf_power e = vf_power_of(vf_max(vf_all(-104.0f), x));
-    vf whole = vf_scale2(vf_all(1.0f), e.n);
-    return e.q * whole + (whole - 1.0f);
+    vf power = vf_scale2(vf_all(1.0f), e.n);
+    return e.q * power + (power - 1.0f);
 }
 INLINE vf vf_log(vf a)
 {

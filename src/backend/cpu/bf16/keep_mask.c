@@ -1,11 +1,12 @@
-#include "backend/cpu/bf16/kept.h"
+#include "backend/cpu/bf16/keep_mask.h"
 
-/* Whoever multiplies bf16 has AVX-512: that build of vector/dropout.c serves. */
+/* Every CPU with bf16 matmuls has AVX-512, so this uses the AVX-512 build of vector/dropout.c. */
 void dropout_words_avx512(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,
                           int64_t q16, int64_t k16);
 
-/* word[i][a*4+b] has a byte for each column 2b, 2b+1, 2b+8, 2b+9 of row 2a, 2a+1, 2a+8 or 2a+9 (i = 0 ... 3):
- * a quarter of a register is a row, and only the order of its bytes is to be mended. */
+/* word[i][a*4+b] has a byte for each of the columns 2b, 2b+1, 2b+8, 2b+9 of row 2a, 2a+1, 2a+8
+ * or 2a+9 (i = 0 ... 3). A quarter of a register is one row; only its bytes need to be
+ * reordered. */
 static void by_query(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m512i threshold)
 {
     const __m512i order =
@@ -18,8 +19,9 @@ static void by_query(uint16_t *to, int64_t stride, const uint32_t word[4][16], _
     }
 }
 
-/* The same turned. After the first step a register has one b, and quarter a of it the words i = 0 ... 3;
- * the bytes of four columns j change places with these, then quarters with words. */
+/* The same transposed. After the first step a register holds one b, and its quarter a the words
+ * i = 0 ... 3. Then the bytes of the four columns j are exchanged with the words, and quarters
+ * with words. */
 static void by_key(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m512i threshold)
 {
     const __m512i square =
@@ -46,7 +48,7 @@ static void by_key(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m
     }
 }
 
-void VEC(kept_bits)(uint16_t *to, int64_t stride, const struct dropout *d, uint32_t step,
+void VEC(keep_mask)(uint16_t *to, int64_t stride, const struct dropout *d, uint32_t step,
                     int64_t bh, int64_t q16, int64_t k16, bool by_keys)
 {
     uint32_t word[4][16];
