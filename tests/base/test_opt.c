@@ -81,16 +81,17 @@ static void assert_refused(char *word, bool (*keep)(const char *), const char *s
 static void test_refusals(void **state)
 {
     (void)state;
-    assert_refused("--jsno=1", NULL, "there is no option --jsno; the nearest is --json");
-    assert_refused("--colour", NULL,
-                   "there is no option --colour; this command has --json, --from, --steps, --rate");
+    assert_refused("--jsno=1", NULL, "unknown option --jsno; did you mean --json?");
+    assert_refused(
+        "--colour", NULL,
+        "unknown option --colour; options of this command: --json, --from, --steps, --rate");
     assert_refused("-j", NULL,
-                   "there is no option -j; this command has --json, --from, --steps, --rate");
-    assert_refused("--steps=12a", NULL, "--steps takes a whole number, not 12a");
-    assert_refused("--steps=", NULL, "--steps takes a whole number, not ");
+                   "unknown option -j; options of this command: --json, --from, --steps, --rate");
+    assert_refused("--steps=12a", NULL, "--steps must be an integer, not 12a");
+    assert_refused("--steps=", NULL, "--steps must be an integer, not ");
     assert_refused("--steps=99999999999999999999", NULL,
-                   "--steps takes a whole number, not 99999999999999999999");
-    assert_refused("--rate=fast", NULL, "--rate takes a number, not fast");
+                   "--steps must be an integer, not 99999999999999999999");
+    assert_refused("--rate=fast", NULL, "--rate must be a number, not fast");
     assert_refused("--from", NULL, "--from needs a value: --from=FILE");
 }
 
@@ -103,7 +104,7 @@ static void test_keep(void **state)
     assert_int_equal(argc, 2); /* claimed, and near to no option */
     assert_string_equal(argv[0], "--rates=1");
     assert_string_equal(argv[1], "--batchsize=4");
-    assert_refused("--jsn", keep_batch, "there is no option --jsn; the nearest is --json");
+    assert_refused("--jsn", keep_batch, "unknown option --jsn; did you mean --json?");
 }
 
 static void test_print(void **state)
