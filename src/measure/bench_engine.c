@@ -48,7 +48,7 @@ static struct piece piece_of(const struct engine *e, enum graph_kind kind, int f
 static void cut_pieces(struct bench_engine *b)
 {
     const struct engine *e = &b->engine;
-    int turn = e->built[GRAPH_MICRO] ? plan_turn(&e->plan[GRAPH_MICRO]) : 0;
+    int turn = e->built[GRAPH_MICRO] ? plan_backward_start(&e->plan[GRAPH_MICRO]) : 0;
     b->inference = piece_of(e, GRAPH_EVAL, 0, -1);
     b->forward = piece_of(e, GRAPH_MICRO, 0, turn);
     b->backward = piece_of(e, GRAPH_MICRO, turn, -1);

@@ -169,8 +169,9 @@ static void test_missing_names_the_command(void **state)
     assert_int_equal(open_named(&d, "shakespeare_char"), ST_IO);
     assert_message_has("`strobe data shakespeare_char --data_dir ");
     assert_int_equal(dataset_open(&d, "data", "no_such_set", &arena), ST_IO);
-    assert_string_equal(fail_message(), "data/no_such_set is missing: make it with `strobe data "
-                                        "no_such_set --from FILE`");
+    assert_string_equal(fail_message(),
+                        "data/no_such_set does not exist: create it with `strobe data "
+                        "no_such_set --from FILE`");
     assert_int_equal(open_named(&d, "../mytext"), ST_USAGE);
     assert_int_equal(open_named(&d, ""), ST_USAGE);
 }
@@ -261,11 +262,11 @@ static void test_other_versions_are_refused(void **state)
         {"{\"v\":1,\"kind\":\"bpe\"}", "\"bpe\""},
         {"{\"v\":1}", "missing"},
         {"[]", "\"v\""},
-        {"{\"v\":1,\"v\":1}", "no JSON"},
+        {"{\"v\":1,\"v\":1}", "not valid JSON"},
         {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"b\",\"a\"]}", "out of order"},
         {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"a\",\"a\"]}", "out of order"},
         {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"ab\"]}", "single character"},
-        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[]}", "no list"},
+        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[]}", "not a list"},
     };
     write_named("mytext");
     for (int i = 0; i < COUNT_OF(cases); i++) {

@@ -177,7 +177,7 @@ static void test_memory_map_of_slow_attention(void **state)
         assert_int_equal(strstr(str_text(&s), "(4,4,1024,1024)") == NULL, flash);
         if (!flash)
             assert_non_null(strstr(str_text(&s), "64.0 MiB")); /* 4 * 4 * 1024 * 1024 floats */
-        assert_non_null(strstr(str_text(&s), "most alive at step"));
+        assert_non_null(strstr(str_text(&s), "peak at step"));
         bytes[flash] = b.plan.arena_bytes;
         str_release(&s);
         release_big(&b);
@@ -261,8 +261,8 @@ static void test_memory_map_adds_up(void **state)
     plan_print_memory(&b.plan, 2, &s);
     int lines = 0;
     for (const char *at = str_text(&s); *at; at++) lines += *at == '\n';
-    assert_int_equal(lines, 2 + 2 + 1); /* what, header, rows, "... smaller ones" */
-    assert_non_null(strstr(str_text(&s), "smaller ones"));
+    assert_int_equal(lines, 2 + 2 + 1); /* what, header, rows, "... smaller values" */
+    assert_non_null(strstr(str_text(&s), "smaller values"));
     str_release(&s);
     release_big(&b);
 }
