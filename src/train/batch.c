@@ -14,8 +14,8 @@ struct input {
     int64_t bytes;
 };
 
-static void draw(struct batch *b, struct loader *l, const int32_t *counter,
-                 struct input input[INPUTS])
+static void load_next(struct batch *b, struct loader *l, const int32_t *counter,
+                      struct input input[INPUTS])
 {
     int64_t row = b->T * (int64_t)sizeof(int32_t);
     loader_next(l, b->tokens, b->targets);
@@ -25,13 +25,13 @@ static void draw(struct batch *b, struct loader *l, const int32_t *counter,
     input[3] = (struct input){"step", counter, sizeof *counter};
 }
 
-/* All inputs each time: they give their bytes away once they are read. */
+/* Uploads all inputs every time, because their bytes are reused once they have been read. */
 enum status batch_feed(struct batch *b, struct loader *l, struct engine *e, enum graph_kind kind,
                        int64_t step)
 {
     struct input input[INPUTS];
     int32_t counter = (int32_t)step;
-    draw(b, l, &counter, input);
+    load_next(b, l, &counter, input);
     for (int i = 0; i < INPUTS; i++)
         TRY(engine_feed(e, kind, input[i].name, input[i].data, input[i].bytes));
     return ST_OK;
@@ -42,7 +42,7 @@ void batch_feed_step(struct batch *b, struct loader *l, struct stepper *s, int64
 {
     struct input input[INPUTS];
     int32_t counter = (int32_t)step;
-    draw(b, l, &counter, input);
+    load_next(b, l, &counter, input);
     for (int i = 0; i < INPUTS; i++)
         stepper_feed(s, run, input[i].name, input[i].data, input[i].bytes);
 }

@@ -1,4 +1,4 @@
-/* batch.h - one batch on its way from a loader into the inputs of a plan. */
+/* batch.h - copies one batch from a loader into the inputs of a plan. */
 #ifndef TRAIN_BATCH_H
 #define TRAIN_BATCH_H
 
@@ -12,7 +12,8 @@ struct batch {
 };
 
 void batch_init(struct batch *b, int64_t B, int64_t T, struct arena *a);
-/* Draws the loader's next batch and feeds it to a plan, or to a run of the next step; `step` is the counter of dropout. */
+/* Loads the next batch and uploads it to a plan, or to one run of the next step; `step` is the
+ * dropout counter. */
 enum status batch_feed(struct batch *b, struct loader *l, struct engine *e, enum graph_kind kind,
                        int64_t step);
 void batch_feed_step(struct batch *b, struct loader *l, struct stepper *s, int64_t run,

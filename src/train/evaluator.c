@@ -27,8 +27,8 @@ static enum status one_batch(struct evaluator *v, struct loader *l, double *ret_
     TRY(engine_read(v->engine, GRAPH_EVAL, "loss", &loss, sizeof loss));
     if (!isfinite(loss))
         return fail(ST_NUMERIC,
-                    "the loss is %g: run again with --check_nan=true to see which "
-                    "operator it comes from",
+                    "the loss is %g: run again with --check_nan=true to find the "
+                    "operator that produced it",
                     (double)loss);
     *ret_loss = (double)loss;
     return ST_OK;

@@ -1,25 +1,25 @@
-/* evaluator.h - the loss on both parts of a data set, estimated on random batches.
+/* evaluator.h - the loss on both splits of a data set, estimated on random batches.
  *
- * Batch k of the estimate at an iteration is a function of (seed, iteration, k) alone, so estimating
- * more often changes neither the other estimates nor the training. */
+ * Batch k of the estimate at an iteration is a function of (seed, iteration, k) alone, so
+ * evaluating more often changes neither other estimates nor the training. */
 #ifndef TRAIN_EVALUATOR_H
 #define TRAIN_EVALUATOR_H
 
 #include "train/batch.h"
 
 struct evaluator {
-    struct engine *engine; /* with GRAPH_EVAL */
+    struct engine *engine; /* must have GRAPH_EVAL */
     struct loader loader[SPLIT_COUNT];
     struct batch batch;
-    int64_t batches; /* of each split */
+    int64_t batches; /* per split */
     struct plan_hooks hooks;
 };
 
 /* Borrows the engine and the data set; `hooks` may be NULL. */
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
                            const struct plan_hooks *hooks, struct arena *a);
-/* The mean loss of each split. ST_INTERRUPTED if Ctrl-C was noted in between; ST_NUMERIC if a loss is
- * no number. */
+/* The mean loss of each split. ST_INTERRUPTED if Ctrl-C was pressed meanwhile; ST_NUMERIC if a loss
+ * is NaN or infinite. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);
 
 #endif

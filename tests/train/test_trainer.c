@@ -327,7 +327,7 @@ static void test_a_run_is_not_lost(void **state)
     struct trainer t;
     struct trainer_options o = {0};
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "holds a run already"));
+    assert_non_null(strstr(fail_message(), "already contains a run"));
     c.train.init_from = INIT_RESUME;
     c.model.n_embd = 32;
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
@@ -335,11 +335,11 @@ static void test_a_run_is_not_lost(void **state)
     c.model.n_embd = 16;
     c.train.max_iters = 1;
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "has made 2 iterations already"));
+    assert_non_null(strstr(fail_message(), "has already done 2 iterations"));
     c.train.max_iters = 2;
     c.train.out_dir = workdir_path("nowhere");
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "there is no run in"));
+    assert_non_null(strstr(fail_message(), "contains no run to continue"));
     arena_release(&a);
 }
 
@@ -353,7 +353,7 @@ static void test_two_trainings_do_not_share_a_directory(void **state)
     c.train.max_iters = 2;
     assert_int_equal(trainer_open(&first, &c, &o, &a), ST_OK);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "another training is at work in"));
+    assert_non_null(strstr(fail_message(), "another training run is using"));
     assert_int_equal(trainer_run(&first), ST_OK);
     trainer_close(&first);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_OK);
