@@ -78,7 +78,7 @@ static void assert_refused(char *word, bool (*keep)(const char *), const char *s
     assert_string_equal(fail_message(), sentence);
 }
 
-static void test_refusals(void **state)
+static void test_errors(void **state)
 {
     (void)state;
     assert_refused("--jsno=1", NULL, "unknown option --jsno; did you mean --json?");
@@ -101,7 +101,7 @@ static void test_keep(void **state)
     char *argv[] = {"--rates=1", "--json", "--batchsize=4", NULL};
     int argc = 3;
     assert_int_equal(opt_parse(table, &argc, argv, keep_batch), ST_OK);
-    assert_int_equal(argc, 2); /* claimed, and near to no option */
+    assert_int_equal(argc, 2); /* kept, and similar to no option */
     assert_string_equal(argv[0], "--rates=1");
     assert_string_equal(argv[1], "--batchsize=4");
     assert_refused("--jsn", keep_batch, "unknown option --jsn; did you mean --json?");
@@ -137,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_all_spellings, reset),
         cmocka_unit_test_setup(test_flag_values, reset),
-        cmocka_unit_test_setup(test_refusals, reset),
+        cmocka_unit_test_setup(test_errors, reset),
         cmocka_unit_test_setup(test_keep, reset),
         cmocka_unit_test_setup(test_print, reset),
         cmocka_unit_test_setup(test_help, reset),

@@ -1,4 +1,4 @@
-/* The pass `fuse` on a GPT: what it must find there, and that the numbers stay. */
+/* The pass `fuse` on a GPT: patterns it must find, and that results are unchanged. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
@@ -67,7 +67,7 @@ static void check_counts(const struct config *c)
     arena_release(&a);
 }
 
-/* Loss, gradients and updated weights of one step at that fusion. */
+/* Loss, gradients and updated weights of one step at that fusion level. */
 struct numbers {
     float loss, norm, *gradients, *weights;
 };

@@ -1,4 +1,5 @@
-/* Steps that are started before the last one was waited for, and whole steps against their parts. */
+/* Steps launched before the previous one was waited for, and whole steps compared with their
+ * parts. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
@@ -33,7 +34,7 @@ static void feed_tokens(struct stepper *s, int64_t run, int batch)
     stepper_feed(s, run, "targets", targets, sizeof targets);
 }
 
-/* Another batch for each micro-step of each step. */
+/* A different batch for each micro-step of each step. */
 static void feed(struct stepper *s, int step)
 {
     int32_t positions[POSITIONS];
@@ -51,7 +52,7 @@ static void feed(struct stepper *s, int step)
     stepper_feed(s, s->micro_steps, "bias2", &bias2, sizeof bias2);
 }
 
-/* STEPS steps, of which `ahead` are started before the first is waited for. */
+/* STEPS steps, of which `ahead` are launched before the first is waited for. */
 static void take_steps(int ahead, struct step_result result[STEPS], float **ret_weights,
                        struct arena *a)
 {
@@ -73,7 +74,7 @@ static void take_steps(int ahead, struct step_result result[STEPS], float **ret_
     tiny_close(&t);
 }
 
-static void test_ahead_is_the_same(void **state)
+static void test_lookahead_changes_nothing(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -94,7 +95,7 @@ static void test_ahead_is_the_same(void **state)
     arena_release(&a);
 }
 
-/* The loss is the mean over all micro-steps, of weights before the update. */
+/* The loss is the mean over all micro-steps, with the weights before the update. */
 static void test_loss_is_the_mean(void **state)
 {
     (void)state;
@@ -109,7 +110,7 @@ static void test_loss_is_the_mean(void **state)
     stepper_init(&s, &t.engine, &t.arena);
     double sum = 0;
     float lr = 0;
-    for (int batch = 0; batch < MICRO_STEPS; batch++) { /* all micro-steps on the batch of one */
+    for (int batch = 0; batch < MICRO_STEPS; batch++) { /* all micro-steps on one batch */
         struct step_result r;
         feed(&s, 0);
         stepper_feed(&s, MICRO_STEPS, "lr", &lr, sizeof lr);
@@ -124,7 +125,8 @@ static void test_loss_is_the_mean(void **state)
     arena_release(&a);
 }
 
-/* What is not fed anew stays, and a step with nothing on its way has no lead on the host's own processor. */
+/* Inputs that are not uploaded again keep their values, and on the CPU a step with nothing in
+ * flight has no lookahead. */
 static void test_inputs_stay(void **state)
 {
     (void)state;
@@ -157,8 +159,9 @@ static enum status counting_copy(void *context, void *dst, const void *src, int6
     return counted->copy(context, dst, src, size);
 }
 
-/* A run's inputs lie in its plan as they lie in the image, so it takes them by one copy, and its result by another. */
-static void test_inputs_come_at_once(void **state)
+/* The inputs of a run have the same layout in the plan and in the staging buffer, so one copy
+ * uploads them, and another downloads the results. */
+static void test_inputs_take_one_copy(void **state)
 {
     (void)state;
     struct config c = three_micro_steps();
@@ -184,10 +187,10 @@ static void test_inputs_come_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ahead_is_the_same),
+        cmocka_unit_test(test_lookahead_changes_nothing),
         cmocka_unit_test(test_loss_is_the_mean),
         cmocka_unit_test(test_inputs_stay),
-        cmocka_unit_test(test_inputs_come_at_once),
+        cmocka_unit_test(test_inputs_take_one_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
