@@ -5,15 +5,15 @@
 /* clang-format off */
 const struct pass passes[] = {
     {"regions",   BEFORE_GRADIENT, pass_regions,   "marks what the backward pass recomputes"},
-    {"join",      BEFORE_GRADIENT, pass_join,      "matmuls of one input with adjacent weights become one"},
-    {"expand",    BEFORE_GRADIENT, pass_expand,    "operators above the rung become smaller operators"},
+    {"join",      BEFORE_GRADIENT, pass_join,      "joins matmuls of one input"},
+    {"expand",    BEFORE_GRADIENT, pass_expand,    "expands operators above the rung"},
     {"precision", AFTER_GRADIENT,  pass_precision, "chooses the types of the arithmetic"},
-    {"recompute", AFTER_GRADIENT,  pass_recompute, "values of a region are recomputed in the backward pass"},
-    {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and deterministic kernels, if requested"},
-    {"float8",    AFTER_GRADIENT,  pass_float8,    "matmuls of blocks in 8 bits, if requested"},
-    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbouring operators are fused"},
-    {"chain",     AFTER_GRADIENT,  pass_chain,     "consecutive pointwise operators become one kernel"},
-    {"pack",      AFTER_GRADIENT,  pass_pack,      "matmuls read weights in a packed layout"},
+    {"recompute", AFTER_GRADIENT,  pass_recompute, "recomputes values in the backward pass"},
+    {"numerics",  AFTER_GRADIENT,  pass_numerics,  "sets TF32 and determinism, if requested"},
+    {"float8",    AFTER_GRADIENT,  pass_float8,    "quantises matmuls of blocks, if requested"},
+    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "fuses neighbouring operators"},
+    {"chain",     AFTER_GRADIENT,  pass_chain,     "fuses consecutive pointwise operators"},
+    {"pack",      AFTER_GRADIENT,  pass_pack,      "packs weights of matmuls"},
     {"dead",      AFTER_GRADIENT,  pass_dead_code, "removes unused nodes"},
     {NULL, 0, NULL, NULL},
 };
