@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Times PyTorch's attention on a GPU, forward and backward, and how far it is off: causal, bf16, FA2 and cuDNN.
+"""Times PyTorch's attention on a GPU, forward and backward, and measures its error: causal, bf16, FA2 and cuDNN.
 
 usage: attention_gpu.py [--tokens=16384] [--columns=2048] [--rounds=5] [--json=FILE]
 Prints a table in Markdown. A time is that of one call among many that were queued behind a wait, so that the device
-never waits for Python. With --serve it answers each line of its input with the times of all shapes; compare_gpu.py drives it so.
+never waits for Python. With --serve it answers each line of its input with the times of all shapes; compare_gpu.py uses it so.
 """
 import argparse
 import contextlib
@@ -20,24 +20,24 @@ import gpu_peers
 from compare_cpu import say, write_json
 from peers import summary
 
-TURNS, TURN_MS, MOST = 7, 4.0, 40  # turns that are timed; about how long; calls in each, at most
-SLEEP_CYCLES, MOST_CYCLES = 1 << 22, 1 << 30  # of the device's clock, in front of a turn
+TURNS, TURN_MS, MOST = 7, 4.0, 40  # timed turns; their approximate duration; maximum number of calls in each
+SLEEP_CYCLES, MOST_CYCLES = 1 << 22, 1 << 30  # of the device's clock, before a turn
 SMALL = [gpu_peers.Shape(2, 3, T, D, layout) for D in (64, 128) for T in (256, 333)
-         for layout in ("contiguous", "packed")]  # for errors: float64 keeps the T x T matrix
+         for layout in ("contiguous", "packed")]  # for errors; small, because float64 needs the T x T matrix
 
 
 def arguments():
     a = argparse.ArgumentParser(description="time attention in PyTorch on a GPU", allow_abbrev=False)
     gpu_peers.add_shape_arguments(a)
     a.add_argument("--device", default="cuda")
-    a.add_argument("--rounds", type=int, default=5, help="over all shapes; the median counts")
-    a.add_argument("--json", metavar="FILE", help="write all there")
-    a.add_argument("--serve", action="store_true", help="a round for each line of the input")
+    a.add_argument("--rounds", type=int, default=5, help="passes over all shapes; the median is reported")
+    a.add_argument("--json", metavar="FILE", help="write all results to FILE")
+    a.add_argument("--serve", action="store_true", help="run one round for each line of the input")
     return a.parse_args()
 
 
 def only(backend, device):
-    """scaled_dot_product_attention goes this way in the block, or fails."""
+    """Selects the backend of scaled_dot_product_attention within the block; fails if it is unavailable."""
     if device != "cuda":
         return contextlib.nullcontext()
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -58,7 +58,7 @@ def draw(s, device, seed):
 # --- errors ------------------------------------------------------------------------------------------
 
 def exact(qkv, dy):
-    """y, dq, dk, dv in double precision, through the T x T matrix."""
+    """y, dq, dk, dv in double precision, with the T x T matrix."""
     q, k, v = (x.detach().double().requires_grad_() for x in qkv)
     T = q.shape[2]
     future = torch.ones(T, T, dtype=torch.bool, device=q.device).triu(1)
@@ -68,7 +68,7 @@ def exact(qkv, dy):
 
 
 def error(s, backend, device, seed):
-    """||x - y|| / ||y|| of y, dq, dk, dv."""
+    """||x - y|| / ||y|| for y, dq, dk, dv."""
     qkv, _ = draw(s, device, seed)
     with only(backend, device):
         y = F.scaled_dot_product_attention(*qkv, is_causal=True)
@@ -79,7 +79,7 @@ def error(s, backend, device, seed):
 
 
 def errors(device):
-    """Of three draws the largest, for each small shape and backend; or why there is none."""
+    """The largest error over three random inputs for each small shape and backend, or the reason why there is none."""
     found = []
     for s in SMALL:
         for backend in gpu_peers.BACKENDS:
@@ -111,8 +111,8 @@ def elapsed(work, device):
 
 
 def queued(work, calls):
-    """Milliseconds of one call among many that were all queued before the first of them began, so that what Python
-    takes to start them is not counted; the wait in front is made longer until that is so."""
+    """Milliseconds of one call among many that were all queued before the first started, so that Python's launch
+    overhead is not counted; the wait before them is lengthened until that holds."""
     cycles = SLEEP_CYCLES
     while True:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -130,7 +130,7 @@ def queued(work, calls):
 
 
 def timed(work, device, stream):
-    """Milliseconds of one call: n, median, std, min."""
+    """Milliseconds per call: n, median, std, min."""
     if device != "cuda":
         work()
         return summary([elapsed(work, device) for _ in range(3)])
@@ -142,7 +142,7 @@ def timed(work, device, stream):
 
 
 def cells_of(s, backend, device):
-    """Times of one shape, one way; the forward pass that the gradients need runs on the stream that records them."""
+    """Times of one shape and backend; the forward pass that gradients need runs on the stream that captures them."""
     stream = torch.cuda.Stream() if device == "cuda" else None
     qkv, packed = draw(s, device, 1)
 
@@ -159,13 +159,13 @@ def cells_of(s, backend, device):
     yield key + ("forward",), timed(forward, device, stream)
     yield key + ("backward",), timed(
         lambda: torch.autograd.grad(y, qkv, dy, retain_graph=True), device, stream)
-    if packed is not None:  # with dq, dk, dv in one tensor, as a product behind it wants them
+    if packed is not None:  # with dq, dk, dv in one tensor, as a following matmul needs them
         yield key + ("backward packed",), timed(
             lambda: torch.autograd.grad(y, packed, dy, retain_graph=True), device, stream)
 
 
 def one_pass(a):
-    """Times of all shapes and backends; what is refused is named."""
+    """Times of all shapes and backends; a failing combination is listed with its reason."""
     cells, refused = [], {}
     for s in gpu_peers.shapes(a):
         for backend in gpu_peers.BACKENDS:
@@ -194,7 +194,7 @@ def serve(a):
 # --- alone -------------------------------------------------------------------------------------------
 
 def rows_of(passes):
-    """Medians over the passes, with rates."""
+    """Medians over the passes, with FLOP rates."""
     rows = []
     for cell in dict.fromkeys(tuple(c["cell"]) for p in passes for c in p["cells"]):
         ms = statistics.median(c["median"] for p in passes for c in p["cells"] if tuple(c["cell"]) == cell)

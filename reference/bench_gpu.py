@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Times PyTorch's training steps on a GPU, one acceleration after the other: forward, backward, clipping, AdamW.
+"""Times PyTorch's training steps on a GPU, adding one optimization after another: forward, backward, clipping, AdamW.
 
 usage: bench_gpu.py [CONFIG] [--rungs=NAME,...] [--vocab=50257] [--json=FILE] [--key=value ...]
-CONFIG is a configuration file of Strobe's (gpt2_b16.conf beside this program); --key=value changes one of its keys.
-Each rung has a process of its own, started for it and ended after it. Prints a table in Markdown.
+CONFIG is a configuration file of Strobe (default: gpt2_b16.conf in this folder); --key=value changes one of its keys.
+Each rung runs in a separate process. Prints a table in Markdown.
 """
 import argparse
 import time
@@ -21,7 +21,7 @@ def arguments():
 
 
 def row_of(a, one):
-    """What is known of a rung, for JSON and for the table."""
+    """The results of a rung, for JSON and for the table."""
     row = dict(rung=one.rung.name, words=one.rung.words, refused=one.refused, **one.about)
     turns = [t[one.rung.name] for t in one.turns.values()]
     if turns:

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Times whole training steps of a configuration of Strobe's in PyTorch: forward, backward, clipping, AdamW.
+"""Times whole training steps of a Strobe configuration in PyTorch: forward, backward, clipping, AdamW.
 
 usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow] [--compile] ...
-CONFIG is a configuration file of Strobe's (configs/shakespeare_char_cpu.conf); --key=value changes one of
-its keys, as in --batch_size=8. Prints one JSON object: milliseconds of a step, with spread, and of
-forward, backward and update in runs of their own. With --serve it answers each line N of its input with the
-milliseconds of N steps; compare_cpu.py drives it so.
+CONFIG is a configuration file of Strobe (default: configs/shakespeare_char_cpu.conf); --key=value changes one of
+its keys, as in --batch_size=8. Prints one JSON object: milliseconds per step, with spread, and separately of
+forward, backward and update. With --serve it answers each line N of its input with the
+milliseconds of N steps; compare_cpu.py uses it so.
 """
 import argparse
 import json
@@ -27,12 +27,12 @@ LAPTOP = os.path.join(HERE, "..", "configs", "shakespeare_char_cpu.conf")
 def arguments():
     a = argparse.ArgumentParser(description="time GPT training steps in PyTorch", allow_abbrev=False)
     a.add_argument("config", nargs="?", default=LAPTOP)
-    a.add_argument("--vocab_size", type=int, default=65, help="random tokens stand for the text")
+    a.add_argument("--vocab_size", type=int, default=65, help="vocabulary size of the random tokens")
     a.add_argument("--threads", type=int, default=0, help="0: as PyTorch chooses")
-    a.add_argument("--warmup", type=int, default=5, help="steps that are not counted")
-    a.add_argument("--steps", type=int, default=20, help="steps that are")
+    a.add_argument("--warmup", type=int, default=5, help="untimed steps")
+    a.add_argument("--steps", type=int, default=20, help="timed steps")
     a.add_argument("--attention", choices=["slow", "flash"], default="flash",
-                   help="through the T x T matrix, or scaled_dot_product_attention (torch 2)")
+                   help="slow: with the T x T matrix; flash: scaled_dot_product_attention (torch 2)")
     a.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
                    help="bfloat16: autocast")
     a.add_argument("--compile", action="store_true", help="torch.compile (torch 2)")
@@ -44,7 +44,7 @@ def arguments():
     except (OSError, ValueError) as e:
         raise SystemExit(f"bench_torch.py: {e}") from e
     if a.attention == "flash" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: --attention=slow")
+        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: use --attention=slow")
     if a.compile and not hasattr(torch, "compile"):
         raise SystemExit(f"torch {torch.__version__} has no torch.compile")
     return a
@@ -58,7 +58,7 @@ def adamw(parameters, keys, **more):
 
 
 def best_adamw(parameters, keys):
-    """One fused kernel where this torch has it, and whether it has."""
+    """AdamW as one fused kernel if this torch has it; returns the optimizer and whether it is fused."""
     try:
         return adamw(parameters, keys, fused=True), True
     except (RuntimeError, TypeError):  # torch < 2.4 has it on GPUs only, torch < 2 not at all
@@ -66,7 +66,7 @@ def best_adamw(parameters, keys):
 
 
 class Training:
-    """One model, one batch of random tokens, and steps on it."""
+    """One model, one batch of random tokens, and training steps on it."""
 
     def __init__(self, a):
         k = a.keys
@@ -102,14 +102,14 @@ class Training:
         return time.perf_counter()
 
     def step(self):
-        """One training step; its milliseconds."""
+        """Runs one training step; returns its milliseconds."""
         t0 = self.now()
         self.forward().backward()
         self.update()
         return 1e3 * (self.now() - t0)
 
     def phases(self):
-        """The same, with the clock read between forward, backward and update."""
+        """The same, timing forward, backward and update separately."""
         t0 = self.now()
         loss = self.forward()
         t1 = self.now()
@@ -120,7 +120,7 @@ class Training:
 
 
 def serve(training):
-    """Says that it is ready, then answers until its input ends."""
+    """Reports that it is ready, then answers until its input ends."""
     print(json.dumps(dict(torch=torch.__version__, fused_adamw=training.fused,
                           threads=torch.get_num_threads())), flush=True)
     for line in sys.stdin:
@@ -132,7 +132,7 @@ def main():
     if a.threads:
         torch.set_num_threads(a.threads)
     training = Training(a)
-    first = training.step()  # compilation, if any, is in it
+    first = training.step()  # includes compilation, if any
     if a.serve:
         return serve(training)
     for _ in range(a.warmup):

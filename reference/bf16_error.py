@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Measures how far PyTorch's own bfloat16 operators are from double precision.
+"""Measures the error of PyTorch's bfloat16 operators against double precision.
 
 usage: bf16_error.py [--draws=5] [--threads=1] [--json=FILE]    measure, print a table
        bf16_error.py --join FILE...                             one table from several such JSON files
 
-A bf16 kernel of this program may be at most twice as far off; README.md has the table. Inputs are
-those of `strobe check`: standard normal ("wide": ten times), rounded to bfloat16, in its shapes and in
+A bf16 kernel of this program may have at most twice that error; README.md has the table. Inputs are
+those of `strobe check`: standard normal ("wide": times ten), rounded to bfloat16, in its shapes and in
 those of the two character models. The error is ||x - y|| / ||y|| with y in double precision from the same rounded
-inputs; the largest of the draws counts. "rounding" is the error of y itself rounded to bfloat16, which
+inputs; the maximum over the random inputs counts. "rounding" is the error of y itself rounded to bfloat16, which
 no bfloat16 output can beat by much.
 """
 import argparse
@@ -22,7 +22,7 @@ SEED = 1337
 
 
 class Case:
-    """One operator on one list of shapes: `run` maps inputs to an output; inputs get gradients."""
+    """One operator with a list of shapes: `run` maps inputs to an output; gradients of all inputs are measured."""
 
     def __init__(self, op, shape, inputs, run, names, scale=1.0, autocast=False):
         self.op, self.shape, self.run, self.names = op, shape, run, names
@@ -108,7 +108,7 @@ def cases():
 
 
 def draw(case, generator):
-    """Inputs and the gradient that arrives, as doubles that bfloat16 (or float32) holds exactly."""
+    """Inputs and the incoming gradient, as doubles that are exact in bfloat16 (or float32)."""
     inputs = {}
     for name, (shape, wide) in case.inputs.items():
         x = torch.randn(shape, generator=generator) * (case.scale if name == "x" else 1.0)
@@ -120,7 +120,7 @@ def draw(case, generator):
 
 
 def outputs(case, inputs, dy, dtype):
-    """The output and the gradients of all inputs, as doubles; `dtype` is what the operator works in."""
+    """The output and the gradients of all inputs, as doubles; `dtype` is the type the operator computes in."""
     leaves = []
     for name, x in inputs.items():
         keep = dtype == torch.bfloat16 and (case.inputs[name][1] or case.autocast)
@@ -136,8 +136,8 @@ def distance(x, y):
 
 
 def measure(case, draws):
-    """A row for each output: PyTorch's error and that of rounding alone, the largest of the draws.
-    No rows where this version of PyTorch does not take the types."""
+    """One row per output: the error of PyTorch and that of rounding alone, each the maximum over the random inputs.
+    No rows if this version of PyTorch does not support the types."""
     generator = torch.Generator().manual_seed(SEED)
     worst = {name: [0.0, 0.0] for name in case.names}
     for _ in range(draws):
@@ -163,7 +163,7 @@ def processor():
 
 
 def print_table(results):
-    """Markdown: a row for each output, a column for each of the files."""
+    """Markdown: one row per output, one column per file."""
     heads = [f"PyTorch {r['torch'].split('+')[0]}" for r in results]
     print("| operator | shape | output | rounding | " + " | ".join(heads) + " |")
     print("|---" * (4 + len(heads)) + "|")
@@ -180,7 +180,7 @@ def main():
     a = argparse.ArgumentParser(description="PyTorch's bfloat16 operators against double precision")
     a.add_argument("--draws", type=int, default=5)
     a.add_argument("--threads", type=int, default=1)
-    a.add_argument("--json", metavar="FILE", help="write the measurement there")
+    a.add_argument("--json", metavar="FILE", help="write the measurement to FILE")
     a.add_argument("--join", nargs="+", metavar="FILE", help="print one table from several measurements")
     a = a.parse_args()
     if a.join:

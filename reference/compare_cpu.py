@@ -3,9 +3,9 @@
 
 usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE] [CONFIG ...]
        [--key=value ...]
-Each round gives every contestant a turn of some whole training steps, in alternating order; a ratio is taken within
-a round, and its median over the rounds is printed with the least and the most. So the clock of the machine, and
-what else runs there, meet all alike. What refuses to run is named with its reason.
+Each round gives every contender a turn of some whole training steps, in alternating order. A ratio is taken within
+a round; the median over the rounds is printed with the minimum and the maximum. Changes of the machine's clock and
+other load thus affect all contenders alike. A contender that fails is listed with its reason.
 """
 import argparse
 import contextlib
@@ -27,31 +27,31 @@ CONFIGS = [os.path.join(HERE, "..", "configs", name + ".conf")
            for name in ("shakespeare_char_cpu", "shakespeare_char")]
 ROWS = ("strobe:float32:flash,strobe:bfloat16:flash,torch:float32:slow,torch:float32:flash,"
         "torch:bfloat16:slow,torch:bfloat16:flash")
-LEAST_STEPS = 20  # of a contestant, over all rounds
+LEAST_STEPS = 20  # of a contender, over all rounds
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="Strobe beside PyTorch and llm.c on the CPU",
+    a = argparse.ArgumentParser(description="compare Strobe with PyTorch and llm.c on the CPU",
                                 allow_abbrev=False)
     a.add_argument("configs", nargs="*", metavar="CONFIG", default=CONFIGS)
     a.add_argument("--threads", type=int, default=2)
-    a.add_argument("--cores", help="0,1 and so on; else the first of different physical cores")
+    a.add_argument("--cores", help="cores to use, such as 0,1; default: the first physical cores")
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
-    a.add_argument("--torch", default=sys.executable, help="the Python that has PyTorch")
-    a.add_argument("--llmc", metavar="CLONE", help="a clone of llm.c: its trainer takes part")
+    a.add_argument("--torch", default=sys.executable, help="Python interpreter with PyTorch")
+    a.add_argument("--llmc", metavar="CLONE", help="a clone of llm.c, whose trainer is included")
     a.add_argument("--rows", default=ROWS, help="WHO:DTYPE:ATTENTION[:compile],... (%(default)s)")
     a.add_argument("--rounds", type=int, default=5)
     a.add_argument("--turn", type=float, default=1.0,
-                   help="seconds of a turn, where the least number of steps takes less")
+                   help="minimum seconds of a turn")
     a.add_argument("--least", type=int, default=LEAST_STEPS,
-                   help="steps of a contestant, over all rounds, at least (%(default)s)")
+                   help="minimum steps of a contender over all rounds (%(default)s)")
     a.add_argument("--budget", type=float, default=0,
-                   help="seconds for each configuration: fewer steps then, and fewer rounds")
-    a.add_argument("--json", metavar="FILE", help="write all there, anew after each turn")
+                   help="seconds for each configuration; reduces steps and rounds")
+    a.add_argument("--json", metavar="FILE", help="write all results to FILE after each turn")
     a, a.overrides = a.parse_known_args()
     a.configs = [os.path.abspath(c) for c in a.configs]
     if a.rounds < 1 or a.least < 1:
-        raise SystemExit("compare_cpu.py: --rounds and --least are 1 or more")
+        raise SystemExit("compare_cpu.py: --rounds and --least must be at least 1")
     return a
 
 
@@ -64,8 +64,8 @@ def read(path):
 
 
 def pin(a):
-    """Takes this process, and so its children, to as many cores as threads; one of each physical
-    core first. Returns the cores."""
+    """Binds this process, and so its children, to as many cores as threads, using one hardware thread of each
+    physical core first. Returns the cores."""
     allowed = sorted(os.sched_getaffinity(0))
     if a.cores:
         cores = [int(c) for c in a.cores.split(",")]
@@ -77,7 +77,7 @@ def pin(a):
         turns = max(len(group) for group in siblings.values())
         cores = [g[i] for i in range(turns) for g in siblings.values() if i < len(g)][:a.threads]
     if len(cores) < a.threads or not set(cores) <= set(allowed):
-        raise SystemExit(f"compare_cpu.py: {a.threads} threads do not fit on the cores {allowed}")
+        raise SystemExit(f"compare_cpu.py: {a.threads} threads exceed the allowed cores {allowed}")
     os.sched_setaffinity(0, cores)
     return cores
 
@@ -93,7 +93,7 @@ def machine(cores):
 
 
 def start(a, config, stack):
-    """The contestants of one configuration, started and warm; those that refuse keep the reason."""
+    """The contenders of one configuration, started and warmed up; those that fail keep the reason."""
     rows = [peers.make(spec, a, config) for spec in a.rows.split(",")]
     if a.llmc:
         rows.append(peers.make("llmc:float32:slow", a, config))
@@ -111,8 +111,8 @@ def say(text):
 
 
 def steps_of(a, running, seconds):
-    """Steps of each one's turn: as many as fit in it, and enough over all rounds; fewer where the rounds
-    would not fit in `seconds`."""
+    """Steps of each contender's turn: as many as fit in it, and enough over all rounds; fewer if the rounds
+    would exceed `seconds`."""
     steps = {r: max(min(int(1e3 * a.turn / r.estimate_ms), 200), -(-a.least // a.rounds)) for r in running}
     needed = a.rounds * sum(n * r.cost * r.estimate_ms / 1e3 for r, n in steps.items())
     share = min(1.0, seconds / needed) if needed else 1.0
@@ -120,8 +120,8 @@ def steps_of(a, running, seconds):
 
 
 def run_rounds(a, rows, deadline, each):
-    """Round by round, forth and back in turn, until the rounds are done or the time is up; `each` is
-    called after every turn."""
+    """Runs rounds in alternating order until all are done or the time is up; calls `each`
+    after every turn."""
     running = [r for r in rows if not r.refused]
     steps = steps_of(a, running, deadline - time.monotonic())
     took = dict.fromkeys(running, 0.0)
@@ -129,7 +129,7 @@ def run_rounds(a, rows, deadline, each):
         for row in running if i % 2 == 0 else running[::-1]:
             t0 = time.monotonic()
             if i and t0 + took[row] > deadline:
-                say(f"the time is up in round {i + 1} of {a.rounds}")
+                say(f"time is up in round {i + 1} of {a.rounds}")
                 return
             row.turns.append(row.turn(steps[row]))
             took[row] = max(took[row], time.monotonic() - t0)
@@ -138,7 +138,7 @@ def run_rounds(a, rows, deadline, each):
 
 
 def pooled(turns):
-    """All turns of a contestant: the median of their medians, the spread within a turn."""
+    """All turns of a contender: the median of their medians, and the spread within a turn."""
     n = sum(t["n"] for t in turns)
     variance = sum(t["n"] * t["std"] ** 2 for t in turns) / n
     return dict(n=n, median=statistics.median(t["median"] for t in turns), std=math.sqrt(variance),
@@ -146,14 +146,14 @@ def pooled(turns):
 
 
 def ratio(row, other):
-    """row / other, a ratio of medians in each round."""
+    """row / other: a ratio of medians in each round."""
     each = [x["median"] / y["median"] for x, y in zip(row.turns, other.turns)]
     return dict(median=statistics.median(each), min=min(each), max=max(each), rounds=len(each))
 
 
 def result_of(config, keys, rows):
-    """What is known of a configuration so far, for JSON and for the tables. A round
-    that was cut short counts for those who had their turn."""
+    """The results of a configuration so far, for JSON and for the tables. An interrupted round
+    counts for the contenders that finished their turn."""
     ran = [r for r in rows if r.turns]
     tokens = keys["batch_size"] * keys["block_size"]
     out = dict(config=os.path.basename(config), keys=keys, rows=[], ratios=[])
@@ -182,7 +182,7 @@ def print_times(result):
 
 
 def print_ratios(result):
-    """Strobe's time over the others'."""
+    """The time of Strobe divided by that of the others."""
     own = list(dict.fromkeys(q["of"] for q in result["ratios"]))
     if not own:
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""CS336's model, sizes beside rungs: Strobe and PyTorch in turn on one GPU, forward, forward + backward and whole steps, with ratios.
+"""CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward + backward and whole steps, with ratios.
 
 usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
 Each round gives PyTorch and Strobe a turn of --steps samples of each part, forth and back in turn; a ratio is one of medians within a
@@ -22,7 +22,7 @@ import time
 import strobe_config
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# PyTorch's rung -> the keys of Strobe's that stands beside it
+# PyTorch's rung -> the keys of the corresponding Strobe configuration
 STROBE = {
     "eager": "--dtype=float32 --fusion=op --flash=false --replay=false",
     "bf16": "--dtype=bfloat16 --fusion=op --flash=false --replay=false",
@@ -35,11 +35,11 @@ SHAPE = ("n_layer", "n_head", "n_embd", "d_ff", "vocab_size", "batch_size", "blo
 
 
 class NoRoom(ChildProcessError):
-    """Strobe ran no cell: its plan, or what a step needs besides, does not fit."""
+    """Strobe did not run: its plan, or the other memory of a step, does not fit."""
 
 
 class Torch:
-    """PyTorch at one size and rung, in a process of its own that waits between its turns."""
+    """PyTorch at one size and rung, in a separate process that waits between its turns."""
 
     def __init__(self, a, rung, config):
         keys = strobe_config.read(config, a.overrides)
@@ -74,7 +74,7 @@ class Torch:
 
 
 def strobe_turn(a, rung, config, n, seconds):
-    """Part -> milliseconds: the median and the deviation of n samples."""
+    """Part -> milliseconds: the median and the standard deviation of n samples."""
     words = [a.strobe, "bench", config, "--phase=inference,forward,backward,update,step", "--warmup=5", f"--steps={n}", "--order=once",
              "--json", "--device=cuda", *STROBE[rung].split(), *a.overrides]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds)
@@ -92,7 +92,7 @@ def torch_turn(torch, n, seconds):
 
 
 class Pair:
-    """PyTorch and Strobe at one size and rung. PyTorch lives from turn to turn, unless both do not fit."""
+    """PyTorch and Strobe at one size and rung. PyTorch's process lives through all turns unless the two do not fit together."""
 
     def __init__(self, a, rung, config, deadline):
         self.a, self.rung, self.config, self.deadline = a, rung, config, deadline
@@ -101,7 +101,7 @@ class Pair:
     def left(self):
         left = min(self.a.limit, self.deadline - time.monotonic())
         if left <= 0:
-            raise TimeoutError("the time was up")
+            raise TimeoutError("time is up")
         return left
 
     def stop(self):
@@ -125,7 +125,7 @@ class Pair:
         except NoRoom as e:
             if not self.torch:
                 raise
-            print(f"beside PyTorch Strobe {e}: PyTorch is stopped for Strobe's turns", file=sys.stderr, flush=True)
+            print(f"Strobe with PyTorch in memory: {e}; stopping PyTorch during Strobe's turns", file=sys.stderr, flush=True)
         self.apart = True
         self.stop()
         return strobe_turn(self.a, self.rung, self.config, self.a.steps, self.left())
@@ -163,7 +163,7 @@ def words(x, std=None):
 
 
 def print_table(rows):
-    print("| size | rung of PyTorch's | part | PyTorch ms | Strobe ms | time of Strobe / PyTorch |\n" + "|---" * 6 + "|")
+    print("| size | PyTorch rung | part | PyTorch ms | Strobe ms | time of Strobe / PyTorch |\n" + "|---" * 6 + "|")
     for r in rows:
         for part in PARTS:
             other = "inference" if part == "forward" else part
@@ -173,10 +173,10 @@ def print_table(rows):
             print(f"| {r['size']} | {r['rung']} | {part} | {words(its, middle(r['torch'], other, 'std'))} | "
                   f"{words(own, middle(r['strobe'], part, 'std'))} | {ratios(r, part, other)} |")
         if r.get("apart"):
-            print(f"| {r['size']} | {r['rung']} | both do not fit at once: PyTorch was started anew for each of its turns | | | |")
+            print(f"| {r['size']} | {r['rung']} | the two do not fit together: PyTorch was restarted for each of its turns | | | |")
         if r["refused"]:
             print(f"| {r['size']} | {r['rung']} | {r['refused']} | | | |")
-    print("\nPyTorch's `inference` (no gradients) stands beside both of Strobe's: the loss alone, and the forward pass of a training step.")
+    print("\nPyTorch's `inference` (no gradients) is compared with both of Strobe's: the loss alone, and the forward pass of a training step.")
 
 
 def arguments():
@@ -188,9 +188,9 @@ def arguments():
     a.add_argument("--sizes", default="small,medium,large,xl,2.7b")
     a.add_argument("--rungs", default="eager,graph,flash", help="of " + ",".join(STROBE))
     a.add_argument("--rounds", type=int, default=3)
-    a.add_argument("--steps", type=int, default=10, help="samples of each part in a turn (%(default)s)")
-    a.add_argument("--limit", type=float, default=120, help="seconds that a turn may take, compilation included (%(default)s)")
-    a.add_argument("--budget", type=float, default=420, help="seconds for all together (%(default)s)")
+    a.add_argument("--steps", type=int, default=10, help="samples of each part per turn (%(default)s)")
+    a.add_argument("--limit", type=float, default=120, help="maximum seconds of a turn, including compilation (%(default)s)")
+    a.add_argument("--budget", type=float, default=420, help="total seconds (%(default)s)")
     a.add_argument("--json")
     a, a.overrides = a.parse_known_args()
     a.strobe = os.path.abspath(a.strobe)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same shapes of attention, and prints ratios.
+"""Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same attention shapes, and prints ratios.
 
 usage: compare_gpu.py [CONFIG] [--strobe=./strobe] [--torch=/usr/bin/python3] [--budget=330] [--rounds=5]
        [--rungs=NAME,...] [--vocab=50257] [--parts=steps,attention] [--json=FILE] [--key=value ...]
-Each round gives everyone a turn, forth and back in turn; a ratio is taken within a round, and its median over the
-rounds is printed with the least and the most. Those who wait sleep, so the GPU belongs to one. What refuses to run is
-named with its reason.
+Each round gives every contender a turn, in alternating order. A ratio is taken within a round; the median over the
+rounds is printed with the minimum and the maximum. Waiting contenders sleep, so one has the GPU to itself. A contender
+that fails is listed with its reason.
 """
 import argparse
 import concurrent.futures
@@ -23,28 +23,28 @@ import gpu_peers
 import peers
 from compare_cpu import pooled, say, write_json
 
-START_SHARE = 0.65  # of the budget, at most, until the first round
-RESERVE = 5  # seconds, to print
+START_SHARE = 0.65  # of the budget, at most, before the first round
+RESERVE = 5  # seconds for printing
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="Strobe beside PyTorch on a GPU", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="compare Strobe with PyTorch on a GPU", allow_abbrev=False)
     gpu_peers.add_arguments(a)
     gpu_peers.add_step_arguments(a)
     gpu_peers.add_shape_arguments(a)
     a.add_argument("--strobe", default=os.path.join(peers.HERE, "..", "strobe"))
     a.add_argument("--rounds", type=int, default=5)
-    a.add_argument("--at-once", type=int, default=3, help="rungs that compile beside each other (%(default)s)")
-    a.add_argument("--parts", default="steps,attention", help="which of the two (%(default)s)")
+    a.add_argument("--at-once", type=int, default=3, help="rungs that compile concurrently (%(default)s)")
+    a.add_argument("--parts", default="steps,attention", help="which parts to run (%(default)s)")
     a = gpu_peers.parse(a)
     a.strobe = os.path.abspath(a.strobe)
     if min(a.rounds, a.at_once) < 1 or not set(a.parts.split(",")) <= {"steps", "attention"}:
-        raise ValueError("--rounds and --at-once are 1 or more, --parts is steps, attention or both")
+        raise ValueError("--rounds and --at-once must be at least 1; --parts must be steps, attention or both")
     return a
 
 
 class Field:
-    """All who take part."""
+    """All contenders."""
 
     def __init__(self, a):
         self.rungs, self.ladder, self.torch_attention, self.strobe_attention = [], None, None, None
@@ -60,12 +60,12 @@ class Field:
         return [c for c in (self.ladder, *self.rungs, self.strobe_attention, self.torch_attention) if c]
 
     def alone(self):
-        """Those that start one after the other: they measure as they start, or take a moment."""
+        """Contenders that start one after another, because they measure while starting or start quickly."""
         return [c for c in self.everyone() if c not in self.compiled()]
 
     def compiled(self):
-        """The rungs that are compiled: highest first, as their loss would be the greatest if the time were up, but
-        those that find in the cache what another one compiled come after all others."""
+        """Rungs that compile: highest first, because losing them to the time limit would cost the most; rungs that reuse
+        another one's compilation cache come last."""
         first, later, seen = [], [], set()
         for c in self.rungs[::-1]:
             graph = (c.rung.torch["attention"], c.rung.torch["pad_vocab"])
@@ -81,7 +81,7 @@ def begin(a, contestant, deadline):
     if contestant.refused:
         return
     if seconds <= 0:
-        contestant.refuse("the time was up before it was its turn to start")
+        contestant.refuse("time was up before it could start")
     else:
         contestant.guarded(contestant.begin, seconds)
     say(f"{contestant.name}: {contestant.refused or f'ready after {time.monotonic() - t0:.0f} s'}")
@@ -103,7 +103,7 @@ def start(a, field, deadline):
 
 
 def run_rounds(a, field, deadline, each):
-    """Until the rounds are done or the next turn would end too late; `each` is called after every turn."""
+    """Runs until the rounds are done or the next turn would end too late; calls `each` after every turn."""
     took = {}
     for i in range(a.rounds):
         everyone = field.everyone()
@@ -124,13 +124,13 @@ def run_rounds(a, field, deadline, each):
 # --- results -----------------------------------------------------------------------------------------
 
 def times(contestant, cell):
-    """All turns of a cell: the median of their medians; None: there are none."""
+    """All turns of a cell: the median of their medians, or None."""
     turns = [t[cell] for t in contestant.turns.values() if cell in t] if contestant and cell else []
     return pooled(turns) if turns else None
 
 
 def ratio(own, own_cell, other, other_cell):
-    """Strobe's time over PyTorch's, a ratio in each round in which both had their turn."""
+    """Strobe's time over PyTorch's: a ratio for each round in which both had their turn."""
     if not own or not other:
         return None
     each = [own.turns[i][own_cell]["median"] / other.turns[i][other_cell]["median"]
@@ -140,7 +140,7 @@ def ratio(own, own_cell, other, other_cell):
 
 
 def step_rows(a, field):
-    """A row for each rung of PyTorch's, with the rung of Strobe's that has its keys."""
+    """One row per PyTorch rung, with the Strobe rung that has the same keys."""
     rows, ladder = [], field.ladder
     said = {r["rung"]: r for r in ladder.about.get("ladder", {}).get("rungs", [])} if ladder else {}
     for c in field.rungs:
@@ -157,13 +157,13 @@ def step_rows(a, field):
 
 
 def other_rungs(field, rows):
-    """Strobe's rungs that no rung of PyTorch's stands beside."""
+    """Strobe's rungs without a PyTorch counterpart."""
     beside = {r["strobe_rung"] for r in rows}
     return {name: times(field.ladder, name) for name in field.ladder.keys if name not in beside}
 
 
 def best(field, rows):
-    """The fastest rung of each, and their ratio."""
+    """The fastest rung of each, and the ratio of their times."""
     own = {name: times(field.ladder, name) for name in field.ladder.keys}
     own = {name: ms for name, ms in own.items() if ms}
     others = {c: times(c, c.rung.name) for c in field.rungs if times(c, c.rung.name)}
@@ -175,7 +175,7 @@ def best(field, rows):
 
 
 def attention_rows(a, field):
-    """A row for each shape and direction: both of PyTorch's backends, and Strobe's packed flash attention."""
+    """One row per shape and direction: PyTorch's two backends, and Strobe's packed flash attention."""
     rows, own = [], field.strobe_attention
     for s in gpu_peers.shapes(a):
         for what in ("forward", "backward") + (("backward packed",) if s.layout == "packed" else ()):
@@ -216,7 +216,7 @@ def ratio_words(q):
 
 
 def strobe_words(row):
-    """Why Strobe has no time there; else which rung it is."""
+    """The reason why Strobe has no time there, or the name of the rung."""
     if row["strobe_ms"]:
         return row["strobe_rung"]
     if row["strobe_rung"]:
@@ -225,7 +225,7 @@ def strobe_words(row):
 
 
 def print_steps(report):
-    print("\n| rung of PyTorch's | PyTorch ms | tokens/s | GiB | first loss | rung of Strobe's | Strobe ms | tokens/s "
+    print("\n| PyTorch rung | PyTorch ms | tokens/s | GiB | first loss | Strobe rung | Strobe ms | tokens/s "
           "| GiB | first loss | time of Strobe / PyTorch |\n" + "|---" * 11 + "|")
     for r in report["steps"]:
         torch, strobe = r["torch"], r["strobe"] or {}
@@ -242,7 +242,7 @@ def print_steps(report):
         print("| |" + " |" * 4 + f" {name} | {ms_words(ms) or 'did not run'} |" + " |" * 4)
     if report["best"]:
         b = report["best"]
-        print(f"\nThe best of each: Strobe {b['strobe_ms']['median']:.2f} ms ({b['strobe']}), PyTorch "
+        print(f"\nFastest rungs: Strobe {b['strobe_ms']['median']:.2f} ms ({b['strobe']}), PyTorch "
               f"{b['torch_ms']['median']:.2f} ms ({b['torch']}); time of Strobe / PyTorch {ratio_words(b['ratio'])}")
 
 
@@ -259,7 +259,7 @@ def print_attention(report):
 
 
 def print_refusals(report):
-    """Each reason once, with all whom it concerns."""
+    """Each failure reason once, with all contenders it applies to."""
     whom = {}
     for c in report["contestants"]:
         if c["refused"]:

@@ -3,9 +3,9 @@
 
 usage: cs336.py [--out=FOLDER] [--shapes=tiny,small]
 
-Writes FOLDER/<shape>.json: loss, some logits, and of each gradient its norm and its product with a vector, all computed in float64 from
-weights that are exact in float32. The weights are a hash of name and index, so that whoever compares makes them again; README.md says which.
-The same is then computed in float32, to show how far honest rounding goes. Works with torch 1.13 and later.
+Writes FOLDER/<shape>.json: loss, some logits, and for each gradient its norm and its dot product with a vector, all computed in float64 from
+weights that are exact in float32. The weights are a hash of name and index, so other programs can regenerate them; README.md gives the formula.
+The same is then computed in float32, to show the size of rounding errors. Works with torch 1.13 and later.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import numpy
 import torch
 
 SHAPES = {
-    # The model of assignment 2's size "small", and one that is small enough for every rung.
+    # The model of assignment 2's size "small", and one small enough to test every rung.
     "tiny": dict(n_layer=2, n_head=4, n_embd=32, d_ff=80, vocab_size=61, batch_size=2, block_size=13),
     "small": dict(n_layer=12, n_head=12, n_embd=768, d_ff=3072, vocab_size=10000, batch_size=1, block_size=32),
 }
@@ -33,7 +33,7 @@ def seed_of(name):
 
 
 def words(name, n):
-    """n numbers of 32 bits: the finalizer of MurmurHash3 over multiples of an odd number, from the name's seed on."""
+    """n 32-bit integers: the finalizer of MurmurHash3 applied to multiples of an odd number, starting at the name's seed."""
     x = numpy.arange(n, dtype=numpy.uint32) * numpy.uint32(0x9E3779B1) + numpy.uint32(seed_of(name))
     x ^= x >> numpy.uint32(16)
     x *= numpy.uint32(0x85EBCA6B)
@@ -44,12 +44,12 @@ def words(name, n):
 
 
 def uniform(name, n):
-    """float32 in -1 ... 1, 24 bits of each word."""
+    """float32 in -1 ... 1, from 24 bits of each integer."""
     return (words(name, n) >> numpy.uint32(8)).astype(numpy.float32) * numpy.float32(2**-23) - numpy.float32(1)
 
 
 def parameter_shapes(s):
-    """name -> shape; linear layers are (out, in), as nn.Linear has them."""
+    """name -> shape; linear layers are (out, in), as in nn.Linear."""
     c, f = s["n_embd"], s["d_ff"]
     shapes = {"wte.weight": (s["vocab_size"], c)}
     for i in range(s["n_layer"]):
@@ -66,7 +66,7 @@ def parameter_shapes(s):
 
 
 def draw_parameters(s):
-    """As spread as the course's initial values: norms about 1, the token table of deviation 1, the rest of sqrt(2 / (in + out))."""
+    """Scaled like the course's initial values: norms about 1, the token table with deviation 1, the rest with sqrt(2 / (in + out))."""
     p = {}
     for name, shape in parameter_shapes(s).items():
         x = uniform(name, math.prod(shape))
@@ -85,7 +85,7 @@ def rms_norm(x, w):
 
 
 def rope_table(s, dtype):
-    """cos, sin (T, D/2). Angles and functions in float64 whatever the type."""
+    """cos, sin (T, D/2). Angles and functions in float64 for every type."""
     d = s["n_embd"] // s["n_head"]
     frequency = THETA ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     angle = torch.arange(s["block_size"], dtype=torch.float64)[:, None] * frequency
@@ -93,7 +93,7 @@ def rope_table(s, dtype):
 
 
 def rotate(x, cos, sin):
-    """Columns 2i and 2i+1 of (B, H, T, D) are a point of the plane."""
+    """Rotates columns 2i and 2i+1 of (B, H, T, D) as a point of the plane."""
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack((cos * a - sin * b, sin * a + cos * b), dim=-1).flatten(-2)
 
@@ -128,7 +128,7 @@ def ids(s, name):
 
 
 def measure(s, dtype):
-    """Loss, logits of a few places of the first sequence, and of each gradient the norm and the product with uniform(name + ".along")."""
+    """Loss, logits of a few positions of the first sequence, and for each gradient the norm and the dot product with uniform(name + ".along")."""
     p = {k: x.to(dtype).requires_grad_() for k, x in draw_parameters(s).items()}
     y = logits(s, p, ids(s, "tokens"))
     loss = torch.nn.functional.cross_entropy(y.flatten(0, 1), ids(s, "targets").flatten())
@@ -144,7 +144,7 @@ def measure(s, dtype):
 
 
 def distance(a, b):
-    """Of two measurements: the largest error of loss, logits and gradients, the last two relative to their norms."""
+    """The largest differences of two measurements in loss, logits and gradients, the last two relative to their norms."""
     scale = math.sqrt(sum(v * v for _, v in b[1]) / len(b[1]))
     return {
         "loss": abs(a[0] - b[0]) / abs(b[0]),

@@ -1,8 +1,8 @@
-"""A process that runs CS336's model in PyTorch at one size and one rung: compare_cs336.py starts it and talks to it.
+"""Runs CS336's model in PyTorch at one size and one rung; compare_cs336.py starts this process and communicates with it.
 
 usage: cs336_steps.py RUNG n_layer=12 n_head=12 n_embd=768 d_ff=3072 vocab_size=10000 batch_size=4 block_size=256
-It says that it is ready, then answers each line N of its input with the milliseconds of N runs of each part of a step: by the host's
-clock from before it is started to when the GPU is done with it, as the course's script takes them and as `strobe bench` does.
+It reports that it is ready, then answers each line N of its input with the milliseconds of N runs of each part of a step, by the host's
+clock from before the launch until the GPU has finished, like the course's script and `strobe bench`.
 """
 import gc
 import json
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-RUNGS = {  # name -> how
+RUNGS = {  # name -> options
     "eager": dict(dtype=None, compile=False, graph=False, flash=False),
     "bf16": dict(dtype=torch.bfloat16, compile=False, graph=False, flash=False),
     "compiled": dict(dtype=torch.bfloat16, compile=True, graph=False, flash=False),
@@ -36,7 +36,7 @@ class RMSNorm(nn.Module):
 
 
 def rotate(x, cos, sin):
-    """Columns 2i and 2i+1 of (B, H, T, D) are a point of the plane."""
+    """Rotates columns 2i and 2i+1 of (B, H, T, D) as a point of the plane."""
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack((cos * a - sin * b, sin * a + cos * b), dim=-1).flatten(-2).to(x.dtype)
 

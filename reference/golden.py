@@ -2,8 +2,8 @@
 """Writes tests/golden/gpt_<erf|tanh>_<bias|nobias>.safetensors: ten training steps of a tiny GPT.
 
 usage: golden.py [FOLDER]
-Everything is computed in float64 from weights that are exact in float32; README.md says what is in
-the files. The same steps are then run in float32, to show how far honest rounding goes.
+Everything is computed in float64 from weights that are exact in float32; README.md describes the
+files. The same steps are then run in float32, to show the size of rounding errors.
 """
 import json
 import struct
@@ -23,7 +23,7 @@ SPREAD, PERTURB = 0.2, 0.1
 
 
 def write_safetensors(path, tensors, metadata):
-    """The file is: header length (8 bytes, little endian), header (JSON), bytes."""
+    """File layout: header length (8 bytes, little endian), header (JSON), data."""
     names = {"float32": "F32", "float64": "F64", "int32": "I32"}
     header, blob = {"__metadata__": metadata}, b""
     for name, x in tensors.items():
@@ -38,7 +38,7 @@ def write_safetensors(path, tensors, metadata):
 
 
 def batches(generator):
-    """Tokens that can be learned: sometimes the last token plus a step, mostly any token."""
+    """Learnable tokens: sometimes the previous token plus a constant, mostly random."""
     v, t = SHAPE["vocab_size"], SHAPE["block_size"]
     start = torch.randint(v, (STEPS, BATCH, 1), generator=generator)
     ids = (start + 3 * torch.arange(t + 1)) % v
@@ -59,7 +59,7 @@ def train(shape, weights, inputs, targets, dtype):
         loss.backward()
         if first is None:
             first = {k: x.grad.clone() for k, x in p.items()}
-        # What it multiplies by: min(1, GRAD_CLIP / (norm + 1e-6)).
+        # The factor of gradient clipping: min(1, GRAD_CLIP / (norm + 1e-6)).
         norm = torch.nn.utils.clip_grad_norm_(p.values(), GRAD_CLIP)
         opt.step()
         losses.append(loss.item())
@@ -76,7 +76,7 @@ def variant(folder, gelu, bias):
     losses32, _, grads32, final32 = train(shape, weights, inputs, targets, torch.float32)
 
     clipped = sum(n > GRAD_CLIP for n in norms)
-    assert 0 < clipped < STEPS, f"clipping is active in {clipped} of {STEPS} steps: choose other numbers"
+    assert 0 < clipped < STEPS, f"clipping is active in {clipped} of {STEPS} steps: choose other parameters"
 
     tensors = {"w." + k: x.numpy() for k, x in weights.items()}
     tensors["inputs"] = inputs.numpy().astype("int32")
@@ -87,7 +87,7 @@ def variant(folder, gelu, bias):
     tensors["grad_norms"] = numpy.array(norms, dtype="float64")
     tensors.update({"g." + k: x.numpy().astype("float32") for k, x in grads.items()})
     tensors.update({"f." + k: x.numpy().astype("float32") for k, x in final.items()})
-    # 64-bit values first: every tensor then starts at a multiple of its own size.
+    # 64-bit values first, so that every tensor starts at a multiple of its element size.
     tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].itemsize))
     metadata = {
         "script": "reference/golden.py", "seed": SEED, "torch": torch.__version__, "steps": STEPS,
@@ -105,7 +105,7 @@ def variant(folder, gelu, bias):
           + " ".join(f"{n:.3f}" for n in norms) + f", {clipped} clipped")
     print(f"  float32 differs: losses {max(abs(a - b) for a, b in zip(losses, losses32)):.1e}, "
           f"gradients {distance(grads32, grads, 'c_attn.bias'):.1e}, "
-          f"weights {distance(final32, final, 'c_attn.bias'):.1e} (c_attn.bias left out), "
+          f"weights {distance(final32, final, 'c_attn.bias'):.1e} (without c_attn.bias), "
           f"{distance(final32, final):.1e} (all)")
 
 

@@ -1,7 +1,7 @@
-"""The same GPT as gpt_torch.py, written as PyTorch code usually is, to be timed against.
+"""The same GPT as gpt_torch.py, written in the usual PyTorch style, for timing comparisons.
 
-torch.nn modules with weights (out, in), fused operators where PyTorch has them, attention either through
-its T x T matrix ("slow") or through scaled_dot_product_attention ("flash"). `load` takes the weights of
+torch.nn modules with weights (out, in), fused operators where PyTorch has them, attention either with
+its T x T matrix ("slow") or with scaled_dot_product_attention ("flash"). `load` accepts the weights of
 gpt_torch.draw_parameters, so that both can be shown to compute the same loss.
 """
 import math
@@ -12,7 +12,7 @@ from torch import nn
 
 
 class Norm(nn.Module):
-    """nn.LayerNorm takes no `bias` before torch 2.1."""
+    """LayerNorm without bias: nn.LayerNorm has no `bias` argument before torch 2.1."""
 
     def __init__(self, s):
         super().__init__()
@@ -83,7 +83,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def load(self, weights):
-        """Weights by Hugging Face's GPT-2 names, linear ones (in, out)."""
+        """Weights with Hugging Face's GPT-2 names; linear weights are (in, out)."""
         own = dict(self.named_parameters())
         for name, x in weights.items():
             p = own[name.replace(".mlp.", ".")]

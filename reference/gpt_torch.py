@@ -1,4 +1,4 @@
-"""A GPT-2 in plain PyTorch, written to be checked against, not to be fast.
+"""A GPT-2 in plain PyTorch, written as a reference for correctness, not for speed.
 
 Pre-norm blocks, packed q|k|v, output head tied to the token embedding. Weights have Hugging Face's
 GPT-2 names and layout: the weight of a linear layer is stored (in, out), so y = x @ w + b.
@@ -24,7 +24,7 @@ class Shape:
 
 
 def parameter_shapes(s):
-    """name -> shape, in the order of the model; biases only where the model has them."""
+    """name -> shape, in the order of the model; biases only if the model has them."""
     c = s.n_embd
     shapes = {"wte.weight": (s.vocab_size, c), "wpe.weight": (s.block_size, c)}
 
@@ -50,8 +50,8 @@ def parameter_shapes(s):
 
 
 def draw_parameters(s, generator, spread=0.02, perturb=0.0):
-    """Normal weights, residual projections smaller by 1/sqrt(2 n_layer). With `perturb` the norms and
-    biases leave 1 and 0, so that no gradient is hidden behind a neutral value."""
+    """Normal weights, with residual projections smaller by 1/sqrt(2 n_layer). With `perturb` norm weights and
+    biases differ from 1 and 0, so that no gradient is hidden behind a neutral value."""
     p = {}
     for name, shape in parameter_shapes(s).items():
         x = torch.randn(shape, generator=generator)

@@ -1,7 +1,7 @@
-"""The contestants of compare_gpu.py, bench_gpu.py and attention_gpu.py, and what they run: THE rungs, THE shapes.
+"""The contenders of compare_gpu.py, bench_gpu.py and attention_gpu.py, and what they run: THE rungs, THE shapes.
 
-A contestant starts, takes turns and stops. A turn gives the times of all its cells: {cell: {n, median, std, min, ...}}.
-One that cannot go on keeps the reason in `refused`; what it measured before remains. Needs no PyTorch itself.
+A contender starts, takes turns and stops. A turn gives the times of all its cells: {cell: {n, median, std, min, ...}}.
+A contender that fails keeps the reason in `refused` and its earlier measurements. This module does not need PyTorch.
 """
 import json
 import math
@@ -18,8 +18,8 @@ from strobe_config import DEFAULTS
 CONFIG = os.path.join(HERE, "gpt2_b16.conf")
 VOCAB = 50257  # GPT-2's
 
-# What PyTorch's rungs change, each over the one before, and the keys of Strobe's that are the same step. Strobe's
-# AdamW is one kernel at fusion=full, and its attention is its own: two rungs have no counterpart but the one before.
+# The changes of each PyTorch rung over the one before, and the keys with which Strobe runs the same step. Strobe's
+# AdamW is one kernel at fusion=full and its attention is its own, so two rungs share the counterpart of the one before.
 _RUNGS = [
     ("fp32", "fp32, slow attention, eager, plain AdamW",
      dict(dtype="float32", tf32=False, compile=None, attention="slow", pad_vocab=0, fused=False, graph=False),
@@ -40,8 +40,8 @@ DEFAULT_RUNGS = "fp32,tf32,bf16,compile,flash,vocab,adamw,cudnn,graph"
 class Rung(NamedTuple):
     name: str
     words: str
-    torch: dict  # what a step of PyTorch's is made of
-    strobe: dict  # the keys that the same step of Strobe's has
+    torch: dict  # options of the PyTorch step
+    strobe: dict  # keys of the same step in Strobe
 
 def _all_rungs():
     torch, strobe, found = {}, {}, {}
@@ -57,7 +57,7 @@ RUNGS = _all_rungs()
 def pick_rungs(names):
     unknown = [n for n in names.split(",") if n not in RUNGS]
     if unknown:
-        raise ValueError(f"no rung {', '.join(unknown)}; there are {', '.join(RUNGS)}")
+        raise ValueError(f"unknown rung {', '.join(unknown)}; the rungs are {', '.join(RUNGS)}")
     return [r for r in RUNGS.values() if r.name in names.split(",")]
 
 
@@ -75,12 +75,12 @@ class Shape(NamedTuple):
 
     @property
     def flops(self):
-        """Of a causal forward pass; the backward pass has 2.5 times as many."""
+        """FLOPs of a causal forward pass; the backward pass has 2.5 times as many."""
         return 4 * self.B * self.H * self.T**2 * self.D / 2
 
 
 def shapes(a):
-    """THE shapes: as many tokens at each length, two head sizes; GPT-2's, in both layouts."""
+    """THE shapes: the same number of tokens at each length, two head sizes; GPT-2's, in both layouts."""
     lengths = [T for T in (512, 1024, 2048, 4096, 8192, 16384) if a.tokens % T == 0]
     found = [Shape(a.tokens // T, a.columns // D, T, D) for D in (64, 128) for T in lengths]
     return found + [Shape(max(1, a.tokens // 1024), 12, 1024, 64, layout) for layout in ("contiguous", "packed")]
@@ -88,35 +88,35 @@ def shapes(a):
 
 BACKENDS = ["flash", "cudnn"]
 
-
+"""The error of PyTorch's attention against double precision."""
 def attention_tflops(shape, what, ms):
     return shape.flops * (1 if what == "forward" else 2.5) / ms * 1e-9
 
 
 def print_errors(rows):
     """How far PyTorch's attention is from double precision."""
-    print("\n| error of PyTorch's | | y | dq | dk | dv |\n" + "|---" * 6 + "|")
+    print("\n| PyTorch's error | | y | dq | dk | dv |\n" + "|---" * 6 + "|")
     for r in rows:
         said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")] if "y" in r else [r["refused"], "", "", ""]
         print(f"| {r['shape']} | {r['backend']} | " + " | ".join(said) + " |")
 
 
 def add_arguments(a):
-    """What all three programs take."""
-    a.add_argument("--torch", default=sys.executable, help="the Python that has PyTorch")
+    """The options of all three programs."""
+    a.add_argument("--torch", default=sys.executable, help="Python interpreter with PyTorch")
     a.add_argument("--device", default="cuda")
     a.add_argument("--limit", type=float, default=100,
-                   help="seconds that a contestant may take to start, compilation included (%(default)s)")
-    a.add_argument("--turn", type=float, default=1.0, help="seconds of a turn, about")
+                   help="maximum seconds for a contender to start, including compilation (%(default)s)")
+    a.add_argument("--turn", type=float, default=1.0, help="approximate seconds of a turn")
     a.add_argument("--budget", type=float, default=330,
-                   help="seconds for all together; what does not fit is left out and named (%(default)s)")
-    a.add_argument("--json", metavar="FILE", help="write all there")
+                   help="total seconds; contenders that do not fit are skipped and listed (%(default)s)")
+    a.add_argument("--json", metavar="FILE", help="write all results to FILE")
 
 
 def add_step_arguments(a):
-    """What the programs that time training steps take besides."""
+    """The additional options of the programs that time training steps."""
     a.add_argument("config", nargs="?", default=CONFIG, metavar="CONFIG")
-    a.add_argument("--vocab", type=int, default=VOCAB, help="random tokens stand for the text (%(default)s)")
+    a.add_argument("--vocab", type=int, default=VOCAB, help="vocabulary size of the random tokens (%(default)s)")
     a.add_argument("--rungs", default=DEFAULT_RUNGS, help=f"of {','.join(RUNGS)} (%(default)s)")
 
 
@@ -126,11 +126,11 @@ def add_shape_arguments(a):
 
 
 def parse(parser):
-    """Arguments, and what is left: words for the configuration."""
+    """The parsed options, and the remaining arguments for the configuration."""
     a, a.overrides = parser.parse_known_args()
     a.config = os.path.abspath(a.config)
     if keys_of(a, a.config)["gradient_accumulation_steps"] != 1:
-        raise ValueError("one micro-batch is timed: add --gradient_accumulation_steps=1")
+        raise ValueError("only one micro-batch is timed: add --gradient_accumulation_steps=1")
     return a
 
 
@@ -144,14 +144,14 @@ def gib(count):
 
 
 class Contestant:
-    """Launches run beside each other, until all are ready; a begin, up to the first turn, and turns run alone."""
+    """Launches run concurrently until all are ready; `begin`, up to the first turn, and turns run alone."""
 
     def __init__(self, a, name):
         self.a, self.name = a, name
         self.refused, self.about, self.turns, self.longest = None, {}, {}, 0.0
 
     def guarded(self, work, seconds):
-        """True if it went well; else the reason is kept and it is over for this one."""
+        """Returns True on success; otherwise keeps the reason and ends this contender."""
         if self.refused:
             return False
         t0 = time.monotonic()
@@ -174,10 +174,10 @@ class Contestant:
         pass
 
     def ready(self, seconds):
-        """Waits for what was launched."""
+        """Waits until the launched process is ready."""
 
     def turn_of(self, number, seconds):
-        """A turn, kept under the number of its round."""
+        """Runs a turn and stores it under the number of its round."""
         self.turns[number] = self.turn(seconds)
 
     def begin(self, seconds):
@@ -192,17 +192,17 @@ class Contestant:
 
 
 class TorchRung(Contestant):
-    """PyTorch at one rung, in a process that stays warm, and gives back its unused memory, from turn to turn."""
+    """PyTorch at one rung, in a process that stays warm between turns and releases its unused memory."""
 
-    MOST, LEAST, WARM = 40, 3, 3  # steps of a turn; those that are not counted
+    MOST, LEAST, WARM = 40, 3, 3  # maximum and minimum steps of a turn; untimed warm-up steps
 
     def __init__(self, a, rung):
         super().__init__(a, f"torch {rung.name}")
         self.rung, self.served, self.steps = rung, None, self.LEAST
 
     def launch(self, _seconds):
-        """The cache of compiled graphs does not know which attention they were compiled for (pytorch issue 185449), so
-        each kind of attention has its own."""
+        """The cache of compiled graphs ignores which attention they were compiled for (pytorch issue 185449), so
+        each kind of attention has a separate cache."""
         known = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in DEFAULTS]
         cache = f"strobe_reference_inductor.{os.getuid()}.{self.rung.torch['attention']}"
         environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(tempfile.gettempdir(), cache))
@@ -214,7 +214,7 @@ class TorchRung(Contestant):
         self.about = self.served.answer(seconds)
 
     def begin(self, seconds):
-        """The first step compiles."""
+        """Compiles in the first step."""
         t0 = time.monotonic()
         first = self.served.ask(1, seconds)
         self.about.update(first_ms=first["ms"][0], first_loss=first["loss"])
@@ -235,7 +235,7 @@ class TorchRung(Contestant):
 
 
 class TorchAttention(Contestant):
-    """PyTorch's attention alone, over all shapes, in a process of its own."""
+    """PyTorch's attention alone, over all shapes, in a separate process."""
 
     def __init__(self, a):
         super().__init__(a, "torch attention")
@@ -250,7 +250,7 @@ class TorchAttention(Contestant):
         self.about = self.served.answer(seconds)
 
     def begin(self, seconds):
-        """The first pass builds cuDNN's plans."""
+        """Builds cuDNN's plans in the first pass."""
         self.turn(seconds)
 
     def turn(self, seconds):
@@ -267,19 +267,19 @@ def run_strobe(a, words, seconds):
     command = [a.strobe, *words, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=max(1.0, seconds),
                           cwd=a.folder)
-    if done.returncode and not done.stdout.strip():  # where nothing ran it fails, and its rows say why
+    if done.returncode and not done.stdout.strip():  # it fails if nothing ran, and its rows give the reasons
         raise ValueError(reason(done.stderr))
     return json.loads(done.stdout)
 
 
 class StrobeLadder(Contestant):
-    """`strobe ladder`: all rungs in turn, a process for each turn. Cells are the rungs' names."""
+    """`strobe ladder`: all rungs in turn, one process per turn. Cells are the names of the rungs."""
 
     STEPS = 10
 
     def __init__(self, a):
         super().__init__(a, "strobe ladder")
-        self.keys = {}  # of each rung
+        self.keys = {}  # per rung
 
     def run(self, steps, seconds):
         found = run_strobe(self.a, ["ladder", self.a.config, *self.a.overrides, f"--device={self.a.device}",
@@ -305,7 +305,7 @@ class StrobeLadder(Contestant):
                 for r in found["rungs"] if r["ms_median"] is not None}
 
     def cell_of(self, rung):
-        """The rung of Strobe's that has a rung's keys; None: it has none such."""
+        """The Strobe rung with the keys of a rung, or None."""
         default = dict(replay="false", pad_vocab="0")
         for name, keys in self.keys.items():
             if all({**default, **keys}.get(k) == v for k, v in rung.strobe.items()):
@@ -314,7 +314,7 @@ class StrobeLadder(Contestant):
 
 
 class StrobeAttention(Contestant):
-    """`strobe bench attention`, once for each number of heads and head size: bf16, packed. Cells are (B, H, T, D)."""
+    """`strobe bench attention`, once per number of heads and head size: bf16, packed. Cells are (B, H, T, D)."""
 
     SAMPLES = 20
 

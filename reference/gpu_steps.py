@@ -1,7 +1,7 @@
-"""A process that runs PyTorch's training steps at one rung: gpu_peers.TorchRung starts it and talks to it.
+"""Runs PyTorch's training steps at one rung; gpu_peers.TorchRung starts this process and communicates with it.
 
 usage: gpu_steps.py RUNG CONFIG VOCABULARY DEVICE [--key=value ...]
-It says that it is ready, then answers each line N of its input with the milliseconds of N steps.
+It reports that it is ready, then answers each line N of its input with the milliseconds of N steps.
 """
 import argparse
 import gc
@@ -17,7 +17,7 @@ import strobe_config
 
 
 def choose_attention(backend):
-    """Leaves scaled_dot_product_attention one way; once, before anything is compiled."""
+    """Enables one backend of scaled_dot_product_attention only; called once, before compilation."""
     switch = torch.backends.cuda
     switch.enable_math_sdp(False)
     switch.enable_mem_efficient_sdp(False)
@@ -26,7 +26,7 @@ def choose_attention(backend):
 
 
 def check(how):
-    """Says what this torch does not have."""
+    """Raises an error if this torch lacks a required feature."""
     if how["compile"] and not hasattr(torch, "compile"):
         raise ValueError(f"torch {torch.__version__} has no torch.compile")
     if how["attention"] != "slow" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
@@ -34,7 +34,7 @@ def check(how):
 
 
 class Training(bench_torch.Training):
-    """Steps that follow each other on the GPU without a wait of the processor in between."""
+    """Consecutive steps on the GPU without waiting for the host in between."""
 
     def __init__(self, how, keys, vocab, device):
         check(how)
@@ -63,7 +63,7 @@ class Training(bench_torch.Training):
         self.loss = loss.detach()
 
     def capture(self):
-        """Some steps on a stream beside the usual one, as a capture wants it; then one recorded, gradients and all."""
+        """Runs a few steps on a side stream, as capture requires, then captures one, including the gradients."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -78,14 +78,14 @@ class Training(bench_torch.Training):
         self.graph, self.peak = graph, torch.cuda.max_memory_allocated()
 
     def clean(self):
-        """Gives the memory that a step needs to the next who takes a turn."""
+        """Releases the memory of a step for the next contender."""
         if self.cuda:
             torch.cuda.synchronize()
             gc.collect()
             torch.cuda.empty_cache()
 
     def timed(self, n):
-        """Milliseconds of each step; on a GPU from the end of one to the end of the next, by its own clock."""
+        """Milliseconds of each step; on a GPU measured between the ends of consecutive steps, by its own clock."""
         if not self.cuda:
             times = [time.perf_counter()]
             for _ in range(n):

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Prepares a folder in which llm.c's CPU trainer runs a configuration of Strobe's.
+"""Prepares a folder in which llm.c's CPU trainer runs a Strobe configuration.
 
 usage: llmc_model.py CLONE FOLDER [CONFIG] [--key=value ...]
-CLONE is a clone of github.com/karpathy/llm.c. Its train_gpt2.c has batch size and context in its text; a
-copy with those of CONFIG (configs/shakespeare_char_cpu.conf) is built by llm.c's own Makefile, and FOLDER
+CLONE is a clone of github.com/karpathy/llm.c. Its train_gpt2.c hard-codes batch size and context; a
+copy with those of CONFIG (default: configs/shakespeare_char_cpu.conf) is built with llm.c's Makefile, and FOLDER
 gets the program, random weights, random tokens and a tokenizer in llm.c's formats. Then
-`cd FOLDER && OMP_NUM_THREADS=2 ./train_gpt2` trains. Dropout is left out: llm.c has none. Biases are always
-there, the gradient is not clipped.
+`cd FOLDER && OMP_NUM_THREADS=2 ./train_gpt2` trains. llm.c has no dropout and no gradient clipping, and always
+has biases.
 """
 import argparse
 import array
@@ -30,7 +30,7 @@ VOCAB, VOCAB_MULTIPLE = 65, 128
 
 
 def header(*values):
-    """256 integers of 32 bits, the rest zero."""
+    """256 32-bit integers, padded with zeros."""
     return struct.pack("<256i", *values, *[0] * (256 - len(values)))
 
 
@@ -39,7 +39,7 @@ def padded(vocab):
 
 
 def parameters(keys, vocab=VOCAB):
-    """(elements, spread, mean) of each of llm.c's 16 tensors, in its order; layers lie together."""
+    """(elements, deviation, mean) of each of llm.c's 16 tensors, in its order; the layers of a tensor are contiguous."""
     layers, c, t = keys["n_layer"], keys["n_embd"], keys["block_size"]
     spread, residual = 0.02, 0.02 / math.sqrt(2 * layers)
     norm = [(layers * c, 0, 1.0), (layers * c, 0, 0.0)]
@@ -79,14 +79,14 @@ def write_files(folder, keys):
     data = os.path.join(folder, "dev", "data", "tinyshakespeare")
     os.makedirs(data, exist_ok=True)
     tokens = keys["batch_size"] * keys["block_size"]
-    write_model(os.path.join(folder, "gpt2_124M.bin"), keys)  # the name that the trainer opens
+    write_model(os.path.join(folder, "gpt2_124M.bin"), keys)  # the file name that the trainer opens
     write_tokens(os.path.join(data, "tiny_shakespeare_train.bin"), 64 * tokens + 1, 1)
     write_tokens(os.path.join(data, "tiny_shakespeare_val.bin"), 8 * tokens + 1, 2)
     write_tokenizer(os.path.join(folder, "gpt2_tokenizer.bin"))
 
 
 def build(clone, folder, keys):
-    """llm.c's own Makefile and flags; only the two numbers in main() are changed."""
+    """Uses llm.c's Makefile and flags; only the two numbers in main() are changed."""
     source = os.path.join(folder, "llm.c")
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(clone, source, ignore=shutil.ignore_patterns(".git"))
@@ -96,7 +96,7 @@ def build(clone, folder, keys):
     for name, value in (("B", keys["batch_size"]), ("T", keys["block_size"])):
         text, found = re.subn(rf"^    int {name} = \d+;", f"    int {name} = {value};", text, flags=re.M)
         if found != 1:
-            raise SystemExit(f"llmc_model.py: {path} has no line `int {name} = ...;`; take commit f1e2ace")
+            raise SystemExit(f"llmc_model.py: {path} has no line `int {name} = ...;`; use commit f1e2ace")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     subprocess.run(["make", "-C", source, "train_gpt2"], check=True, stdout=subprocess.DEVNULL)
@@ -110,7 +110,7 @@ def prepare(clone, folder, keys):
 
 
 def main():
-    a = argparse.ArgumentParser(description="let llm.c's CPU trainer run a configuration of Strobe's")
+    a = argparse.ArgumentParser(description="prepare llm.c's CPU trainer for a Strobe configuration")
     a.add_argument("clone")
     a.add_argument("folder")
     a.add_argument("config", nargs="?", default=LAPTOP)

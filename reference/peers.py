@@ -1,6 +1,6 @@
-"""The contestants of compare_cpu.py: each starts, runs turns of whole training steps, and stops.
+"""The contenders of compare_cpu.py: each starts, runs turns of whole training steps, and stops.
 
-A contestant that cannot run keeps the reason in `refused` and is left out of the rounds.
+A contender that cannot run keeps the reason in `refused` and is left out of the rounds.
 """
 import json
 import math
@@ -17,7 +17,7 @@ import llmc_model
 import strobe_config
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WARM_MS = 300  # of steps that are not counted, before a turn that begins with a new process
+WARM_MS = 300  # of untimed steps before a turn in a new process
 
 
 def keys_of(a, config):
@@ -31,7 +31,7 @@ def summary(ms):
 
 
 class Contestant:
-    cost = 1  # steps' worth of time that a step of a turn takes
+    cost = 1  # time of a step of a turn, in steps
 
     def __init__(self, a, config, who, dtype, attention, compiled):
         self.a, self.config = a, config
@@ -39,25 +39,25 @@ class Contestant:
         short = {"float32": "fp32", "bfloat16": "bf16"}[dtype]
         self.name = f"{who} {short} {attention}" + (" compiled" if compiled else "")
         self.refused, self.about = None, {}
-        self.turns = []  # what turn() gave, one for each round
-        self.estimate_ms = math.inf  # of a step, once it is known
+        self.turns = []  # results of turn(), one per round
+        self.estimate_ms = math.inf  # per step, once it is known
 
     def start(self):
-        """Makes ready and sets `estimate_ms`, or `refused`."""
+        """Prepares the contender and sets `estimate_ms` or `refused`."""
         try:
             self.begin()
         except (OSError, ValueError, subprocess.SubprocessError) as e:
             self.refused = str(e).strip() or type(e).__name__
 
     def warm(self):
-        """Steps that are not counted in a turn of a new process, after its first."""
+        """The number of untimed steps in a turn of a new process, after its first step."""
         return min(20, int(WARM_MS / self.estimate_ms))
 
     def begin(self):
         raise NotImplementedError
 
     def turn(self, steps):
-        """Milliseconds of that many steps: n, median, mean, std, min."""
+        """Milliseconds per step over that many steps: n, median, mean, std, min."""
         raise NotImplementedError
 
     def stop(self):
@@ -65,7 +65,7 @@ class Contestant:
 
 
 def reason(text):
-    """What a failed program wants to say: the last line that names an error, else the last of all."""
+    """The error message of a failed program: the last line that mentions an error, else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     return (errors or lines)[-1]
@@ -73,7 +73,7 @@ def reason(text):
 
 class Served:
     """A process that answers each line of its input with one line of JSON, and sleeps in between. It has a
-    group of its own, so that what it starts ends with it."""
+    separate process group, so that its children end with it."""
 
     def __init__(self, command, environment=None):
         self.said = tempfile.TemporaryFile("w+")
@@ -85,7 +85,7 @@ class Served:
         while b"\n" not in self.rest:
             seconds = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
             if not select.select([self.process.stdout], [], [], seconds)[0]:
-                raise ValueError("its time was up")
+                raise ValueError("time is up")
             more = os.read(self.process.stdout.fileno(), 1 << 16)
             if not more:
                 self.process.wait()
@@ -108,7 +108,7 @@ class Served:
             self.process.stdin.write(f"{words}\n".encode())
             self.process.stdin.flush()
         except OSError:
-            pass  # it has ended: what it says of that is in the answer's failure
+            pass  # it has ended: the failure of the answer has the reason
         return self.answer(seconds)
 
     def stop(self):
@@ -118,8 +118,8 @@ class Served:
 
 
 class Strobe(Contestant):
-    """A process for each turn: it starts in a moment. `strobe bench` runs the step's matrix products between
-    the steps, so a step does not find in cache what the one before it left there."""
+    """One process per turn, because it starts quickly. `strobe bench` runs the matmuls of the step between
+    the steps, so a step does not find data of the previous one in the cache."""
 
     cost = 2
 
@@ -134,7 +134,7 @@ class Strobe(Contestant):
 
     def begin(self):
         if self.compiled:
-            raise ValueError("compile is for torch")
+            raise ValueError("compile is only for torch")
         self.estimate_ms = self.run(1, 0)["step_ms"]["median"]
 
     def turn(self, steps):
@@ -159,7 +159,7 @@ class Torch(Contestant):
             self.estimate_ms = self.turn(self.warm())["median"]
 
     def turn(self, steps):
-        """A few steps first, not counted, as in a turn of a new process: others had the caches."""
+        """Runs a few untimed steps first, because other contenders have used the caches since."""
         warm = min(self.warm(), 3)
         return summary(self.served.ask(warm + steps)[warm:])
 
@@ -169,10 +169,10 @@ class Torch(Contestant):
 
 
 class LlmC(Contestant):
-    """llm.c's train_gpt2, a process for each turn, stopped once it has printed enough steps. It draws no
-    dropout and does not clip, so it has less to do than the others."""
+    """llm.c's train_gpt2, one process per turn, stopped once it has printed enough steps. It has no
+    dropout and no clipping, so it does less work than the others."""
 
-    MOST = 20  # before its 20th step it writes a sample, which takes long and is no training
+    MOST = 20  # it generates a slow text sample before its 20th step
 
     def begin(self):
         keys = keys_of(self.a, self.config)
@@ -197,7 +197,7 @@ class LlmC(Contestant):
         finally:
             process.kill()
             process.wait()
-        raise ValueError(f"llm.c stopped after {len(found)} steps")
+        raise ValueError(f"llm.c ended after {len(found)} steps")
 
     def turn(self, steps):
         warm = min(1 + self.warm(), 3)

@@ -1,6 +1,6 @@
-"""Reads Strobe's configuration files in Python: what a program beside Strobe must know to do the same.
+"""Reads Strobe's configuration files in Python, for programs that must run the same configuration.
 
-Only the keys that decide what a training step computes are kept; the others must exist in no list here.
+Only the keys that determine a training step are kept; other keys of a file are ignored.
 Standard library only.
 """
 import os
@@ -14,17 +14,17 @@ DEFAULTS = {
 
 
 def _value(key, text):
-    """The text of a value as the type of the key's default."""
+    """Converts the text of a value to the type of the key's default."""
     default = DEFAULTS[key]
     if isinstance(default, bool):
         if text not in ("true", "false"):
-            raise ValueError(f"{key} is true or false, not {text}")
+            raise ValueError(f"{key} must be true or false, not {text}")
         return text == "true"
     return type(default)(text)
 
 
 def _bare(text):
-    """A value without quotes and without the comment behind it."""
+    """A value without quotes and without a trailing comment."""
     text = text.strip()
     if text[:1] in ("'", '"'):
         return text[1:text.index(text[0], 1)]
@@ -35,7 +35,7 @@ def _bare(text):
 
 
 def read(path, overrides=()):
-    """The keys of DEFAULTS as `path` and the overrides ("--key=value") have them; includes are followed."""
+    """The values of the keys in DEFAULTS, from `path` and the overrides ("--key=value"); follows includes."""
     config = dict(DEFAULTS)
     _read_into(config, path)
     for text in overrides:

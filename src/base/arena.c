@@ -8,7 +8,7 @@
 enum { ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024 };
 
 struct arena_block {
-    struct arena_block *before;
+    struct arena_block *previous;
     int64_t used, capacity;
 };
 
@@ -19,14 +19,14 @@ static int64_t round_up(int64_t n)
 
 void *arena_alloc(struct arena *a, int64_t size)
 {
-    BUG_IF(size < 0, "an allocation of %lld bytes", (long long)size);
+    BUG_IF(size < 0, "allocation of %lld bytes", (long long)size);
     size = round_up(size ? size : 1);
     if (!a->last || a->last->used + size > a->last->capacity) {
         int64_t head = round_up((int64_t)sizeof(struct arena_block));
         int64_t capacity = head + (size > BLOCK_BYTES ? size : BLOCK_BYTES);
         struct arena_block *b = aligned_alloc(ALIGNMENT, (size_t)capacity);
         BUG_IF(!b, "out of host memory (%lld bytes)", (long long)capacity);
-        *b = (struct arena_block){.before = a->last, .used = head, .capacity = capacity};
+        *b = (struct arena_block){.previous = a->last, .used = head, .capacity = capacity};
         a->last = b;
     }
     char *p = (char *)a->last + a->last->used;
@@ -43,15 +43,15 @@ char *arena_strdup(struct arena *a, const char *text)
 
 char *arena_printf(struct arena *a, const char *format, ...)
 {
-    va_list args, again;
+    va_list args, copy_of_args;
     va_start(args, format);
-    va_copy(again, args);
+    va_copy(copy_of_args, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    BUG_IF(n < 0, "format %s", format);
+    BUG_IF(n < 0, "invalid format %s", format);
     char *text = arena_alloc(a, n + 1);
-    vsnprintf(text, (size_t)n + 1, format, again);
-    va_end(again);
+    vsnprintf(text, (size_t)n + 1, format, copy_of_args);
+    va_end(copy_of_args);
     return text;
 }
 
@@ -67,9 +67,9 @@ void *arena_regrow(struct arena *a, void *array, int *capacity, int64_t element_
 void arena_release(struct arena *a)
 {
     for (struct arena_block *b = a->last; b;) {
-        struct arena_block *before = b->before;
+        struct arena_block *previous = b->previous;
         free(b);
-        b = before;
+        b = previous;
     }
     a->last = NULL;
 }

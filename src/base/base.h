@@ -1,8 +1,8 @@
-/* base.h - how every part of the program says that something failed.
+/* base.h - status codes and error messages, used by every part of the program.
  *
- * A failure of the user's world (a missing file, a wrong value, no memory on the device) is
- * worded once, by fail(), where it is understood, and carried up as a status. A broken promise
- * of our own is BUG_IF: it prints and aborts, in every build. */
+ * fail() words an error of the outside world (a missing file, a wrong value, no memory on the
+ * device) once, where it is detected; the caller passes it up as a status. BUG_IF checks the
+ * program's own invariants: it prints a message and aborts, in every build. */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
@@ -14,41 +14,54 @@
 #define COUNT_OF(array)          ((int)(sizeof(array) / sizeof((array)[0])))
 
 enum [[nodiscard]] status{
-    ST_OK,          ST_USAGE, /* what the user asked for makes no sense: exit code 2 */
-    ST_IO,                    /* the operating system said no */
-    ST_FORMAT,                /* a file is not what it should be */
-    ST_UNSUPPORTED,           /* right, but not to be had here */
-    ST_DEVICE,                /* a device or its driver said no */
-    ST_MEMORY,                /* a device has no memory left for what it is to do */
-    ST_NUMERIC,               /* a value that is no number */
-    ST_INTERRUPTED,           /* the user pressed Ctrl-C: exit code 130 */
-    ST_HELP,                  /* -h was among the words: its help is shown, exit code 0 */
+    ST_OK,
+    /* invalid user input: exit code 2 */
+    ST_USAGE,
+    /* an operating system error */
+    ST_IO,
+    /* a file has invalid contents */
+    ST_FORMAT,
+    /* valid, but not supported here */
+    ST_UNSUPPORTED,
+    /* an error of a device or its driver */
+    ST_DEVICE,
+    /* out of device memory */
+    ST_MEMORY,
+    /* a NaN or infinite value */
+    ST_NUMERIC,
+    /* the user pressed Ctrl-C: exit code 130 */
+    ST_INTERRUPTED,
+    /* -h or --help was given: print the help text, exit code 0 */
+    ST_HELP,
 };
 
-/* Words the failure and returns `st`. The text lives in the calling thread until the next fail(). */
+/* Sets the error message and returns `st`. The message belongs to the calling thread and lives
+ * until the next fail(). */
 enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Puts words in front of the failure that is being carried up: "node 118 gelu h.3.mlp: ...". */
+/* Prefixes the message of the error that is being passed up: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
-/* What failed first, kept while something is closed that may fail, too: fail_keep before, fail_again after. */
+/* Saves the current error while cleanup code runs that may fail too: call fail_keep before it and
+ * fail_again after it. */
 struct failure {
     char message[1024], trail[512];
 };
 void fail_keep(struct failure *ret);
 void fail_again(const struct failure *kept);
-/* The last failure of this thread, one sentence without a newline. */
+/* The last error of this thread: one sentence without a newline. */
 const char *fail_message(void);
-/* Where the failure passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be empty. */
+/* The call sites the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be
+ * empty. */
 const char *fail_trail(void);
 enum status fail_via(enum status st, const char *file, int line);
 
-/* Passes a failure up. */
+/* Returns the status to the caller if the call failed. */
 #define TRY(call)                                                                   \
     do {                                                                            \
         enum status try_status_ = (call);                                           \
         if (try_status_ != ST_OK) return fail_via(try_status_, __FILE__, __LINE__); \
     } while (0)
 
-/* The same where the label `out` has something to release; `st` is then returned by the caller. */
+/* Like TRY, for a function that releases resources at the label `out` and then returns `st`. */
 #define TRY_OUT(st, call)                              \
     do {                                               \
         (st) = (call);                                 \
@@ -58,7 +71,8 @@ enum status fail_via(enum status st, const char *file, int line);
         }                                              \
     } while (0)
 
-/* Aborts with the words when a promise of the program to itself is broken. Always on. */
+/* Prints the message and aborts if an invariant of the program is violated. Enabled in all
+ * builds. */
 #define BUG_IF(condition, ...)                                                        \
     do {                                                                              \
         if (__builtin_expect(!!(condition), 0)) bug(__FILE__, __LINE__, __VA_ARGS__); \

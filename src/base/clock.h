@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* Nanoseconds since some fixed moment. */
+/* Nanoseconds since an arbitrary fixed time. */
 int64_t clock_ns(void);
 static inline double clock_ms(int64_t from_ns, int64_t to_ns)
 {

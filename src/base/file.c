@@ -16,38 +16,38 @@ static enum status fail_errno(const char *path)
 
 bool file_exists(const char *path)
 {
-    struct stat facts;
-    return stat(path, &facts) == 0;
+    struct stat info;
+    return stat(path, &info) == 0;
 }
 
 bool file_is_dir(const char *path)
 {
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Opens a regular file for reading; its size is what fstat says. */
+/* Opens a regular file for reading; the size is the one fstat reports. */
 static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail_errno(path);
-    struct stat facts;
-    if (fstat(fd, &facts) != 0) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
         enum status st = fail_errno(path);
         close(fd);
         return st;
     }
-    if (S_ISDIR(facts.st_mode)) {
+    if (S_ISDIR(info.st_mode)) {
         close(fd);
         return fail(ST_IO, "%s: is a directory, not a file", path);
     }
     *ret_fd = fd;
-    *ret_size = (int64_t)facts.st_size;
+    *ret_size = (int64_t)info.st_size;
     return ST_OK;
 }
 
-/* Reads until the end, not until the size: what /proc serves says 0. The one byte more than the size
- * lets the end be met without growing. */
+/* Reads until end of file instead of until the size, because files in /proc report a size of 0. The
+ * buffer has one byte more than the size so that end of file is reached without growing it. */
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size)
 {
     int fd;
@@ -115,21 +115,21 @@ enum status file_make_dirs(const char *path)
         if (!end) break;
         *p = '/';
     }
-    if (!file_is_dir(path)) return fail(ST_IO, "%s: is in the way, and is no directory", path);
+    if (!file_is_dir(path)) return fail(ST_IO, "%s: exists and is not a directory", path);
     return ST_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
-    (void)facts, (void)kind, (void)where;
+    (void)info, (void)kind, (void)where;
     return remove(path);
 }
 
 enum status file_remove_dir(const char *path)
 {
-    struct stat facts;
-    if (lstat(path, &facts) != 0) return errno == ENOENT ? ST_OK : fail_errno(path);
-    if (!S_ISDIR(facts.st_mode)) return fail(ST_IO, "%s: is no directory", path);
+    struct stat info;
+    if (lstat(path, &info) != 0) return errno == ENOENT ? ST_OK : fail_errno(path);
+    if (!S_ISDIR(info.st_mode)) return fail(ST_IO, "%s: is not a directory", path);
     if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) return fail_errno(path);
     return ST_OK;
 }
@@ -180,7 +180,7 @@ enum status file_writer_commit(struct file_writer *w)
     }
     if (!ok) {
         unlink(w->temporary);
-        /* A write that failed long before this left its mark on the stream, but no reason. */
+        /* A write that failed earlier set the stream's error flag, but errno is lost. */
         return fail(ST_IO, "%s: %s", w->path, strerror(error ? error : EIO));
     }
     char parent[1024];
@@ -201,7 +201,7 @@ enum status file_write(const char *path, const void *data, int64_t size)
     struct file_writer w;
     TRY(file_writer_open(&w, path));
     if (size > 0 && fwrite(data, 1, (size_t)size, w.stream) != (size_t)size) {
-        int error = errno; /* commit would see that it failed, but not why */
+        int error = errno; /* file_writer_commit would detect the failure but not its reason */
         file_writer_discard(&w);
         return fail(ST_IO, "%s: %s", path, strerror(error));
     }
@@ -221,7 +221,7 @@ enum status file_sync_dir(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_errno(path);
     enum status st = ST_OK;
-    /* Some file systems cannot sync a directory and say EINVAL: then there is nothing to be had. */
+    /* Some file systems cannot sync a directory and return EINVAL; that is not an error. */
     if (fsync(fd) != 0 && errno != EINVAL) st = fail_errno(path);
     close(fd);
     return st;

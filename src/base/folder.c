@@ -21,7 +21,7 @@ enum status folder_writer_open(struct folder_writer *w, const char *path)
     return file_make_dirs(w->temporary);
 }
 
-/* The folder above; "." for a bare name. */
+/* The parent directory; "." for a bare name. */
 static void parent_of(const char *path, char ret_parent[1024])
 {
     const char *slash = strrchr(path, '/');
@@ -29,29 +29,30 @@ static void parent_of(const char *path, char ret_parent[1024])
     snprintf(ret_parent, 1024, "%.*s", slash ? (n ? n : 1) : 1, slash ? path : ".");
 }
 
-/* The old folder changes places with the new one and is then removed. Where the file system cannot
- * exchange, the old one steps aside first. */
+/* Exchanges the old folder with the new one; the caller then removes the old one. If the file
+ * system cannot exchange two names, the old folder is renamed first. */
 static enum status replace(struct folder_writer *w)
 {
     if (renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
-    char aside[1040 + sizeof ".old" FOLDER_TEMPORARY];
-    snprintf(aside, sizeof aside, "%s.old" FOLDER_TEMPORARY, w->path);
-    TRY(file_remove_dir(aside));
-    if (rename(w->path, aside) != 0) return fail(ST_IO, "%s: %s", w->path, strerror(errno));
+    char old[1040 + sizeof ".old" FOLDER_TEMPORARY];
+    snprintf(old, sizeof old, "%s.old" FOLDER_TEMPORARY, w->path);
+    TRY(file_remove_dir(old));
+    if (rename(w->path, old) != 0) return fail(ST_IO, "%s: %s", w->path, strerror(errno));
     if (rename(w->temporary, w->path) != 0) {
         enum status st = fail(ST_IO, "%s: %s", w->path, strerror(errno));
-        if (rename(aside, w->path) != 0) log_warning("the old folder is now %s", aside);
+        if (rename(old, w->path) != 0) log_warning("the old folder is now %s", old);
         return st;
     }
-    return file_remove_dir(aside);
+    return file_remove_dir(old);
 }
 
 static enum status commit(struct folder_writer *w)
 {
     TRY(file_sync_dir(w->temporary));
-    struct stat there;
-    if (lstat(w->path, &there) == 0) {
-        if (!S_ISDIR(there.st_mode)) return fail(ST_IO, "%s is there and is no folder", w->path);
+    struct stat existing;
+    if (lstat(w->path, &existing) == 0) {
+        if (!S_ISDIR(existing.st_mode))
+            return fail(ST_IO, "%s: exists and is not a directory", w->path);
         TRY(replace(w));
     } else if (rename(w->temporary, w->path) != 0) {
         return fail(ST_IO, "%s: %s", w->path, strerror(errno));
@@ -71,9 +72,10 @@ enum status folder_writer_commit(struct folder_writer *w)
 
 void folder_writer_discard(struct folder_writer *w)
 {
-    char words[1024];
-    snprintf(words, sizeof words, "%s", fail_message());
-    if (file_remove_dir(w->temporary) != ST_OK) log_warning("left behind: %s", w->temporary);
-    enum status kept = fail(ST_IO, "%s", words);
+    char message[1024];
+    snprintf(message, sizeof message, "%s", fail_message());
+    if (file_remove_dir(w->temporary) != ST_OK)
+        log_warning("could not remove the temporary folder %s", w->temporary);
+    enum status kept = fail(ST_IO, "%s", message);
     (void)kept;
 }

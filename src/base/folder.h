@@ -1,7 +1,7 @@
-/* folder.h - a folder that appears whole or not at all.
+/* folder.h - writes a folder atomically.
  *
- * Its files are written under a temporary name beside its place; the commit syncs and renames it. A
- * folder that was there before is replaced in one step, so a reader sees the old one or the new one. */
+ * Files are written to a temporary folder in the same directory; commit syncs it and renames it. An
+ * existing folder is replaced in one step, so a reader sees either the old or the new one. */
 #ifndef BASE_FOLDER_H
 #define BASE_FOLDER_H
 
@@ -14,11 +14,11 @@ struct folder_writer {
 
 #define FOLDER_TEMPORARY ".tmp"
 
-/* Makes the temporary folder and the missing ones above it; what a killed writer left is removed. */
+/* Creates the temporary folder and its missing parents; removes one left by a killed writer. */
 enum status folder_writer_open(struct folder_writer *w, const char *path);
-/* On failure the temporary folder is removed and the old one stands. */
+/* On failure removes the temporary folder and keeps the old one. */
 enum status folder_writer_commit(struct folder_writer *w);
-/* Removes the temporary folder; keeps the words of the failure that led here. */
+/* Removes the temporary folder; preserves the message of the error that led here. */
 void folder_writer_discard(struct folder_writer *w);
 
 #endif

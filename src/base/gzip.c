@@ -3,7 +3,7 @@
 #ifdef HAVE_ZLIB
 #include <zlib.h>
 
-/* A window of 32 KiB, and 16: a header of gzip's around it, without a name and a date. */
+/* 15: a window of 32 KiB; 16: a gzip header, without a name or a date. */
 enum { WINDOW = 15 + 16, MEMORY = 8, PIECE = 1 << 16 };
 
 bool gzip_there(void)
@@ -15,21 +15,21 @@ void gzip_text(const struct str *text, struct str *ret)
 {
     static unsigned char piece[PIECE];
     z_stream z = {0};
-    int64_t taken = 0;
+    int64_t consumed = 0;
     int st =
         deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW, MEMORY, Z_DEFAULT_STRATEGY);
-    BUG_IF(st != Z_OK, "zlib does not begin: %d", st);
+    BUG_IF(st != Z_OK, "deflateInit2 returned %d", st);
     do {
-        if (!z.avail_in && taken < text->len) {
-            int64_t n = text->len - taken < PIECE ? text->len - taken : PIECE;
-            z.next_in = (Bytef *)text->data + taken;
+        if (!z.avail_in && consumed < text->len) {
+            int64_t n = text->len - consumed < PIECE ? text->len - consumed : PIECE;
+            z.next_in = (Bytef *)text->data + consumed;
             z.avail_in = (uInt)n;
-            taken += n;
+            consumed += n;
         }
         z.next_out = piece;
         z.avail_out = PIECE;
-        st = deflate(&z, taken == text->len ? Z_FINISH : Z_NO_FLUSH);
-        BUG_IF(st == Z_STREAM_ERROR, "zlib does not go on");
+        st = deflate(&z, consumed == text->len ? Z_FINISH : Z_NO_FLUSH);
+        BUG_IF(st == Z_STREAM_ERROR, "deflate returned Z_STREAM_ERROR");
         str_append_bytes(ret, piece, PIECE - z.avail_out);
     } while (st != Z_STREAM_END);
     deflateEnd(&z);

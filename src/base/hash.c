@@ -7,14 +7,14 @@ struct hash *hash_open(void)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     BUG_IF(!context || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1,
-           "libcrypto gives no SHA-256");
+           "libcrypto does not provide SHA-256");
     return (struct hash *)context;
 }
 
 void hash_add(struct hash *h, const void *bytes, int64_t n)
 {
     int ok = EVP_DigestUpdate((EVP_MD_CTX *)h, bytes, (size_t)n);
-    BUG_IF(ok != 1, "SHA-256 of %lld bytes", (long long)n);
+    BUG_IF(ok != 1, "SHA-256 of %lld bytes failed", (long long)n);
 }
 
 void hash_close(struct hash *h, char ret_hex[HASH_HEX])
@@ -22,7 +22,7 @@ void hash_close(struct hash *h, char ret_hex[HASH_HEX])
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int n = 0;
     int ok = EVP_DigestFinal_ex((EVP_MD_CTX *)h, digest, &n);
-    BUG_IF(ok != 1 || n != 32, "a SHA-256 of %u bytes", n);
+    BUG_IF(ok != 1 || n != 32, "SHA-256 digest of %u bytes", n);
     EVP_MD_CTX_free((EVP_MD_CTX *)h);
     for (unsigned int i = 0; i < n; i++) snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
 }

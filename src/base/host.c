@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The beginning of a file, as a text; false: it cannot be read. */
+/* Reads the start of a file as text; returns false if it cannot be read. */
 static bool read_text(const char *path, char *text, int size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -21,7 +21,7 @@ static bool read_text(const char *path, char *text, int size)
 int64_t host_anonymous_bytes(void)
 {
     char text[128];
-    long long size, resident, shared; /* pages; what is shared is some file's */
+    long long size, resident, shared; /* in pages; shared pages are backed by files */
     if (!read_text("/proc/self/statm", text, sizeof text) ||
         sscanf(text, "%lld %lld %lld", &size, &resident, &shared) != 3)
         return -1;
@@ -57,7 +57,7 @@ double host_others(struct host_work start, struct host_work end, double seconds)
 
 enum { PROCESSORS_MOST = 64, CPUINFO_MOST = 256 << 10, LINE_BYTES = 8192 };
 
-/* The clocks of processors in megahertz, the fastest first. */
+/* Processor clocks in MHz, in descending order. */
 struct clocks {
     double mhz[PROCESSORS_MOST];
     int processors;
@@ -78,7 +78,7 @@ static double cpufreq(const char *root, int processor, const char *name)
     return read_text(path, text, sizeof text) ? strtod(text, NULL) * 1e-3 : -1;
 }
 
-/* Lines "cpu MHz : 2600.000", some kilobytes for each processor. */
+/* Parses lines like "cpu MHz : 2600.000"; each processor has several kilobytes of text. */
 static void read_cpuinfo(struct clocks *c, const char *path)
 {
     static const char key[] = "cpu MHz";
@@ -95,7 +95,7 @@ static void read_cpuinfo(struct clocks *c, const char *path)
             if (colon) add_clock(c, strtod(colon + 1, NULL));
         }
         kept = (int)strlen(line);
-        if (kept == (int)sizeof text - 1) kept = 0; /* a line that long says nothing of clocks */
+        if (kept == (int)sizeof text - 1) kept = 0; /* too long to be a clock line */
         memmove(text, line, (size_t)kept);
     }
     if (fd >= 0) close(fd);
@@ -108,8 +108,8 @@ struct host_clock host_clock_now(const char *root, const char *cpuinfo, int n)
     for (int i = 0; i < PROCESSORS_MOST; i++) {
         double mhz = cpufreq(root, i, "scaling_cur_freq");
         if (mhz < 0) break;
-        double most = cpufreq(root, i, "cpuinfo_max_freq");
-        if (most > clock.most_mhz) clock.most_mhz = most;
+        double highest = cpufreq(root, i, "cpuinfo_max_freq");
+        if (highest > clock.most_mhz) clock.most_mhz = highest;
         add_clock(&c, mhz);
     }
     if (c.processors == 0) read_cpuinfo(&c, cpuinfo);
@@ -124,5 +124,5 @@ int64_t host_peak_bytes(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
+    return (int64_t)usage.ru_maxrss * 1024; /* Linux reports KiB */
 }

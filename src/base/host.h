@@ -1,31 +1,33 @@
-/* host.h - the memory and the work of this process, and the clock of the processors, as the system counts them. Nothing here
- * allocates memory. */
+/* host.h - memory use, processor time and processor clock, as the operating system reports them.
+ * Nothing here allocates memory. */
 #ifndef BASE_HOST_H
 #define BASE_HOST_H
 
 #include "base/base.h"
 
-/* Bytes of memory that is nobody's file: heap, stacks, what libraries took. -1 where the system does
- * not say (/proc/self/statm). */
+/* Bytes of resident memory that no file backs: heap, stacks, library allocations. -1 if the system
+ * does not report it (/proc/self/statm). */
 int64_t host_anonymous_bytes(void);
-/* Seconds of processor time that were spent since the machine started, by everybody, and by this
- * process. The first is -1 where the system does not say (/proc/stat). */
+/* Processor time in seconds used since boot by all processes, and since start by this process.
+ * `all` is -1 if the system does not report it (/proc/stat). */
 struct host_work {
     double all, own;
 };
 struct host_work host_work_now(void);
-/* How many processors others kept busy from `start` to `end`, `seconds` apart; NAN where the system does not say, or
- * where half a second was not over: it counts in hundredths, and late. */
+/* Mean number of processors that other processes kept busy between `start` and `end`, `seconds`
+ * apart. NAN if the system does not report it or the interval is under 0.5 s: the counters advance
+ * in steps of 10 ms and lag behind. */
 double host_others(struct host_work start, struct host_work end, double seconds);
 double host_own_seconds(void);
-/* Megahertz of the processors: the mean of the `n` fastest, as the others idle, and the highest that the machine allows; -1
- * where the system does not say. `root` is /sys/devices/system/cpu; where there is no cpufreq in it, `cpuinfo`,
- * /proc/cpuinfo, is read, which in a virtual machine may be but the number on the box. */
+/* Processor clock in MHz: the mean of the `n` fastest processors, because the others idle, and the
+ * maximum of the machine; -1 if the system does not report it. `root` is /sys/devices/system/cpu.
+ * Without cpufreq there, `cpuinfo` (/proc/cpuinfo) is read; in a virtual machine that may be the
+ * nominal clock only. */
 struct host_clock {
     double mhz, most_mhz;
 };
 struct host_clock host_clock_now(const char *root, const char *cpuinfo, int n);
-/* The most bytes that were resident at any moment, mapped files and libraries included. */
+/* Peak resident memory, including mapped files and libraries. */
 int64_t host_peak_bytes(void);
 
 #endif

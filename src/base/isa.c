@@ -10,10 +10,12 @@
 #include <unistd.h>
 #endif
 
-/* --- what there is ------------------------------------------------------------------------------ */
+/* --- detection
+ * ---------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-/* What -march=x86-64-v3 and -march=x86-64-v4 may use; the builtin asks the operating system, too. */
+/* The features that -march=x86-64-v3 and -march=x86-64-v4 use; the builtin also checks operating
+ * system support. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -33,8 +35,9 @@ static bool has_avx512_bf16(void)
     return has_avx512() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && eax >> 5 & 1;
 }
 
-/* Tiles are large: Linux gives their registers to a process only when asked (kernel 5.16 on), and may
- * refuse. Intel, Architecture Instruction Set Extensions, chapter 3; Linux, Documentation/arch/x86/xstate. */
+/* The tile registers are large, so Linux enables them for a process only on request (since kernel
+ * 5.16) and may refuse. Intel, Architecture Instruction Set Extensions, chapter 3; Linux,
+ * Documentation/arch/x86/xstate. */
 static bool has_amx(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, AMX_BF16 = 22, AMX_TILE = 24 };
@@ -78,25 +81,26 @@ static bool (*const has[])(void) = {NULL,
 
 enum isa isa_widest(void)
 {
-    static enum isa widest; /* ISA_AUTO: not yet asked */
+    static enum isa widest; /* ISA_AUTO: not determined yet */
     if (widest == ISA_AUTO)
         for (widest = ISA_AUTO + 1; !has[widest]();) widest++;
     return widest;
 }
 
-/* --- what may be used --------------------------------------------------------------------------- */
+/* --- limit
+ * -------------------------------------------------------------------------------------- */
 
 static enum isa limit = ISA_AUTO;
 
 enum status isa_check(enum isa wanted, enum isa widest)
 {
     if (wanted == ISA_AUTO || wanted >= widest) return ST_OK;
-    struct str there = {0};
+    struct str supported = {0};
     for (enum isa i = widest; i < ISA_COUNT; i++)
-        str_printf(&there, "%s%s", i > widest ? ", " : "", isa_words[i]);
-    enum status st = fail(ST_UNSUPPORTED, "isa=%s: this processor has no more than %s",
-                          isa_words[wanted], str_text(&there));
-    str_release(&there);
+        str_printf(&supported, "%s%s", i > widest ? ", " : "", isa_words[i]);
+    enum status st = fail(ST_UNSUPPORTED, "isa=%s: this processor supports only %s",
+                          isa_words[wanted], str_text(&supported));
+    str_release(&supported);
     return st;
 }
 
@@ -115,7 +119,7 @@ enum status isa_limit_word(const char *word)
     for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
         str_printf(&words, "%s%s", i ? ", " : "", isa_words[i]);
     enum status st =
-        fail(ST_USAGE, "isa takes %s; %s is not that", str_text(&words), *word ? word : "nothing");
+        fail(ST_USAGE, "isa must be one of %s, not %s", str_text(&words), *word ? word : "nothing");
     str_release(&words);
     return st;
 }
@@ -134,11 +138,11 @@ enum isa isa_used(void)
 bool isa_bf16_is_fast(void)
 {
 #if defined(__x86_64__)
-    bool twice = isa_allows(ISA_AVX512_BF16) && __builtin_cpu_is("amd");
+    bool fast_avx512 = isa_allows(ISA_AVX512_BF16) && __builtin_cpu_is("amd");
 #else
-    bool twice = false;
+    bool fast_avx512 = false;
 #endif
-    return twice || isa_allows(ISA_AMX);
+    return fast_avx512 || isa_allows(ISA_AMX);
 }
 
 bool isa_allows(enum isa isa)
@@ -146,7 +150,8 @@ bool isa_allows(enum isa isa)
     return isa >= isa_used();
 }
 
-/* --- what it is called -------------------------------------------------------------------------- */
+/* --- names
+ * -------------------------------------------------------------------------------------- */
 
 static const char *const known[] = {
     "avx2",     "fma",      "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
@@ -162,7 +167,8 @@ static bool has_word(const char *words, int length, const char *word)
     return false;
 }
 
-/* x86 lists them as "flags", ARM as "Features"; all processors of a machine are taken to be alike. */
+/* x86 lists the features as "flags", ARM as "Features". All processors of a machine are assumed to
+ * be alike. */
 const char *isa_names_of(const char *cpuinfo, struct arena *a)
 {
     const char *line = strstr(cpuinfo, "\nflags");

@@ -13,7 +13,7 @@ enum { BAR = 24 };
 static const int64_t redraw_ns = 100000000, plain_ns = 5000000000;
 
 static enum log_level level_shown = LOG_INFO;
-static bool line_live; /* a progress line stands on the terminal, unfinished */
+static bool line_live; /* an unfinished progress line is on the terminal */
 
 void log_set_level(enum log_level level)
 {
@@ -25,7 +25,8 @@ enum log_level log_level_shown(void)
     return level_shown;
 }
 
-static void say(enum log_level level, const char *prefix, const char *format, va_list args)
+static void print_message(enum log_level level, const char *prefix, const char *format,
+                          va_list args)
 {
     if (level > level_shown) return;
     char text[2048];
@@ -39,7 +40,7 @@ void log_warning(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(LOG_WARNING, "strobe: warning: ", format, args);
+    print_message(LOG_WARNING, "strobe: warning: ", format, args);
     va_end(args);
 }
 
@@ -47,7 +48,7 @@ void log_info(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(LOG_INFO, "", format, args);
+    print_message(LOG_INFO, "", format, args);
     va_end(args);
 }
 
@@ -55,7 +56,7 @@ void log_debug(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(LOG_DEBUG, "debug: ", format, args);
+    print_message(LOG_DEBUG, "debug: ", format, args);
     va_end(args);
 }
 
@@ -71,8 +72,9 @@ static void print_duration(struct str *s, double seconds)
         str_printf(s, "%lld h %02d min", (long long)(t / 3600), (int)(t / 60 % 60));
 }
 
-/* What is left is judged by the pace since the start of this run, not by work it found done. */
-static void print_rest(const struct progress *p, struct str *s, int64_t now_ns)
+/* Estimates the remaining time from the rate since the start of this run; work done before does not
+ * count. */
+static void print_time_left(const struct progress *p, struct str *s, int64_t now_ns)
 {
     int64_t worked = p->done - p->done_first;
     if (p->total <= 0 || p->done >= p->total || (worked <= 0 && !(p->left_s > 0))) return;
@@ -100,16 +102,16 @@ static void print_line(const struct progress *p, struct str *s, const char *deta
         str_printf(s, " %lld", (long long)p->done);
     }
     if (detail && *detail) str_printf(s, "  %s", detail);
-    print_rest(p, s, now_ns);
+    print_time_left(p, s, now_ns);
 }
 
-/* Cuts a line to the columns of the terminal: a line that wraps cannot be redrawn. */
+/* Truncates a line to the width of the terminal, because a wrapped line cannot be redrawn. */
 static void cut_to(struct str *s, int columns)
 {
     int seen = 0;
     for (int64_t i = 0; i < s->len; i++) {
-        bool begins = ((unsigned char)s->data[i] & 0xC0) != 0x80; /* of a code point in UTF-8 */
-        if (!begins || ++seen <= columns) continue;
+        bool starts = ((unsigned char)s->data[i] & 0xC0) != 0x80; /* of a UTF-8 code point */
+        if (!starts || ++seen <= columns) continue;
         s->data[i] = '\0';
         s->len = i;
         return;
@@ -135,7 +137,7 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
     int64_t now_ns = clock_ns();
     bool shown = p->shown_ns != p->start_ns, last = p->total > 0 && done >= p->total;
     bool due = now_ns - p->shown_ns >= (terminal ? redraw_ns : plain_ns) || (terminal && !shown);
-    /* The last one is drawn in any case, except as the only plain line of something short. */
+    /* The last update is always shown, unless it would be the only plain line of a short run. */
     if (!due && !(last && (terminal || shown))) return;
     p->shown_ns = now_ns;
 

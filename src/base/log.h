@@ -1,4 +1,4 @@
-/* log.h - what is said to people while they wait, on stderr: levels, and one live progress line. */
+/* log.h - messages to the user on stderr, with levels, and one live progress line. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -6,26 +6,26 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-/* Everything up to `level` is shown (STROBE_LOG; LOG_INFO unless set). Set by main. */
+/* Messages up to `level` are shown (STROBE_LOG; default LOG_INFO). main sets it. */
 void log_set_level(enum log_level level);
 enum log_level log_level_shown(void);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* A line that is redrawn in place on a terminal, at most ten times a second; where stderr is no
- * terminal, a plain line every few seconds. */
+/* A progress line that is redrawn in place at most ten times a second; if stderr is not a terminal,
+ * a plain line every few seconds. */
 struct progress {
     const char *what; /* "train" */
     int64_t total;
     int64_t done, done_first, start_ns, shown_ns;
-    double
-        left_s; /* that are left, where somebody knows better than the pace so far; 0: nobody does */
+    /* estimated time left, if the caller knows better than the rate so far; 0: unknown */
+    double left_s;
 };
 void progress_start(struct progress *p, const char *what, int64_t done, int64_t total);
-/* bar, done/total, `detail`, time left. */
+/* Prints the bar, done/total, `detail` and the time left. */
 void progress_show(struct progress *p, int64_t done, const char *detail);
-/* Ends the line; what is printed next starts on a fresh one. */
+/* Ends the line, so that the next output starts on a new one. */
 void progress_end(struct progress *p);
 
 #endif

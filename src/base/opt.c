@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many letters may differ for a word to count as a slip of a known one. */
-enum { SLIP = 2 };
+/* Maximum edit distance at which an unknown option counts as a misspelling of a known one. */
+enum { MISSPELLING_DISTANCE = 2 };
 
 static _Thread_local char help_text[4096];
 
@@ -26,7 +26,7 @@ static enum status set_flag(const struct opt *o, const char *value)
     else if (!strcmp(value, "false"))
         *(bool *)o->member = false;
     else
-        return fail(ST_USAGE, "--%s takes true or false, not %s", o->name, value);
+        return fail(ST_USAGE, "--%s must be true or false, not %s", o->name, value);
     return ST_OK;
 }
 
@@ -43,14 +43,14 @@ static enum status set_value(const struct opt *o, const char *value)
     case OPT_INT: {
         long long number = strtoll(value, &end, 10);
         if (end == value || *end || errno)
-            return fail(ST_USAGE, "--%s takes a whole number, not %s", o->name, value);
+            return fail(ST_USAGE, "--%s must be an integer, not %s", o->name, value);
         *(int64_t *)o->member = number;
         return ST_OK;
     }
     case OPT_REAL: {
         double number = strtod(value, &end);
         if (end == value || *end || errno)
-            return fail(ST_USAGE, "--%s takes a number, not %s", o->name, value);
+            return fail(ST_USAGE, "--%s must be a number, not %s", o->name, value);
         *(double *)o->member = number;
         return ST_OK;
     }
@@ -58,11 +58,11 @@ static enum status set_value(const struct opt *o, const char *value)
     BUG_IF(true, "option --%s of kind %d", o->name, (int)o->kind);
 }
 
-/* The option that `word` ("--jsno=1") may have meant; NULL if it is near to none. */
+/* The option that `word` ("--jsno=1") probably meant, or NULL. */
 static const struct opt *opt_nearest(const struct opt *table, const char *word)
 {
     const struct opt *nearest = NULL;
-    int best = SLIP + 1;
+    int best = MISSPELLING_DISTANCE + 1;
     char name[64];
     word += strspn(word, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
@@ -80,13 +80,13 @@ static enum status fail_unknown(const struct opt *table, const char *word)
     int length = (int)strcspn(word, "=");
     const struct opt *nearest = opt_nearest(table, word);
     if (nearest)
-        return fail(ST_USAGE, "there is no option %.*s; the nearest is --%s", length, word,
+        return fail(ST_USAGE, "unknown option %.*s; did you mean --%s?", length, word,
                     nearest->name);
     struct str known = {0};
     for (const struct opt *o = table; o->name; o++)
         str_printf(&known, "%s--%s", known.len ? ", " : "", o->name);
-    enum status st = fail(ST_USAGE, "there is no option %.*s; this command has %s", length, word,
-                          known.len ? str_text(&known) : "none");
+    enum status st = fail(ST_USAGE, "unknown option %.*s; options of this command: %s", length,
+                          word, known.len ? str_text(&known) : "none");
     str_release(&known);
     return st;
 }
@@ -103,14 +103,14 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-/* The table lives in the command's frame, so its text is made while it is there. */
+/* The table lives in the command's stack frame, so the help text is generated while it exists. */
 static enum status fail_help(const struct opt *table)
 {
     struct str s = {0};
     opt_print(table, &s);
     snprintf(help_text, sizeof help_text, "%s", str_text(&s));
     str_release(&s);
-    return fail(ST_HELP, "help was asked for");
+    return fail(ST_HELP, "help was requested");
 }
 
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
@@ -124,7 +124,7 @@ enum status opt_parse(const struct opt *table, int *argc, char **argv,
             i++;
             break;
         }
-        if (word[0] != '-' || !word[1]) { /* a lone dash means standard input to many: a word */
+        if (word[0] != '-' || !word[1]) { /* by convention a lone dash means standard input */
             argv[kept++] = word;
             continue;
         }

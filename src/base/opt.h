@@ -1,4 +1,4 @@
-/* opt.h - the options of one command, from a table. */
+/* opt.h - command-line options, parsed by a table. */
 #ifndef BASE_OPT_H
 #define BASE_OPT_H
 
@@ -9,22 +9,26 @@ struct str;
 enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL };
 
 struct opt {
-    const char *name; /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
+    /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
+    const char *name;
     enum opt_kind kind;
     void *member;           /* bool *, const char **, int64_t *, double * */
     const char *value_name; /* "FILE"; NULL for a flag */
     const char *help;
 };
 
-/* Takes the options of the table (which ends with name == NULL) out of the words; what is left (words
- * without dashes, --options that `keep` claims, and all behind a lone `--`) is moved to the front of
- * argv and counted. An option that nobody knows is ST_USAGE and names the nearest one. With a `keep`,
- * one that is near to none of the table is left too: whoever reads the kept ones words it better.
+/* Parses the options of the table (which ends with name == NULL) and removes them from argv. The
+ * remaining arguments (words without dashes, --options for which `keep` returns true, and
+ * everything after a lone `--`) move to the front of argv, and *argc becomes their number. An
+ * unknown option is ST_USAGE; the message suggests the nearest one. With `keep`, an unknown option
+ * that resembles none in the table also remains: whoever parses the remaining arguments can report
+ * it better.
  *
- * -h or --help among the words is ST_HELP: nothing was set, and opt_help has the options as text. */
+ * -h or --help is ST_HELP: no member is set, and opt_help returns the description of the
+ * options. */
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
                       bool (*keep)(const char *word));
-/* What opt_print wrote for the table of this thread's last ST_HELP. */
+/* The output of opt_print for the table of this thread's last ST_HELP. */
 const char *opt_help(void);
 void opt_print(const struct opt *table, struct str *s);
 

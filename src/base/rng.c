@@ -56,7 +56,7 @@ void rng_normals(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint6
 
 int64_t rng_below(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i, int64_t n)
 {
-    BUG_IF(n <= 0, "a draw below %lld", (long long)n);
+    BUG_IF(n <= 0, "random number below %lld", (long long)n);
     struct rng_words r = block_of(seed, stream, sequence, i);
     uint64_t bits = (uint64_t)r.w[1] << 32 | r.w[0];
     return (int64_t)(((unsigned __int128)bits * (uint64_t)n) >> 64);

@@ -21,7 +21,7 @@ int64_t room_in_meminfo(const char *meminfo)
     return line && sscanf(line, "MemAvailable: %lld kB", &kib) == 1 ? kib * 1024 : -1;
 }
 
-/* Where control groups keep what, in their two versions. */
+/* File names in control groups of version 2 and version 1. */
 static const struct files {
     const char *limit, *used, *idle_key;
 } files[] = {
@@ -29,7 +29,7 @@ static const struct files {
     {"memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file "},
 };
 
-/* What one group leaves; -1: it has no limit. */
+/* Free memory under the limit of one group; -1: no limit. */
 static int64_t room_at(const char *directory, const struct files *f)
 {
     char path[2400], text[8192];
@@ -53,8 +53,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* The least room of a group and of those that it is in. In a container the path may be the host's and
- * not exist under the mount: going up ends at the mount itself, which is the container's own. */
+/* Minimum free memory over a group and its ancestors. In a container the path may be the host's and
+ * not exist under the mount; the walk ends at the mount itself, which is the container's own
+ * group. */
 static int64_t room_upwards(const char *mount, const char *group, const struct files *f)
 {
     char directory[2200];

@@ -1,17 +1,17 @@
-/* room.h - memory that a program may still take before the system has to say no. */
+/* room.h - host memory that the program can still allocate. */
 #ifndef BASE_ROOM_H
 #define BASE_ROOM_H
 
 #include "base/base.h"
 
-/* Bytes that are free: what the machine has (MemAvailable), and not more than the memory limits of this
- * process's control groups leave. -1 where the system does not say. */
+/* Free bytes: MemAvailable of the machine, limited by the memory limits of the process's control
+ * groups. -1 if the system does not report it. */
 int64_t room_bytes(void);
-/* What the memory limits of control groups leave, -1 if there is none: `groups` is the text of
- * /proc/self/cgroup and `root` where they are mounted (/sys/fs/cgroup). Cached pages of files that
- * nobody used lately count as free, as the system would give them up. */
+/* Free bytes under the memory limits of control groups, or -1 if there is no limit. `groups` is the
+ * text of /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). Inactive
+ * cached file pages count as free because the system reclaims them. */
 int64_t room_in_groups(const char *groups, const char *root);
-/* MemAvailable out of the text of a /proc/meminfo, in bytes; -1 if it is not there. */
+/* MemAvailable from the text of /proc/meminfo, in bytes; -1 if it is missing. */
 int64_t room_in_meminfo(const char *meminfo);
 
 #endif

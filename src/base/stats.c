@@ -10,7 +10,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value below which the share q of the sorted series lies, linear between neighbours. */
+/* The q-quantile of the sorted series, interpolated linearly. */
 static double quantile(const double *sorted, int n, double q)
 {
     double at = q * (n - 1);
@@ -31,7 +31,7 @@ struct stats stats_of(const double *x, int n)
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) sum += sorted[i];
     s.mean = sum / n;
-    /* Around the mean, in a second pass: sums of squares would cancel. */
+    /* Two-pass: subtracting the mean first avoids cancellation in the sum of squares. */
     for (int i = 0; i < n; i++) squares += (sorted[i] - s.mean) * (sorted[i] - s.mean);
     s.std = n > 1 ? sqrt(squares / (n - 1)) : 0;
     s.min = sorted[0];

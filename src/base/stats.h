@@ -1,4 +1,4 @@
-/* stats.h - what a series of measurements says. */
+/* stats.h - statistics of a series of measurements. */
 #ifndef BASE_STATS_H
 #define BASE_STATS_H
 
@@ -6,11 +6,11 @@
 
 struct stats {
     int n;
-    double mean, std, median, min, max, p25, p75,
-        p95; /* std: of the sample, n - 1; p95: linear in between */
+    /* std: of the sample (n - 1); quantiles: linear interpolation */
+    double mean, std, median, min, max, p25, p75, p95;
 };
 
-/* All zero for n = 0. Does not change `x`. */
+/* All zero for n = 0. Does not modify `x`. */
 struct stats stats_of(const double *x, int n);
 
 #endif

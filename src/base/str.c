@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` bytes and the end. */
+/* Ensures capacity for `more` bytes and the terminating zero. */
 static void reserve(struct str *s, int64_t more)
 {
     int64_t need = s->len + more + 1;
@@ -22,15 +22,15 @@ static void reserve(struct str *s, int64_t more)
 
 void str_printf(struct str *s, const char *format, ...)
 {
-    va_list args, again;
+    va_list args, copy_of_args;
     va_start(args, format);
-    va_copy(again, args);
+    va_copy(copy_of_args, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    BUG_IF(n < 0, "format %s", format);
+    BUG_IF(n < 0, "invalid format %s", format);
     reserve(s, n);
-    vsnprintf(s->data + s->len, (size_t)n + 1, format, again);
-    va_end(again);
+    vsnprintf(s->data + s->len, (size_t)n + 1, format, copy_of_args);
+    va_end(copy_of_args);
     s->len += n;
 }
 
@@ -99,7 +99,7 @@ const char *str_bytes(char *buffer, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     int unit = 0;
-    /* 1023.95 would be printed as 1024.0: it is the next unit's 1.0 already. */
+    /* 1023.95 would be printed as 1024.0, so it is already 1.0 of the next unit. */
     while (unit + 1 < COUNT_OF(units) && fabs(bytes) >= (unit ? 1023.95 : 1023.5)) {
         bytes /= 1024;
         unit++;
@@ -129,7 +129,8 @@ bool str_read_bytes(const char *text, int64_t *ret_bytes)
 int str_distance(const char *a, const char *b)
 {
     int width = (int)strlen(b);
-    int *row = malloc(sizeof(int) * (size_t)(width + 1)); /* row i of the table, in place */
+    /* row i of the distance table, updated in place */
+    int *row = malloc(sizeof(int) * (size_t)(width + 1));
     BUG_IF(!row, "out of host memory");
     for (int j = 0; j <= width; j++) row[j] = j;
     for (int i = 0; a[i]; i++) {

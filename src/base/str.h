@@ -1,6 +1,7 @@
-/* str.h - a string that grows, for printing. A zeroed struct is an empty string.
+/* str.h - a growing string buffer for text output. A zeroed struct is an empty string.
  *
- * The owner calls str_release. `data` is NULL while nothing was written; str_text never is. */
+ * The owner calls str_release. `data` is NULL until the first write; str_text never returns
+ * NULL. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
@@ -18,13 +19,15 @@ const char *str_text(const struct str *s);
 void str_clear(struct str *s);
 void str_release(struct str *s);
 
-/* 1234567 -> "1,234,567"; the buffer belongs to the caller (32 bytes suffice). */
+/* 1234567 -> "1,234,567". The caller provides the buffer (32 bytes suffice). */
 const char *str_thousands(char *buffer, int64_t value);
-/* So many significant digits, never an exponent: 0.01234 -> "0.0123", 2197.4 -> "2,200"; the same buffer. */
+/* Prints `digits` significant digits without an exponent: 0.01234 -> "0.0123", 2197.4 -> "2,200".
+ * Same buffer. */
 const char *str_number(char *buffer, double x, int digits);
-/* 1536 -> "1.5 KiB"; the buffer belongs to the caller (32 bytes suffice). */
+/* 1536 -> "1.5 KiB". The caller provides the buffer (32 bytes suffice). */
 const char *str_bytes(char *buffer, double bytes);
-/* "80GiB", "1.5 gb", "512 MiB", "640B" -> bytes; false if it is no size with a unit, or more than fits. */
+/* Parses "80GiB", "1.5 gb", "512 MiB", "640B" into bytes; false if it is not a size with a unit, or
+ * too large. */
 bool str_read_bytes(const char *text, int64_t *ret_bytes);
 /* The edit distance of two words (Levenshtein), for "did you mean". */
 int str_distance(const char *a, const char *b);

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t chosen; /* 0: nobody chose yet */
+static int64_t chosen; /* 0: not set yet */
 
 enum { WATCHED_MOST = 512, CACHE_LINE = 64 };
-/* Of the region that runs; each thread has a line of its own. */
+/* Busy time in the current region; one cache line per thread. */
 static struct {
     _Alignas(CACHE_LINE) int64_t ns;
 } busy[WATCHED_MOST];
-static struct threads_watch *watching; /* NULL: nobody does */
+static struct threads_watch *watching; /* NULL: disabled */
 
 static bool read_line(const char *path, char *line, int size)
 {
@@ -27,15 +27,16 @@ static bool read_line(const char *path, char *line, int size)
     return ok;
 }
 
-/* Limits are whole threads, rounded down: a team that is throttled waits for its slowest at every
- * barrier, and loses more than the fraction of a processor would have brought. */
+/* Limits are rounded down to whole threads: a throttled team waits for its slowest thread at every
+ * barrier and loses more than the fraction of a processor would gain. */
 static int64_t whole(double quota, double period)
 {
     if (quota <= 0 || period <= 0) return 0;
     return quota < period ? 1 : (int64_t)(quota / period);
 }
 
-/* Of one group: version 2 has "QUOTA PERIOD" or "max PERIOD" in cpu.max, version 1 two files. */
+/* The limit of one group. Version 2 has "QUOTA PERIOD" or "max PERIOD" in cpu.max; version 1 has
+ * two files. */
 static int64_t limit_at(const char *directory)
 {
     char path[2304], line[64];
@@ -51,8 +52,9 @@ static int64_t limit_at(const char *directory)
     return whole(quota, strtod(line, NULL));
 }
 
-/* The least limit of a group and of those that it is in. In a container the path may be the host's
- * and not exist under the mount: going up ends at the mount itself, which is the container's own. */
+/* The minimum limit over a group and its ancestors. In a container the path may be the host's and
+ * not exist under the mount; the walk ends at the mount itself, which is the container's own
+ * group. */
 static int64_t limit_upwards(const char *mount, const char *group)
 {
     char directory[2200];
@@ -94,7 +96,7 @@ int64_t threads_group_limit(const char *groups, const char *root)
     return least;
 }
 
-/* "0,32", "0-3,8-11": the number is in such a list. */
+/* True if `number` is in a list such as "0,32" or "0-3,8-11". */
 static bool is_listed(const char *list, int number)
 {
     for (const char *p = list; *p;) {
@@ -130,9 +132,9 @@ static int64_t cores_of_mask(const cpu_set_t *mask)
     return threads_cores(processor, n, "/sys/devices/system/cpu");
 }
 
-/* The processors of the process. Where OpenMP binds threads (OMP_PROC_BIND), it has bound this one to its first
- * place already, and only the places together tell. False on machines of more processors than a mask has room
- * for. */
+/* The processors of this process. If OpenMP binds threads (OMP_PROC_BIND), this thread is already
+ * bound to its first place, so the union of all places is used. False if the machine has more
+ * processors than a mask can hold. */
 static bool mask_of_process(cpu_set_t *ret_mask)
 {
     int places = omp_get_num_places();
@@ -176,8 +178,8 @@ void threads_set(int64_t n)
     int64_t available = threads_available();
     if (n > available && n != chosen)
         log_warning(
-            "%lld threads on %lld cores wait for each other at every step; threads = 0 takes "
-            "as many as there are cores",
+            "%lld threads on %lld cores slow each other down at every barrier; threads = 0 uses "
+            "one thread per core",
             (long long)n, (long long)available);
     chosen = n ? n : available;
     omp_set_dynamic(0);

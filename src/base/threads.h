@@ -1,42 +1,44 @@
-/* threads.h - how many threads work, OpenMP underneath. */
+/* threads.h - the number of worker threads (OpenMP). */
 #ifndef BASE_THREADS_H
 #define BASE_THREADS_H
 
 #include "base/base.h"
 
-/* From here on OpenMP regions of this thread have `n` threads; 0: threads_available(). More than those are
- * taken with a warning. */
+/* Sets the number of threads of the OpenMP regions that this thread opens; 0: threads_available().
+ * Warns if `n` exceeds threads_available(). */
 void threads_set(int64_t n);
-/* How many were set; before any threads_set, threads_available(). */
+/* The number set last; before any threads_set, threads_available(). */
 int64_t threads_count(void);
-/* One for each core that this process may use, by its affinity mask and the cpu limit of its control
- * groups: the second thread of a core has no vector unit of its own, and at each barrier waits, and lets wait. */
+/* One thread for each core that this process may use, by its affinity mask and the cpu limit of its
+ * control groups. The second hardware thread of a core shares its vector units and delays every
+ * barrier, so it is not counted. */
 int64_t threads_available(void);
-/* Lets this thread run on all processors of the process again where OpenMP bound it to one place: a program that
- * starts itself once more would else be left with that one. */
+/* Lets this thread run on all processors of the process again after OpenMP bound it to one place.
+ * Call it before starting a child process, which would otherwise inherit the single place. */
 void threads_unbind(void);
-/* Cores among `n` logical processors, in rising order; `root` is /sys/devices/system/cpu. A processor
- * whose core is not told is one. */
+/* Number of distinct cores among `n` logical processors, given in ascending order; `root` is
+ * /sys/devices/system/cpu. A processor of unknown topology counts as one core. */
 int64_t threads_cores(const int *processor, int n, const char *root);
-/* The cpu limit of control groups in whole processors, 0 if there is none: `groups` is the text of
- * /proc/self/cgroup and `root` where they are mounted (/sys/fs/cgroup). */
+/* The cpu limit of control groups in whole processors, 0 if there is none. `groups` is the text of
+ * /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
 
-/* What the threads of parallel regions did while they were watched. A region is seen where its threads call
- * threads_begin and threads_end, and the one that opened it threads_joined behind it; where nobody watches, these
- * cost a comparison. */
+/* Measures the work of threads in parallel regions. A region is measured if its threads call
+ * threads_begin and threads_end and the opening thread then calls threads_joined. While disabled,
+ * each of these is one pointer check. */
 struct threads_watch {
     int64_t regions;
-    int64_t busy_ns;    /* of all threads together */
-    int64_t busiest_ns; /* in each region the one that worked longest */
-    bool unseen;        /* a library had regions of its own */
+    int64_t busy_ns;    /* sum over all threads */
+    int64_t busiest_ns; /* sum over regions of the busiest thread's time */
+    bool unseen;        /* a library opened regions of its own */
 };
-/* From here on regions that this thread opens are added to `w`; NULL: nobody watches. One at a time. */
+/* Adds the regions that this thread opens from now on to `w`; NULL disables it. One watch at a
+ * time. */
 void threads_watch(struct threads_watch *w);
 int64_t threads_begin(void);
 void threads_end(int64_t begun);
 void threads_joined(void);
-/* Whoever calls a library that shares its work by itself. */
+/* Call it when calling a library that creates its own parallel regions. */
 void threads_unseen(void);
 
 #endif

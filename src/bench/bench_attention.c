@@ -157,7 +157,7 @@ static int64_t kept_bytes(const struct plan *p)
 {
     struct arena scratch = {0};
     struct stays s;
-    int turn = plan_turn(p);
+    int turn = plan_backward_start(p);
     int64_t bytes = 0;
     plan_stays(p, &s, &scratch);
     for (int i = 0; i < s.n; i++)

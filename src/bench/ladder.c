@@ -168,7 +168,7 @@ static void open_gauge(const struct climbing *c, struct climb *one)
     one->beside = !c->device.backend->host_memory;
     if (interval_ms > MOST_MS) interval_ms = MOST_MS;
     if (gauge_open(&one->gauge, e->backend, e->context, one->beside ? interval_ms : 0) != ST_OK)
-        log_info("the device's clock and power are not sampled: %s", fail_message());
+        log_info("device telemetry (clock, power) is not sampled: %s", fail_message());
 }
 
 /* The first steps compile. */

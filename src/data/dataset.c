@@ -10,23 +10,25 @@
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "train.bin is mapped, so this machine must store the low byte first");
+               "train.bin is mapped, so this machine must be little-endian");
 
 enum status dataset_check_name(const char *name)
 {
     if (!name[0] || name[0] == '.' || strchr(name, '/'))
-        return fail(ST_USAGE, "\"%s\" cannot name a data set: use a plain word, as in mytext",
-                    name);
+        return fail(
+            ST_USAGE,
+            "\"%s\" is not a valid data set name: use a word without slashes, such as mytext",
+            name);
     return ST_OK;
 }
 
-/* The command that makes the data set, ready to be pasted. */
+/* The command that creates the data set, ready to be pasted. */
 static const char *command_for(const char *data_dir, const char *name, const char *option,
                                struct arena *a)
 {
-    bool known = strcmp(name, "shakespeare_char") == 0, usual = strcmp(data_dir, "data") == 0;
+    bool known = strcmp(name, "shakespeare_char") == 0, default_dir = strcmp(data_dir, "data") == 0;
     return arena_printf(a, "`strobe data %s%s%s%s%s`", name, known ? "" : " --from FILE",
-                        usual ? "" : " --data_dir ", usual ? "" : data_dir, option);
+                        default_dir ? "" : " --data_dir ", default_dir ? "" : data_dir, option);
 }
 
 static enum status check_tokens(const struct dataset *d, enum split split, const char *path)
@@ -39,21 +41,21 @@ static enum status check_tokens(const struct dataset *d, enum split split, const
 }
 
 static enum status map_split(struct dataset *d, enum split split, const char *path,
-                             const struct meta_split *said)
+                             const struct meta_split *expected)
 {
     TRY(file_map(path, &d->map[split], &d->map_bytes[split]));
-    int64_t bytes = said->tokens * (int64_t)sizeof(uint16_t);
+    int64_t bytes = expected->tokens * (int64_t)sizeof(uint16_t);
     if (d->map_bytes[split] != bytes)
         return fail(ST_FORMAT, "%s has %lld bytes, but meta.json says %lld", path,
                     (long long)d->map_bytes[split], (long long)bytes);
     char digest[HASH_HEX];
     hash_bytes(d->map[split], bytes, digest);
-    if (strcmp(digest, said->sha256) != 0)
+    if (strcmp(digest, expected->sha256) != 0)
         return fail(ST_FORMAT,
-                    "%s is damaged: its SHA-256 is %.12s..., but meta.json says %.12s...", path,
-                    digest, said->sha256);
+                    "%s is corrupt: its SHA-256 is %.12s..., but meta.json says %.12s...", path,
+                    digest, expected->sha256);
     d->tokens[split] = d->map[split];
-    d->count[split] = said->tokens;
+    d->count[split] = expected->tokens;
     return check_tokens(d, split, path);
 }
 
@@ -74,18 +76,18 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
     TRY(dataset_check_name(name));
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
     if (!file_exists(folder))
-        return fail(ST_IO, "%s is missing: make it with %s", folder,
+        return fail(ST_IO, "%s does not exist: create it with %s", folder,
                     command_for(data_dir, name, "", a));
     static const char *const files[] = {"meta.json", "train.bin", "val.bin"};
     for (int i = 0; i < COUNT_OF(files); i++)
         if (!file_exists(arena_printf(a, "%s/%s", folder, files[i])))
-            return fail(ST_IO, "%s has no %s: make it again with %s", folder, files[i],
+            return fail(ST_IO, "%s has no %s: recreate it with %s", folder, files[i],
                         command_for(data_dir, name, " --force", a));
     struct dataset opened = {.name = arena_strdup(a, name)};
     enum status st = open_checked(&opened, folder, a);
     if (st == ST_FORMAT) {
-        const char *words = arena_strdup(a, fail_message());
-        st = fail(st, "%s; make it again with %s", words,
+        const char *message = arena_strdup(a, fail_message());
+        st = fail(st, "%s; recreate it with %s", message,
                   command_for(data_dir, name, " --force", a));
     }
     if (st == ST_OK)
@@ -102,7 +104,7 @@ void dataset_close(struct dataset *d)
     *d = (struct dataset){};
 }
 
-/* One number for each code point; -1 for those that the text does not have. */
+/* Token id of each code point; -1 if the text does not contain it. */
 struct numbering {
     int32_t *id;
     int64_t characters;
@@ -117,9 +119,11 @@ static enum status number_characters(struct numbering *n, const char *text, int6
         int length;
         int32_t code = utf8_decode(text + at, bytes - at, &length);
         if (code < 0)
-            return fail(ST_FORMAT, "the text is no UTF-8 at byte %lld: convert it with iconv first",
+            return fail(ST_FORMAT,
+                        "the text is not valid UTF-8 at byte %lld: convert it with iconv first",
                         (long long)at);
-        if (code == 0) return fail(ST_FORMAT, "byte %lld is zero: this is no text", (long long)at);
+        if (code == 0)
+            return fail(ST_FORMAT, "byte %lld is zero: this is not a text file", (long long)at);
         n->id[code] = 1;
         at += length;
     }
@@ -127,8 +131,8 @@ static enum status number_characters(struct numbering *n, const char *text, int6
     for (int32_t code = 0; code < UTF8_LIMIT; code++) n->id[code] = n->id[code] ? size++ : -1;
     if (size > META_VOCABULARY_MAX)
         return fail(ST_UNSUPPORTED,
-                    "the text has %d different characters, and a token of 16 bits "
-                    "can tell %d apart",
+                    "the text has %d different characters, but 16-bit tokens "
+                    "can encode only %d",
                     size, META_VOCABULARY_MAX);
     const char **texts = ARENA_NEW(a, const char *, size);
     for (int32_t code = 0; code < UTF8_LIMIT; code++) {
@@ -166,7 +170,8 @@ static enum status write_characters(const char *folder, const char *text, int64_
     TRY(number_characters(&n, text, bytes, a));
     int64_t train = (int64_t)(0.9 * (double)n.characters);
     if (train < 1)
-        return fail(ST_USAGE, "the text has %lld characters: too few to train on and to evaluate",
+        return fail(ST_USAGE,
+                    "the text has %lld characters: too few to split into training and validation",
                     (long long)n.characters);
     uint16_t *tokens = ARENA_NEW(a, uint16_t, n.characters);
     for (int64_t at = 0, i = 0; at < bytes; i++) {

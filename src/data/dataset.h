@@ -1,6 +1,6 @@
 /* dataset.h - a data set on disk: a folder with train.bin, val.bin (raw little-endian uint16 token
- * numbers, as nanoGPT writes them) and meta.json (vocabulary, counts, SHA-256 of each file).
- * docs/FORMATS.md has it byte for byte. */
+ * ids, the format of nanoGPT) and meta.json (vocabulary, counts, SHA-256 of each file).
+ * docs/FORMATS.md specifies the format. */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
@@ -18,16 +18,17 @@ struct dataset {
     int64_t map_bytes[SPLIT_COUNT];
 };
 
-/* A name is one word without slashes, for it becomes a folder. Otherwise ST_USAGE. */
+/* A name is one word without slashes, because it becomes a folder name. Otherwise ST_USAGE. */
 enum status dataset_check_name(const char *name);
-/* Maps data_dir/name. Missing: ST_IO, names the one command that makes it. A file whose size or
- * checksum is not what meta.json says: ST_FORMAT. */
+/* Maps data_dir/name. If it is missing: ST_IO, with the command that creates it. If the size or
+ * checksum of a file differs from meta.json: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
                          struct arena *a);
 void dataset_close(struct dataset *d);
 
-/* Writes a character-level data set from a text: sorted unique characters, the first 90 % train
- * (int(0.9 n), as nanoGPT), the rest validation. Atomic: a folder appears whole or not at all. */
+/* Writes a character-level data set from a text. The vocabulary is the sorted set of characters;
+ * the first 90 % of the text (int(0.9 n), as in nanoGPT) is the training split, the rest the
+ * validation split. Atomic: the folder appears complete or not at all. */
 struct dataset_facts {
     int64_t characters, count[SPLIT_COUNT];
     int vocabulary;

@@ -12,9 +12,9 @@
 
 enum {
     CONNECT_SECONDS = 5,
-    STALL_SECONDS = 20, /* given up when fewer than STALL_RATE bytes/s come for so long */
+    STALL_SECONDS = 20, /* abort after this time below STALL_RATE bytes/s */
     STALL_RATE = 100,
-    QUIET_MS = 2000, /* a shorter download says nothing */
+    QUIET_MS = 2000, /* no progress line for shorter downloads */
 };
 
 struct receiver {
@@ -31,7 +31,7 @@ static size_t receive(char *data, size_t size, size_t count, void *user)
     struct receiver *r = user;
     size_t n = size * count;
     r->too_long = r->bytes + (int64_t)n > r->expected->bytes;
-    if (r->too_long) return 0; /* libcurl then ends the transfer */
+    if (r->too_long) return 0; /* makes libcurl abort the transfer */
     hash_add(r->hash, data, (int64_t)n);
     r->bytes += (int64_t)n;
     if (!r->shown && clock_ms(r->start_ns, clock_ns()) > QUIET_MS) {
@@ -58,19 +58,20 @@ static CURLcode transfer(CURL *curl, struct receiver *r, char error[CURL_ERROR_S
     return curl_easy_perform(curl);
 }
 
-static enum status judge(const struct receiver *r, CURLcode code, const char *error,
-                         const char *digest)
+static enum status check_download(const struct receiver *r, CURLcode code, const char *error,
+                                  const char *digest)
 {
     const struct remote_file *f = r->expected;
     if (r->too_long)
-        return fail(ST_FORMAT, "%s has more than the %lld bytes expected: refused", f->url,
+        return fail(ST_FORMAT,
+                    "%s is longer than the expected %lld bytes; the download was rejected", f->url,
                     (long long)f->bytes);
     if (code != CURLE_OK)
         return fail(ST_IO, "%s: %s", f->url, error[0] ? error : curl_easy_strerror(code));
     if (strcmp(digest, f->sha256) != 0)
         return fail(
             ST_FORMAT,
-            "%s is not the file expected: refused (%lld bytes, SHA-256 %.12s..., instead of "
+            "%s is not the expected file and was rejected (%lld bytes, SHA-256 %.12s..., expected "
             "%lld bytes, %.12s...)",
             f->url, (long long)r->bytes, digest, (long long)f->bytes, f->sha256);
     return ST_OK;
@@ -88,7 +89,7 @@ enum status download(const struct remote_file *f, const char *path)
     curl_easy_cleanup(curl);
     if (r.shown) progress_end(&r.progress);
     hash_close(r.hash, digest);
-    enum status st = judge(&r, code, error, digest);
+    enum status st = check_download(&r, code, error, digest);
     if (st != ST_OK) {
         file_writer_discard(&w);
         return st;

@@ -1,4 +1,4 @@
-/* download.h - one file of the network, known beforehand by its length and SHA-256. */
+/* download.h - downloads one file whose length and SHA-256 are known. */
 #ifndef DATA_DOWNLOAD_H
 #define DATA_DOWNLOAD_H
 
@@ -10,8 +10,8 @@ struct remote_file {
     int64_t bytes;
 };
 
-/* Downloads to `path`, which appears only when length and digest are right. No network: ST_IO. Other
- * bytes than expected: ST_FORMAT, with the beginnings of both digests. Built without libcurl:
+/* Downloads to `path`; the file appears only if its length and digest match. Network errors: ST_IO.
+ * Unexpected contents: ST_FORMAT, with the prefixes of both digests. Built without libcurl:
  * ST_UNSUPPORTED. */
 enum status download(const struct remote_file *f, const char *path);
 

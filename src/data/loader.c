@@ -6,7 +6,7 @@ enum status loader_init(struct loader *l, const struct dataset *d, enum split sp
     BUG_IF(B < 1 || T < 1, "batches of %lld x %lld", (long long)B, (long long)T);
     if (d->count[split] < T + 1)
         return fail(ST_USAGE,
-                    "the %s part of %s has %lld tokens, but block_size = %lld needs %lld: use a "
+                    "the %s split of %s has %lld tokens, but block_size = %lld needs %lld: use a "
                     "smaller block_size or a longer text",
                     split == SPLIT_TRAIN ? "training" : "validation", d->name,
                     (long long)d->count[split], (long long)T, (long long)T + 1);
@@ -15,16 +15,16 @@ enum status loader_init(struct loader *l, const struct dataset *d, enum split sp
     return ST_OK;
 }
 
-/* Rows are numbered through all batches, so two batches of B/2 are the rows of one of B: how a step is
- * cut into micro-batches does not change what it learns from. */
+/* Rows are numbered across batches, so two batches of B/2 rows equal one batch of B: splitting a
+ * step into micro-batches does not change its data. */
 void loader_next(struct loader *l, int32_t *inputs, int32_t *targets)
 {
     const uint16_t *tokens = l->dataset->tokens[l->split];
-    int64_t places = l->dataset->count[l->split] - l->T;
+    int64_t positions = l->dataset->count[l->split] - l->T;
     for (int64_t b = 0; b < l->B; b++) {
         uint64_t row = (uint64_t)(l->next * l->B + b);
         const uint16_t *from =
-            tokens + rng_below(l->seed, l->stream, (uint32_t)l->split, row, places);
+            tokens + rng_below(l->seed, l->stream, (uint32_t)l->split, row, positions);
         for (int64_t t = 0; t < l->T; t++) {
             inputs[b * l->T + t] = from[t];
             targets[b * l->T + t] = from[t + 1];

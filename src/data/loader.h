@@ -1,8 +1,8 @@
-/* loader.h - batches in an order that depends on the seed alone.
+/* loader.h - batches in an order that depends only on the seed.
  *
- * Batch number n of a stream is a pure function of (seed, stream, n): block_size+1 tokens from random
- * places, with replacement, as nanoGPT draws them. Evaluation has its own stream, so evaluating more
- * often changes nothing. A loader borrows the dataset. */
+ * Batch n of a stream is a pure function of (seed, stream, n). Each row is block_size+1 tokens from
+ * a random position, sampled with replacement as in nanoGPT. Evaluation has its own stream, so
+ * evaluating more often does not change training. A loader borrows the dataset. */
 #ifndef DATA_LOADER_H
 #define DATA_LOADER_H
 
@@ -15,13 +15,13 @@ struct loader {
     enum rng_stream stream;
     uint32_t seed;
     int64_t B, T;
-    int64_t next; /* number of the next batch: all the state there is */
+    int64_t next; /* index of the next batch; this is the whole state */
 };
 
-/* Fails if the split has fewer than T+1 tokens (says how many it has). */
+/* ST_USAGE if the split has fewer than T+1 tokens; the message states the count. */
 enum status loader_init(struct loader *l, const struct dataset *d, enum split split,
                         enum rng_stream stream, uint32_t seed, int64_t B, int64_t T);
-/* Fills inputs and targets, (B,T) each, and goes on to the next batch. */
+/* Fills inputs and targets, (B,T) each, and advances to the next batch. */
 void loader_next(struct loader *l, int32_t *inputs, int32_t *targets);
 
 #endif

@@ -12,7 +12,7 @@ const char *split_name(enum split split)
     return split == SPLIT_TRAIN ? "train" : "val";
 }
 
-/* The digest of all texts, one after the other, each with its zero byte. */
+/* The digest of all token texts in order, each including its zero byte. */
 static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
 {
     struct hash *h = hash_open();
@@ -23,32 +23,32 @@ static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
 static enum status read_vocabulary(struct meta *m, const char *path, json_t *root, struct arena *a)
 {
     json_t *list = json_object_get(root, "vocabulary");
-    int64_t size = (int64_t)json_array_size(list); /* 0 if it is no array */
+    int64_t size = (int64_t)json_array_size(list); /* 0 if it is not an array */
     if (size < 1 || size > META_VOCABULARY_MAX)
-        return fail(ST_FORMAT, "%s: \"vocabulary\" is no list of 1 to %d characters", path,
+        return fail(ST_FORMAT, "%s: \"vocabulary\" is not a list of 1 to %d characters", path,
                     META_VOCABULARY_MAX);
     const char **text = ARENA_NEW(a, const char *, size);
-    int32_t before = -1;
+    int32_t previous = -1;
     for (int64_t i = 0; i < size; i++) {
         json_t *item = json_array_get(list, (size_t)i);
-        int64_t bytes = (int64_t)json_string_length(item); /* 0 if it is no string */
+        int64_t bytes = (int64_t)json_string_length(item); /* 0 if it is not a string */
         int n = 0;
         int32_t code = bytes ? utf8_decode(json_string_value(item), bytes, &n) : -1;
-        if (code < 0 || n != bytes || code <= before)
+        if (code < 0 || n != bytes || code <= previous)
             return fail(ST_FORMAT,
-                        "%s: entry %lld of the vocabulary is no single character, or out "
+                        "%s: entry %lld of the vocabulary is not a single character, or is out "
                         "of order",
                         path, (long long)i);
-        before = code;
+        previous = code;
         text[i] = arena_strdup(a, json_string_value(item));
     }
     m->vocabulary = (struct vocabulary){.size = (int)size, .text = text};
 
     char digest[HASH_HEX];
     hash_vocabulary(&m->vocabulary, digest);
-    const char *said = json_string_value(json_object_get(root, "vocabulary_sha256"));
-    if (!said || strcmp(said, digest) != 0)
-        return fail(ST_FORMAT, "%s: the vocabulary is damaged, its SHA-256 does not fit", path);
+    const char *stored = json_string_value(json_object_get(root, "vocabulary_sha256"));
+    if (!stored || strcmp(stored, digest) != 0)
+        return fail(ST_FORMAT, "%s: the vocabulary is corrupt: its SHA-256 does not match", path);
     return ST_OK;
 }
 
@@ -72,12 +72,12 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
     json_t *version = json_object_get(root, "v");
     if (!json_is_integer(version) || json_integer_value(version) != META_VERSION)
         return fail(ST_FORMAT,
-                    "%s: \"v\" is not %d: this file is of another version of strobe, or "
-                    "damaged",
+                    "%s: \"v\" is not %d: this file was written by another version of strobe or is "
+                    "corrupt",
                     path, META_VERSION);
     const char *kind = json_string_value(json_object_get(root, "kind"));
     if (!kind || strcmp(kind, "characters") != 0)
-        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s, and only \"characters\" is known",
+        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s; only \"characters\" is supported",
                     path, kind ? "\"" : "", kind ? kind : "missing", kind ? "\"" : "");
     const char *source = json_string_value(json_object_get(root, "source"));
     m->source = arena_strdup(a, source ? source : "");
@@ -93,7 +93,7 @@ enum status meta_read(struct meta *m, const char *path, struct arena *a)
     TRY(file_read(path, a, &data, &size));
     json_error_t e;
     json_t *root = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fail(ST_FORMAT, "%s is no JSON: line %d: %s", path, e.line, e.text);
+    if (!root) return fail(ST_FORMAT, "%s is not valid JSON: line %d: %s", path, e.line, e.text);
     struct meta read = {};
     enum status st = read_fields(&read, path, root, a);
     json_decref(root);
@@ -114,7 +114,7 @@ enum status meta_write(const struct meta *m, const char *path)
                              "vocabulary", list, "vocabulary_sha256", digest,              /**/
                              "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256,
                              "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
-    if (!root) return fail(ST_USAGE, "the name of the text's file is no UTF-8: rename it");
+    if (!root) return fail(ST_USAGE, "the name of the text file is not valid UTF-8: rename it");
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
     BUG_IF(!text, "%s: out of host memory", path);

@@ -1,6 +1,7 @@
-/* The reader believes nothing. Entries are sorted by where they begin; each must begin where the one
- * before ended, the first at 0, the last end with the file, and each be as long as its shape says. Then
- * no two overlap, none reaches out of the file, and no byte is without an owner. */
+/* The reader does not trust the file. Entries are sorted by start offset. The first must start at
+ * 0, each must start where the previous one ends, the last must end at the end of the file, and
+ * each must have the size its shape implies. Then no tensors overlap, none exceeds the file, and
+ * every byte belongs to one tensor. */
 #include "data/safetensors.h"
 
 #include "base/file.h"
@@ -13,10 +14,11 @@
 enum {
     LENGTH_BYTES = 8,
     HEADER_BYTES_MAX = 100000000, /* the limit of the format */
-    ALIGNMENT = 64,               /* where our writer lets the tensors begin */
+    ALIGNMENT = 64,               /* of the tensors in files written here */
 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped, low byte first");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "tensors are mapped, so this machine must be little-endian");
 
 static const struct {
     const char *name;
@@ -43,7 +45,7 @@ const char *safetensors_shape(const struct safetensor *t, char buffer[128])
     return buffer;
 }
 
-/* False if the bytes of the shape are more than an int64_t can count. */
+/* False if the size in bytes overflows int64_t. */
 static bool count_bytes(const struct safetensor *t, int64_t *ret_bytes)
 {
     int64_t bytes = types[t->type].bytes;
@@ -53,7 +55,7 @@ static bool count_bytes(const struct safetensor *t, int64_t *ret_bytes)
     return true;
 }
 
-/* An entry of the header, before it is known whether it fits the file. */
+/* An entry of the header, before its offsets are checked. */
 struct entry {
     struct safetensor tensor;
     int64_t begin, end;
@@ -72,8 +74,7 @@ static enum status read_type(struct entry *e, const char *path, json_t *fields)
     int i = 0;
     while (i < SAFETENSORS_TYPE_COUNT && strcmp(types[i].name, type) != 0) i++;
     if (i == SAFETENSORS_TYPE_COUNT)
-        return fail(ST_UNSUPPORTED,
-                    "%s: tensor %s is of type %.20s, which this program cannot read", path,
+        return fail(ST_UNSUPPORTED, "%s: tensor %s has type %.20s, which is not supported", path,
                     e->tensor.name, type);
     e->tensor.type = i;
     return ST_OK;
@@ -86,60 +87,61 @@ static enum status read_entry(struct entry *e, const char *path, const char *nam
     TRY(read_type(e, path, fields));
     json_t *shape = json_object_get(fields, "shape");
     e->tensor.rank = (int)json_array_size(shape);
-    bool fits = json_is_array(shape) && json_array_size(shape) <= SAFETENSORS_RANK_MAX;
-    for (int i = 0; fits && i < e->tensor.rank; i++)
-        fits = read_integer(json_array_get(shape, (size_t)i), &e->tensor.dim[i]);
-    if (!fits)
-        return fail(ST_FORMAT, "%s: the \"shape\" of tensor %s is no list of up to %d sizes", path,
-                    name, SAFETENSORS_RANK_MAX);
+    bool valid = json_is_array(shape) && json_array_size(shape) <= SAFETENSORS_RANK_MAX;
+    for (int i = 0; valid && i < e->tensor.rank; i++)
+        valid = read_integer(json_array_get(shape, (size_t)i), &e->tensor.dim[i]);
+    if (!valid)
+        return fail(ST_FORMAT, "%s: the \"shape\" of tensor %s is not a list of up to %d sizes",
+                    path, name, SAFETENSORS_RANK_MAX);
 
     json_t *offsets = json_object_get(fields, "data_offsets");
     if (json_array_size(offsets) != 2 || !read_integer(json_array_get(offsets, 0), &e->begin) ||
         !read_integer(json_array_get(offsets, 1), &e->end) || e->end < e->begin)
-        return fail(ST_FORMAT, "%s: the \"data_offsets\" of tensor %s are no [begin, end]", path,
+        return fail(ST_FORMAT, "%s: the \"data_offsets\" of tensor %s are not [begin, end]", path,
                     name);
     char text[128];
     if (!count_bytes(&e->tensor, &e->tensor.bytes) || e->tensor.bytes != e->end - e->begin)
         return fail(ST_FORMAT,
-                    "%s: tensor %s of shape %s and type %s does not fill the %lld bytes given "
-                    "to it",
+                    "%s: tensor %s of shape %s and type %s does not match its %lld bytes "
+                    "of data",
                     path, name, safetensors_shape(&e->tensor, text), types[e->tensor.type].name,
                     (long long)(e->end - e->begin));
     return ST_OK;
 }
 
-/* Metadata is text for people: words to words. */
+/* Metadata maps strings to strings. */
 static enum status check_metadata(const char *path, json_t *metadata)
 {
     const char *key;
     json_t *value;
-    bool fits = json_is_object(metadata);
-    if (fits) json_object_foreach(metadata, key, value) fits = fits && json_is_string(value);
-    return fits ? ST_OK : fail(ST_FORMAT, "%s: \"__metadata__\" is no object of texts", path);
+    bool valid = json_is_object(metadata);
+    if (valid) json_object_foreach(metadata, key, value) valid = valid && json_is_string(value);
+    return valid ? ST_OK
+                 : fail(ST_FORMAT, "%s: \"__metadata__\" is not an object of strings", path);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-    return x->end < y->end ? -1
-                           : x->end > y->end; /* an empty tensor comes before what begins there */
+    /* An empty tensor sorts before a tensor that starts at the same offset. */
+    return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static enum status check_places(const struct entry *e, int count, const char *path, int64_t bytes)
+static enum status check_offsets(const struct entry *e, int count, const char *path, int64_t bytes)
 {
     int64_t at = 0;
     for (int i = 0; i < count; i++) {
         if (e[i].begin != at)
             return fail(ST_FORMAT,
-                        "%s: tensor %s begins at %lld, but what is before it ends at %lld", path,
+                        "%s: tensor %s begins at %lld, but the previous one ends at %lld", path,
                         e[i].tensor.name, (long long)e[i].begin, (long long)at);
         at = e[i].end;
     }
     if (at != bytes)
         return fail(ST_FORMAT,
-                    "%s: the tensors take %lld bytes, but the file has %lld for them: it was "
-                    "cut or is damaged",
+                    "%s: the tensors have %lld bytes, but the file has %lld: it is "
+                    "truncated or corrupt",
                     path, (long long)at, (long long)bytes);
     return ST_OK;
 }
@@ -147,7 +149,7 @@ static enum status check_places(const struct entry *e, int count, const char *pa
 static enum status read_header(struct safetensors *s, const char *path, json_t *root,
                                int64_t data_at, struct arena *a)
 {
-    if (!json_is_object(root)) return fail(ST_FORMAT, "%s: the header is no JSON object", path);
+    if (!json_is_object(root)) return fail(ST_FORMAT, "%s: the header is not a JSON object", path);
     struct entry *entries = ARENA_NEW(a, struct entry, (int64_t)json_object_size(root));
     int count = 0;
     const char *name;
@@ -159,8 +161,8 @@ static enum status read_header(struct safetensors *s, const char *path, json_t *
         else
             TRY(read_entry(&entries[count++], path, name, fields, a));
     }
-    qsort(entries, (size_t)count, sizeof *entries, by_place);
-    TRY(check_places(entries, count, path, s->map_bytes - data_at));
+    qsort(entries, (size_t)count, sizeof *entries, by_offset);
+    TRY(check_offsets(entries, count, path, s->map_bytes - data_at));
     s->count = count;
     s->tensor = ARENA_NEW(a, struct safetensor, count);
     for (int i = 0; i < count; i++) {
@@ -173,21 +175,22 @@ static enum status read_header(struct safetensors *s, const char *path, json_t *
 static enum status read_mapped(struct safetensors *s, const char *path, struct arena *a)
 {
     if (s->map_bytes < LENGTH_BYTES)
-        return fail(ST_FORMAT, "%s is no safetensors file: it has %lld bytes", path,
+        return fail(ST_FORMAT, "%s is not a safetensors file: it has only %lld bytes", path,
                     (long long)s->map_bytes);
     uint64_t header;
     memcpy(&header, s->map, sizeof header);
     if (header > HEADER_BYTES_MAX || (int64_t)header > s->map_bytes - LENGTH_BYTES)
         return fail(ST_FORMAT,
-                    "%s was cut or is no safetensors file: its header claims %llu of %lld "
+                    "%s is truncated or not a safetensors file: its header claims %llu of %lld "
                     "bytes",
                     path, (unsigned long long)header, (long long)s->map_bytes);
     const char *text = (const char *)s->map + LENGTH_BYTES;
     if (header == 0 || text[0] != '{')
-        return fail(ST_FORMAT, "%s is no safetensors file: its header does not begin with {", path);
+        return fail(ST_FORMAT, "%s is not a safetensors file: its header does not begin with {",
+                    path);
     json_error_t e;
     json_t *root = json_loadb(text, (size_t)header, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fail(ST_FORMAT, "%s: the header is damaged: %s", path, e.text);
+    if (!root) return fail(ST_FORMAT, "%s: the header is corrupt: %s", path, e.text);
     enum status st = read_header(s, path, root, LENGTH_BYTES + (int64_t)header, a);
     json_decref(root);
     return st;
@@ -218,7 +221,7 @@ const struct safetensor *safetensors_find(const struct safetensors *s, const cha
     return NULL;
 }
 
-/* Element by element through memcpy, since the data may stand at any address. */
+/* Uses memcpy for each element because the data may be misaligned. */
 enum status safetensors_read_floats(const struct safetensor *t, float *ret_values)
 {
     const char *from = t->data;
@@ -250,12 +253,12 @@ enum status safetensors_read_floats(const struct safetensor *t, float *ret_value
         }
         return ST_OK;
     default:
-        return fail(ST_UNSUPPORTED, "tensor %s is of type %s, not of numbers with a fraction",
+        return fail(ST_UNSUPPORTED, "tensor %s has type %s, which is not a floating-point type",
                     t->name, types[t->type].name);
     }
 }
 
-/* The header as JSON. Readers of Hugging Face's models ask for "format". */
+/* The header as JSON. Hugging Face's model loaders require "format". */
 static char *format_header(const struct safetensor *tensors, int count)
 {
     json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
@@ -264,12 +267,12 @@ static char *format_header(const struct safetensor *tensors, int count)
         const struct safetensor *t = &tensors[i];
         int64_t bytes;
         BUG_IF(!count_bytes(t, &bytes), "tensor %s is too large", t->name);
-        BUG_IF(json_object_get(root, t->name), "two tensors are called %s", t->name);
+        BUG_IF(json_object_get(root, t->name), "two tensors have the name %s", t->name);
         json_t *shape = json_array();
         for (int d = 0; d < t->rank; d++) json_array_append_new(shape, json_integer(t->dim[d]));
         json_t *fields = json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[t->type].name, "shape",
                                    shape, "data_offsets", (json_int_t)at, (json_int_t)(at + bytes));
-        BUG_IF(json_object_set_new(root, t->name, fields) != 0, "tensor name %s", t->name);
+        BUG_IF(json_object_set_new(root, t->name, fields) != 0, "invalid tensor name %s", t->name);
         at += bytes;
     }
     char *text = json_dumps(root, JSON_COMPACT);
@@ -278,7 +281,8 @@ static char *format_header(const struct safetensor *tensors, int count)
     return text;
 }
 
-/* Writes and digests. The first failure is kept: when the file is committed its reason is forgotten. */
+/* Writes bytes and updates the digest. Keeps the first errno, because committing the file would
+ * lose it. */
 struct sink {
     FILE *stream;
     struct hash *hash;
@@ -286,7 +290,7 @@ struct sink {
     int error; /* errno */
 };
 
-static void put(struct sink *s, const void *bytes, int64_t n)
+static void write_bytes(struct sink *s, const void *bytes, int64_t n)
 {
     if (n == 0 || s->error) return;
     hash_add(s->hash, bytes, n);
@@ -294,7 +298,7 @@ static void put(struct sink *s, const void *bytes, int64_t n)
     s->bytes += n;
 }
 
-static void put_all(struct sink *s, const struct safetensor *tensors, int count)
+static void write_all(struct sink *s, const struct safetensor *tensors, int count)
 {
     char *header = format_header(tensors, count);
     int64_t length = (int64_t)strlen(header);
@@ -302,13 +306,13 @@ static void put_all(struct sink *s, const struct safetensor *tensors, int count)
     static const char spaces[ALIGNMENT + 1] =
         "                                                                ";
     uint64_t whole = (uint64_t)(length + padding);
-    put(s, &whole, LENGTH_BYTES);
-    put(s, header, length);
-    put(s, spaces, padding);
+    write_bytes(s, &whole, LENGTH_BYTES);
+    write_bytes(s, header, length);
+    write_bytes(s, spaces, padding);
     free(header);
     for (int i = 0; i < count; i++) {
         int64_t bytes;
-        if (count_bytes(&tensors[i], &bytes)) put(s, tensors[i].data, bytes);
+        if (count_bytes(&tensors[i], &bytes)) write_bytes(s, tensors[i].data, bytes);
     }
 }
 
@@ -318,7 +322,7 @@ enum status safetensors_write(const char *path, const struct safetensor *tensors
     struct file_writer w;
     TRY(file_writer_open(&w, path));
     struct sink s = {.stream = w.stream, .hash = hash_open()};
-    put_all(&s, tensors, count);
+    write_all(&s, tensors, count);
     struct safetensors_facts facts = {.bytes = s.bytes};
     hash_close(s.hash, facts.sha256);
     if (s.error) {

@@ -1,13 +1,14 @@
-/* utf8.h - Unicode code points from and to UTF-8 (RFC 3629). */
+/* utf8.h - decodes and encodes Unicode code points in UTF-8 (RFC 3629). */
 #ifndef DATA_UTF8_H
 #define DATA_UTF8_H
 
 #include "base/base.h"
 
-enum { UTF8_LIMIT = 0x110000, UTF8_BYTES = 5 }; /* first number that is none; longest text + end */
+/* one past the last code point; longest encoding plus zero byte */
+enum { UTF8_LIMIT = 0x110000, UTF8_BYTES = 5 };
 
-/* The code point that starts at `text`, of which `bytes` > 0 are there; *ret_bytes is its length.
- * Negative where this is no UTF-8: overlong, a surrogate, out of range, cut off. */
+/* Decodes the code point at `text`, which has `bytes` > 0 bytes; *ret_bytes is its length. Negative
+ * if the bytes are not valid UTF-8: overlong, a surrogate, out of range, truncated. */
 int32_t utf8_decode(const char *text, int64_t bytes, int *ret_bytes);
 /* Writes the code point and a zero byte. */
 void utf8_encode(int32_t code, char ret_text[UTF8_BYTES]);

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* The vocabulary is sorted by code point, and UTF-8 sorts as code points do. -1: not there. */
+/* Binary search: the vocabulary is sorted by code point, and byte order of UTF-8 equals code point
+ * order. -1: not found. */
 static int32_t find(const struct vocabulary *v, const char *character)
 {
     int32_t low = 0, high = v->size - 1;
@@ -29,15 +30,17 @@ enum status vocabulary_encode(const struct vocabulary *v, const char *text, stru
     for (int64_t at = 0; at < bytes;) {
         int n;
         int32_t code = utf8_decode(text + at, bytes - at, &n);
-        if (code < 0) return fail(ST_FORMAT, "the text is no UTF-8 at byte %lld", (long long)at);
+        if (code < 0)
+            return fail(ST_FORMAT, "the text is not valid UTF-8 at byte %lld", (long long)at);
         char character[UTF8_BYTES];
         utf8_encode(code, character);
         ids[count] = find(v, character);
         if (ids[count] < 0)
-            return fail(ST_USAGE,
-                        "the character \"%s\" (U+%04X) at byte %lld is not among the %d of the "
-                        "vocabulary: leave it out",
-                        code < ' ' ? "" : character, (unsigned)code, (long long)at, v->size);
+            return fail(
+                ST_USAGE,
+                "the character \"%s\" (U+%04X) at byte %lld is not among the %d characters of the "
+                "vocabulary: remove it",
+                code < ' ' ? "" : character, (unsigned)code, (long long)at, v->size);
         count++;
         at += n;
     }

@@ -1,30 +1,31 @@
-/* One block of single-head self-attention, as "Profiling and optimizing PyTorch training" of Stringer's GPU and CUDA book
- * profiles it with Nsight: q, k, v by projections with biases, scores, softmax, the weighted sum, the residual sum, LayerNorm behind it;
- * neither causal nor with a projection of what comes out. One product makes q, k and v here, where the book has three; scores are
- * divided by sqrt(D) at every rung, where the book's slow attention forgets to. */
+/* One block of single-head self-attention, as profiled with Nsight in "Profiling and optimizing
+ * PyTorch training" of Stringer's GPU and CUDA book: q, k, v projections with biases, scores,
+ * softmax, weighted sum, residual sum, LayerNorm. It is not causal and has no output projection.
+ * Differences: one matmul computes q, k and v, where the book uses three; scores are divided by
+ * sqrt(D) on every rung, where the book's slow attention omits the division. */
 #include "graph/build.h"
 #include "model/layers.h"
 
 #include <math.h>
 
-/* Those of a GPT's block, so that tables read alike. */
+/* The names used in a GPT block, so that tables look alike. */
 static const char BLOCK[] = "h.0", PROJECTION[] = "c_attn", NORM[] = "ln_1";
 
 static value forward(const struct model *m, struct graph *g, value x)
 {
-    struct dropout none = {.pattern = DROPOUT_ATTENTION};
+    struct dropout no_dropout = {.pattern = DROPOUT_ATTENTION};
     value step = g_input(g, "step", type_scalar(DT_I32));
     struct graph_scope outside = graph_enter(g, BLOCK, 0), inside = graph_enter(g, "attn", -1);
     value y = model_linear(m, g, PROJECTION, x); /* (B,T,3C): q, k, v */
-    y = g_attention(g, y, step, (int)m->config.n_head, 0, false, none);
+    y = g_attention(g, y, step, (int)m->config.n_head, 0, false, no_dropout);
     graph_leave(g, inside);
     y = model_norm(m, g, NORM, g_add(g, x, y));
     graph_leave(g, outside);
     return y;
 }
 
-/* The mean square of what lies between the output and targets that are drawn: of a norm's output alone the mean square is 1, and
- * its gradient nothing. */
+/* The mean square of output minus random targets. Without targets the mean square of a norm's
+ * output is 1, and its gradient is zero. */
 static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
                   enum model_mode mode)
 {
@@ -40,8 +41,8 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
     return y;
 }
 
-/* Weights as spread as those of a linear layer of PyTorch: C^-1/2 / sqrt(3). Nobody asks for the gradient of x, so the backward
- * pass has no product with them. */
+/* Weights have the standard deviation of PyTorch's linear layers: C^-1/2 / sqrt(3). The gradient of
+ * x is not needed, so the backward pass has no matmul with these weights. */
 static void lay_out(struct model *m, struct model_parameters *l)
 {
     int64_t C = m->config.n_embd;

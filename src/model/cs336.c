@@ -1,8 +1,10 @@
-/* The language model of Stanford's CS336 (assignments 1 and 2, BasicsTransformerLM): pre-norm blocks with RMSNorm, rotary positions, q, k, v
- * and output projections of their own, SwiGLU of three matrices, no biases, a head that is not tied to the token table.
+/* The language model of Stanford's CS336 (assignments 1 and 2, BasicsTransformerLM): pre-norm
+ * blocks with RMSNorm, rotary position embedding, separate q, k, v and output projections, SwiGLU
+ * with three matrices, no biases, and an output head that is not tied to the token table.
  *
- * Weights are (out,in), as in a file of that course: so matrices that follow one another in the range and read the same input, q, k, v and
- * gate, up, are one matrix more, which the pass `join` takes. */
+ * Weights are (out,in), as in that course's files. Matrices that are adjacent in the range and read
+ * the same input (q, k, v; gate, up) therefore form one larger matrix, which the pass `join`
+ * uses. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -10,7 +12,7 @@
 #include <stdio.h>
 
 static const double NORM_EPS = 1e-5;
-/* Initial values are cut off there, in standard deviations. */
+/* Initial values are truncated at this many standard deviations. */
 static const double CUT = 3;
 
 static int64_t feed_forward(const struct config_model *c)
@@ -18,8 +20,8 @@ static int64_t feed_forward(const struct config_model *c)
     return c->d_ff ? c->d_ff : 4 * c->n_embd;
 }
 
-/* One forward pass being written down. */
-struct pass_through {
+/* State while building one forward pass. */
+struct forward {
     const struct model *m;
     struct graph *g;
     int64_t B;
@@ -27,7 +29,7 @@ struct pass_through {
     value step, positions, angles;
 };
 
-static value linear(const struct pass_through *f, const char *name, value x)
+static value linear(const struct forward *f, const char *name, value x)
 {
     struct graph_scope here = graph_enter(f->g, name, -1);
     x = g_matmul(f->g, x, model_weight(f->m, f->g, "weight"), false, true);
@@ -35,7 +37,7 @@ static value linear(const struct pass_through *f, const char *name, value x)
     return x;
 }
 
-static value norm(const struct pass_through *f, const char *name, value x)
+static value norm(const struct forward *f, const char *name, value x)
 {
     struct graph_scope here = graph_enter(f->g, name, -1);
     x = g_rmsnorm(f->g, x, model_weight(f->m, f->g, "weight"), NORM_EPS);
@@ -43,8 +45,9 @@ static value norm(const struct pass_through *f, const char *name, value x)
     return x;
 }
 
-/* Heads of queries, and of keys behind them, are turned; values are not. (B,T,C) -> (B,T,C) */
-static value attention(const struct pass_through *f, value x)
+/* Applies rotary embedding to the query heads and the key heads that follow them, but not to
+ * values. (B,T,C) -> (B,T,C) */
+static value attention(const struct forward *f, value x)
 {
     const struct config_model *c = &f->m->config;
     struct graph *g = f->g;
@@ -63,11 +66,11 @@ static value attention(const struct pass_through *f, value x)
     return y;
 }
 
-static value swiglu(const struct pass_through *f, value x)
+static value swiglu(const struct forward *f, value x)
 {
     struct graph_scope outside = graph_enter(f->g, "ffn", -1);
     value gate = linear(f, "w1", x), up = linear(f, "w3", x);
-    value y = linear(f, "w2", g_swiglu(f->g, gate, up)); /* of (B,T,F) */
+    value y = linear(f, "w2", g_swiglu(f->g, gate, up)); /* (B,T,F) -> (B,T,C) */
     graph_leave(f->g, outside);
     return y;
 }
@@ -76,7 +79,7 @@ static value logits(const struct model *m, struct graph *g, int64_t B, int64_t T
                     enum model_mode mode)
 {
     const struct config_model *c = &m->config;
-    struct pass_through f = {.m = m, .g = g, .B = B, .mode = mode};
+    struct forward f = {.m = m, .g = g, .B = B, .mode = mode};
     value tokens = g_input(g, "tokens", type_2d(DT_I32, B, T));
     f.positions = g_input(g, "positions", type_1d(DT_I32, T));
     f.step = g_input(g, "step", type_scalar(DT_I32));
@@ -109,7 +112,7 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
     return x;
 }
 
-/* (out,in), as spread as Glorot and Bengio have it (AISTATS 2010). */
+/* (out,in), with the initial deviation of Glorot and Bengio (AISTATS 2010). */
 static struct parameter *matrix(struct model_parameters *l, const char *name, int64_t in,
                                 int64_t out)
 {
@@ -152,8 +155,8 @@ static enum status check(const struct config_model *c)
     TRY(model_check_groups(c));
     if (c->n_embd / c->n_head % 2)
         return fail(ST_USAGE,
-                    "n_embd = %lld and n_head = %lld are heads of %lld channels; rotary positions "
-                    "turn pairs of them: change one",
+                    "n_embd = %lld and n_head = %lld give heads of %lld channels; rotary embedding "
+                    "needs an even number: change one of them",
                     (long long)c->n_embd, (long long)c->n_head, (long long)(c->n_embd / c->n_head));
     return ST_OK;
 }

@@ -1,6 +1,6 @@
-/* ELU of a vector, and nothing else: the kernel with which introductions to GPUs show that memory is the limit, and what several
- * kernels cost where one would do. Its vector has batch_size x block_size elements. It has no parameters: the backward pass is the
- * gradient of x. */
+/* ELU of a vector: the kernel with which introductions to GPU programming demonstrate memory-bound
+ * code and the cost of unfused kernels. The vector has batch_size x block_size elements. The model
+ * has no parameters; the backward pass computes the gradient of x. */
 #include "graph/build.h"
 #include "model/layers.h"
 

@@ -1,5 +1,5 @@
-/* The GPT of nanoGPT (and GPT-2): pre-norm blocks, packed q, k, v (of fewer heads of k, v if asked), learned positions, a head
- * tied to the token table. */
+/* The GPT of nanoGPT (and GPT-2): pre-norm blocks, packed q, k, v (optionally fewer k, v heads),
+ * learned positions, and an output head tied to the token table. */
 #include "base/rng.h"
 #include "graph/build.h"
 #include "model/layers.h"
@@ -9,8 +9,8 @@
 
 static const double INIT_STD = 0.02;
 
-/* One forward pass being written down. */
-struct pass_through {
+/* State while building one forward pass. */
+struct forward {
     const struct model *m;
     struct graph *g;
     int64_t B;
@@ -18,20 +18,21 @@ struct pass_through {
     value step, positions;
 };
 
-/* Sites are numbered as they stand in the model: the same at every rung. */
-static struct dropout drop_at(const struct pass_through *f, int site, enum dropout_pattern pattern)
+/* Dropout sites are numbered in model order, so the masks are the same on every rung. */
+static struct dropout drop_at(const struct forward *f, int site, enum dropout_pattern pattern)
 {
     int threshold = f->train ? dropout_threshold(f->m->config.dropout) : 0;
     return (struct dropout){pattern, threshold, f->m->seed, (uint32_t)site};
 }
 
-static value drop(const struct pass_through *f, int site, value x)
+static value drop(const struct forward *f, int site, value x)
 {
     struct dropout d = drop_at(f, site, DROPOUT_POINTWISE);
     return d.threshold ? g_dropout(f->g, x, f->step, d) : x;
 }
 
-static value attention(const struct pass_through *f, int site, value qkv) /* -> (B,T,C) */
+/* (B,T,C+2*KV*D) -> (B,T,C) */
+static value attention(const struct forward *f, int site, value qkv)
 {
     const struct model_attention a = {f->B, f->cached, f->step, f->positions,
                                       drop_at(f, site, DROPOUT_ATTENTION)};
@@ -41,7 +42,7 @@ static value attention(const struct pass_through *f, int site, value qkv) /* -> 
 static value logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
                     enum model_mode mode)
 {
-    struct pass_through f = {m, g, B, mode == MODEL_TRAIN, mode == MODEL_CACHED, {0}, {0}};
+    struct forward f = {m, g, B, mode == MODEL_TRAIN, mode == MODEL_CACHED, {0}, {0}};
     value tokens = g_input(g, "tokens", type_2d(DT_I32, B, T));
     f.positions = g_input(g, "positions", type_1d(DT_I32, T));
     f.step = g_input(g, "step", type_scalar(DT_I32));

@@ -1,4 +1,5 @@
-/* layers.h - what models are written with: parameters in their tables, layers in their graphs. Private to model/. */
+/* layers.h - helpers for model definitions: parameters in the table, layers in the graph. Private
+ * to model/. */
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
 
@@ -7,7 +8,7 @@
 /* The rows of the table of models. */
 extern const struct model_def model_gpt, model_cs336, model_attention_block, model_elu, model_toy;
 
-/* --- the table of parameters ------------------------------------------------------------------- */
+/* --- the table of parameters ------------------------------------------------------------------ */
 
 struct model_parameters {
     struct model *m;
@@ -15,28 +16,31 @@ struct model_parameters {
     int capacity;
 };
 
-/* One parameter; what it says of it may be changed until the next one is appended. */
+/* Appends a parameter; its fields may be changed until the next one is appended. */
 struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
                                   double mean, double std);
-/* NAME.weight (in,out) or, of a norm, (out), where they begin with 1; if asked NAME.bias (out), of zeros. */
+/* Appends NAME.weight, (in,out), or for a norm (out) with initial value 1; with `bias` also
+ * NAME.bias (out), initially zero. */
 struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
                               double std, bool bias);
 
-/* Rounds padded_vocab up to a multiple of pad_vocab, where that is asked for. */
+/* Rounds padded_vocab up to a multiple of pad_vocab, if it is set. */
 void model_pad_vocabulary(struct model *m);
 
-/* --- the graph ----------------------------------------------------------------------------------- */
+/* --- the graph -------------------------------------------------------------------------------- */
 
-/* The parameter whose name is the scope joined with `name`; a leaf is made once. */
+/* The parameter whose name is the current scope joined with `name`. Repeated calls return the same
+ * leaf. */
 value model_weight(const struct model *m, struct graph *g, const char *name);
-/* x times NAME.weight, plus NAME.bias if there is such a parameter. */
+/* x @ NAME.weight, plus NAME.bias if that parameter exists. */
 value model_linear(const struct model *m, struct graph *g, const char *name, value x);
-/* LayerNorm with NAME.weight and, if there is such a parameter, NAME.bias. */
+/* LayerNorm with NAME.weight and, if it exists, NAME.bias. */
 value model_norm(const struct model *m, struct graph *g, const char *name, value x);
 
-/* How many heads keys and values have. */
+/* The number of key/value heads. */
 int64_t model_kv_heads(const struct config_model *c);
-/* Causal attention of packed q, k, v (B,T,C+2*KV*D); with a cache, of one position, the keys and values kept for `layer` of the graph. */
+/* Causal attention of packed q, k, v (B,T,C+2*KV*D). With `cached`, T = 1 and the keys and values
+ * of earlier positions come from the cache of the graph's current layer. */
 struct model_attention {
     int64_t B;
     bool cached;
@@ -46,12 +50,13 @@ struct model_attention {
 value model_attention(const struct model *m, struct graph *g, const struct model_attention *a,
                       value qkv);
 
-/* A refusal of widths that heads do not divide; the second also of heads that do not share keys and values in equal groups. */
+/* ST_USAGE if n_embd is not a multiple of n_head; model_check_groups also checks that n_head is a
+ * multiple of n_kv_head. */
 enum status model_check_heads(const struct config_model *c);
 enum status model_check_groups(const struct config_model *c);
 
-/* nanoGPT's count of a training step: 6 N + 12 L C T for each token (PaLM, appendix B). N has the token table, also where the head is another
- * matrix and no product reads it. */
+/* nanoGPT's count of training FLOPs per token: 6 N + 12 L C T (PaLM, appendix B). N includes the
+ * token table even if the output head is a separate matrix and no matmul reads the table. */
 double model_flops_by_size(const struct model *m, int64_t T);
 
 #endif

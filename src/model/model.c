@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* THE table. */
+/* THE table of models. */
 static const struct model_def *const models[] = {
     [MODEL_GPT] = &model_gpt,
     [MODEL_CS336] = &model_cs336,
@@ -31,15 +31,17 @@ enum status model_check_trained(const struct config_model *c)
 {
     if (model_def(c)->trained) return ST_OK;
     return fail(ST_UNSUPPORTED,
-                "model = %s is only timed, on inputs that are drawn, and learns nothing: `strobe "
-                "bench` times its step",
+                "model = %s cannot be trained, only timed on random inputs: use `strobe "
+                "bench` to time its step",
                 model_words[c->kind]);
 }
 
 enum status model_check_vocabulary(const struct config_model *c, int64_t vocab)
 {
     if (!c->vocab_size || vocab <= c->vocab_size) return ST_OK;
-    return fail(ST_USAGE, "the text has %lld tokens, more than vocab_size = %lld; 0 takes as many",
+    return fail(ST_USAGE,
+                "the text has %lld distinct tokens, more than vocab_size = %lld; set vocab_size = "
+                "0 to use the number in the text",
                 (long long)vocab, (long long)c->vocab_size);
 }
 
@@ -55,8 +57,8 @@ int64_t model_layers(const struct config_model *c)
     return model_reads(c, "n_layer") ? c->n_layer : model_def(c)->layers;
 }
 
-/* Decayed ones first. */
-static void place(struct model *m)
+/* Parameters with weight decay come first in the range. */
+static void assign_offsets(struct model *m)
 {
     m->elements = 0;
     for (int decay = 1; decay >= 0; decay--)
@@ -76,7 +78,7 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
     if (config->vocab_size > vocab) m->padded_vocab = config->vocab_size;
     struct model_parameters p = {m, a, 0};
     m->def->lay_out(m, &p);
-    place(m);
+    assign_offsets(m);
 }
 
 int model_matrix(const struct model *m, int i, struct type *ret_type)
@@ -93,7 +95,7 @@ int model_matrix(const struct model *m, int i, struct type *ret_type)
     return p->joined ? p->joined : 1;
 }
 
-static int64_t drawn(const struct parameter *p)
+static int64_t generated_elements(const struct parameter *p)
 {
     return type_elements(&p->type) / p->type.dim[0] * p->rows;
 }
@@ -102,7 +104,7 @@ int64_t model_count(const struct model *m, bool with_positions)
 {
     int64_t n = 0;
     for (int i = 0; i < m->parameters; i++)
-        if (with_positions || !m->parameter[i].positions) n += drawn(&m->parameter[i]);
+        if (with_positions || !m->parameter[i].positions) n += generated_elements(&m->parameter[i]);
     return n;
 }
 
@@ -111,8 +113,9 @@ double model_flops_per_token(const struct model *m, int64_t T)
     return m->def->flops_per_token ? m->def->flops_per_token(m, T) : 0;
 }
 
-/* Element k of parameter i, drawn again, from a sequence that is nobody's, while it lies beyond the cut. */
-static float within(const struct model *m, int i, int64_t k, float normal)
+/* Regenerates element k of parameter i, from sequences that no parameter uses, until it lies within
+ * the truncation limit. */
+static float truncate_normal(const struct model *m, int i, int64_t k, float normal)
 {
     int sequence = i;
     while (fabs((double)normal) > m->parameter[i].cut) {
@@ -122,8 +125,8 @@ static float within(const struct model *m, int i, int64_t k, float normal)
     return normal;
 }
 
-/* Elements k ... k + n - 1 of parameter i. */
-static void draw_some(const struct model *m, int i, int64_t k, int64_t n, float *ret)
+/* Generates the initial values of elements k ... k + n - 1 of parameter i. */
+static void generate(const struct model *m, int i, int64_t k, int64_t n, float *ret)
 {
     const struct parameter *p = &m->parameter[i];
     if (p->std > 0)
@@ -131,22 +134,22 @@ static void draw_some(const struct model *m, int i, int64_t k, int64_t n, float 
     else
         memset(ret, 0, (size_t)n * sizeof *ret);
     for (int64_t j = 0; j < n; j++) {
-        if (p->cut > 0) ret[j] = within(m, i, k + j, ret[j]);
+        if (p->cut > 0) ret[j] = truncate_normal(m, i, k + j, ret[j]);
         ret[j] = (float)(p->mean + p->std * (double)ret[j]);
     }
 }
 
-enum { DRAWN_AT_ONCE = 4096 };
+enum { CHUNK_ELEMENTS = 4096 };
 
 void model_draw(const struct model *m, float *weights)
 {
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
-        int64_t n = drawn(p);
+        int64_t n = generated_elements(p);
         float *at = weights + p->offset;
 #pragma omp parallel for
-        for (int64_t k = 0; k < n; k += DRAWN_AT_ONCE)
-            draw_some(m, i, k, n - k < DRAWN_AT_ONCE ? n - k : DRAWN_AT_ONCE, at + k);
+        for (int64_t k = 0; k < n; k += CHUNK_ELEMENTS)
+            generate(m, i, k, n - k < CHUNK_ELEMENTS ? n - k : CHUNK_ELEMENTS, at + k);
         memset(at + n, 0, (size_t)(range_elements(&p->type) - n) * sizeof *at);
     }
 }

@@ -1,5 +1,6 @@
-/* The small network of CS336's question which types mixed precision gives to what (assignment 2, ToyModel): linear to 10 features,
- * ReLU, LayerNorm, linear to as many classes as there were features. The linear layers have no biases, the norm has one. */
+/* The small network that CS336 uses to ask which types mixed precision gives to which values
+ * (assignment 2, ToyModel): linear to 10 features, ReLU, LayerNorm, linear to as many classes as
+ * input features. The linear layers have no biases; the norm has one. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -29,7 +30,7 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
     return x;
 }
 
-/* As spread as PyTorch's. Nobody asks for the gradient of x. */
+/* Initial deviation of PyTorch's linear layers. The gradient of x is not needed. */
 static void lay_out(struct model *m, struct model_parameters *l)
 {
     int64_t C = m->config.n_embd;

@@ -1,9 +1,11 @@
-/* Pointwise operators that follow one another become one operator, CHAIN, where the rung is `full`: what no pattern of
- * `fuse` took. Whatever passes between them alone is never written to memory.
+/* On the rung `full`, consecutive pointwise operators that no pattern of `fuse` matched become one
+ * operator, CHAIN: a fused pointwise chain. Values used only inside a chain are never written to
+ * memory.
  *
- * Chains grow in the order of nodes: a node joins those that make its inputs. A chain stands where its last node stood,
- * so it ends where one of its values is used by anybody else, where state is written, which it may have read, and
- * with the phase, beyond which its inputs would have to be kept. */
+ * Chains grow in node order: a node joins the chains that produce its inputs. A chain is placed
+ * where its last node was. It therefore ends where another node uses one of its values, where state
+ * it may have read is written, and at the end of a phase, beyond which its inputs would have to be
+ * kept. */
 #include "graph/chain.h"
 
 #include "pass/pass.h"
@@ -12,7 +14,7 @@
 
 enum { NONE = -1 };
 
-struct link { /* a chain while it grows */
+struct link { /* a chain under construction */
     bool closed;
     int member[CHAIN_STEPS], members; /* nodes, in order */
 };
@@ -21,14 +23,14 @@ struct chaining {
     const struct graph *in;
     struct graph *out;
     value *map;
-    int *uses;         /* of each value: how many inputs and outputs it is */
-    struct link *link; /* as many as nodes */
+    int *uses;         /* per value: number of uses as an input or an output */
+    struct link *link; /* capacity: one per node */
     int links;
-    int *of; /* of each node: its link, or NONE */
+    int *of; /* per node: its link, or NONE */
 };
 
-/* The inputs and outputs of a chain of nodes of `in`. */
-struct border {
+/* The inputs and outputs of a chain. */
+struct interface {
     int ins, outs;
     value in[MAX_IN], out[MAX_PARTS];
     bool fits;
@@ -55,7 +57,7 @@ static int uses_within(const struct graph *g, const struct link *l, value v)
     return n;
 }
 
-static void add_input(struct border *b, const struct graph *g, const struct link *l, value v)
+static void add_input(struct interface *b, const struct graph *g, const struct link *l, value v)
 {
     if (is_constant(g, v) || is_member(l, g->info[v.i].producer)) return;
     for (int i = 0; i < b->ins; i++)
@@ -66,7 +68,8 @@ static void add_input(struct border *b, const struct graph *g, const struct link
         b->in[b->ins++] = v;
 }
 
-/* How well an input serves as the first: of the shape of all it must be, and output 0 should find its place there. */
+/* Rank of an input as the first operand, which determines the shape: 0 if it has another shape;
+ * higher if output 0 can be computed in place there. */
 static int rank_of(const struct chaining *c, const struct link *l, value v, value out)
 {
     const struct type *t = graph_type(c->in, v), *to = graph_type(c->in, out);
@@ -74,7 +77,7 @@ static int rank_of(const struct chaining *c, const struct link *l, value v, valu
     return 1 + (t->dtype == to->dtype && uses_within(c->in, l, v) == c->uses[v.i]);
 }
 
-static void put_first(const struct chaining *c, const struct link *l, struct border *b)
+static void choose_first_input(const struct chaining *c, const struct link *l, struct interface *b)
 {
     int best = 0, rank = 0;
     for (int i = 0; i < b->ins; i++) {
@@ -87,13 +90,13 @@ static void put_first(const struct chaining *c, const struct link *l, struct bor
     b->in[0] = first;
 }
 
-static struct border border_of(const struct chaining *c, const struct link *l)
+static struct interface interface_of(const struct chaining *c, const struct link *l)
 {
-    struct border b = {.fits = true};
-    int draws = 0;
+    struct interface b = {.fits = true};
+    int dropouts = 0;
     for (int i = 0; i < l->members; i++) {
         const struct node *n = &c->in->node[l->member[i]];
-        draws += n->op == OP_DROPOUT;
+        dropouts += n->op == OP_DROPOUT;
         for (int k = 0; k < n->n_in; k++) add_input(&b, c->in, l, n->in[k]);
         if (uses_within(c->in, l, n->out[0]) == c->uses[n->out[0].i]) continue;
         if (b.outs == MAX_PARTS)
@@ -101,12 +104,12 @@ static struct border border_of(const struct chaining *c, const struct link *l)
         else
             b.out[b.outs++] = n->out[0];
     }
-    b.fits &= draws <= CHAIN_DRAWS && b.ins > 0 && b.outs > 0;
-    if (b.fits) put_first(c, l, &b);
+    b.fits &= dropouts <= CHAIN_DRAWS && b.ins > 0 && b.outs > 0;
+    if (b.fits) choose_first_input(c, l, &b);
     return b;
 }
 
-/* Operators that chains have as steps; a few forms of them are left alone. */
+/* True for operators that can be steps of a chain; a few of their forms are excluded. */
 static bool may_join(const struct graph *g, const struct node *n)
 {
     const struct type *t = graph_type(g, n->out[0]);
@@ -123,14 +126,14 @@ static void close_all(struct chaining *c)
     for (int i = 0; i < c->links; i++) c->link[i].closed = true;
 }
 
-/* The link that makes `v` and still grows; NULL: none. */
-static struct link *maker_of(struct chaining *c, value v)
+/* The open link that produces `v`, or NULL. */
+static struct link *producer_of(struct chaining *c, value v)
 {
     int at = c->of[c->in->info[v.i].producer];
     return at == NONE || c->link[at].closed ? NULL : &c->link[at];
 }
 
-/* `a` with the nodes of `b` in between, in order; false if they are too many. */
+/* Merges the nodes of `b` into `a` in order; false if there are too many. */
 static bool merged(struct link *a, const struct link *b)
 {
     struct link sum = {0};
@@ -143,19 +146,20 @@ static bool merged(struct link *a, const struct link *b)
     return true;
 }
 
-/* Node `id` goes on with the links that make its inputs, as far as they fit together; the others end. */
+/* Node `id` extends the links that produce its inputs, as far as they fit together; the other links
+ * are closed. */
 static void join(struct chaining *c, int id)
 {
     const struct node *n = &c->in->node[id];
     struct link all = {.member = {id}, .members = 1};
     for (int i = 0; i < n->n_in; i++) {
-        struct link *maker = maker_of(c, n->in[i]), trial = all;
-        if (!maker || is_member(&all, maker->member[0])) continue;
+        struct link *producer = producer_of(c, n->in[i]), trial = all;
+        if (!producer || is_member(&all, producer->member[0])) continue;
         const struct type *t = graph_type(c->in, n->out[0]);
-        if (type_same_shape(graph_type(c->in, n->in[i]), t) && merged(&trial, maker) &&
-            border_of(c, &trial).fits)
+        if (type_same_shape(graph_type(c->in, n->in[i]), t) && merged(&trial, producer) &&
+            interface_of(c, &trial).fits)
             all = trial;
-        maker->closed = true;
+        producer->closed = true;
     }
     for (int i = 0; i < all.members; i++) c->of[all.member[i]] = c->links;
     c->link[c->links++] = all;
@@ -175,14 +179,14 @@ static void find_chains(struct chaining *c)
             continue;
         }
         for (int i = 0; i < n->n_in; i++) {
-            struct link *maker = maker_of(c, n->in[i]);
-            if (maker) maker->closed = true;
+            struct link *producer = producer_of(c, n->in[i]);
+            if (producer) producer->closed = true;
         }
     }
 }
 
 static struct chain_operand operand_of(const struct chaining *c, const struct link *l,
-                                       const struct border *b, value v)
+                                       const struct interface *b, value v)
 {
     const struct node *n = graph_producer(c->in, v);
     if (n->op == OP_FILL) return (struct chain_operand){CHAIN_CONSTANT, 0, n->attr.constant.value};
@@ -194,7 +198,7 @@ static struct chain_operand operand_of(const struct chaining *c, const struct li
 }
 
 static const struct chain *program_of(const struct chaining *c, const struct link *l,
-                                      const struct border *b)
+                                      const struct interface *b)
 {
     struct chain *chain = ARENA_NEW(c->out->arena, struct chain, 1);
     chain->shape = *graph_type(c->in, b->out[0]);
@@ -213,7 +217,7 @@ static const struct chain *program_of(const struct chaining *c, const struct lin
 
 static void append(const struct chaining *c, const struct link *l)
 {
-    struct border b = border_of(c, l);
+    struct interface b = interface_of(c, l);
     union attr attr = {.chain = program_of(c, l, &b)};
     value in[MAX_IN];
     for (int i = 0; i < b.ins; i++) in[i] = c->map[b.in[i].i];
@@ -224,27 +228,27 @@ static void append(const struct chaining *c, const struct link *l)
 
 enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
-    struct graph alive = *in;
-    struct chaining c = {.in = &alive, .out = out};
+    struct graph live = *in;
+    struct chaining c = {.in = &live, .out = out};
     if (o->rung == RUNG_FULL) { /* a use by dead code would end a chain */
-        graph_init(&alive, in->arena);
-        TRY(pass_dead_code(in, &alive, o));
+        graph_init(&live, in->arena);
+        TRY(pass_dead_code(in, &live, o));
     }
-    c.map = ARENA_NEW(out->arena, value, alive.values);
-    c.uses = ARENA_NEW(out->arena, int, alive.values);
-    c.link = ARENA_NEW(out->arena, struct link, alive.nodes);
-    c.of = ARENA_NEW(out->arena, int, alive.nodes);
-    for (int id = 0; id < alive.nodes; id++)
-        for (int i = 0; i < alive.node[id].n_in; i++) c.uses[alive.node[id].in[i].i]++;
-    for (int i = 0; i < alive.outputs; i++) c.uses[alive.output[i].v.i]++;
+    c.map = ARENA_NEW(out->arena, value, live.values);
+    c.uses = ARENA_NEW(out->arena, int, live.values);
+    c.link = ARENA_NEW(out->arena, struct link, live.nodes);
+    c.of = ARENA_NEW(out->arena, int, live.nodes);
+    for (int id = 0; id < live.nodes; id++)
+        for (int i = 0; i < live.node[id].n_in; i++) c.uses[live.node[id].in[i].i]++;
+    for (int i = 0; i < live.outputs; i++) c.uses[live.output[i].v.i]++;
     if (o->rung == RUNG_FULL) find_chains(&c);
-    for (int id = 0; id < alive.nodes; id++) {
+    for (int id = 0; id < live.nodes; id++) {
         const struct link *l = o->rung == RUNG_FULL && c.of[id] != NONE ? &c.link[c.of[id]] : NULL;
         if (!l || l->members < 2)
-            pass_keep(&alive, id, out, c.map);
+            pass_keep(&live, id, out, c.map);
         else if (id == l->member[l->members - 1])
             append(&c, l);
     }
-    pass_finish(&alive, out, c.map);
+    pass_finish(&live, out, c.map);
     return graph_status(out);
 }

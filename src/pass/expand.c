@@ -1,6 +1,6 @@
-/* An operator above the rung becomes what it means in smaller ones, as deep as the rung says. Runs
- * before differentiation: slow attention *is* the expansion of attention, so its gradient is that of
- * its parts. */
+/* Replaces operators above the rung by their expansion into smaller operators, recursively. Runs
+ * before differentiation: slow attention is the expansion of attention, so its gradient is the
+ * gradient of its parts. */
 #include "pass/pass.h"
 
 static bool keeps(enum op op, const struct pass_options *o)
@@ -47,7 +47,7 @@ static bool expand_once(const struct graph *in, struct graph *out, const struct 
 enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     struct graph now = *in;
-    while (expand_once(&now, out, o)) { /* an expansion may use operators that expand in turn */
+    while (expand_once(&now, out, o)) { /* an expansion may contain operators that expand in turn */
         TRY(graph_status(out));
         now = *out;
         graph_init(out, in->arena);

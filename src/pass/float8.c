@@ -1,11 +1,14 @@
-/* Products of blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or e4m3, sums in f32.
+/* Matmuls of the transformer blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or
+ * e4m3, accumulation in f32.
  *
- * Behind mixed precision, whose products of a block and their gradients are of bf16: qkv, attention's output, the two or three of the
- * feed-forward part. Each operand, activation, weight or gradient, is quantised once, in both orders: x for x w and
- * transposed for the gradient of w, w likewise, and the gradient for both of its products. So a block takes 12 tensors, as
- * GPT-2 has it, with a scale each, that follows its largest magnitude of the steps before; these are state, in
- * a range of the device (STORAGE_AMAX). The head, attention and everything else stay as they are. Runs behind
- * `recompute`, for what is computed again is quantised again, and magnitudes are written once a run. */
+ * Runs after mixed precision, where the matmuls of a block and their gradients are bf16: qkv, the
+ * attention output, and the two or three of the feed-forward part. Each operand (activation, weight
+ * or gradient) is quantised once, in both orders: x for x w and transposed for the gradient of w, w
+ * likewise, and the gradient for both of its matmuls. A GPT-2 block thus has 12 quantised tensors.
+ * Each has a scale that follows its largest magnitude (amax) in previous steps; the amax values are
+ * state in device memory (STORAGE_AMAX). The head, attention and everything else are unchanged.
+ * Runs after `recompute`, because recomputed values are quantised again and each amax is written
+ * once per run. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -18,14 +21,13 @@ struct float8 {
     const struct graph *in;
     struct graph *out;
     value *map;
-    struct quantised
-        *narrow; /* of each old value that is the origin of others, once somebody needed it */
-    value step;  /* of `out`, once it was met */
+    struct quantised *quantised; /* per old value: its quantised form, created on first use */
+    value step;                  /* of `out`, once its leaf was copied */
     int tensors;
 };
 
-/* The value whose numbers `v` has: through reshapes, which change no order, and casts, which below `full` stand before
- * each product: all of them are of bf16. */
+/* The value with the same numbers as `v`, found through reshapes, which keep the order, and casts,
+ * which below `full` precede each matmul; all of them are bf16. */
 static value origin_of(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);
@@ -38,18 +40,19 @@ static value origin_of(const struct graph *g, value v)
     return v;
 }
 
-/* Tensor cores take bytes in words of 16 from every matrix of a product, the transposed ones included. */
-static bool is_even(const struct type *t)
+/* Tensor cores read bytes in words of 16 from every matrix of a matmul, including transposed
+ * ones. */
+static bool is_aligned(const struct type *t)
 {
     enum { WORD = 16 };
     return t->dtype == DT_BF16 && type_rows(t) % WORD == 0 && type_columns(t) % WORD == 0;
 }
 
-static bool in_block(const struct graph *g, const struct node *n)
+static bool is_block_matmul(const struct graph *g, const struct node *n)
 {
-    bool product = n->op == OP_LINEAR || n->op == OP_MATMUL;
-    return product && n->layer >= 0 && is_even(graph_type(g, n->in[0])) &&
-           is_even(graph_type(g, n->in[1]));
+    bool matmul = n->op == OP_LINEAR || n->op == OP_MATMUL;
+    return matmul && n->layer >= 0 && is_aligned(graph_type(g, n->in[0])) &&
+           is_aligned(graph_type(g, n->in[1]));
 }
 
 static bool is_weight(const struct graph *g, value v)
@@ -60,22 +63,22 @@ static bool is_weight(const struct graph *g, value v)
 }
 
 /* x w or dy w^T */
-static bool by_weight(const struct graph *g, const struct node *n)
+static bool is_matmul_with_weight(const struct graph *g, const struct node *n)
 {
-    if (!in_block(g, n) || graph_type(g, n->in[1])->rank != 2) return false;
+    if (!is_block_matmul(g, n) || graph_type(g, n->in[1])->rank != 2) return false;
     return !(n->op == OP_MATMUL && n->attr.matmul.ta) && is_weight(g, n->in[1]);
 }
 
 /* x^T dy or dy^T x */
-static bool of_weight(const struct graph *g, const struct node *n)
+static bool is_weight_gradient(const struct graph *g, const struct node *n)
 {
-    return in_block(g, n) && n->op == OP_MATMUL && n->attr.matmul.ta && !n->attr.matmul.tb &&
+    return is_block_matmul(g, n) && n->op == OP_MATMUL && n->attr.matmul.ta && !n->attr.matmul.tb &&
            graph_type(g, n->in[0])->rank == 2 && graph_type(g, n->out[0])->dtype == DT_F32;
 }
 
 static bool is_forward(const struct node *n)
 {
-    return n->phase == PHASE_FORWARD || n->region; /* or computed again */
+    return n->phase == PHASE_FORWARD || n->region; /* or recomputed */
 }
 
 static value amax_leaf(struct float8 *f, const char *what)
@@ -89,8 +92,9 @@ static value amax_leaf(struct float8 *f, const char *what)
     return v;
 }
 
-/* What a tensor is taken to be before it was met: activations and weights of at most 56 at 2^3; gradients, which a mean over
- * tokens makes small, of 7e-12 to 0.027 in e5m2 at 2^21, of 2e-9 to 4e-4 in e4m3 at 2^20. */
+/* The scale exponent before the first amax is known. Activations and weights: 2^3, for magnitudes
+ * up to 56. Gradients are small because the loss is a mean over tokens: 2^21 in e5m2, for
+ * magnitudes of 7e-12 to 0.027; 2^20 in e4m3, for 2e-9 to 4e-4. */
 static union attr attr_of(const struct float8 *f, bool activation)
 {
     enum { ACTIVATION = 3, GRADIENT_E5M2 = 21, GRADIENT_E4M3 = 20 };
@@ -103,7 +107,7 @@ static union attr attr_of(const struct float8 *f, bool activation)
 static const struct quantised *quantised(struct float8 *f, value old)
 {
     value origin = origin_of(f->in, old);
-    struct quantised *q = &f->narrow[origin.i];
+    struct quantised *q = &f->quantised[origin.i];
     if (q->code.i) return q;
     bool weight = is_weight(f->in, origin);
     bool activation = weight || is_forward(graph_producer(f->in, origin));
@@ -127,10 +131,10 @@ static value scaled(struct float8 *f, const struct node *n, value a, value b, va
     return graph_add(f->out, OP_MATMUL_SCALED, &attr, n->op == OP_LINEAR ? 5 : 4, from, given);
 }
 
-/* Both operands are to lie along K. */
-static void narrow(struct float8 *f, const struct node *n)
+/* Replaces a bf16 matmul by a scaled 8-bit one. Both operands must be contiguous along K. */
+static void quantise_matmul(struct float8 *f, const struct node *n)
 {
-    bool weight = by_weight(f->in, n);
+    bool weight = is_matmul_with_weight(f->in, n);
     bool tb = n->op == OP_LINEAR ? n->attr.linear.tb : n->attr.matmul.tb;
     pass_mark(f->out, n);
     const struct quantised *a = quantised(f, n->in[0]), *b = quantised(f, n->in[1]);
@@ -142,13 +146,14 @@ enum status pass_float8(const struct graph *in, struct graph *out, const struct 
 {
     struct float8 f = {.options = o, .in = in, .out = out};
     f.map = ARENA_NEW(out->arena, value, in->values);
-    f.narrow = ARENA_NEW(out->arena, struct quantised, in->values);
+    f.quantised = ARENA_NEW(out->arena, struct quantised, in->values);
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
-        bool one = o->float8_gradients && (by_weight(in, n) || of_weight(in, n));
+        bool one =
+            o->float8_gradients && (is_matmul_with_weight(in, n) || is_weight_gradient(in, n));
         if (one && f.step.i && graph_status(out) == ST_OK)
-            narrow(&f, n);
+            quantise_matmul(&f, n);
         else
             pass_keep(in, id, out, f.map);
         if (step.i && n->out[0].i == step.i) f.step = f.map[step.i];

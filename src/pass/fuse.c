@@ -1,8 +1,8 @@
-/* Neighbours become one operator, where the rung is `full`.
+/* Fuses neighbouring operators on the rung `full`.
  *
- * A matcher looks at the last node of its pattern and, if all of the pattern is there, appends the
- * fused operator to `out` and maps the outputs of every node it stands for. A value of the pattern
- * that is now computed later than before must not be used in between: `fuse_quiet` asks. */
+ * A matcher looks at the last node of its pattern. If the whole pattern is present, it appends the
+ * fused operator to `out` and maps the outputs of every node it replaces. A value of the pattern
+ * that is now computed later than before must not be used in between; `fuse_quiet` checks this. */
 #include "pass/fuse.h"
 #include "graph/build.h"
 
@@ -29,7 +29,7 @@ const struct node *fuse_only_for(const struct fuse *f, value v, enum op op)
     return n->op == op && f->uses[v.i] == 1 ? n : NULL;
 }
 
-static const struct node *made_by(const struct fuse *f, value v, enum op op)
+static const struct node *producer_with_op(const struct fuse *f, value v, enum op op)
 {
     const struct node *n = graph_producer(f->in, v);
     return n->op == op ? n : NULL;
@@ -40,7 +40,7 @@ static bool same_shape(const struct fuse *f, value a, value b)
     return type_same_shape(graph_type(f->in, a), graph_type(f->in, b));
 }
 
-static value moved(const struct fuse *f, value old)
+static value mapped(const struct fuse *f, value old)
 {
     return f->map[old.i];
 }
@@ -54,7 +54,7 @@ static void replace(struct fuse *f, const struct node *old, int from, value firs
 static bool add_layernorm(struct fuse *f, int id)
 {
     const struct node *norm = &f->in->node[id], *add, *drop;
-    if (norm->op != OP_LAYERNORM || !(add = made_by(f, norm->in[0], OP_ADD))) return false;
+    if (norm->op != OP_LAYERNORM || !(add = producer_with_op(f, norm->in[0], OP_ADD))) return false;
     if (!f->step.i || !same_shape(f, add->in[0], add->in[1]) || !fuse_quiet(f, add, id))
         return false;
     union attr attr = norm->attr;
@@ -64,8 +64,8 @@ static bool add_layernorm(struct fuse *f, int id)
         attr.norm.drop = drop->attr.drop;
         branch = drop->in[0];
     }
-    value in[5] = {moved(f, add->in[0]), moved(f, branch), f->step, moved(f, norm->in[1])};
-    if (norm->n_in == 3) in[4] = moved(f, norm->in[2]);
+    value in[5] = {mapped(f, add->in[0]), mapped(f, branch), f->step, mapped(f, norm->in[1])};
+    if (norm->n_in == 3) in[4] = mapped(f, norm->in[2]);
     value first = graph_add(f->out, OP_ADD_LAYERNORM, &attr, norm->n_in + 2, in, NULL);
     replace(f, add, 0, first);
     replace(f, norm, 0, graph_out(first, 1));
@@ -76,16 +76,16 @@ static bool add_layernorm(struct fuse *f, int id)
 static bool add_rmsnorm(struct fuse *f, int id)
 {
     const struct node *norm = &f->in->node[id], *add;
-    if (norm->op != OP_RMSNORM || !(add = made_by(f, norm->in[0], OP_ADD))) return false;
+    if (norm->op != OP_RMSNORM || !(add = producer_with_op(f, norm->in[0], OP_ADD))) return false;
     if (!same_shape(f, add->in[0], add->in[1]) || !fuse_quiet(f, add, id)) return false;
-    value in[] = {moved(f, add->in[0]), moved(f, add->in[1]), moved(f, norm->in[1])};
+    value in[] = {mapped(f, add->in[0]), mapped(f, add->in[1]), mapped(f, norm->in[1])};
     value first = graph_add(f->out, OP_ADD_RMSNORM, &norm->attr, 3, in, NULL);
     replace(f, add, 0, first);
     replace(f, norm, 0, graph_out(first, 1));
     return true;
 }
 
-/* The node after `id` that drops out elements of v; NULL: none. */
+/* The node after `id` that applies dropout to v, or NULL. */
 static const struct node *dropped_later(const struct fuse *f, value v, int id)
 {
     for (int later = id + 1; f->step.i && later < f->in->nodes; later++) {
@@ -97,7 +97,8 @@ static const struct node *dropped_later(const struct fuse *f, value v, int id)
     return NULL;
 }
 
-/* residual adjoint + layernorm_grad -> layernorm_grad_add, or layernorm_grad_drop where the sum is dropped out, too */
+/* residual gradient + layernorm_grad -> layernorm_grad_add, or layernorm_grad_drop if dropout is
+ * applied to the sum */
 static bool layernorm_grad_add(struct fuse *f, int id)
 {
     const struct node *add = &f->in->node[id], *grad;
@@ -105,8 +106,8 @@ static bool layernorm_grad_add(struct fuse *f, int id)
         return false;
     if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
     if (!fuse_quiet(f, grad, id)) return false;
-    value in[7] = {moved(f, add->in[0])};
-    for (int i = 0; i < 5; i++) in[i + 1] = moved(f, grad->in[i]);
+    value in[7] = {mapped(f, add->in[0])};
+    for (int i = 0; i < 5; i++) in[i + 1] = mapped(f, grad->in[i]);
     const struct node *drop = dropped_later(f, add->out[0], id);
     if (drop) {
         union attr attr = grad->attr;
@@ -126,7 +127,7 @@ static bool layernorm_grad_add(struct fuse *f, int id)
     return true;
 }
 
-/* gradient of the head's matrix + that of the embedding's table, where they are one -> embed_grad_add */
+/* gradient of the tied output head + embed_grad of the token table -> embed_grad_add */
 static bool embed_grad_add(struct fuse *f, int id)
 {
     const struct node *add = &f->in->node[id];
@@ -134,14 +135,14 @@ static bool embed_grad_add(struct fuse *f, int id)
     for (int i = 0; i < 2; i++) {
         const struct node *grad = fuse_only_for(f, add->in[i], OP_EMBED_GRAD);
         if (!grad || graph_type(f->in, add->in[0])->rank != 2 || !fuse_quiet(f, grad, id)) continue;
-        value in[] = {moved(f, add->in[1 - i]), moved(f, grad->in[0]), moved(f, grad->in[1])};
+        value in[] = {mapped(f, add->in[1 - i]), mapped(f, grad->in[0]), mapped(f, grad->in[1])};
         replace(f, add, 0, graph_add(f->out, OP_EMBED_GRAD_ADD, NULL, 3, in, NULL));
         return true;
     }
     return false;
 }
 
-/* embed_grad of rows summed over sequences, which have the same ids -> embed_grad_sum */
+/* embed_grad of rows summed over sequences that have the same ids -> embed_grad_sum */
 static bool embed_grad_sum(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id], *sum;
@@ -153,27 +154,27 @@ static bool embed_grad_sum(struct fuse *f, int id)
         return false;
     const struct type *table = graph_type(f->in, grad->out[0]);
     union attr attr = {.table = {table->dim[0]}};
-    value in[] = {moved(f, grad->in[0]), moved(f, sum->in[0])};
+    value in[] = {mapped(f, grad->in[0]), mapped(f, sum->in[0])};
     replace(f, grad, 0, graph_add(f->out, OP_EMBED_GRAD_SUM, &attr, 2, in, table));
     return true;
 }
 
-/* residual adjoint + rmsnorm_grad -> rmsnorm_grad_add */
+/* residual gradient + rmsnorm_grad -> rmsnorm_grad_add */
 static bool rmsnorm_grad_add(struct fuse *f, int id)
 {
     const struct node *add = &f->in->node[id], *grad;
     if (add->op != OP_ADD || !(grad = fuse_only_for(f, add->in[1], OP_RMSNORM_GRAD))) return false;
     if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
     if (!fuse_quiet(f, grad, id)) return false;
-    value in[5] = {moved(f, add->in[0])};
-    for (int i = 0; i < 4; i++) in[i + 1] = moved(f, grad->in[i]);
+    value in[5] = {mapped(f, add->in[0])};
+    for (int i = 0; i < 4; i++) in[i + 1] = mapped(f, grad->in[i]);
     value first = graph_add(f->out, OP_RMSNORM_GRAD_ADD, &grad->attr, 5, in, NULL);
     replace(f, grad, 0, first);
     replace(f, add, 0, first);
     return true;
 }
 
-/* dropout of such a gradient, which is there already */
+/* dropout of a gradient that layernorm_grad_drop has already computed */
 static bool dropped_gradient(struct fuse *f, int id)
 {
     value v = f->in->node[id].out[0];
@@ -182,7 +183,7 @@ static bool dropped_gradient(struct fuse *f, int id)
     return true;
 }
 
-/* By a node of the same phase: what is computed again has followers of its own. */
+/* Considers only nodes of the same phase, because recomputed values have their own consumers. */
 static bool followed_by(const struct fuse *f, value v, enum op op)
 {
     const struct node *n = graph_producer(f->in, v), *end = f->in->node + f->in->nodes;
@@ -198,7 +199,7 @@ static bool score_softmax(struct fuse *f, int id)
     union attr attr = {0};
     if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_ATTENTION &&
         last->attr.drop.threshold) {
-        softmax = made_by(f, last->in[0], OP_SOFTMAX);
+        softmax = producer_with_op(f, last->in[0], OP_SOFTMAX);
         attr.score.drop = last->attr.drop;
         if (!softmax || !fuse_quiet(f, softmax, id)) return false;
     } else if (last->op != OP_SOFTMAX || followed_by(f, last->out[0], OP_DROPOUT)) {
@@ -214,7 +215,7 @@ static bool score_softmax(struct fuse *f, int id)
     const struct type *t = graph_type(f->in, scale->in[0]);
     if (t->rank != 4 || t->dim[2] != t->dim[3]) return false;
     value first = graph_add(f->out, OP_SCORE_SOFTMAX, &attr, 2,
-                            (value[]){moved(f, scale->in[0]), f->step}, NULL);
+                            (value[]){mapped(f, scale->in[0]), f->step}, NULL);
     replace(f, softmax, 0, first);
     if (last != softmax) replace(f, last, 0, graph_out(first, 1));
     return true;
@@ -240,7 +241,7 @@ static bool score_softmax_grad(struct fuse *f, int id)
     attr.score.scale = scale->attr.constant.value;
     const struct type *t = graph_type(f->in, d);
     if (t->rank != 4 || t->dim[2] != t->dim[3]) return false;
-    value in[] = {moved(f, d), moved(f, grad->in[1]), f->step};
+    value in[] = {mapped(f, d), mapped(f, grad->in[1]), f->step};
     replace(f, scale, 0, graph_add(f->out, OP_SCORE_SOFTMAX_GRAD, &attr, 3, in, NULL));
     return true;
 }
@@ -253,7 +254,7 @@ static bool cross_entropy_both(struct fuse *f, int id)
         !(loss = fuse_only_for(f, grad->in[2], OP_CROSS_ENTROPY)))
         return false;
     if (f->uses[loss->out[0].i] || loss->in[0].i != grad->in[0].i) return false;
-    value in[] = {moved(f, grad->in[0]), moved(f, grad->in[1]), moved(f, grad->in[3])};
+    value in[] = {mapped(f, grad->in[0]), mapped(f, grad->in[1]), mapped(f, grad->in[3])};
     value first = graph_add(f->out, OP_CROSS_ENTROPY_BOTH, &grad->attr, 3, in, NULL);
     f->map[grad->out[0].i] = first;
     f->map[loss->out[0].i] = graph_out(first, 1);
@@ -275,16 +276,17 @@ static bool embed_sum(struct fuse *f, int id)
         !(position = fuse_only_for(f, add->in[1], OP_EMBED)))
         return false;
     if (graph_type(f->in, position->in[1])->rank != 1) return false;
-    value in[] = {moved(f, token->in[0]), moved(f, token->in[1]), moved(f, position->in[0]),
-                  moved(f, position->in[1]), f->step};
+    value in[] = {mapped(f, token->in[0]), mapped(f, token->in[1]), mapped(f, position->in[0]),
+                  mapped(f, position->in[1]), f->step};
     const struct type *given = graph_type(f->in, last->out[0]);
     replace(f, last, 0, graph_add(f->out, OP_EMBED_SUM, &attr, 5, in, given));
     return true;
 }
 
-/* gelu(x), whose gradient is asked for later -> gelu_both: one exponential for both. It writes the slope where the
- * gradient would compute it anew, so what is bound by bytes does not gain. Of a GELU that is computed again it is
- * the second that makes the slope, so that none is kept. */
+/* gelu(x), if its gradient is needed later -> gelu_both, which computes one exponential for both.
+ * It writes the slope that the gradient would otherwise recompute, so memory-bound kernels do not
+ * gain. If the GELU is recomputed, the second one produces the slope, so that no slope is kept
+ * across the forward pass. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
@@ -294,7 +296,7 @@ static bool gelu_both(struct fuse *f, int id)
         if (grad->op == OP_GELU && grad->in[0].i == gelu->in[0].i) return false;
         if (grad->op != OP_GELU_GRAD || grad->in[1].i != gelu->in[0].i) continue;
         if (grad->attr.gelu.tanh != gelu->attr.gelu.tanh) continue;
-        value x = moved(f, gelu->in[0]);
+        value x = mapped(f, gelu->in[0]);
         if (f->options->kernels &&
             !pass_gains(f->options, f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL))
             return false;
@@ -312,17 +314,18 @@ static bool gelu_grad(struct fuse *f, int id)
     if (grad->op != OP_GELU_GRAD || !f->slope[grad->in[1].i].i) return false;
     const struct node *both = graph_producer(f->out, f->slope[grad->in[1].i]);
     if (both->attr.gelu.tanh != grad->attr.gelu.tanh) return false;
-    replace(f, grad, 0, g_mul(f->out, moved(f, grad->in[0]), f->slope[grad->in[1].i]));
+    replace(f, grad, 0, g_mul(f->out, mapped(f, grad->in[0]), f->slope[grad->in[1].i]));
     return true;
 }
 
-/* clang-format off */
 static bool (*const matchers[])(struct fuse *, int) = {
-    add_layernorm, layernorm_grad_add, embed_grad_sum, embed_grad_add, add_rmsnorm, rmsnorm_grad_add, score_softmax, score_softmax_grad, cross_entropy_both,
-    dropped_gradient, embed_sum, fuse_linear_gelu, gelu_both, fuse_matmul_gelu_grad, gelu_grad, fuse_quantise, fuse_quantise_norm,
-    fuse_matmul_sum, fuse_sum_squares, fuse_adamw, fuse_adamw_copy,
+    add_layernorm,      layernorm_grad_add,    embed_grad_sum,   embed_grad_add,
+    add_rmsnorm,        rmsnorm_grad_add,      score_softmax,    score_softmax_grad,
+    cross_entropy_both, dropped_gradient,      embed_sum,        fuse_linear_gelu,
+    gelu_both,          fuse_matmul_gelu_grad, gelu_grad,        fuse_quantise,
+    fuse_quantise_norm, fuse_matmul_sum,       fuse_sum_squares, fuse_adamw,
+    fuse_adamw_copy,
 };
-/* clang-format on */
 
 static bool match(struct fuse *f, int id)
 {
@@ -331,15 +334,15 @@ static bool match(struct fuse *f, int id)
     return false;
 }
 
-/* A use by dead code (the log-sum-exp of slow attention) must not hold a pattern apart, so that code
- * goes first. */
+/* Dead code (such as the log-sum-exp of slow attention) is removed first, because its uses would
+ * prevent matches. */
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
-    struct graph alive = *in;
+    struct graph live = *in;
     if (o->rung == RUNG_FULL) {
-        graph_init(&alive, in->arena);
-        TRY(pass_dead_code(in, &alive, o));
-        in = &alive;
+        graph_init(&live, in->arena);
+        TRY(pass_dead_code(in, &live, o));
+        in = &live;
     }
     struct fuse f = {
         .options = o, .in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};

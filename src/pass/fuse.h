@@ -1,4 +1,4 @@
-/* fuse.h - what the matchers of the pass `fuse` share; private to pass/. */
+/* fuse.h - shared state and helpers of the matchers of the pass `fuse`; private to pass/. */
 #ifndef PASS_FUSE_H
 #define PASS_FUSE_H
 
@@ -8,30 +8,30 @@ struct fuse {
     const struct pass_options *options;
     const struct graph *in;
     struct graph *out;
-    value *map; /* of each old value */
-    int *uses;  /* of each old value: how many inputs it is */
-    value
-        *slope; /* of each old value x: the derivative of gelu(x) in `out`, if GELU_BOTH made it */
-    value *dropped; /* of each old value that LAYERNORM_GRAD_DROP made: its output */
-    value step;     /* the input `step` in `out`, once it was met */
+    value *map; /* per old value: its new value */
+    int *uses;  /* per old value: number of uses as an input */
+    /* per old value x: the derivative of gelu(x) in `out`, if GELU_BOTH produced it */
+    value *slope;
+    value *dropped; /* per old value that LAYERNORM_GRAD_DROP produces: the output */
+    value step;     /* the input `step` in `out`, once its leaf was copied */
 };
 
-/* True if no output of `n`, a node of `in`, is used after it and before node `id`. */
+/* True if no output of `n`, a node of `in`, is used between `n` and node `id`. */
 bool fuse_quiet(const struct fuse *f, const struct node *n, int id);
-/* The producer of `v` if it is such an operator and `v` has no other use; else NULL. */
+/* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */
 const struct node *fuse_only_for(const struct fuse *f, value v, enum op op);
 
-/* fuse_product.c: products and what stands beside them, where kernels gain by it. */
+/* fuse_product.c: fuses matmuls with neighbouring operators if the kernels gain by it. */
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
 bool fuse_quantise(struct fuse *f, int id);
 bool fuse_quantise_norm(struct fuse *f, int id);
 bool fuse_matmul_sum(struct fuse *f, int id);
 
-/* fuse_update.c: the operators of the update graph act on whole ranges. */
+/* fuse_update.c: operators of the update graph, applied to whole ranges. */
 bool fuse_sum_squares(struct fuse *f, int id);
 bool fuse_adamw(struct fuse *f, int id);
-/* Swallows the store of a parameter's bf16 copy that the one AdamW writes on its way. */
+/* Removes the store of a parameter's bf16 copy, which the single AdamW node writes itself. */
 bool fuse_adamw_copy(struct fuse *f, int id);
 
 #endif

@@ -1,5 +1,5 @@
-/* A product and the pointwise operator or the sum beside it become one operator, where kernels gain by it: a library
- * may do the second on what the first has in registers. */
+/* Fuses a matmul with a neighbouring pointwise operator or sum, if the kernels gain by it: a
+ * library may compute the second on the registers of the first. */
 #include "pass/fuse.h"
 
 static value moved(const struct fuse *f, value old)
@@ -34,7 +34,7 @@ bool fuse_linear_gelu(struct fuse *f, int id)
     return true;
 }
 
-/* gelu_grad(matmul(dy, w), x) -> matmul_gelu_grad, unless the slope of that GELU is there already */
+/* gelu_grad(matmul(dy, w), x) -> matmul_gelu_grad, unless GELU_BOTH has computed the slope */
 bool fuse_matmul_gelu_grad(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id], *product;
@@ -50,7 +50,8 @@ bool fuse_matmul_gelu_grad(struct fuse *f, int id)
     return true;
 }
 
-/* quantise(gelu(x)) -> quantise_gelu; quantise(gelu_grad(dy, x)) -> quantise_gelu_grad: nobody else reads what is quantised */
+/* quantise(gelu(x)) -> quantise_gelu; quantise(gelu_grad(dy, x)) -> quantise_gelu_grad; only if the
+ * quantised value has no other use */
 bool fuse_quantise(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *gelu;
@@ -69,7 +70,7 @@ bool fuse_quantise(struct fuse *f, int id)
     return true;
 }
 
-/* Whether a node behind `n`, which is of `g`, reads what it makes. */
+/* True if a node of `g` after `n` reads an output of `n`. */
 static bool is_read(const struct graph *g, const struct node *n)
 {
     for (const struct node *later = n + 1; later < g->node + g->nodes; later++)
@@ -78,8 +79,8 @@ static bool is_read(const struct graph *g, const struct node *n)
     return false;
 }
 
-/* quantise(add_layernorm(a, b)) -> quantise_add_layernorm, where nobody else reads the norm: what ADD_LAYERNORM was made of
- * becomes its, and that is dead code. */
+/* quantise(add_layernorm(a, b)) -> quantise_add_layernorm, if the norm has no other use. The
+ * outputs of ADD_LAYERNORM are mapped to the new node, which makes it dead code. */
 bool fuse_quantise_norm(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *norm, *made;
@@ -94,7 +95,7 @@ bool fuse_quantise_norm(struct fuse *f, int id)
     int ins = made->n_in + 1;
     if (!pass_gains(f->options, f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL))
         return false;
-    pass_mark(f->out, norm); /* whose name it has in tables */
+    pass_mark(f->out, norm); /* tables show the name of the norm */
     value first = graph_add(f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL);
     for (int i = 0; i < n->n_out; i++) f->map[n->out[i].i] = graph_out(first, i);
     f->map[norm->in[0].i] = graph_out(first, 4);
@@ -102,14 +103,14 @@ bool fuse_quantise_norm(struct fuse *f, int id)
     return true;
 }
 
-/* What a RESHAPE only looks at otherwise. */
+/* The value behind any RESHAPE views. */
 static value behind_views(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);
     return n->op == OP_RESHAPE ? behind_views(g, n->in[0]) : v;
 }
 
-/* The product a^T d of the gradient of a weight, before node `id`; else NULL. */
+/* The matmul a^T d of a weight gradient that comes before node `id`; else NULL. */
 static const struct node *weight_gradient(const struct fuse *f, value d, int id)
 {
     for (int i = f->in->info[d.i].producer + 1; i < id; i++) {
@@ -121,7 +122,8 @@ static const struct node *weight_gradient(const struct fuse *f, value d, int id)
     return NULL;
 }
 
-/* matmul(a^T, d), sum of d over its rows -> matmul_sum: the gradients of a weight and its bias */
+/* matmul(a^T, d) and the sum of d over its rows -> matmul_sum: the gradients of a weight and its
+ * bias */
 bool fuse_matmul_sum(struct fuse *f, int id)
 {
     const struct node *sum = &f->in->node[id], *product;

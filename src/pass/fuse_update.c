@@ -1,4 +1,4 @@
-/* The update on whole ranges: one gradient norm, one AdamW for all parameters. The ranges have the same
+/* Fuses the update: one gradient norm and one AdamW over all parameters. All ranges have the same
  * layout (op.h), with zeros between the leaves. */
 #include "graph/build.h"
 #include "pass/fuse.h"
@@ -21,7 +21,7 @@ static void range_add(struct range *r, const struct graph *g, const struct node 
     r->leaves++;
 }
 
-/* Leaves that lie side by side, without a hole. */
+/* True if the leaves are contiguous. */
 static bool range_is_whole(const struct range *r)
 {
     return r->leaves > 1 && r->covered == r->last - r->first;
@@ -49,7 +49,7 @@ static bool is_norm_part(const struct fuse *f, value v, struct range *r)
     return true;
 }
 
-static bool goes_on(const struct fuse *f, int id)
+static bool is_partial_sum(const struct fuse *f, int id)
 {
     value v = f->in->node[id].out[0];
     for (int later = id + 1; later < f->in->nodes; later++) {
@@ -65,14 +65,15 @@ bool fuse_sum_squares(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
     struct range r = {0};
-    if (n->op != OP_ADD || goes_on(f, id) || !is_norm_part(f, n->out[0], &r)) return false;
+    if (n->op != OP_ADD || is_partial_sum(f, id) || !is_norm_part(f, n->out[0], &r)) return false;
     if (!range_is_whole(&r)) return false;
     value all = range_leaf(f, STORAGE_GRADIENTS, &r, graph_type(f->in, n->out[0])->dtype);
     f->map[n->out[0].i] = g_sum_squares(f->out, all);
     return true;
 }
 
-/* All AdamW nodes may become one: same scalars, decayed parameters before the others. */
+/* True if all AdamW nodes can become one: they have the same scalars, and decayed parameters come
+ * before the others. */
 static bool adamw_fits(const struct fuse *f, struct range *all, int64_t *ret_decayed, int *ret_last)
 {
     const struct node *first = NULL;
@@ -104,7 +105,7 @@ static bool adamw_fits(const struct fuse *f, struct range *all, int64_t *ret_dec
     return first && range_is_whole(all) && decay_end <= free_start;
 }
 
-/* The store of the bf16 copy of the weights that AdamW node `n` makes; NULL if there is none. */
+/* The store of the bf16 copy of the weights that AdamW node `n` produces, or NULL. */
 static const struct node *copy_store(const struct graph *g, const struct node *n)
 {
     for (int id = (int)(n - g->node) + 1; id < g->nodes; id++) {
@@ -119,7 +120,7 @@ static const struct node *copy_store(const struct graph *g, const struct node *n
     return NULL;
 }
 
-/* Every parameter's copy is stored, each at its own place. */
+/* True if a bf16 copy of every parameter is stored, each at the parameter's own offset. */
 static bool all_copied(const struct graph *g)
 {
     for (int id = 0; id < g->nodes; id++) {
@@ -133,7 +134,8 @@ static bool all_copied(const struct graph *g)
     return true;
 }
 
-/* adamw for each parameter -> one adamw over the range, which writes the bf16 copy if one is kept */
+/* adamw per parameter -> one adamw over the range, which also writes the bf16 copy if one is
+ * kept */
 bool fuse_adamw(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
@@ -141,7 +143,7 @@ bool fuse_adamw(struct fuse *f, int id)
     int64_t decayed;
     int last;
     if (n->op != OP_ADAMW || !adamw_fits(f, &all, &decayed, &last)) return false;
-    if (id != last) return true; /* the last one stands for all */
+    if (id != last) return true; /* the last one replaces all */
     static const enum storage storages[] = {STORAGE_WEIGHTS, STORAGE_MOMENT1, STORAGE_MOMENT2,
                                             STORAGE_COPY, STORAGE_GRADIENTS};
     enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
@@ -161,7 +163,7 @@ bool fuse_adamw(struct fuse *f, int id)
     return true;
 }
 
-/* adamw, cast, store: the last two are part of the one adamw */
+/* adamw, cast, store: the fused adamw includes the cast and the store */
 bool fuse_adamw_copy(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *adamw;

@@ -1,8 +1,10 @@
-/* Products of one input by weights that follow one another in their range become one product by one weight, where the rung is `full`: the
- * range read as one matrix (N1+N2+...,K) is the weights (N1,K), (N2,K), ... one below the other, so that not a number moves. The gradient
- * of the weights is then one product, too, and so is that of the input, where there were as many and sums.
+/* On the rung `full`, matmuls of one input with weights that are adjacent in their range become one
+ * matmul with one weight: read as one matrix (N1+N2+...,K), the range is the weights (N1,K),
+ * (N2,K), ... stacked, so no data moves. The gradient of the weights then becomes one matmul too,
+ * and so does the gradient of the input, which was a sum of several matmuls.
  *
- * Matched is who puts the results side by side: CONCAT, which is then nothing, and SWIGLU, which takes gate and up as they come. */
+ * The pattern starts at the node that concatenates the results: CONCAT, which then disappears, or
+ * SWIGLU, which accepts gate and up in one tensor. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -12,14 +14,15 @@ struct join {
     const struct graph *in;
     struct graph *out;
     value *map;
-    int *uses; /* of each old value */
-    int *
-        joined_at; /* of each old node that is the first product of some: the node that takes them all; else 0 */
-    bool *gone; /* of each old node */
+    int *uses; /* uses of each old value */
+    /* per old node that is the first matmul of a group: the node that reads the group; else 0 */
+    int *joined_at;
+    bool *replaced; /* per old node: replaced by a joined matmul */
 };
 
-/* A product by the transpose of a weight, and nobody else reads the product or the weight. */
-static bool is_alone(const struct join *j, value v)
+/* True if `v` is a matmul with a transposed weight, and neither the result nor the weight has
+ * another use. */
+static bool is_joinable(const struct join *j, value v)
 {
     const struct graph *g = j->in;
     const struct node *n = graph_producer(g, v);
@@ -29,7 +32,7 @@ static bool is_alone(const struct join *j, value v)
     return w->op == OP_LEAF && w->attr.leaf.storage == STORAGE_WEIGHTS && j->uses[n->in[1].i] == 1;
 }
 
-/* Whether b's weight begins where a's ends, and both have one input. */
+/* True if the weight of `b` starts where that of `a` ends, and both matmuls have the same input. */
 static bool follows(const struct graph *g, const struct node *a, const struct node *b)
 {
     const struct node *wa = graph_producer(g, a->in[1]), *wb = graph_producer(g, b->in[1]);
@@ -39,24 +42,24 @@ static bool follows(const struct graph *g, const struct node *a, const struct no
            wa->attr.leaf.offset + type_elements(ta) == wb->attr.leaf.offset;
 }
 
-/* Notes what node `id` makes needless, if all that it puts side by side can be one product. */
-static void match(struct join *j, int id)
+/* Marks the nodes that become needless if all inputs of node `id` can be one matmul. */
+static void match_node(struct join *j, int id)
 {
     const struct graph *g = j->in;
     const struct node *n = &g->node[id];
     if ((n->op != OP_CONCAT && n->op != OP_SWIGLU) || n->n_in < 2) return;
     for (int i = 0; i < n->n_in; i++) {
-        if (!is_alone(j, n->in[i])) return;
+        if (!is_joinable(j, n->in[i])) return;
         if (i && !follows(g, graph_producer(g, n->in[i - 1]), graph_producer(g, n->in[i]))) return;
     }
     for (int i = 0; i < n->n_in; i++) {
-        const struct node *product = graph_producer(g, n->in[i]);
-        j->gone[product - g->node] = j->gone[g->info[product->in[1].i].producer] = true;
+        const struct node *matmul = graph_producer(g, n->in[i]);
+        j->replaced[matmul - g->node] = j->replaced[g->info[matmul->in[1].i].producer] = true;
     }
     j->joined_at[g->info[n->in[0].i].producer] = id;
 }
 
-/* "h.0.attn.q_proj" and "h.0.attn.k_proj": "h.0.attn.q_proj+k_proj" */
+/* For example "h.0.attn.q_proj" and "h.0.attn.k_proj" -> "h.0.attn.q_proj+k_proj". */
 static const char *names_of(const struct join *j, const struct node *n)
 {
     const char *names = graph_producer(j->in, n->in[0])->scope;
@@ -67,7 +70,7 @@ static const char *names_of(const struct join *j, const struct node *n)
     return names;
 }
 
-/* The product that stands for those that node `to` reads, where the first of them stood. */
+/* Appends the matmul that replaces those read by node `to`, at the position of the first. */
 static void join(struct join *j, const struct node *to)
 {
     const struct graph *g = j->in;
@@ -95,15 +98,15 @@ enum status pass_join(const struct graph *in, struct graph *out, const struct pa
     struct join j = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     j.uses = ARENA_NEW(out->arena, int, in->values);
     j.joined_at = ARENA_NEW(out->arena, int, in->nodes);
-    j.gone = ARENA_NEW(out->arena, bool, in->nodes);
+    j.replaced = ARENA_NEW(out->arena, bool, in->nodes);
     for (int id = 0; id < in->nodes; id++)
         for (int i = 0; i < in->node[id].n_in; i++) j.uses[in->node[id].in[i].i]++;
     for (int i = 0; i < in->outputs; i++) j.uses[in->output[i].v.i]++;
-    for (int id = 0; o->rung == RUNG_FULL && id < in->nodes; id++) match(&j, id);
+    for (int id = 0; o->rung == RUNG_FULL && id < in->nodes; id++) match_node(&j, id);
     for (int id = 0; id < in->nodes; id++) {
         if (j.joined_at[id]) join(&j, &in->node[j.joined_at[id]]);
         bool made = in->node[id].n_out && j.map[in->node[id].out[0].i].i;
-        if (!j.gone[id] && !made) pass_keep(in, id, out, j.map);
+        if (!j.replaced[id] && !made) pass_keep(in, id, out, j.map);
     }
     pass_finish(in, out, j.map);
     return graph_status(out);

@@ -1,7 +1,8 @@
-/* What the types leave open: whether a product of f32 operands may round them to TF32 (10 bits of
- * mantissa, the tensor cores' own f32), whether products and attention must give the same bits in every run, and
- * whether attention leaves out kernels of one compute capability. All are attributes, so a printed graph shows them and a kernel's `fits` may ask. Runs after
- * `precision`, which decides what is f32. */
+/* Sets the numeric properties that types leave open: whether a matmul of f32 operands may round
+ * them to TF32 (10 bits of mantissa), whether matmuls and attention must give the same bits in
+ * every run, and whether kernels of a single compute capability are excluded. All are attributes,
+ * so a printed graph shows them and a kernel's `fits` may check them. Runs after `precision`, which
+ * decides what is f32. */
 #include "pass/pass.h"
 
 static void mark(const struct graph *in, struct node *n, const struct pass_options *o)

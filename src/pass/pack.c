@@ -1,6 +1,5 @@
-/* Products whose second operand is a weight take it packed: its numbers in the order in which the library's
- * inner loop reads them. Who updates the weights packs them (PACK), once for every update instead of
- * once for every product. */
+/* Matmuls whose second operand is a weight read it packed: in the memory order of the library's
+ * inner loop. The update packs the weights (PACK), once per update instead of once per matmul. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -19,7 +18,8 @@ static const struct packed_weight *find(const struct pass_packing *p, const stru
     return NULL;
 }
 
-/* A product of that many rows whose second operand is a weight of the list; else NULL. */
+/* The packed form of the second operand if `n` is a matmul with p->rows rows whose second operand
+ * is in the list; else NULL. */
 static const struct packed_weight *match(const struct graph *g, const struct node *n,
                                          const struct pass_packing *p)
 {

@@ -4,17 +4,17 @@
 
 /* clang-format off */
 const struct pass passes[] = {
-    {"regions",   BEFORE_GRADIENT, pass_regions,   "what the backward pass computes again together"},
-    {"join",      BEFORE_GRADIENT, pass_join,      "products of one input by neighbouring weights become one"},
-    {"expand",    BEFORE_GRADIENT, pass_expand,    "operators above the rung become smaller ones"},
-    {"precision", AFTER_GRADIENT,  pass_precision, "the types that arithmetic runs in"},
-    {"recompute", AFTER_GRADIENT,  pass_recompute, "what backward reads of a region is computed again"},
-    {"numerics",  AFTER_GRADIENT,  pass_numerics,  "TF32 and equal bits, where they are asked for"},
-    {"float8",    AFTER_GRADIENT,  pass_float8,    "products of blocks in 8 bits, where they are asked for"},
-    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "neighbours become one operator"},
-    {"chain",     AFTER_GRADIENT,  pass_chain,     "pointwise operators in a row become one kernel"},
-    {"pack",      AFTER_GRADIENT,  pass_pack,      "products take weights in their own layout"},
-    {"dead",      AFTER_GRADIENT,  pass_dead_code, "what nobody needs is dropped"},
+    {"regions",   BEFORE_GRADIENT, pass_regions,   "marks what the backward pass recomputes"},
+    {"join",      BEFORE_GRADIENT, pass_join,      "joins matmuls of one input"},
+    {"expand",    BEFORE_GRADIENT, pass_expand,    "expands operators above the rung"},
+    {"precision", AFTER_GRADIENT,  pass_precision, "chooses the types of the arithmetic"},
+    {"recompute", AFTER_GRADIENT,  pass_recompute, "recomputes values in the backward pass"},
+    {"numerics",  AFTER_GRADIENT,  pass_numerics,  "sets TF32 and determinism, if requested"},
+    {"float8",    AFTER_GRADIENT,  pass_float8,    "quantises matmuls of blocks, if requested"},
+    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "fuses neighbouring operators"},
+    {"chain",     AFTER_GRADIENT,  pass_chain,     "fuses consecutive pointwise operators"},
+    {"pack",      AFTER_GRADIENT,  pass_pack,      "packs weights of matmuls"},
+    {"dead",      AFTER_GRADIENT,  pass_dead_code, "removes unused nodes"},
     {NULL, 0, NULL, NULL},
 };
 /* clang-format on */
@@ -89,20 +89,21 @@ static bool is_input(const struct node *n)
     return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT;
 }
 
-/* Alive is what an output or a write needs; inputs stay, so who feeds them need not ask. */
+/* A node is live if an output or a write needs it. Inputs are always kept, so callers can feed them
+ * unconditionally. */
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     (void)o;
-    bool *alive = ARENA_NEW(out->arena, bool, in->nodes);
-    for (int i = 0; i < in->outputs; i++) alive[in->info[in->output[i].v.i].producer] = true;
+    bool *live = ARENA_NEW(out->arena, bool, in->nodes);
+    for (int i = 0; i < in->outputs; i++) live[in->info[in->output[i].v.i].producer] = true;
     for (int id = in->nodes - 1; id >= 0; id--) {
         const struct node *n = &in->node[id];
-        alive[id] |= op_writes(n->op) > 0 || is_input(n);
-        for (int i = 0; alive[id] && i < n->n_in; i++) alive[in->info[n->in[i].i].producer] = true;
+        live[id] |= op_writes(n->op) > 0 || is_input(n);
+        for (int i = 0; live[id] && i < n->n_in; i++) live[in->info[n->in[i].i].producer] = true;
     }
     value *map = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++)
-        if (alive[id]) pass_keep(in, id, out, map);
+        if (live[id]) pass_keep(in, id, out, map);
     pass_finish(in, out, map);
     return graph_status(out);
 }

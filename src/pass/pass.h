@@ -1,47 +1,48 @@
 /* pass.h - graph to graph: THE table of passes, in running order.
  *
- * A pass walks `in` in order and appends to `out` either a replacement or a copy; `map` says where
- * each old value went. A pattern is matched at its last node; what it leaves behind is dead code.
- * graph_verify runs after each pass. */
+ * A pass walks `in` in order and appends a replacement or a copy of each node to `out`; `map` gives
+ * the new value of each old value. A pattern is matched at its last node; nodes it leaves unused
+ * are removed as dead code. graph_verify runs after each pass. */
 #ifndef PASS_PASS_H
 #define PASS_PASS_H
 
 #include "graph/graph.h"
 
 enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
-/* What the backward pass computes again instead of keeping. */
+/* What the backward pass recomputes instead of keeping. */
 enum pass_again { AGAIN_NOTHING, AGAIN_GELU, AGAIN_BLOCK };
 
 struct pass_options {
     enum pass_rung rung;
     enum pass_again again;
-    int again_blocks; /* of AGAIN_BLOCK: how many at a time; 0 is 1 */
-    bool flash;       /* keep attention whole; else its expansion, with T x T matrices */
-    enum dtype
-        compute; /* DT_F32, DT_BF16: mixed precision; DT_F64 is what gradients are checked in */
-    /* Products of blocks are in 8 bits, and gradients are quantised to DT_E5M2 or DT_E4M3 for it; else DT_F32. Goes with
-     * DT_BF16. */
+    int again_blocks; /* for AGAIN_BLOCK: blocks per region; 0 means 1 */
+    bool flash;       /* keep attention as one operator; else expand it into T x T matrices */
+    /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
+    enum dtype compute;
+    /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:
+     * disabled. Requires compute = DT_BF16. */
     enum dtype float8_gradients;
-    bool tf32;          /* products of f32 operands may round them to TF32 */
+    bool tf32;          /* matmuls of f32 operands may round them to TF32 */
     bool deterministic; /* kernels give the same bits in every run */
-    bool
-        portable; /* attention and products by kernels that are not for one compute capability alone */
-    const struct pass_packing *packing; /* NULL: weights are read as they lie */
-    const struct pass_kernels
-        *kernels; /* NULL: no operator is made that only some kernels gain by */
+    /* exclude attention and matmul kernels of a single compute capability */
+    bool portable;
+    const struct pass_packing *packing; /* NULL: no packed weights */
+    /* NULL: no operator is created that only some kernels gain by */
+    const struct pass_kernels *kernels;
 };
 
-/* What the kernels that a graph is meant for are good at, for operators whose expansion is often as fast. */
+/* Properties of the target's kernels, for fused operators whose expansion is often as fast. */
 struct pass_kernels {
-    /* Whether there is a kernel for the node on those types that is faster than what the node stands for. */
+    /* True if the target has a kernel for the node with those types that is faster than the
+     * expansion. */
     bool (*gain)(const void *who, const struct node *n, const struct type *in,
                  const struct type *out);
     const void *who;
 };
 
-/* Weights that are kept once more in the order in which products of `rows` rows want them: the matrix of
- * `elements` at `weight` (in its range) lies at at[tb] of STORAGE_PACKED, for products with and without
- * a transposed B. */
+/* Weights with an additional packed copy for matmuls of `rows` rows: the matrix of `elements`
+ * elements at `weight` (in its range) is at at[tb] of STORAGE_PACKED, for matmuls with and without
+ * transposed B. */
 struct pass_packing {
     int64_t rows;
     int n;
@@ -63,21 +64,22 @@ struct pass {
 extern const struct pass passes[];
 const struct pass *pass_find(const char *name);
 
-/* Runs one pass and verifies what it made, which lives in in's arena. */
+/* Runs one pass and verifies its result, which lives in in's arena. */
 enum status pass_run(const struct pass *p, const struct graph *in, struct graph *ret_out,
                      const struct pass_options *o);
-/* Runs the passes of that time one after the other, `g` being replaced; stops after the one named
- * `last` if that is not NULL. */
+/* Runs the passes of that time in order, replacing `g`; stops after the one named `last` if that is
+ * not NULL. */
 enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
                        const char *last);
 
-/* For passes: copies node `id` and maps its outputs; maps the outputs of the graph at the end. */
+/* For passes: copies node `id` and maps its outputs; pass_finish maps the outputs of the graph at
+ * the end. */
 void pass_keep(const struct graph *in, int id, struct graph *out, value *map);
 void pass_finish(const struct graph *in, struct graph *out, const value *map);
-/* For passes: whether kernels gain by such a node of `g`, before it is made. */
+/* For passes: true if the kernels gain by such a node of `g`; call it before appending the node. */
 bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
                 const union attr *attr, int n_in, const value *in, const struct type *given);
-/* For passes: new nodes of `out` are marked as node `n`. */
+/* For passes: new nodes of `out` get the phase, layer, region and scope of node `n`. */
 void pass_mark(struct graph *out, const struct node *n);
 
 enum status pass_regions(const struct graph *in, struct graph *out, const struct pass_options *o);

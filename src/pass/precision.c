@@ -1,12 +1,12 @@
-/* The types that arithmetic runs in.
+/* The types of the arithmetic.
  *
- * In double precision every float value becomes a double: what gradients are checked against finite
- * differences in. In mixed precision (Micikevicius et al., arXiv 1710.03740) products, attention and
- * what passes between them are bf16; weights and their gradients, statistics of rows, the loss, the
- * optimizer and all sums are f32. Below the rung `full` an operator that needs more than bf16 has its
- * inputs widened and whoever needs bf16 narrows them again, each by a CAST of its own, as an eager
- * framework's autocast does; at `full` such operators take and give bf16, f32 inside, and the optimizer
- * keeps a bf16 copy of the weights. */
+ * In double precision every float value becomes a double; gradients are checked against finite
+ * differences in it. In mixed precision (Micikevicius et al., arXiv 1710.03740) matmuls, attention
+ * and the values between them are bf16; weights and their gradients, row statistics, the loss, the
+ * optimizer and all sums are f32. Below the rung `full` an operator that needs more than bf16 gets
+ * casts to f32 before its inputs, and readers that need bf16 cast back, each by a separate CAST,
+ * like autocast in an eager framework. At `full` such operators read and write bf16 and compute in
+ * f32, and the optimizer keeps a bf16 copy of the weights. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -15,21 +15,23 @@ struct precision {
     struct graph *out;
     const struct pass_options *options;
     bool full;
-    value *map;            /* of each old value, in the type that it was made in */
-    value *cast[DT_COUNT]; /* the same in that type, once somebody needed it */
+    value *map;            /* per old value, in the type it was produced in */
+    value *cast[DT_COUNT]; /* the same cast to that type, created on first use */
 };
 
 enum policy {
     WIDE,   /* f32 in and out */
-    NARROW, /* bf16 in and out, but for the inputs that `wide` names */
-    FOLLOW, /* everything is of the type of the first input */
-    MEET,   /* of two operands the wider type wins, but for a vector or number that is repeated */
-    ROWS,   /* NARROW at `full`, below it WIDE: statistics of rows, and what meets a table in f32 */
+    NARROW, /* bf16 in and out, except for the inputs in `wide` */
+    FOLLOW, /* everything has the type of the first input */
+    /* of two operands the wider type wins, except for a vector or scalar that is broadcast */
+    MEET,
+    /* NARROW at `full`, WIDE below: row statistics, and operators that read a table in f32 */
+    ROWS,
 };
 
 static const struct {
     enum policy policy;
-    unsigned wide; /* inputs that are f32 at every rung: parameters, statistics, scalars */
+    unsigned wide; /* mask of inputs that are f32 at every rung: parameters, statistics, scalars */
 } policies[OP_COUNT] = {
     [OP_CAST] = {FOLLOW, 0},
     [OP_PACK] = {FOLLOW, 0},
@@ -83,7 +85,7 @@ static enum dtype dtype_at(const struct precision *p, value old)
     return graph_type(p->out, p->map[old.i])->dtype;
 }
 
-/* The bf16 copy that the optimizer keeps, if `old` is a whole parameter. */
+/* The bf16 copy kept by the optimizer, if `old` is a whole parameter. */
 static value copy_of(const struct precision *p, value old)
 {
     const struct node *leaf = graph_producer(p->in, old);
@@ -98,7 +100,7 @@ static value copy_of(const struct precision *p, value old)
     return v;
 }
 
-/* `old` in that type; whole numbers stay what they are. */
+/* `old` cast to that type; integers are unchanged. */
 static value in_type(struct precision *p, value old, enum dtype dtype)
 {
     enum dtype now = dtype_at(p, old);
@@ -117,7 +119,7 @@ static enum dtype meet(const struct precision *p, const struct node *n)
     return repeated || a == b ? a : DT_F32;
 }
 
-/* What the float inputs become that are not named in `wide`. */
+/* The type of the float inputs that are not in `wide`. */
 static enum dtype work_type(const struct precision *p, const struct node *n)
 {
     switch (policies[n->op].policy) {
@@ -125,7 +127,7 @@ static enum dtype work_type(const struct precision *p, const struct node *n)
         return DT_F32;
     case NARROW:
         return DT_BF16;
-    case FOLLOW: /* ids come first in a gradient of an embedding */
+    case FOLLOW: /* the first input of an embedding gradient is the ids */
         return n->op == OP_EMBED_GRAD ? dtype_at(p, n->in[1]) : dtype_at(p, n->in[0]);
     case MEET:
         return meet(p, n);
@@ -135,15 +137,16 @@ static enum dtype work_type(const struct precision *p, const struct node *n)
     return DT_F32;
 }
 
-/* Gradients of parameters are sums over rows: products of two transposed-together activations, sums
- * over leading dimensions, rows added into a table. They leave the sum in f32. */
+/* Parameter gradients are sums over rows: matmuls of two activations, the first transposed, sums
+ * over leading dimensions, rows added into a table. They are output in f32. */
 static bool is_parameter_gradient(const struct graph *g, const struct node *n)
 {
     if (n->op == OP_MATMUL) return n->attr.matmul.ta && graph_type(g, n->out[0])->rank == 2;
     return n->op == OP_SUM_LEADING || n->op == OP_EMBED_GRAD;
 }
 
-/* A library's products may take a bias in their own type alone. There is one where the optimizer keeps a copy. */
+/* A library matmul may accept a bias only in the type of its operands. A bf16 bias exists if the
+ * optimizer keeps a copy. */
 static bool narrows_bias(const struct precision *p, const struct node *n)
 {
     const struct pass_kernels *k = p->options->kernels;
@@ -190,7 +193,7 @@ static enum status mix(const struct graph *in, struct graph *out, const struct p
             mixed(&p, id);
     }
     TRY(graph_status(out));
-    for (int i = 0; i < in->outputs; i++) /* whoever reads them reads what the model promised */
+    for (int i = 0; i < in->outputs; i++) /* outputs keep the type that the model defined */
         p.map[in->output[i].v.i] =
             in_type(&p, in->output[i].v, graph_type(in, in->output[i].v)->dtype);
     pass_finish(in, out, p.map);

@@ -1,15 +1,15 @@
-/* First and last use of each value, over the classes of values that share bytes: a view and what it
- * views, an output that takes its input's place, state and what is written into it.
+/* Live ranges of values. Values that share bytes form one class with one live range: a view and its
+ * source, an output computed in place and its input, state and what is stored into it.
  *
- * Values are met in schedule order, so when node `id` is reached, a class whose members' last use is
- * `id` dies there, and an output may take its place. */
+ * Nodes are visited in schedule order. When node `id` is reached, a class whose last use is `id`
+ * dies there, so an output of `id` may reuse its bytes. */
 #include "plan/liveness.h"
 
 struct liveness {
     struct plan *p;
     const struct graph *g;
-    int *last_use; /* of each value itself, in steps */
-    int *read;     /* of each root: the last step so far that reads its bytes */
+    int *last_use; /* last step that uses each value itself */
+    int *read;     /* per owner: last step visited so far that reads its bytes */
 };
 
 static struct span *root_of(struct plan *p, value v)
@@ -28,7 +28,7 @@ static void find_last_uses(struct liveness *l)
     for (int i = 0; i < l->g->outputs; i++) l->last_use[l->g->output[i].v.i] = l->g->nodes;
 }
 
-static void start_own(struct liveness *l, value v, int id)
+static void start_range(struct liveness *l, value v, int id)
 {
     l->p->span[v.i] = (struct span){.storage = STORAGE_ARENA,
                                     .bytes = type_bytes(graph_type(l->g, v)),
@@ -47,7 +47,7 @@ static void join(struct liveness *l, value v, value with)
 static void place_leaf(struct liveness *l, const struct node *n, int id)
 {
     value v = n->out[0];
-    start_own(l, v, id);
+    start_range(l, v, id);
     struct span *s = &l->p->span[v.i];
     s->storage = n->attr.leaf.storage;
     if (s->storage == STORAGE_INPUT) { /* fed before the first step */
@@ -64,8 +64,9 @@ static bool is_input(const struct liveness *l, int root)
     return n->op == OP_LEAF;
 }
 
-/* Input `i` dies at `id` and its bytes are the planner's to give, so output 0 may take them. */
-static bool may_take(const struct liveness *l, int id, int i)
+/* True if input `i` dies at node `id` and lies in the arena, so that output 0 may reuse its
+ * bytes. */
+static bool may_reuse(const struct liveness *l, int id, int i)
 {
     const struct node *n = &l->g->node[id];
     const struct span *root = root_of(l->p, n->in[i]);
@@ -84,14 +85,15 @@ static void place_outputs(struct liveness *l, int id)
     for (; i < op_writes(n->op); i++) join(l, n->out[i], n->in[i]);
     if (flags & OP_VIEW)
         join(l, n->out[i++], n->in[0]);
-    else if (flags & OP_INPLACE && may_take(l, id, 0))
+    else if (flags & OP_INPLACE && may_reuse(l, id, 0))
         join(l, n->out[i++], n->in[0]);
-    else if (flags & OP_INPLACE_1 && may_take(l, id, 1))
+    else if (flags & OP_INPLACE_1 && may_reuse(l, id, 1))
         join(l, n->out[i++], n->in[1]);
-    for (; i < n->n_out; i++) start_own(l, n->out[i], id);
+    for (; i < n->n_out; i++) start_range(l, n->out[i], id);
 }
 
-/* STORE(leaf, x): if x is made after the leaf was last read and dies here, make it there at once. */
+/* STORE(leaf, x): if x is produced after the last read of the leaf and dies here, x is produced
+ * directly in the leaf's bytes and the store becomes a no-op. */
 static void store_in_place(struct liveness *l, int id)
 {
     const struct node *n = &l->g->node[id];
@@ -106,7 +108,8 @@ static void store_in_place(struct liveness *l, int id)
     l->p->step[id].kernel = NULL;
 }
 
-/* In order, so that a store knows who has read its leaf before, be it through a view. */
+/* Visits nodes in order, so that each store knows the earlier reads of its leaf, including reads
+ * through views. */
 static void place_stores(struct liveness *l)
 {
     for (int v = 0; v < l->g->values; v++) l->read[v] = -1;
@@ -117,21 +120,22 @@ static void place_stores(struct liveness *l)
     }
 }
 
-enum { SMALL_INPUT = 1 << 20 };
-bool fed_together(const struct plan *p, int v)
+enum { SMALL_INPUT_BYTES = 1 << 20 };
+bool is_small_input(const struct plan *p, int v)
 {
     const struct node *n = graph_producer(p->graph, (value){v});
     const struct span *s = &p->span[v];
-    return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT && s->bytes <= SMALL_INPUT;
+    return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT &&
+           s->bytes <= SMALL_INPUT_BYTES;
 }
 
-static void keep_together(struct plan *p)
+static void unite_small_inputs(struct plan *p)
 {
     int last = 0;
     for (int v = 1; v < p->graph->values; v++)
-        if (fed_together(p, v) && p->span[v].last > last) last = p->span[v].last;
+        if (is_small_input(p, v) && p->span[v].last > last) last = p->span[v].last;
     for (int v = 1; v < p->graph->values; v++)
-        if (fed_together(p, v)) p->span[v].last = last;
+        if (is_small_input(p, v)) p->span[v].last = last;
 }
 
 void liveness_find(struct plan *p, struct arena *scratch)
@@ -148,8 +152,8 @@ void liveness_find(struct plan *p, struct arena *scratch)
             place_outputs(&l, id);
     }
     place_stores(&l);
-    keep_together(p);
-    for (int v = 1; v < p->graph->values; v++) { /* every member says what its root says */
+    unite_small_inputs(p);
+    for (int v = 1; v < p->graph->values; v++) { /* every member gets the span of its owner */
         int root = p->span[v].root;
         if (root != v) p->span[v] = p->span[root];
         p->span[v].root = root;

@@ -1,15 +1,15 @@
-/* liveness.h - when each value lives and whose bytes it has; private to plan/. */
+/* liveness.h - the live range of each value and the storage it uses; private to plan/. */
 #ifndef PLAN_LIVENESS_H
 #define PLAN_LIVENESS_H
 
 #include "plan/plan.h"
 
-/* Fills p->span but for the offsets of the arena, and takes the kernel away from stores whose value
- * can be made in its place. */
+/* Fills p->span except for arena offsets, and removes the kernel of each store whose value can be
+ * produced in place. */
 void liveness_find(struct plan *p, struct arena *scratch);
 
-/* Small inputs lie one behind the other in the order of the graph, as an image of them does, so that one copy feeds all: they
- * live as one span. */
-bool fed_together(const struct plan *p, int v);
+/* Small inputs are placed contiguously in graph order, so that one copy uploads them all; they
+ * share one live range. */
+bool is_small_input(const struct plan *p, int v);
 
 #endif

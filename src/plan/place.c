@@ -1,5 +1,6 @@
-/* Largest first, each at the lowest gap: on the lifetimes of a training step, where what is saved for
- * the backward pass dominates, this meets the lower bound. */
+/* Places the largest span first, each at the lowest gap that fits. For the live ranges of a
+ * training step, where values saved for the backward pass dominate, the result meets the lower
+ * bound. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -43,14 +44,14 @@ int64_t place_spans(struct place_span *span, int n, struct arena *scratch)
         for (int k = 0; k < i; k++)
             if (live_together(order[i], order[k])) near[count++] = order[k];
         qsort(near, (size_t)count, sizeof *near, lower_first);
-        int64_t at = 0;
+        int64_t offset = 0;
         for (int k = 0; k < count; k++) {
-            if (near[k]->offset - at >= order[i]->bytes) break;
+            if (near[k]->offset - offset >= order[i]->bytes) break;
             int64_t end = round_up(near[k]->offset + near[k]->bytes);
-            if (end > at) at = end;
+            if (end > offset) offset = end;
         }
-        order[i]->offset = at;
-        if (at + order[i]->bytes > total) total = at + order[i]->bytes;
+        order[i]->offset = offset;
+        if (offset + order[i]->bytes > total) total = offset + order[i]->bytes;
     }
     return round_up(total);
 }

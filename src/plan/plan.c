@@ -37,14 +37,14 @@ static enum status plan_step(struct plan *p, int id)
     return ST_OK;
 }
 
-enum { INPUT_ALIGNMENT = 64 }; /* as place.c and the image of a step have it */
+enum { INPUT_ALIGNMENT = 64 }; /* the same as in place.c and in the staging buffer of inputs */
 
-/* Of inputs that are fed together: where each begins in their span, which is returned. */
+/* Sets the offset of each small input within their common span, and returns that span. */
 static struct place_span place_inputs(struct plan *p)
 {
     struct place_span all = {0};
     for (int v = 1; v < p->graph->values; v++) {
-        if (!fed_together(p, v)) continue;
+        if (!is_small_input(p, v)) continue;
         p->span[v].offset = all.bytes;
         all.bytes += (p->span[v].bytes + INPUT_ALIGNMENT - 1) / INPUT_ALIGNMENT * INPUT_ALIGNMENT;
         all.last = p->span[v].last;
@@ -60,7 +60,7 @@ static void place_arena(struct plan *p, struct arena *scratch)
     place[0] = place_inputs(p);
     for (int v = 1; v < values; v++) {
         const struct span *s = &p->span[v];
-        if (s->root != v || s->storage != STORAGE_ARENA || fed_together(p, v)) continue;
+        if (s->root != v || s->storage != STORAGE_ARENA || is_small_input(p, v)) continue;
         owner[n] = v;
         place[n++] = (struct place_span){s->bytes, s->first, s->last, 0};
     }
@@ -72,9 +72,10 @@ static void place_arena(struct plan *p, struct arena *scratch)
     if (p->options.no_reuse)
         for (int i = 0; i < n; i++) place[i].first = 0, place[i].last = p->steps;
     p->arena_bytes = place_spans(place, n, scratch);
-    BUG_IF(n < 4096 && !place_valid(place, n), "two values that live together overlap");
+    BUG_IF(n < 4096 && !place_valid(place, n),
+           "two values with overlapping live ranges share bytes");
     for (int v = 1; v < values; v++)
-        if (fed_together(p, v)) p->span[v].offset += place[0].offset;
+        if (is_small_input(p, v)) p->span[v].offset += place[0].offset;
     for (int i = 1; i < n; i++) {
         if (owner[i] > 0)
             p->span[owner[i]].offset = place[i].offset;
@@ -105,7 +106,7 @@ enum status plan_build(struct plan *p, const struct graph *g, const struct backe
         if (st == ST_OK) continue;
         const struct node *n = &g->node[id];
         st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
-        p->steps = id; /* what was prepared before is released */
+        p->steps = id; /* release only the steps that were prepared */
         plan_release(p);
         return st;
     }

@@ -1,9 +1,9 @@
-/* plan.h - a graph with an order, kernels and addresses.
+/* plan.h - a graph with an execution order, kernels and addresses.
  *
- * plan_build chooses a kernel for each node, finds when each value lives and places it; nothing is
- * allocated. Storage is what the addresses point into: one block for each range, shared by all plans of
- * a program (they run one after the other). plan_bind resolves addresses; plan_run is then a flat loop
- * that allocates nothing. The plan borrows the graph, which must outlive it. */
+ * plan_build chooses a kernel for each node, computes live ranges and assigns offsets; it allocates
+ * no device memory. Addresses point into storage blocks: one block per storage kind, shared by all
+ * plans of a program, which run one after the other. plan_bind resolves addresses; plan_run is then
+ * a loop that allocates nothing. The plan borrows the graph, which must outlive it. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -14,27 +14,28 @@ struct backend;
 struct str;
 
 struct plan_options {
-    bool no_reuse;       /* every value its own bytes */
-    bool poison;         /* bytes become NaN before they are written and when their value dies */
-    const char *variant; /* prefer kernels of this variant ("ref"); NULL: best first */
+    bool no_reuse; /* no two values share bytes */
+    /* fill bytes with NaN before they are written and after their value dies */
+    bool poison;
+    const char *variant; /* prefer kernels of this variant ("ref"); NULL: the best */
 };
 
 struct step {
-    const struct kernel
-        *kernel; /* NULL: nothing to do (a view, a leaf, a store already in place) */
+    /* NULL: nothing to do (a view, a leaf, a store that is already in place) */
+    const struct kernel *kernel;
     struct kernel_call call;
     int node;
     struct cost cost;
-    int64_t scratch_offset, scratch_bytes; /* in the arena */
+    int64_t scratch_offset, scratch_bytes; /* bytes in the arena */
 };
 
-/* Where a value is and when it lives: steps first ... last. Values that share bytes (views, in place,
- * state) have one root. */
+/* Placement and live range of a value: steps first ... last. Values that share bytes (views,
+ * in-place results, state) have the same root. */
 struct span {
     enum storage storage;
-    int64_t offset, bytes; /* bytes, from the start of the storage block */
+    int64_t offset, bytes; /* in bytes, from the start of the storage block */
     int first, last;
-    int root; /* the value whose bytes these are; itself if its own */
+    int root; /* the value that owns the bytes; the value itself if it owns them */
 };
 
 struct plan {
@@ -42,7 +43,7 @@ struct plan {
     const struct backend *backend;
     void *context;
     struct plan_options options;
-    struct step *step; /* one for each node, same index */
+    struct step *step; /* one per node, with the same index */
     int steps;
     struct span *span;         /* of value i */
     int64_t arena_bytes;       /* values and scratch */
@@ -58,31 +59,35 @@ struct storage_blocks {
 
 struct plan_hooks {
     void *user;
-    bool recorded; /* they only mark what is started: a run with them may be recorded and played */
+    /* the hooks only record events: a run with them may be captured and replayed */
+    bool recorded;
     void (*before)(void *user, const struct plan *p, int step);
     enum status (*after)(void *user, const struct plan *p, int step);
 };
 
-/* A node for which the backend has no kernel is ST_UNSUPPORTED and named. `a` holds the plan. */
+/* ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a node. The plan lives in
+ * `a`. */
 enum status plan_build(struct plan *p, const struct graph *g, const struct backend *b,
                        void *context, const struct plan_options *options, struct arena *a);
 void plan_release(struct plan *p);
 
-/* Grows the blocks' sizes to what the plan needs; call for every plan, then storage_alloc once. Two
- * storage_blocks may share a block: an address that is already set is kept, and freed by its owner. */
+/* Enlarges the block sizes to the needs of the plan. Call it for every plan, then storage_alloc
+ * once. Two storage_blocks may share a block: an address that is already set is kept, and its owner
+ * frees it. */
 void storage_reserve(struct storage_blocks *s, const struct plan *p);
 enum status storage_alloc(struct storage_blocks *s);
 void storage_free(struct storage_blocks *s);
 enum status plan_bind(struct plan *p, const struct storage_blocks *s);
 
-/* Runs every step. A failing kernel names its node. `hooks` may be NULL. */
+/* Runs every step. The message of a failing kernel names its node. `hooks` may be NULL. */
 enum status plan_run(struct plan *p, const struct plan_hooks *hooks);
-/* Runs steps from ... to - 1, which those before them must have preceded. */
+/* Runs steps from ... to - 1; the steps before them must have run. */
 enum status plan_run_part(struct plan *p, int from, int to, const struct plan_hooks *hooks);
-/* The first step that runs a kernel and is not of the forward pass; as many as there are steps: none is. */
-int plan_turn(const struct plan *p);
+/* The first step that runs a kernel outside the forward pass; the number of steps if there is
+ * none. */
+int plan_backward_start(const struct plan *p);
 
-/* The address of a leaf input or of an output; after plan_bind. */
+/* The address of an input leaf or an output; valid after plan_bind. */
 void *plan_input(const struct plan *p, const char *name);
 void *plan_output(const struct plan *p, const char *name);
 void *plan_address(const struct plan *p, value v);
@@ -93,24 +98,25 @@ enum status plan_feed(const struct plan *p, const char *input, const void *data,
 enum status plan_read(const struct plan *p, const char *output, int64_t from, void *ret_data,
                       int64_t bytes);
 
-/* Kernels that run, and what they do in sum. */
+/* The number of kernels that run, and their total cost. */
 int plan_kernels(const struct plan *p);
 struct cost plan_cost(const struct plan *p);
 
-/* The table of steps: kernel, name, type, FLOPs, bytes. */
+/* Prints the table of steps: kernel, name, type, FLOPs, bytes. */
 void plan_print(const struct plan *p, struct str *s);
-/* What lives at the moment of the peak, largest first, with its name, layer and life. */
+/* Prints the values that are live at the memory peak, largest first, with name, layer and live
+ * range. */
 void plan_print_memory(const struct plan *p, int rows, struct str *s);
 
-/* place.c: pure. Gives each span an offset so that no two that live together overlap, largest first, at
- * the lowest gap; returns the bytes needed. Offsets are multiples of 64. */
+/* Assigns each span an offset, a multiple of 64, such that spans with overlapping live ranges do
+ * not overlap in memory; returns the bytes needed. Depends only on its arguments. */
 struct place_span {
     int64_t bytes;
     int first, last;
     int64_t offset; /* result */
 };
 int64_t place_spans(struct place_span *span, int n, struct arena *scratch);
-/* True if no two spans that live together overlap. */
+/* True if no two spans with overlapping live ranges overlap in memory. */
 bool place_valid(const struct place_span *span, int n);
 
 #endif

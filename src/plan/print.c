@@ -8,7 +8,7 @@ void plan_print(const struct plan *p, struct str *s)
 {
     char text[TYPE_TEXT], flops[32], bytes[32];
     str_printf(s, "%5s  %-20s %-9s %10s %10s  %-24s %s\n", "step", "operator", "kernel", "MFLOP",
-               "bytes", "result", "where");
+               "bytes", "result", "scope");
     for (int id = 0; id < p->steps; id++) {
         const struct step *step = &p->step[id];
         const struct node *n = &p->graph->node[id];
@@ -37,26 +37,26 @@ void plan_print_memory(const struct plan *p, int rows, struct str *s)
     struct stays stays;
     plan_timeline(p, NULL, &t, &scratch);
     plan_stays(p, &stays, &scratch);
-    int at = t.peak, n = 0;
-    const struct node *moment = &p->graph->node[at];
+    int peak = t.peak, n = 0;
+    const struct node *peak_node = &p->graph->node[peak];
     char bytes[32], total[32], text[TYPE_TEXT];
     struct stay *live = stays.stay;
     for (int i = 0; i < stays.n; i++)
-        if (live[i].first <= at && at <= live[i].last) live[n++] = live[i];
+        if (live[i].first <= peak && peak <= live[i].last) live[n++] = live[i];
     qsort(live, (size_t)n, sizeof *live, larger_first);
-    str_printf(s, "arena %s; most alive at step %d (%s %s): %s in %d values\n",
-               str_bytes(total, (double)p->arena_bytes), at, op_def(moment->op)->name,
-               moment->scope, str_bytes(bytes, (double)t.peak_bytes), n);
-    str_printf(s, "%12s  %-13s %-18s %-24s %s\n", "bytes", "steps", "operator", "type", "where");
+    str_printf(s, "arena %s; peak at step %d (%s %s): %s in %d values\n",
+               str_bytes(total, (double)p->arena_bytes), peak, op_def(peak_node->op)->name,
+               peak_node->scope, str_bytes(bytes, (double)t.peak_bytes), n);
+    str_printf(s, "%12s  %-13s %-18s %-24s %s\n", "bytes", "steps", "operator", "type", "scope");
     for (int i = 0; i < n && i < rows; i++) {
         const struct node *by = graph_producer(p->graph, live[i].v);
         const struct span *span = &p->span[live[i].v.i];
-        char life[32];
-        snprintf(life, sizeof life, "%d-%d", span->first, span->last);
-        str_printf(s, "%12s  %-13s %-18s %-24s %s\n", str_bytes(bytes, (double)live[i].bytes), life,
-                   op_def(by->op)->name, type_text(text, graph_type(p->graph, live[i].v)),
+        char range[32];
+        snprintf(range, sizeof range, "%d-%d", span->first, span->last);
+        str_printf(s, "%12s  %-13s %-18s %-24s %s\n", str_bytes(bytes, (double)live[i].bytes),
+                   range, op_def(by->op)->name, type_text(text, graph_type(p->graph, live[i].v)),
                    by->scope);
     }
-    if (n > rows) str_printf(s, "%12s  %d smaller ones\n", "...", n - rows);
+    if (n > rows) str_printf(s, "%12s  %d smaller values\n", "...", n - rows);
     arena_release(&scratch);
 }

@@ -1,24 +1,24 @@
-/* The loop over steps: no decision is left, and nothing is allocated. */
+/* The loop over steps: everything was decided when the plan was built, and nothing is allocated. */
 #include "backend/backend.h"
 #include "plan/plan.h"
 
 #include <stdio.h>
 
-/* All bits set: a NaN in every float type, -1 in every integer. */
+/* Sets all bits: a NaN in every float type, -1 in every integer type. */
 static enum status poison(const struct plan *p, int v)
 {
     const struct span *s = &p->span[v];
     return p->backend->fill(p->context, p->base[s->storage] + s->offset, 0xff, s->bytes);
 }
 
-static bool takes_place(const struct plan *p, const struct node *n, value out)
+static bool is_in_place(const struct plan *p, const struct node *n, value out)
 {
     for (int i = 0; i < n->n_in; i++)
         if (p->span[n->in[i].i].root == p->span[out.i].root) return true;
     return false;
 }
 
-/* What this step writes is unwritten before. */
+/* Poisons the scratch and the outputs of this step. */
 static enum status poison_before(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];
@@ -26,12 +26,12 @@ static enum status poison_before(const struct plan *p, int id)
     if (s->scratch_bytes && s->kernel)
         TRY(p->backend->fill(p->context, s->call.scratch, 0xff, s->scratch_bytes));
     for (int i = 0; n->op != OP_LEAF && i < n->n_out; i++)
-        if (p->span[n->out[i].i].storage == STORAGE_ARENA && !takes_place(p, n, n->out[i]))
+        if (p->span[n->out[i].i].storage == STORAGE_ARENA && !is_in_place(p, n, n->out[i]))
             TRY(poison(p, n->out[i].i));
     return ST_OK;
 }
 
-/* What died with this step is gone. */
+/* Poisons the inputs that die with this step. */
 static enum status poison_after(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];
@@ -54,7 +54,7 @@ static size_t add_types(char *buffer, size_t used, const struct graph *g, const 
     return used < SHAPES_TEXT ? used : SHAPES_TEXT - 1;
 }
 
-/* "f32 (4,32) -> f32 (4,32)" */
+/* For example "f32 (4,32) -> f32 (4,32)". */
 static const char *shapes_text(char buffer[SHAPES_TEXT], const struct graph *g,
                                const struct node *n)
 {
@@ -92,7 +92,7 @@ enum status plan_run(struct plan *p, const struct plan_hooks *hooks)
     return plan_run_part(p, 0, p->steps, hooks);
 }
 
-int plan_turn(const struct plan *p)
+int plan_backward_start(const struct plan *p)
 {
     int id = 0;
     while (id < p->steps && (!p->step[id].kernel || p->graph->node[id].phase == PHASE_FORWARD))

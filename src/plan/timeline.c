@@ -10,9 +10,9 @@ static const struct {
     [MEMORY_CACHE] = {"cache", "cache"},
     [MEMORY_INPUTS] = {"inputs", "inputs"},
     [MEMORY_SAVED] = {"saved", "saved for backward"},
-    [MEMORY_FORWARD] = {"forward", "passing forward"},
-    [MEMORY_BACKWARD] = {"backward", "passing backward"},
-    [MEMORY_UPDATE] = {"update", "passing in the update"},
+    [MEMORY_FORWARD] = {"forward", "forward temporaries"},
+    [MEMORY_BACKWARD] = {"backward", "backward temporaries"},
+    [MEMORY_UPDATE] = {"update", "update temporaries"},
     [MEMORY_WORKSPACE] = {"workspace", "workspace"},
     [MEMORY_UNUSED] = {"unused", "unused"},
 };
@@ -41,7 +41,8 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
     struct stay *stay = ARENA_NEW(a, struct stay, p->graph->values);
     struct arena scratch = {0};
     int *latest = ARENA_NEW(&scratch, int, p->graph->values),
-        n = 0; /* of each root: 1 + its stay */
+        /* per root: 1 + the index of its latest stay */
+        n = 0;
     for (int v = 1; v < p->graph->values; v++) {
         const struct span *s = &p->span[v];
         const struct node *by = graph_producer(p->graph, (value){v});
@@ -60,7 +61,7 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
     *ret = (struct stays){stay, n};
 }
 
-/* What is there all the time. */
+/* Adds the storage blocks that exist during the whole step. */
 static void add_blocks(const struct storage_blocks *s, int64_t *bytes)
 {
     bytes[MEMORY_WEIGHTS] = s->bytes[STORAGE_WEIGHTS];
@@ -77,7 +78,7 @@ int64_t timeline_used(const struct timeline *t, int step)
     return t->total_bytes - t->bytes[step][MEMORY_UNUSED];
 }
 
-/* One sweep over births and deaths. */
+/* One sweep over the starts and ends of stays. */
 void plan_timeline(const struct plan *p, const struct storage_blocks *s, struct timeline *ret,
                    struct arena *a)
 {

@@ -1,4 +1,4 @@
-/* timeline.h - what is in memory while each step of a plan runs, by what it is there for. */
+/* timeline.h - memory use during each step of a plan, by purpose. */
 #ifndef PLAN_TIMELINE_H
 #define PLAN_TIMELINE_H
 
@@ -6,26 +6,27 @@
 
 enum memory_part {
     MEMORY_WEIGHTS,
-    MEMORY_GRADIENTS, /* of weights */
+    MEMORY_GRADIENTS, /* of the loss with respect to the weights */
     MEMORY_OPTIMIZER, /* AdamW's moments */
-    MEMORY_COPIES,    /* of weights: bf16, packed */
-    MEMORY_CACHE,     /* keys and values of a text that is being written */
-    MEMORY_INPUTS,    /* fed before the run, those of the next step included */
-    MEMORY_SAVED,     /* made forward, read backward */
-    MEMORY_FORWARD,   /* made forward, gone before backward */
-    MEMORY_BACKWARD,  /* made backward */
-    MEMORY_UPDATE,    /* made by the update */
-    MEMORY_WORKSPACE, /* room for the kernel that runs */
-    MEMORY_UNUSED,    /* of the arena, nobody's at that step */
+    MEMORY_COPIES,    /* bf16 and packed copies of the weights */
+    MEMORY_CACHE,     /* keys and values during text generation */
+    MEMORY_INPUTS,    /* uploaded before the run, including those of the next step */
+    MEMORY_SAVED,     /* produced in the forward pass, read in the backward pass */
+    MEMORY_FORWARD,   /* produced in the forward pass, dead before the backward pass */
+    MEMORY_BACKWARD,  /* produced in the backward pass */
+    MEMORY_UPDATE,    /* produced in the update */
+    MEMORY_WORKSPACE, /* scratch of the running kernel */
+    MEMORY_UNUSED,    /* arena bytes without a live value at that step */
     MEMORY_PARTS
 };
 
-/* "saved for backward", for people; "saved", for programs. */
+/* "saved for backward" in reports; "saved" in files. */
 const char *memory_part_name(enum memory_part part);
 const char *memory_part_id(enum memory_part part);
 
-/* A value in bytes of the arena, from the step that makes it to the one after which they hold another value or
- * are free. A value that takes another's place begins as the other's stay ends; views do not stay. */
+/* A value's use of arena bytes, from the step that produces it to the last step before the bytes
+ * hold another value or are free. The stay of an in-place result starts where the stay of its input
+ * ends; views have no stay. */
 struct stay {
     value v;
     int first, last;       /* steps of the plan; last is plan->steps for an output */
@@ -40,15 +41,17 @@ struct stays {
 void plan_stays(const struct plan *p, struct stays *ret, struct arena *a);
 
 struct timeline {
-    int steps;                       /* those of the plan: bytes[id] is while step id runs */
-    int64_t (*bytes)[MEMORY_PARTS];  /* their sum is the same at each step: what is allocated */
-    int peak;                        /* the first step at which least is unused */
-    int64_t peak_bytes, total_bytes; /* all parts but MEMORY_UNUSED there; all parts */
+    int steps; /* steps of the plan; bytes[id] holds while step id runs */
+    /* the sum over the parts, the allocated bytes, is the same at each step */
+    int64_t (*bytes)[MEMORY_PARTS];
+    int peak;                        /* the first step with the fewest unused bytes */
+    int64_t peak_bytes, total_bytes; /* all parts except MEMORY_UNUSED at the peak; all parts */
 };
-/* `s`: the blocks in which the plan lies, which other plans may have made larger; NULL: its arena alone. */
+/* `s`: the blocks that contain the plan, which other plans may have enlarged; NULL: its arena
+ * only. */
 void plan_timeline(const struct plan *p, const struct storage_blocks *s, struct timeline *ret,
                    struct arena *a);
-/* All parts but MEMORY_UNUSED. */
+/* All parts except MEMORY_UNUSED. */
 int64_t timeline_used(const struct timeline *t, int step);
 
 #endif

@@ -242,9 +242,9 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
 static const char *part_name(const char *id)
 {
     static const char *const names[][2] = {
-        {"optimizer", "optimizer state"}, {"copies", "copies of weights"},
-        {"saved", "saved for backward"},  {"forward", "passing forward"},
-        {"backward", "passing backward"}, {"update", "passing in the update"},
+        {"optimizer", "optimizer state"},     {"copies", "copies of weights"},
+        {"saved", "saved for backward"},      {"forward", "forward temporaries"},
+        {"backward", "backward temporaries"}, {"update", "update temporaries"},
     };
     for (int i = 0; i < COUNT_OF(names); i++)
         if (strcmp(names[i][0], id) == 0) return names[i][1];

@@ -1,4 +1,4 @@
-/* batch.h - one batch on its way from a loader into the inputs of a sequence. */
+/* batch.h - copies one batch from a loader into the inputs of a plan. */
 #ifndef TRAIN_BATCH_H
 #define TRAIN_BATCH_H
 

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two moments of a parameter, in the optimizer's file. */
+/* File name suffixes of the two moments of a parameter. */
 static const char *const moment_suffix[] = {".m", ".v"};
 enum { MOMENTS = COUNT_OF(moment_suffix) };
 
-/* Folder names are padded so that `ls` shows them in order. */
+/* Folder names are zero-padded so that `ls` shows them in order. */
 static void iter_path(char path[1024], const char *run_dir, int64_t iter)
 {
     int n = snprintf(path, 1024, "%s/ckpt/%06lld", run_dir, (long long)iter);
@@ -34,7 +34,8 @@ static struct safetensor as_safetensor(const struct weights_tensor *t, const cha
     return s;
 }
 
-/* ------------------------------------------------------------------------------- writing */
+/* --- writing
+ * ------------------------------------------------------------------------------------- */
 
 static enum status write_model(const char *folder, const struct weights_tensor *tensors, int count,
                                struct safetensors_facts *ret, struct arena *a)
@@ -72,7 +73,8 @@ static enum status write_files(const char *folder, const struct weights_tensor *
     return state_write(folder, state, files);
 }
 
-/* ------------------------------------------------------------------------------- what is there */
+/* --- finding
+ * ------------------------------------------------------------------------------------- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -80,7 +82,7 @@ static int newest_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* Iterations of which there is a folder, newest first; complete or not. */
+/* Iterations that have a folder, complete or not, newest first. */
 static int list_iters(const char *run_dir, struct arena *a, int64_t **ret_iters)
 {
     int count = 0, capacity = 0;
@@ -91,7 +93,7 @@ static int list_iters(const char *run_dir, struct arena *a, int64_t **ret_iters)
         int64_t iter = strtoll(e->d_name, &end, 10);
         if (iter < 0 || end == e->d_name || *end) continue;
         iter_path(path, run_dir, iter);
-        if (strcmp(strrchr(path, '/') + 1, e->d_name) != 0) continue; /* not a name of ours */
+        if (strcmp(strrchr(path, '/') + 1, e->d_name) != 0) continue; /* not written by iter_path */
         ARENA_GROW(a, iters, count, capacity);
         iters[count++] = iter;
     }
@@ -101,7 +103,7 @@ static int list_iters(const char *run_dir, struct arena *a, int64_t **ret_iters)
     return count;
 }
 
-static enum status verify_file(const char *folder, int i, const struct safetensors_facts *said,
+static enum status verify_file(const char *folder, int i, const struct safetensors_facts *expected,
                                struct arena *a)
 {
     const char *path = arena_printf(a, "%s/%s", folder, state_tensor_file(i));
@@ -109,18 +111,18 @@ static enum status verify_file(const char *folder, int i, const struct safetenso
     int64_t bytes;
     TRY(file_map(path, &map, &bytes));
     char digest[HASH_HEX] = "";
-    if (bytes == said->bytes) hash_bytes(map, bytes, digest);
+    if (bytes == expected->bytes) hash_bytes(map, bytes, digest);
     file_unmap(map, bytes);
-    if (bytes != said->bytes)
-        return fail(ST_FORMAT, "%s has %lld bytes instead of %lld", path, (long long)bytes,
-                    (long long)said->bytes);
-    if (strcmp(digest, said->sha256) != 0)
-        return fail(ST_FORMAT, "%s is damaged: its SHA-256 is %.12s... instead of %.12s...", path,
-                    digest, said->sha256);
+    if (bytes != expected->bytes)
+        return fail(ST_FORMAT, "%s has %lld bytes, expected %lld", path, (long long)bytes,
+                    (long long)expected->bytes);
+    if (strcmp(digest, expected->sha256) != 0)
+        return fail(ST_FORMAT, "%s is corrupt: its SHA-256 is %.12s..., expected %.12s...", path,
+                    digest, expected->sha256);
     return ST_OK;
 }
 
-/* `whole`: the tensors' bytes too, not only the state. */
+/* `whole`: also verify the tensor files, not only the state. */
 static enum status read_folder(struct checkpoint *c, bool whole, struct arena *a)
 {
     struct safetensors_facts files[STATE_FILE_COUNT];
@@ -168,7 +170,7 @@ static bool find(const char *run_dir, bool best, struct arena *a, struct checkpo
     for (int i = 0; i < count; i++) {
         struct checkpoint c;
         if (read_checkpoint(run_dir, iters[i], true, a, &c) != ST_OK) {
-            log_warning("checkpoint %lld is not used: %s", (long long)iters[i], fail_message());
+            log_warning("skipping checkpoint %lld: %s", (long long)iters[i], fail_message());
             continue;
         }
         if (!best) {
@@ -194,9 +196,10 @@ bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoin
     return find(run_dir, true, a, ret);
 }
 
-/* ------------------------------------------------------------------------------- pruning */
+/* --- pruning
+ * ------------------------------------------------------------------------------------- */
 
-/* The newest of those that hold the best loss when they were saved; -1: none. */
+/* The newest checkpoint that had the best loss when it was saved; -1: none. */
 static int64_t best_of(const char *run_dir, const int64_t *iters, int count, struct arena *a)
 {
     int64_t best = -1;
@@ -213,7 +216,8 @@ static int64_t best_of(const char *run_dir, const int64_t *iters, int count, str
 
 static void remove_folder(const char *path)
 {
-    if (file_remove_dir(path) != ST_OK) log_warning("an old checkpoint stays: %s", fail_message());
+    if (file_remove_dir(path) != ST_OK)
+        log_warning("could not remove an old checkpoint: %s", fail_message());
 }
 
 static void remove_leftovers(const char *run_dir, struct arena *a)
@@ -228,9 +232,9 @@ static void remove_leftovers(const char *run_dir, struct arena *a)
     if (dir) closedir(dir);
 }
 
-/* Only after the new one stands. The one before it is the spare if the new one is damaged later, so it
- * must be whole: an older one takes the place of a broken one. What cannot be removed costs room, not
- * the run. */
+/* Runs only after the new checkpoint is complete. The previous one is kept as a spare in case the
+ * new one is corrupted later, so it must be intact; if it is not, an older one is kept instead. A
+ * folder that cannot be removed wastes disk space but does not fail the run. */
 static void prune(const char *run_dir, int64_t now, struct arena *a)
 {
     int64_t *iters;
@@ -276,18 +280,19 @@ enum status checkpoint_save(const char *run_dir, const struct weights_tensor *te
     arena_release(&scratch);
     return st == ST_OK
                ? st
-               : fail_in(st, "the checkpoint of iteration %lld was not saved (older ones stand)",
+               : fail_in(st, "the checkpoint of iteration %lld was not saved (older ones are kept)",
                          (long long)state->iter);
 }
 
-/* ------------------------------------------------------------------------------- loading */
+/* --- loading
+ * ------------------------------------------------------------------------------------- */
 
 static enum status load_tensor(const struct safetensors *s, const char *path,
                                const struct weights_tensor *t, const char *name, float *ret_values)
 {
     const struct safetensor *found = safetensors_find(s, name);
     if (!found)
-        return fail(ST_FORMAT, "%s has no tensor %s: it is of a model of another shape", path,
+        return fail(ST_FORMAT, "%s has no tensor %s: the checkpoint is of a different model", path,
                     name);
     struct safetensor wanted = as_safetensor(t, name, NULL);
     bool same = found->rank == wanted.rank && found->type == SAFETENSORS_F32;
@@ -307,8 +312,10 @@ static enum status load_model(const struct safetensors *s, const char *path,
     for (int i = 0; i < count; i++)
         TRY(load_tensor(s, path, &tensors[i], tensors[i].name, tensors[i].weight));
     if (s->count != count)
-        return fail(ST_FORMAT, "%s has %d tensors, but this model has %d: they differ in shape",
-                    path, s->count, count);
+        return fail(
+            ST_FORMAT,
+            "%s has %d tensors, but this model has %d: the checkpoint is of a different model",
+            path, s->count, count);
     return ST_OK;
 }
 

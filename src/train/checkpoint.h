@@ -1,29 +1,29 @@
-/* checkpoint.h - the state of a run in a folder of its own, ckpt/ITER below the run directory.
+/* checkpoint.h - the state of a run in a separate folder, ckpt/ITER in the run directory.
  *
- * The folder holds the weights and moments as safetensors, state.json with their lengths and SHA-256,
- * and DONE with the SHA-256 of state.json; docs/FORMATS.md has it field by field. It is written under a
- * temporary name and renamed, so a run killed at any instant leaves the older ones as they were. A
- * checkpoint counts only if everything in it is what was written. */
+ * The folder holds the weights and moments as safetensors, state.json with the lengths and SHA-256
+ * of these files, and DONE with the SHA-256 of state.json; docs/FORMATS.md describes each field.
+ * The folder is written under a temporary name and renamed, so killing the run at any time leaves
+ * older checkpoints intact. A checkpoint is used only if all checksums match. */
 #ifndef TRAIN_CHECKPOINT_H
 #define TRAIN_CHECKPOINT_H
 
 #include "base/arena.h"
 #include "engine/weights.h"
 
-/* What a run needs besides its tensors to go on as if it had never stopped: all else is a function of
- * the seed and of these numbers. */
+/* The state besides the tensors that a run needs to continue as if it had not stopped; everything
+ * else is a function of the seed and these numbers. */
 struct checkpoint_state {
-    int64_t iter; /* updates done, so the number of the next one */
+    int64_t iter; /* updates done, which is the index of the next one */
     int64_t seed;
     double best_val_loss;                /* +infinity: never evaluated */
-    int64_t best_iter;                   /* of the best loss; -1: never evaluated */
-    int64_t train_batches, eval_batches; /* numbers of the next batches */
+    int64_t best_iter;                   /* iteration of the best loss; -1: never evaluated */
+    int64_t train_batches, eval_batches; /* indices of the next batches */
     const char *config;                  /* the resolved configuration as text */
 };
 
 struct checkpoint {
     char path[1024];
-    struct checkpoint_state state; /* its text lives in the arena */
+    struct checkpoint_state state; /* its strings live in the arena */
 };
 
 /* Writes run_dir/ckpt/ITER; then removes the others but the one before it and the best one, and those of
@@ -32,14 +32,14 @@ struct checkpoint {
 enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
-/* The newest checkpoint that is whole, read and compared byte by byte; a warning names what is broken in
- * each newer one. False: there is none. */
+/* The newest intact checkpoint, with all files verified; logs a warning for each newer one that is
+ * corrupt. False if there is none. */
 bool checkpoint_find_last(const char *run_dir, struct arena *a, struct checkpoint *ret);
-/* The same for the one with the lowest validation loss. */
+/* The same for the checkpoint with the lowest validation loss. */
 bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoint *ret);
-/* The one in the folder `path`, compared as well: what is broken is ST_FORMAT or ST_IO. */
+/* The checkpoint in the folder `path`, also verified; ST_FORMAT or ST_IO if it is corrupt. */
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);
-/* True if there is any, whole or not: the run directory is not a fresh one. */
+/* True if there is any checkpoint, intact or not. */
 bool checkpoint_exists(const char *run_dir);
 
 /* Fills the tensors. The file must have exactly these names and shapes; otherwise ST_FORMAT, which

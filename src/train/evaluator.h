@@ -1,7 +1,7 @@
-/* evaluator.h - the loss on both parts of a data set, estimated on random batches.
+/* evaluator.h - the loss on both splits of a data set, estimated on random batches.
  *
- * Batch k of the estimate at an iteration is a function of (seed, iteration, k) alone, so estimating
- * more often changes neither the other estimates nor the training. */
+ * Batch k of the estimate at an iteration is a function of (seed, iteration, k) alone, so
+ * evaluating more often changes neither other estimates nor the training. */
 #ifndef TRAIN_EVALUATOR_H
 #define TRAIN_EVALUATOR_H
 
@@ -11,7 +11,7 @@ struct evaluator {
     struct sequence sequence; /* of GRAPH_EVAL */
     struct loader loader[SPLIT_COUNT];
     struct batch batch;
-    int64_t batches; /* of each split */
+    int64_t batches; /* per split */
     struct plan_hooks hooks;
 };
 

@@ -14,7 +14,7 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
     TRY(model_check_vocabulary(&c->model, l->dataset.vocabulary.size));
     TRY(loader_init(&l->loader, &l->dataset, SPLIT_TRAIN, RNG_TRAIN_BATCH, (uint32_t)c->train.seed,
                     B, T));
-    struct loader validation; /* a text too short is said before memory is asked for */
+    struct loader validation; /* reports a text that is too short before memory is allocated */
     TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
     TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, memory_kinds(c, EXTENT_STEP) | more,
                     device_backend(c), a));
@@ -44,7 +44,7 @@ static enum status check_number(const char *what, double x)
 {
     if (isfinite(x)) return ST_OK;
     return fail(ST_NUMERIC,
-                "%s is %g: run again with --check_nan=true to see which operator it comes from",
+                "%s is %g: run again with --check_nan=true to find the operator that produced it",
                 what, x);
 }
 

@@ -1,7 +1,7 @@
-/* learner.h - a data set, an engine, and the step that brings them together.
+/* learner.h - a data set, an engine, and the training step that uses both.
  *
- * A step is gradient_accumulation_steps micro-steps and one update. It is a function of the weights,
- * the moments and the number of the iteration alone, and allocates nothing. */
+ * A step is gradient_accumulation_steps micro-steps and one update. It is a function of the
+ * weights, the moments and the iteration number alone, and allocates nothing. */
 #ifndef TRAIN_LEARNER_H
 #define TRAIN_LEARNER_H
 
@@ -24,17 +24,18 @@ struct learner_step {
     double lr;
 };
 
-/* Opens the data set of the configuration and an engine with the plans of training and those of `more`
- * (a mask, 1 << kind); draws the weights. The configuration must outlive the learner. */
+/* Opens the data set of the configuration and an engine with the training plans and those of `more`
+ * (a mask, 1 << kind), and initializes the weights. The configuration must outlive the learner. */
 enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a);
 void learner_close(struct learner *l);
 
-/* Starts the update of iteration `iter`, counted from 0. The device may still be at work when this returns. */
+/* Launches the update of iteration `iter`, counted from 0. The device may still be running it when
+ * this returns. */
 enum status learner_start(struct learner *l, int64_t iter);
-/* Waits for iteration `iter`, the oldest that was started and not waited for. A loss or a gradient norm that is no number is
- * ST_NUMERIC and names the iteration; with check_nan, the operator too. */
+/* Waits for iteration `iter`, the oldest one in flight. ST_NUMERIC if the loss or the gradient norm
+ * is NaN or infinite; the message names the iteration and, with check_nan, the operator. */
 enum status learner_finish(struct learner *l, int64_t iter, struct learner_step *ret_step);
-/* How many iterations may be in flight while the next is started: with check_nan, none. */
+/* The number of iterations that may be in flight when the next is launched; 0 with check_nan. */
 int64_t learner_lookahead(const struct learner *l);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "config/config.h"
 
-/* Rises over warmup_iters, falls along a cosine to min_lr at lr_decay_iters and stays there; constant
- * without decay_lr. The first update is that of iteration 0. */
+/* Linear warm-up over warmup_iters, then cosine decay to min_lr at lr_decay_iters, then constant.
+ * Without decay_lr constant throughout. The first update is iteration 0. */
 double lr_at(const struct config_train *c, int64_t iter);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { MEMORY_ROWS = 20 }; /* of the memory map in plan.txt */
+enum { MEMORY_ROWS = 20 }; /* rows of the memory map in plan.txt */
 
 static const char *const all_files[] = {"config.conf", "env.json",    "log.jsonl",
                                         "plan.txt",    "plan.json",   "summary.json",
@@ -39,12 +39,12 @@ enum status rundir_lock(const char *dir, int *ret_fd)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail(ST_IO, "%s: %s", dir, strerror(errno));
-    /* Where the file system knows no locks, there is none. */
+    /* File systems without locks are accepted. */
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(fd);
         return fail(
             ST_USAGE,
-            "another training is at work in %s: wait for its end, or choose another --out_dir",
+            "another training run is using %s: wait until it ends, or choose another --out_dir",
             dir);
     }
     *ret_fd = fd;
@@ -129,7 +129,7 @@ enum status rundir_write_plan(const char *dir, const struct engine *e)
     return st;
 }
 
-/* JSON has no NaN and no infinity. */
+/* JSON has no NaN or infinity. */
 static json_t *number(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
@@ -140,7 +140,7 @@ static json_t *known(double x)
     return x >= 0 ? json_real(x) : json_null();
 }
 
-static json_t *gauges_json(const struct run_summary *s)
+static json_t *telemetry_json(const struct run_summary *s)
 {
     const struct gauge_summary *g = &s->gauges;
     if (g->samples == 0) return json_null();
@@ -172,8 +172,8 @@ void run_summary_print_json(const struct run_summary *s, struct str *out)
         number(s->final_val_loss), "best_val_loss", number(s->best_val_loss), "best_iter",
         (json_int_t)s->best_iter, "others_busy", number(s->others_busy), "peak_measured",
         s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured), "peak_rss",
-        (json_int_t)s->peak_rss, "gauges", gauges_json(s));
-    BUG_IF(!object, "the summary is no JSON");
+        (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
+    BUG_IF(!object, "the summary is not valid JSON");
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     str_printf(out, "%s\n", text);
     free(text);

@@ -16,7 +16,7 @@
 
 enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32 };
 
-/* The iteration of a line; -1 if it is no line of ours. */
+/* The iteration of a line; -1 if the line is not valid. */
 static int64_t iter_of(const char *line, int64_t bytes)
 {
     json_t *o = json_loadb(line, (size_t)bytes, 0, NULL);
@@ -26,25 +26,25 @@ static int64_t iter_of(const char *line, int64_t bytes)
     return value;
 }
 
-/* The lines to keep go to `kept`. A cut last line is what a kill leaves and needs no word; a broken one
- * before it does. */
-static void select_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
-                         int64_t first_iter)
+/* Appends the lines to keep to `kept`. A truncated last line is normal after a kill and is dropped
+ * silently; earlier invalid lines cause a warning. */
+static void keep_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
+                       int64_t first_iter)
 {
-    int broken = 0;
+    int corrupt = 0;
     for (int64_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
         if (!end) break;
         int64_t n = end - (text + at) + 1;
         int64_t iter = iter_of(text + at, n);
-        broken += iter < 0;
+        corrupt += iter < 0;
         if (iter >= 0 && iter < first_iter) str_append_bytes(kept, text + at, n);
         at += n;
     }
-    if (broken) log_warning("%s: %d damaged lines are dropped", path, broken);
+    if (corrupt) log_warning("%s: dropped %d corrupt lines", path, corrupt);
 }
 
-static enum status cut(const char *path, int64_t first_iter)
+static enum status truncate_log(const char *path, int64_t first_iter)
 {
     if (!file_exists(path)) return ST_OK;
     if (first_iter == 0) return file_write(path, "", 0);
@@ -54,7 +54,7 @@ static enum status cut(const char *path, int64_t first_iter)
     int64_t bytes;
     enum status st = file_read(path, &scratch, &text, &bytes);
     if (st == ST_OK) {
-        select_lines(&kept, path, text, bytes, first_iter);
+        keep_lines(&kept, path, text, bytes, first_iter);
         if (kept.len != bytes) st = file_write(path, str_text(&kept), kept.len);
     }
     str_release(&kept);
@@ -65,7 +65,7 @@ static enum status cut(const char *path, int64_t first_iter)
 enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter)
 {
     if (strlen(path) >= sizeof l->path) return fail(ST_USAGE, "%s: the path is too long", path);
-    TRY(cut(path, first_iter));
+    TRY(truncate_log(path, first_iter));
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
     l->fd = fd;
@@ -87,7 +87,7 @@ enum status runlog_sync(const struct runlog *l)
 
 static enum status append(const struct runlog *l, const char *line, int n)
 {
-    BUG_IF(n < 0 || n >= LINE_BYTES, "a line of %d bytes", n);
+    BUG_IF(n < 0 || n >= LINE_BYTES, "a log line of %d bytes", n);
     for (int at = 0; at < n;) {
         ssize_t written = write(l->fd, line + at, (size_t)(n - at));
         if (written < 0 && errno == EINTR) continue;
@@ -97,7 +97,7 @@ static enum status append(const struct runlog *l, const char *line, int n)
     return ST_OK;
 }
 
-/* JSON has no infinity and no NaN. Nine digits give a float back exactly. */
+/* JSON has no infinity or NaN. Nine digits represent a float exactly. */
 static const char *number(char buffer[NUMBER_BYTES], double x)
 {
     snprintf(buffer, NUMBER_BYTES, isfinite(x) ? "%.9g" : "null", x);
@@ -126,7 +126,7 @@ enum status runlog_eval(struct runlog *l, const struct runlog_eval *e)
     return append(l, line, n);
 }
 
-/* Appends to a line; what is longer than it is noticed when the line is written. */
+/* Appends to a line; append() checks for overflow when the line is written. */
 static void add(char line[LINE_BYTES], int *n, const char *format, ...) PRINTF_LIKE(3, 4);
 static void add(char line[LINE_BYTES], int *n, const char *format, ...)
 {

@@ -1,7 +1,8 @@
-/* runlog.h - log.jsonl of a run: one JSON object a line, for each step, each evaluation and each reading of the device's gauges.
+/* runlog.h - log.jsonl of a run: one JSON object per line, for each step, each evaluation and each
+ * telemetry sample of the device.
  *
- * A line reaches the file in one write, so a killed run leaves at most its last line cut. Logging
- * allocates nothing. docs/FORMATS.md has the fields. */
+ * Each line is written in one call, so a killed run leaves at most its last line truncated. Logging
+ * allocates nothing. docs/FORMATS.md describes the fields. */
 #ifndef TRAIN_RUNLOG_H
 #define TRAIN_RUNLOG_H
 
@@ -14,7 +15,7 @@ struct runlog {
 
 struct runlog_step {
     int64_t iter;
-    double loss, lr, grad_norm; /* no number is written as null */
+    double loss, lr, grad_norm; /* NaN and infinity are written as null */
     double ms, tokens_per_s;
 };
 
@@ -25,15 +26,15 @@ struct runlog_eval {
 
 struct gauge_reading;
 
-/* Opens for appending. Lines of iteration `first_iter` and later are dropped first, and so is a line
- * that is no JSON object: the log is then what a run that was never interrupted would have. The old log
- * stands until the shorter one replaces it. 0 begins a new log. */
+/* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
+ * that are not JSON objects, so that the log equals that of an uninterrupted run. The old log is
+ * kept until the shorter one replaces it. With first_iter = 0 a new log is started. */
 enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct runlog_step *s);
 enum status runlog_eval(struct runlog *l, const struct runlog_eval *e);
-/* What the device said of itself; what is not known has no key. */
+/* A telemetry sample; unknown values have no key. */
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r);
-/* What was written survives a loss of power. */
+/* Makes the written lines survive a power failure. */
 enum status runlog_sync(const struct runlog *l);
 void runlog_close(struct runlog *l);
 

@@ -61,37 +61,38 @@ static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t 
                      s->logits, s->vocab * size);
 }
 
-/* The window as one batch of one sequence. It is causal, so what stands behind the last token, here
- * zeros or an older text, changes nothing. */
-static enum status whole_window(struct sampler *s)
+/* Runs the window as one batch with one sequence. Attention is causal, so the values after the last
+ * token (zeros or an older text) have no effect. */
+static enum status run_window(struct sampler *s)
 {
     TRY(run(s, &s->window_logits, 0, s->T));
     return read_logits(s, GRAPH_LOGITS, s->length - 1);
 }
 
-static enum status through_cache(struct sampler *s)
+static enum status run_cached(struct sampler *s)
 {
     for (; s->cached < s->length; s->cached++) TRY(run(s, &s->decode, s->cached, 1));
     return read_logits(s, GRAPH_DECODE, 0);
 }
 
-static int falling(const void *a, const void *b)
+static int descending(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return (x < y) - (x > y);
 }
 
-/* The logit that a token must reach to be drawn; equals of the k-th likeliest one are let in. */
+/* The minimum logit of a candidate token; ties with the k-th most likely token are candidates
+ * too. */
 static float least_logit(struct sampler *s)
 {
     int64_t k = s->options.top_k;
     if (k <= 0 || k >= s->vocab) return -INFINITY;
     memcpy(s->sorted, s->logits, (size_t)s->vocab * sizeof(float));
-    qsort(s->sorted, (size_t)s->vocab, sizeof(float), falling);
+    qsort(s->sorted, (size_t)s->vocab, sizeof(float), descending);
     return s->sorted[k - 1];
 }
 
-static int32_t likeliest(const struct sampler *s)
+static int32_t most_likely(const struct sampler *s)
 {
     int32_t best = 0;
     for (int32_t i = 1; i < s->vocab; i++)
@@ -99,8 +100,8 @@ static int32_t likeliest(const struct sampler *s)
     return best;
 }
 
-/* Adds up exp(logit / temperature) over the tokens that may be drawn, until the sum exceeds `limit`;
- * the token at which it stopped, else the last one. */
+/* Sums exp(logit / temperature) over the candidate tokens until the sum exceeds `limit`; *ret_token
+ * is the token where it stopped, else the last one. */
 static double add_up(const struct sampler *s, float max, float least, double limit,
                      int32_t *ret_token)
 {
@@ -113,9 +114,9 @@ static double add_up(const struct sampler *s, float max, float least, double lim
     return sum;
 }
 
-static int32_t draw(struct sampler *s)
+static int32_t sample_token(struct sampler *s)
 {
-    int32_t token = likeliest(s);
+    int32_t token = most_likely(s);
     if (s->options.temperature <= 0) return token;
     float max = s->logits[token], least = least_logit(s);
     double all = add_up(s, max, least, INFINITY, &token);
@@ -127,13 +128,13 @@ static int32_t draw(struct sampler *s)
 enum status sampler_next(struct sampler *s, int32_t *ret_token)
 {
     bool fits = s->total <= s->T;
-    TRY(s->options.cache && fits ? through_cache(s) : whole_window(s));
+    TRY(s->options.cache && fits ? run_cached(s) : run_window(s));
     for (int64_t i = 0; i < s->vocab; i++)
         if (isnan(s->logits[i]))
             return fail(ST_NUMERIC,
-                        "the model computes no numbers: its weights are damaged, or the "
+                        "the model's logits are not finite: its weights are corrupt or the "
                         "training diverged");
-    int32_t token = draw(s);
+    int32_t token = sample_token(s);
     append(s, token);
     *ret_token = token;
     return ST_OK;

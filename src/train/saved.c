@@ -19,7 +19,7 @@ struct differences {
     enum status st;
 };
 
-static bool is_among(const char *key, const char *const *keys, int n)
+static bool contains(const char *key, const char *const *keys, int n)
 {
     for (int i = 0; i < n; i++)
         if (!strcmp(key, keys[i])) return true;
@@ -29,12 +29,12 @@ static bool is_among(const char *key, const char *const *keys, int n)
 static void compare_key(void *user, const char *key, const char *before, const char *now)
 {
     struct differences *d = user;
-    bool fixed = is_among(key, model_keys, COUNT_OF(model_keys)) ||
-                 (d->training && is_among(key, training_keys, COUNT_OF(training_keys)));
+    bool fixed = contains(key, model_keys, COUNT_OF(model_keys)) ||
+                 (d->training && contains(key, training_keys, COUNT_OF(training_keys)));
     if (fixed && d->st == ST_OK)
-        d->st =
-            fail(ST_USAGE, "the run in %s has %s = %s, not %s: leave that, or train another run",
-                 d->run_dir, key, before, now);
+        d->st = fail(ST_USAGE,
+                     "the run in %s has %s = %s, not %s: keep that value, or train another run",
+                     d->run_dir, key, before, now);
 }
 
 enum status saved_check_keys(const struct config *before, const struct config *now, bool training,
@@ -52,11 +52,11 @@ enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct
     for (int i = 0; same && i < of_run->size; i++)
         same = !strcmp(of_run->text[i], d->vocabulary.text[i]);
     if (same) return ST_OK;
-    return fail(
-        ST_USAGE,
-        "the data set %s has other tokens than the run in %s: make it again from the text of "
-        "that run, or train another run",
-        d->name, run_dir);
+    return fail(ST_USAGE,
+                "the vocabulary of data set %s differs from that of the run in %s: recreate it "
+                "from the text of "
+                "that run, or train another run",
+                d->name, run_dir);
 }
 
 static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
@@ -66,9 +66,11 @@ static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
                       : checkpoint_find_last(dir, a, &s->checkpoint);
     if (found) return ST_OK;
     if (!best && checkpoint_exists(dir))
-        return fail(ST_FORMAT, "no checkpoint in %s/ckpt is whole: train again (--overwrite)", dir);
-    return fail(ST_IO, "%s has no %scheckpoint yet: go on with strobe train %s --init_from=resume",
-                dir, best ? "evaluated " : "", dir);
+        return fail(ST_FORMAT, "all checkpoints in %s/ckpt are corrupt: train again (--overwrite)",
+                    dir);
+    return fail(ST_IO,
+                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume", dir,
+                best ? "evaluated " : "", dir);
 }
 
 enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a)
@@ -78,12 +80,12 @@ enum status saved_open(struct saved *s, const char *path, bool best, struct aren
     const char *config = arena_printf(a, "%s/config.conf", s->run_dir);
     if (!file_exists(config))
         return fail(ST_USAGE,
-                    "%s is neither a run directory nor a checkpoint in one: `strobe train` makes "
+                    "%s is neither a run directory nor a checkpoint in one: `strobe train` creates "
                     "runs",
                     path);
     if (is_checkpoint && best)
-        return fail(ST_USAGE, "%s is one checkpoint: give the run directory to have the best",
-                    path);
+        return fail(ST_USAGE,
+                    "%s is a single checkpoint: give the run directory to use the best one", path);
     config_init(&s->config);
     TRY(config_read(&s->config, config, a));
     TRY(vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a));

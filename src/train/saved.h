@@ -1,4 +1,4 @@
-/* saved.h - a run read back from its directory: configuration, weights, vocabulary. */
+/* saved.h - loads a run from its directory: configuration, weights, vocabulary. */
 #ifndef TRAIN_SAVED_H
 #define TRAIN_SAVED_H
 
@@ -9,25 +9,25 @@
 
 struct saved {
     const char *run_dir;
-    struct config
-        config; /* of the run; what it is used for may change keys that are not the model's */
+    struct config config; /* of the run; overrides may change keys other than the model's */
     struct checkpoint checkpoint;
     struct vocabulary vocabulary;
 };
 
-/* Finds a run directory's last checkpoint (`best`: the one of its lowest validation loss), or takes one
- * checkpoint of it, as runs/NAME/ckpt/000500. */
+/* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
+ * or a single checkpoint such as runs/NAME/ckpt/000500. */
 enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a);
-/* Applies overrides; those of the model are refused. */
+/* Applies overrides; ST_USAGE if one changes a key of the model. */
 enum status saved_override(struct saved *s, int words, char *const *word, struct arena *a);
-/* Opens an engine with the plans of `kinds` and this run's weights. */
+/* Opens an engine with the plans of `kinds` and the weights of this run. */
 enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
-/* ST_USAGE if the data set's tokens mean something else than those of the run. */
+/* ST_USAGE if the tokens of the data set differ from those of the run. */
 enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct dataset *d,
                                    const char *run_dir);
-/* ST_USAGE if a key differs that makes the model what it is, or (`training`) the training. */
+/* ST_USAGE if the configurations differ in a key that defines the model or, with `training`, the
+ * training. */
 enum status saved_check_keys(const struct config *before, const struct config *now, bool training,
                              const char *run_dir);
 

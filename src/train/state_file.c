@@ -12,7 +12,7 @@ const char *state_tensor_file(int i)
     return i == STATE_MODEL ? "model.safetensors" : "optimizer.safetensors";
 }
 
-/* JSON has no infinity: a run that was never evaluated has null. */
+/* JSON has no infinity: null means that the run was never evaluated. */
 static json_t *loss_or_null(double loss)
 {
     return isfinite(loss) ? json_real(loss) : json_null();
@@ -32,7 +32,7 @@ enum status state_write(const char *folder, const struct checkpoint_state *state
                   loss_or_null(state->best_val_loss), "best_iter", (json_int_t)state->best_iter,
                   "train_batches", (json_int_t)state->train_batches, "eval_batches",
                   (json_int_t)state->eval_batches, "config", state->config, "files", listed);
-    if (!root) return fail(ST_USAGE, "the configuration has a value that is no UTF-8");
+    if (!root) return fail(ST_USAGE, "the configuration has a value that is not valid UTF-8");
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(root);
     BUG_IF(!text, "out of host memory");
@@ -82,18 +82,20 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
            read_integer(root, "eval_batches", &s->eval_batches) && read_files(root, files);
 }
 
-/* DONE is the digest and a newline. */
+/* DONE contains the digest and a newline. */
 static enum status check_done(const char *folder, const char *state, int64_t bytes, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/DONE", folder);
-    if (!file_exists(path)) return fail(ST_FORMAT, "%s is missing: it was never finished", path);
+    if (!file_exists(path))
+        return fail(ST_FORMAT, "%s is missing: the checkpoint is incomplete", path);
     char *done, digest[HASH_HEX];
     int64_t done_bytes;
     TRY(file_read(path, a, &done, &done_bytes));
     hash_bytes(state, bytes, digest);
     if (done_bytes != HASH_HEX || done[HASH_HEX - 1] != '\n' ||
         memcmp(done, digest, HASH_HEX - 1) != 0)
-        return fail(ST_FORMAT, "%s/state.json is damaged: its SHA-256 %.12s... is not that in DONE",
+        return fail(ST_FORMAT,
+                    "%s/state.json is corrupt: its SHA-256 %.12s... differs from the one in DONE",
                     folder, digest);
     return ST_OK;
 }
@@ -108,16 +110,16 @@ enum status state_read(const char *folder, struct arena *a, struct checkpoint_st
     TRY(check_done(folder, text, bytes, a));
     json_error_t e;
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fail(ST_FORMAT, "%s is no JSON: %s", path, e.text);
+    if (!root) return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);
     int64_t version = 0;
     struct checkpoint_state s = {};
     struct safetensors_facts files[STATE_FILE_COUNT];
     enum status st = ST_OK;
     if (!read_integer(root, "v", &version) || version != STATE_VERSION)
-        st = fail(ST_UNSUPPORTED, "%s is of version %lld, and this program knows %d", path,
+        st = fail(ST_UNSUPPORTED, "%s has version %lld, but this program supports %d", path,
                   (long long)version, STATE_VERSION);
     else if (!read_fields(root, a, &s, files))
-        st = fail(ST_FORMAT, "%s lacks a field or has one of another type", path);
+        st = fail(ST_FORMAT, "%s lacks a field or has a field of the wrong type", path);
     json_decref(root);
     if (st != ST_OK) return st;
     *ret_state = s;

@@ -1,4 +1,4 @@
-/* state_file.h - state.json and DONE of a checkpoint; docs/FORMATS.md has them field by field. */
+/* state_file.h - state.json and DONE of a checkpoint; docs/FORMATS.md describes each field. */
 #ifndef TRAIN_STATE_FILE_H
 #define TRAIN_STATE_FILE_H
 
@@ -7,13 +7,13 @@
 
 enum { STATE_VERSION = 1, STATE_MODEL = 0, STATE_OPTIMIZER, STATE_FILE_COUNT };
 
-/* "model.safetensors", "optimizer.safetensors" */
+/* "model.safetensors" or "optimizer.safetensors". */
 const char *state_tensor_file(int i);
 
 /* Writes state.json, then DONE, into a folder. */
 enum status state_write(const char *folder, const struct checkpoint_state *state,
                         const struct safetensors_facts files[STATE_FILE_COUNT]);
-/* Reads both and checks state.json against DONE; ST_FORMAT or ST_IO says what is broken. */
+/* Reads both and checks state.json against DONE; ST_FORMAT or ST_IO if one is corrupt. */
 enum status state_read(const char *folder, struct arena *a, struct checkpoint_state *ret_state,
                        struct safetensors_facts ret_files[STATE_FILE_COUNT]);
 

@@ -12,9 +12,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { WARM_UP = 5 }; /* steps that no median is taken of */
+enum { WARM_UP = 5 }; /* initial steps that medians exclude */
 
-/* --- the device's own gauges ------------------------------------------------------------------- */
+/* --- telemetry of the device
+ * -------------------------------------------------------------------- */
 
 static void open_gauge(struct trainer *t)
 {
@@ -22,22 +23,23 @@ static void open_gauge(struct trainer *t)
     int64_t interval_ms = t->config->train.sample_interval;
     if (!interval_ms) return;
     if (gauge_open(&t->gauge, e->backend, e->context, interval_ms) != ST_OK)
-        log_info("the device's clock and power are not sampled: %s", fail_message());
+        log_info("device telemetry (clock, power) is not sampled: %s", fail_message());
 }
 
-static void begin_work(struct trainer *t, bool working)
+static void set_working(struct trainer *t, bool working)
 {
     if (t->gauge) gauge_work(t->gauge, working);
 }
 
-static enum status log_readings(struct trainer *t, bool all)
+static enum status log_samples(struct trainer *t, bool all)
 {
     struct gauge_reading r;
     while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(runlog_sample(&t->log, &r));
     return ST_OK;
 }
 
-/* Updates at the beginning, which warm caches and compile, that nothing is said of. */
+/* The number of initial updates that statistics exclude, because they warm caches and compile
+ * kernels. */
 static int64_t warm_up(int64_t updates)
 {
     return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
@@ -48,7 +50,8 @@ static bool is_warm(const struct trainer *t)
     return t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
 }
 
-/* --- the loop ---------------------------------------------------------------------------------- */
+/* --- the loop
+ * ------------------------------------------------------------------------------------ */
 
 static bool evaluation_due(const struct trainer *t)
 {
@@ -70,7 +73,7 @@ static enum status save(struct trainer *t)
         .config = t->config_text,
     };
     TRY(weights_fetch(&t->learner.engine, t->tensors));
-    TRY(runlog_sync(&t->log)); /* a checkpoint never stands beside a shorter log */
+    TRY(runlog_sync(&t->log)); /* a checkpoint must never be newer than the log on disk */
     TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.model.parameters, &state));
     t->saved = t->iter;
     return ST_OK;
@@ -82,12 +85,13 @@ static enum status evaluate(struct trainer *t)
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
     TRY(evaluator_run(&t->evaluator, t->iter, loss));
-    TRY(log_readings(t, true));
+    TRY(log_samples(t, true));
     bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
     if (best) {
         s->best_val_loss = loss[SPLIT_VAL];
         s->best_iter = t->iter;
-        t->saved = -1; /* Ctrl-C in the middle of this evaluation had saved it as one of no rank */
+        /* a checkpoint saved by Ctrl-C during this evaluation lacks the new best loss */
+        t->saved = -1;
     }
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];
@@ -98,7 +102,7 @@ static enum status evaluate(struct trainer *t)
     return t->iter > 0 ? save(t) : ST_OK;
 }
 
-static enum status note(struct trainer *t, const struct learner_step *s, double ms)
+static enum status record_step(struct trainer *t, const struct learner_step *s, double ms)
 {
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
@@ -110,7 +114,7 @@ static enum status note(struct trainer *t, const struct learner_step *s, double 
                                    ms,      tokens_per_s};
         TRY(runlog_step(&t->log, &line));
     }
-    TRY(log_readings(t, false));
+    TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
     snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s", s->result.loss,
              str_thousands(speed, (int64_t)tokens_per_s), gauges);
@@ -118,18 +122,19 @@ static enum status note(struct trainer *t, const struct learner_step *s, double 
     return ST_OK;
 }
 
-static enum status stop(struct trainer *t)
+static enum status stop_and_save(struct trainer *t)
 {
     TRY(save(t));
     const char *dir = t->config->train.out_dir;
     return fail(ST_INTERRUPTED,
-                "stopped after %lld of %lld iterations and saved; go on with\n"
+                "stopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
                 "  strobe train %s --init_from=resume",
                 (long long)t->iter, (long long)t->config->train.max_iters, dir);
 }
 
-/* Updates up to iteration `last`, or until Ctrl-C; none is in flight before and after. Where the device works beside the
- * host, the next one is started before the last one is waited for, and takes from one end to the next. */
+/* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after. If
+ * the device runs concurrently with the host, the next update is launched before the previous one
+ * is waited for, and a step's time is the interval between two completions. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
@@ -143,11 +148,11 @@ static enum status run_to(struct trainer *t, int64_t last)
         struct learner_step s;
         bool warm = is_warm(t);
         if (t->gauge) gauge_at(t->gauge, t->iter);
-        if (warm && !t->working) begin_work(t, t->working = true);
+        if (warm && !t->working) set_working(t, t->working = true);
         TRY(learner_finish(l, t->iter, &s));
         t->gauged += warm;
         int64_t now_ns = clock_ns();
-        TRY(note(t, &s, clock_ms(since_ns, now_ns)));
+        TRY(record_step(t, &s, clock_ms(since_ns, now_ns)));
         since_ns = now_ns;
         t->iter++;
     }
@@ -156,7 +161,7 @@ static enum status run_to(struct trainer *t, int64_t last)
 static enum status advance(struct trainer *t, int64_t last)
 {
     enum status st = run_to(t, last);
-    if (t->working && st == ST_OK) begin_work(t, false); /* a failure has its words already */
+    if (t->working && st == ST_OK) set_working(t, false); /* an earlier error takes precedence */
     t->working = false;
     return st;
 }
@@ -167,7 +172,7 @@ static enum status loop(struct trainer *t)
     for (;;) {
         enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
         if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
-        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop(t);
+        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop_and_save(t);
         TRY(st);
         if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
         int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
@@ -175,7 +180,8 @@ static enum status loop(struct trainer *t)
     }
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end of a run
+ * ---------------------------------------------------------------------------- */
 
 static double others_busy(const struct trainer *t)
 {
@@ -205,7 +211,8 @@ static void summarize(struct trainer *t)
         s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }
 
-/* A text as this model writes it now; the prompt is the configured one where the data set knows it. */
+/* Generates a text with the current weights, from the configured prompt if the data set has all of
+ * its characters. */
 static enum status sample_text(struct trainer *t, struct str *s)
 {
     enum { LENGTH = 300 };
@@ -243,7 +250,7 @@ static enum status write_samples(struct trainer *t)
     return st;
 }
 
-/* A failure that has words already keeps them. */
+/* Returns `st` if it is an error already; its message is kept. */
 static enum status write_summary(const struct trainer *t, enum status st)
 {
     const char *dir = t->config->train.out_dir;

@@ -1,4 +1,4 @@
-/* How a run begins: in an empty directory, in the place of an older run, or where one was left. */
+/* Starts a run: in an empty directory, in place of an older run, or from the last checkpoint. */
 #include "train/trainer.h"
 
 #include "base/file.h"
@@ -12,26 +12,26 @@
 #include <string.h>
 #include <unistd.h>
 
-static void say_change(void *user, const char *key, const char *before, const char *now)
+static void log_change(void *user, const char *key, const char *before, const char *now)
 {
     (void)user;
     if (strcmp(key, "init_from") != 0 && strcmp(key, "out_dir") != 0)
-        log_info("goes on with %s = %s; until now it was %s", key, now, before);
+        log_info("continuing with %s = %s; it was %s before", key, now, before);
 }
 
 static enum status check_same_run(const struct config *c, struct arena *a)
 {
     const char *dir = c->train.out_dir, *path = arena_printf(a, "%s/config.conf", dir);
-    if (!file_exists(path)) return ST_OK; /* the shapes in the checkpoint are compared anyway */
+    if (!file_exists(path)) return ST_OK; /* checkpoint_load compares the shapes in any case */
     struct config before;
     config_init(&before);
     TRY(config_read(&before, path, a));
     TRY(saved_check_keys(&before, c, true, dir));
-    config_diff(&before, c, say_change, NULL);
+    config_diff(&before, c, log_change, NULL);
     return ST_OK;
 }
 
-/* What the directory holds and what was asked for must fit; nothing is changed yet. */
+/* Checks that the contents of the directory match the request; changes nothing. */
 static enum status check_dir(const struct config *c, bool overwrite, struct arena *a)
 {
     const char *dir = c->train.out_dir;
@@ -39,11 +39,10 @@ static enum status check_dir(const struct config *c, bool overwrite, struct aren
     if (has_run && resumes) return check_same_run(c, a);
     if (resumes)
         return fail(ST_USAGE,
-                    "there is no run in %s to go on with: start one without --init_from=resume",
-                    dir);
+                    "%s contains no run to continue: start one without --init_from=resume", dir);
     if (has_run && !overwrite)
         return fail(ST_USAGE,
-                    "%s holds a run already: go on with it (--init_from=resume), choose another "
+                    "%s already contains a run: continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",
                     dir);
     return ST_OK;
@@ -56,14 +55,14 @@ static enum status load_last(struct trainer *t)
     if (!checkpoint_find_last(c->out_dir, t->arena, &found)) {
         if (checkpoint_exists(c->out_dir))
             return fail(ST_FORMAT,
-                        "no checkpoint in %s/ckpt is whole: replace the run (--overwrite)",
+                        "all checkpoints in %s/ckpt are corrupt: replace the run (--overwrite)",
                         c->out_dir);
-        log_info("%s has no checkpoint yet: the run begins anew", c->out_dir);
+        log_info("%s has no checkpoint yet: starting from iteration 0", c->out_dir);
         return ST_OK;
     }
     if (found.state.iter > c->max_iters)
         return fail(ST_USAGE,
-                    "the run in %s has made %lld iterations already: give it a --max_iters of no "
+                    "the run in %s has already done %lld iterations: set --max_iters to no "
                     "less",
                     c->out_dir, (long long)found.state.iter);
     TRY(checkpoint_load(&found, t->tensors, t->learner.engine.model.parameters));
@@ -71,15 +70,14 @@ static enum status load_last(struct trainer *t)
     t->iter = t->begun = t->saved = found.state.iter;
     t->summary.best_val_loss = found.state.best_val_loss;
     t->summary.best_iter = found.state.best_iter;
-    log_info("goes on from %s", found.path);
+    log_info("continuing from %s", found.path);
     if (t->learner.engine.storage.bytes[STORAGE_AMAX])
-        log_info(
-            "dtype=float8: the largest magnitudes of the last steps are not in a checkpoint, so "
-            "what follows is near a run that was not stopped, and not the same bits");
+        log_info("dtype=float8: checkpoints do not contain the amax history, so "
+                 "the results are close to those of an uninterrupted run but not bitwise equal");
     return ST_OK;
 }
 
-/* Where the data set was made anew from another text, the weights would read it wrongly. */
+/* If the data set was recreated from another text, the token ids no longer match the weights. */
 static enum status check_same_tokens(const struct trainer *t)
 {
     const char *dir = t->config->train.out_dir;
@@ -90,7 +88,8 @@ static enum status check_same_tokens(const struct trainer *t)
     return saved_check_vocabulary(&before, &t->learner.dataset, dir);
 }
 
-/* With the names of the tokens beside it, a run can write text where its data set is not. */
+/* Stores the token texts in the run directory, so that text can be generated without the data
+ * set. */
 static enum status keep_vocabulary(const struct config *c, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/%s/meta.json", c->data.data_dir, c->data.dataset);
@@ -120,13 +119,14 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     t->facts = facts_of(&l->engine);
     t->tensors = weights_tensors(&l->engine, t->arena);
     enum status made = file_make_dirs(dir);
-    if (made != ST_OK) return fail_in(made, "no run directory (choose another --out_dir)");
+    if (made != ST_OK)
+        return fail_in(made, "cannot create the run directory (choose another --out_dir)");
     TRY(rundir_lock(dir, &t->lock));
     if (c->train.init_from == INIT_RESUME) {
         TRY(check_same_tokens(t));
         TRY(load_last(t));
         t->finished = t->begun == c->train.max_iters && rundir_is_complete(dir);
-        if (t->finished) return ST_OK; /* nothing of it is touched */
+        if (t->finished) return ST_OK; /* change nothing */
         TRY(rundir_reopen(dir));
     } else {
         TRY(rundir_clear(dir));

@@ -13,7 +13,7 @@ static void test_aligned_and_zeroed(void **state)
     (void)state;
     struct arena a = {0};
     for (int round = 0; round < 400; round++) {
-        if (round == 200) arena_release(&a); /* the second half gets used memory */
+        if (round == 200) arena_release(&a); /* the second half reuses freed memory */
         int64_t size = 1 + round % 200 * 37;
         unsigned char *p = arena_alloc(&a, size);
         assert_int_equal((uintptr_t)p % 64, 0);
@@ -46,7 +46,7 @@ static void test_printf(void **state)
     arena_release(&a);
 }
 
-static void test_grow_keeps_what_was_there(void **state)
+static void test_grow_keeps_contents(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -66,7 +66,7 @@ int main(void)
         cmocka_unit_test(test_aligned_and_zeroed),
         cmocka_unit_test(test_larger_than_a_block),
         cmocka_unit_test(test_printf),
-        cmocka_unit_test(test_grow_keeps_what_was_there),
+        cmocka_unit_test(test_grow_keeps_contents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

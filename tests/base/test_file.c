@@ -58,8 +58,9 @@ static void test_write_and_read(void **state)
     arena_release(&a);
 }
 
-/* /proc says that its files have no bytes; 20000 bytes of a status need several reads to grow. */
-static void test_read_what_has_no_size(void **state)
+/* Files in /proc report a size of 0; a status of 20000 bytes makes file_read grow its buffer
+ * several times. */
+static void test_read_file_without_size(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -115,7 +116,7 @@ static void test_directories(void **state)
     assert_int_equal(file_remove_dir(workdir_path("kept")), ST_IO);
     assert_int_equal(file_remove_dir(workdir_path("a")), ST_OK);
     assert_false(file_exists(workdir_path("a")));
-    assert_true(file_exists(workdir_path("kept"))); /* a link is removed, not what it points at */
+    assert_true(file_exists(workdir_path("kept"))); /* removes a symbolic link, not its target */
     assert_int_equal(file_remove_dir(workdir_path("a")), ST_OK);
 }
 
@@ -138,14 +139,14 @@ static void test_writer_is_all_or_nothing(void **state)
     assert_int_equal(file_writer_open(&w, path), ST_OK);
     fprintf(w.stream, "new");
     assert_int_equal(file_writer_commit(&w), ST_OK);
-    file_writer_discard(&w); /* after a commit: nothing */
+    file_writer_discard(&w); /* no effect after a commit */
     assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
     assert_string_equal(data, "new");
     assert_int_equal(entries(), 1);
     arena_release(&a);
 }
 
-/* A limit on file sizes stands for a full disk: early writes reach the system and are refused there. */
+/* A limit on the file size simulates a full disk: early writes reach the system and fail there. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -163,7 +164,7 @@ static void test_full_disk(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(st, ST_IO);
     assert_non_null(strstr(fail_message(), path));
-    assert_non_null(strstr(fail_message(), "File too large")); /* the reason, not just that */
+    assert_non_null(strstr(fail_message(), "File too large")); /* the message contains the reason */
     assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
     assert_string_equal(data, "old");
     assert_int_equal(entries(), 1);
@@ -174,7 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_write_and_read, make, unmake),
-        cmocka_unit_test_setup_teardown(test_read_what_has_no_size, make, unmake),
+        cmocka_unit_test_setup_teardown(test_read_file_without_size, make, unmake),
         cmocka_unit_test_setup_teardown(test_failures_name_the_path, make, unmake),
         cmocka_unit_test_setup_teardown(test_map, make, unmake),
         cmocka_unit_test_setup_teardown(test_directories, make, unmake),

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-/* Digests of FIPS 180-2's examples. */
+/* Digests of the examples in FIPS 180-2. */
 static void test_published_digests(void **state)
 {
     (void)state;

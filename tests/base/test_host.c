@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* What is touched is counted, what is not is not. */
+/* Touched pages count; untouched ones do not. */
 static void test_anonymous_grows(void **state)
 {
     (void)state;
@@ -31,10 +31,10 @@ static void test_anonymous_grows(void **state)
     assert_true(host_peak_bytes() >= before + BYTES);
     munmap(p, BYTES);
     assert_true(host_anonymous_bytes() - before < BYTES / 4);
-    assert_true(host_peak_bytes() >= before + BYTES); /* a peak stays */
+    assert_true(host_peak_bytes() >= before + BYTES); /* the peak does not decrease */
 }
 
-/* What this process does is part of what everybody does; ticks are 10 ms. */
+/* The time of this process is part of the total; ticks are 10 ms. */
 static void test_work_is_counted(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void write_clock(int processor, const char *name, const char *khz)
     workdir_text(path, khz);
 }
 
-/* The fastest as many as work; the others idle. */
+/* The mean covers the n fastest processors; the others idle. */
 static void test_clock_of_the_fastest(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_clock_of_the_fastest(void **state)
     workdir_close();
 }
 
-/* /proc/cpuinfo of that many processors; number 57 is the fastest. Returns its bytes. */
+/* A /proc/cpuinfo of `n` processors, of which number 57 is the fastest; returns its size. */
 static int make_cpuinfo(char *text, int size, int processors, int flags)
 {
     int n = 0;
@@ -87,7 +87,8 @@ static int make_cpuinfo(char *text, int size, int processors, int flags)
     return n;
 }
 
-/* Without cpufreq: lines of /proc/cpuinfo, and a reader's buffer that ends anywhere in them. */
+/* Without cpufreq: lines of /proc/cpuinfo may straddle the end of the read buffer at any
+ * position. */
 static void test_clock_of_cpuinfo(void **state)
 {
     (void)state;
@@ -112,11 +113,12 @@ static void test_others(void **state)
 {
     (void)state;
     struct host_work start = {100, 10}, end = {103, 11}, unknown = {-1, 11};
-    assert_true(host_others(start, end, 4) == 0.5);                       /* 2 of 4 seconds */
-    assert_true(host_others(start, (struct host_work){101, 12}, 1) == 0); /* all was its own */
+    assert_true(host_others(start, end, 4) == 0.5); /* 2 of 4 seconds */
+    /* all of the time was this process's */
+    assert_true(host_others(start, (struct host_work){101, 12}, 1) == 0);
     assert_true(host_others(start, (struct host_work){1e6, 11}, 1) ==
                 (double)sysconf(_SC_NPROCESSORS_ONLN));
-    assert_true(isnan(host_others(start, end, 0.4))); /* too short to tell */
+    assert_true(isnan(host_others(start, end, 0.4))); /* interval too short */
     assert_true(isnan(host_others(start, unknown, 4)) && isnan(host_others(unknown, end, 4)));
 }
 

@@ -36,7 +36,7 @@ static void test_this_machine(void **state)
     assert_int_equal(strstr(names, "avx512f") != NULL, __builtin_cpu_supports("avx512f") != 0);
     bool bf16 = strstr(names, "avx512_bf16"), amx = strstr(names, "amx_bf16");
     if (isa_widest() <= ISA_AVX512) assert_int_equal(isa_widest() <= ISA_AVX512_BF16, bf16);
-    assert_true(amx || isa_widest() != ISA_AMX); /* the system may refuse it, too */
+    assert_true(amx || isa_widest() != ISA_AMX); /* the operating system may refuse AMX */
     arena_release(&a);
 #else
     SKIP("not x86-64");
@@ -53,27 +53,27 @@ static void test_words(void **state)
     assert_int_equal(isa_limit_word("plain"), ST_OK);
     assert_int_equal(isa_limited(), ISA_PLAIN);
     assert_int_equal(isa_limit_word("avx"), ST_USAGE);
-    assert_string_equal(fail_message(), "isa takes auto, amx, avx512_bf16, avx512, avx2, sse2, "
-                                        "plain; avx is not that");
+    assert_string_equal(fail_message(),
+                        "isa must be one of auto, amx, avx512_bf16, avx512, avx2, sse2, "
+                        "plain, not avx");
     assert_int_equal(isa_limited(), ISA_PLAIN);
     assert_int_equal(isa_limit_word("auto"), ST_OK);
 }
 
-/* What is refused names what there is. */
-static void test_a_set_that_is_missing(void **state)
+/* The message lists the sets that the processor has. */
+static void test_missing_set(void **state)
 {
     (void)state;
     assert_int_equal(isa_check(ISA_AMX, ISA_AVX2), ST_UNSUPPORTED);
-    assert_string_equal(fail_message(),
-                        "isa=amx: this processor has no more than avx2, sse2, plain");
+    assert_string_equal(fail_message(), "isa=amx: this processor supports only avx2, sse2, plain");
     assert_int_equal(isa_check(ISA_SSE2, ISA_PLAIN), ST_UNSUPPORTED);
-    assert_string_equal(fail_message(), "isa=sse2: this processor has no more than plain");
+    assert_string_equal(fail_message(), "isa=sse2: this processor supports only plain");
     assert_int_equal(isa_check(ISA_AVX2, ISA_AVX2), ST_OK);
     assert_int_equal(isa_check(ISA_PLAIN, ISA_AMX), ST_OK);
     assert_int_equal(isa_check(ISA_AUTO, ISA_PLAIN), ST_OK);
 }
 
-static void test_a_limit_leaves_out_what_is_wider(void **state)
+static void test_limit_excludes_wider_sets(void **state)
 {
     (void)state;
     enum isa widest = isa_widest();
@@ -96,8 +96,8 @@ int main(void)
         cmocka_unit_test(test_known_texts),
         cmocka_unit_test(test_this_machine),
         cmocka_unit_test(test_words),
-        cmocka_unit_test(test_a_set_that_is_missing),
-        cmocka_unit_test(test_a_limit_leaves_out_what_is_wider),
+        cmocka_unit_test(test_missing_set),
+        cmocka_unit_test(test_limit_excludes_wider_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

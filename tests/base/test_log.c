@@ -34,7 +34,7 @@ static void test_levels(void **state)
     assert_string_equal(stderr_release(), "strobe: warning: w1\ni2\ndebug: d4\n");
 }
 
-/* Time is moved back instead of waited for. */
+/* Changes the start time instead of waiting. */
 static void age(struct progress *p, double seconds)
 {
     p->start_ns -= (int64_t)(seconds * 1e9);
@@ -51,13 +51,13 @@ static void test_plain_lines(void **state)
     age(&p, 6);
     progress_show(&p, 120, "loss 4.0"); /* 20 in 6 s, 80 to go: 24 s */
     progress_show(&p, 121, "unseen");
-    progress_show(&p, 200, "loss 3.9"); /* the last one, always */
+    progress_show(&p, 200, "loss 3.9"); /* the last is always shown */
     progress_end(&p);
     assert_string_equal(stderr_release(), "train 120/200  60 %  loss 4.0  24 s left\n"
                                           "train 200/200 100 %  loss 3.9\n");
 }
 
-static void test_short_work_says_nothing(void **state)
+static void test_short_work_prints_nothing(void **state)
 {
     (void)state;
     struct progress p;
@@ -92,7 +92,7 @@ static void test_long_times_and_unknown_totals(void **state)
                                           "c 77\n");
 }
 
-/* Reads until the text ends so, or nothing came for two seconds. */
+/* Reads until the text ends with `end`, or until nothing arrives for two seconds. */
 static void read_until(int fd, const char *end, char *text, size_t size)
 {
     size_t n = 0;
@@ -106,7 +106,7 @@ static void read_until(int fd, const char *end, char *text, size_t size)
     text[n] = '\0';
 }
 
-/* Runs on a pseudo terminal of 70 columns: what a person sees. */
+/* Runs on a pseudo terminal of 70 columns to check what the user sees. */
 static void test_terminal(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_plain_lines),
-        cmocka_unit_test(test_short_work_says_nothing),
+        cmocka_unit_test(test_short_work_prints_nothing),
         cmocka_unit_test(test_long_times_and_unknown_totals),
         cmocka_unit_test(test_terminal),
     };

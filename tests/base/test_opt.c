@@ -78,19 +78,20 @@ static void assert_refused(char *word, bool (*keep)(const char *), const char *s
     assert_string_equal(fail_message(), sentence);
 }
 
-static void test_refusals(void **state)
+static void test_errors(void **state)
 {
     (void)state;
-    assert_refused("--jsno=1", NULL, "there is no option --jsno; the nearest is --json");
-    assert_refused("--colour", NULL,
-                   "there is no option --colour; this command has --json, --from, --steps, --rate");
+    assert_refused("--jsno=1", NULL, "unknown option --jsno; did you mean --json?");
+    assert_refused(
+        "--colour", NULL,
+        "unknown option --colour; options of this command: --json, --from, --steps, --rate");
     assert_refused("-j", NULL,
-                   "there is no option -j; this command has --json, --from, --steps, --rate");
-    assert_refused("--steps=12a", NULL, "--steps takes a whole number, not 12a");
-    assert_refused("--steps=", NULL, "--steps takes a whole number, not ");
+                   "unknown option -j; options of this command: --json, --from, --steps, --rate");
+    assert_refused("--steps=12a", NULL, "--steps must be an integer, not 12a");
+    assert_refused("--steps=", NULL, "--steps must be an integer, not ");
     assert_refused("--steps=99999999999999999999", NULL,
-                   "--steps takes a whole number, not 99999999999999999999");
-    assert_refused("--rate=fast", NULL, "--rate takes a number, not fast");
+                   "--steps must be an integer, not 99999999999999999999");
+    assert_refused("--rate=fast", NULL, "--rate must be a number, not fast");
     assert_refused("--from", NULL, "--from needs a value: --from=FILE");
 }
 
@@ -100,10 +101,10 @@ static void test_keep(void **state)
     char *argv[] = {"--rates=1", "--json", "--batchsize=4", NULL};
     int argc = 3;
     assert_int_equal(opt_parse(table, &argc, argv, keep_batch), ST_OK);
-    assert_int_equal(argc, 2); /* claimed, and near to no option */
+    assert_int_equal(argc, 2); /* kept, and similar to no option */
     assert_string_equal(argv[0], "--rates=1");
     assert_string_equal(argv[1], "--batchsize=4");
-    assert_refused("--jsn", keep_batch, "there is no option --jsn; the nearest is --json");
+    assert_refused("--jsn", keep_batch, "unknown option --jsn; did you mean --json?");
 }
 
 static void test_print(void **state)
@@ -136,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_all_spellings, reset),
         cmocka_unit_test_setup(test_flag_values, reset),
-        cmocka_unit_test_setup(test_refusals, reset),
+        cmocka_unit_test_setup(test_errors, reset),
         cmocka_unit_test_setup(test_keep, reset),
         cmocka_unit_test_setup(test_print, reset),
         cmocka_unit_test_setup(test_help, reset),

@@ -14,7 +14,7 @@ static void assert_philox(struct rng_words counter, uint32_t k0, uint32_t k1, st
     for (int i = 0; i < 4; i++) assert_int_equal(got.w[i], want.w[i]);
 }
 
-/* The known answers that Random123 publishes for philox4x32-10. */
+/* The known answers published by Random123 for philox4x32-10. */
 static void test_known_answers(void **state)
 {
     (void)state;
@@ -27,7 +27,7 @@ static void test_known_answers(void **state)
                   0x299f31d0, (struct rng_words){{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
-/* Bounds are five standard errors. */
+/* Tolerances are five standard errors. */
 static void test_uniform(void **state)
 {
     (void)state;
@@ -60,10 +60,10 @@ static void test_normal(void **state)
     assert_float_equal(sum / N, 0, 5 / sqrt(N));
     assert_float_equal(squares / N, 1, 5 * sqrt(2.0 / N));
     assert_float_equal(fourth / N, 3, 5 * sqrt(96.0 / N));
-    assert_float_equal(neighbours / N, 0, 5 / sqrt(N)); /* both of a block, too */
+    assert_float_equal(neighbours / N, 0, 5 / sqrt(N)); /* also within a block */
 }
 
-/* Many at once are the same, whichever half of a block they begin and end with. */
+/* rng_normals equals rng_normal for any first number and count. */
 static void test_normals(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_below(void **state)
     int64_t large = (int64_t)1 << 60;
     bool high = false;
     for (int i = 0; i < 64; i++) high |= rng_below(1, RNG_TEST, 5, (uint64_t)i, large) > large / 2;
-    assert_true(high); /* not only the low words are used */
+    assert_true(high); /* the high words are used too */
 }
 
 static void test_all_words_matter(void **state)
@@ -107,7 +107,7 @@ static void test_all_words_matter(void **state)
     assert_float_equal(u, rng_uniform(1, RNG_TEST, 2, 5), 0);
 }
 
-/* The 4x4 sets of dropout_attention cover a matrix, each byte is where the slow form finds it. */
+/* The 4x4 sets of dropout_attention cover a matrix, and each byte equals dropout_attention_byte. */
 static void test_attention_sets(void **state)
 {
     (void)state;

@@ -21,7 +21,8 @@ static void test_nothing_and_one(void **state)
     assert_float_equal(one.p95, 7, 0);
 }
 
-/* 2, 4, 4, 4, 5, 5, 7, 9: mean 5, sum of squares around it 32, so the sample's std is sqrt(32/7). */
+/* 2, 4, 4, 4, 5, 5, 7, 9: the mean is 5, the sum of squared deviations 32, so the sample's std is
+ * sqrt(32/7). */
 static void test_known_series(void **state)
 {
     (void)state;
@@ -36,10 +37,10 @@ static void test_known_series(void **state)
     assert_float_equal(s.p25, 4, 1e-12);
     assert_float_equal(s.p75, 5 + 0.25 * 2, 1e-12); /* at 0.75 * 7 = 5.25 between 5 and 7 */
     assert_float_equal(s.p95, 7 + 0.65 * 2, 1e-12); /* at 0.95 * 7 = 6.65 between 7 and 9 */
-    assert_float_equal(x[0], 9, 0);                 /* in its old order */
+    assert_float_equal(x[0], 9, 0);                 /* input order unchanged */
 }
 
-/* Naive sums of squares lose all digits here. */
+/* A single-pass sum of squares would lose all digits here. */
 static void test_far_from_zero(void **state)
 {
     (void)state;

@@ -55,7 +55,8 @@ static void test_group_limits(void **state)
     assert_int_equal(threads_group_limit("", root), 0);
     assert_int_equal(threads_group_limit("0::/\n", root), 0);
 
-    /* version 2: the least of the group and those above it; fractions are rounded down, not to 0 */
+    /* version 2: the minimum of the group and its ancestors; fractions are rounded down, but not to
+     * 0 */
     group_file("job", "cpu.max", "650000 100000\n");
     group_file("job/step", "cpu.max", "max 100000\n");
     group_file("job/tiny", "cpu.max", "50000 100000\n");
@@ -64,7 +65,7 @@ static void test_group_limits(void **state)
     assert_int_equal(threads_group_limit("0::/job", root), 6);
     assert_int_equal(threads_group_limit("0::/elsewhere/unseen\n", root), 0);
 
-    /* version 1: its own mount, -1 says no limit */
+    /* version 1: a separate mount; -1 means no limit */
     group_file("cpu/pod", "cpu.cfs_quota_us", "400000\n");
     group_file("cpu/pod", "cpu.cfs_period_us", "100000\n");
     group_file("cpu/free", "cpu.cfs_quota_us", "-1\n");
@@ -86,28 +87,29 @@ static void siblings(int processor, const char *list)
     group_file(folder, "thread_siblings_list", list);
 }
 
-/* One thread for each core of the mask, however the machine numbers the threads of its cores. */
+/* One thread per core of the mask, for any numbering of hardware threads. */
 static void test_cores(void **state)
 {
     (void)state;
     const char *root = workdir_open();
     const int all[] = {0, 1, 2, 3, 4, 5, 6, 7}, some[] = {1, 2, 5}, far[] = {100, 101};
-    assert_int_equal(threads_cores(all, 8, root), 8); /* nothing is told */
+    assert_int_equal(threads_cores(all, 8, root), 8); /* topology unknown */
     for (int i = 0; i < 8; i++)
         siblings(i, i % 4 == 0 ? "0,4\n" : i % 4 == 1 ? "1,5\n" : i % 4 == 2 ? "2,6" : "3,7\n");
     assert_int_equal(threads_cores(all, 8, root), 4);
     assert_int_equal(threads_cores(some, 3, root), 2);
     assert_int_equal(threads_cores(some, 0, root), 0);
-    for (int i = 0; i < 8; i++) siblings(i, i < 4 ? "0-3\n" : "4-5,6-7\n"); /* four to a core */
+    /* four threads per core */
+    for (int i = 0; i < 8; i++) siblings(i, i < 4 ? "0-3\n" : "4-5,6-7\n");
     assert_int_equal(threads_cores(all, 8, root), 2);
     assert_int_equal(threads_cores(some, 3, root), 2);
-    siblings(100, "10-11,100\n"); /* none of these is 101 */
+    siblings(100, "10-11,100\n"); /* 101 is not in the list */
     siblings(101, "10-11,101\n");
     assert_int_equal(threads_cores(far, 2, root), 2);
     workdir_close();
 }
 
-static void test_too_many_are_warned_of(void **state)
+static void test_too_many_threads_warn(void **state)
 {
     (void)state;
     char words[64];
@@ -121,15 +123,16 @@ static void test_too_many_are_warned_of(void **state)
     assert_string_equal(stderr_release(), "");
     stderr_capture();
     threads_set(available + 1);
-    threads_set(available + 1); /* said once */
+    threads_set(available + 1); /* warns only once */
     const char *said = stderr_release();
     assert_non_null(strstr(said, words));
     assert_null(strstr(strstr(said, words) + 1, words));
     assert_int_equal(threads_count(), available + 1);
 }
 
-/* Three parts for one thread and one for the other: the busiest works half as long again as the mean. */
-static void test_threads_are_watched(void **state)
+/* Three units of work for one thread and one for the other: the busiest thread has 1.5 times the
+ * mean. */
+static void test_thread_watch(void **state)
 {
     (void)state;
     enum { PART_NS = 3000000 };
@@ -163,8 +166,8 @@ int main(void)
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_group_limits),
         cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_threads_are_watched),
-        cmocka_unit_test(test_too_many_are_warned_of),
+        cmocka_unit_test(test_thread_watch),
+        cmocka_unit_test(test_too_many_threads_warn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -378,7 +378,7 @@ static void test_parts_make_the_whole(void **state)
         tiny_open(&t, &c, 1u << GRAPH_MICRO);
         struct plan *p = &t.engine.plan[GRAPH_MICRO];
         int64_t bytes = t.engine.model.elements * (int64_t)sizeof(float);
-        int turn = plan_turn(p);
+        int turn = plan_backward_start(p);
         assert_true(turn > 0 && turn < p->steps);
         for (int id = 0; id < turn; id++)
             assert_true(!p->step[id].kernel || p->graph->node[id].phase == PHASE_FORWARD);

@@ -133,8 +133,8 @@ static void test_they_are_not_trained(void **state)
     for (int i = 0; i < COUNT_OF(models); i++) {
         const char *sentence =
             arena_printf(&arena,
-                         "model = %s is only timed, on inputs that are drawn, and learns nothing: "
-                         "`strobe bench` times its step",
+                         "model = %s cannot be trained, only timed on random inputs: use "
+                         "`strobe bench` to time its step",
                          models[i].name);
         assert_int_equal(run("train", i, "--out_dir=run"), 1);
         says(failed, sentence);

@@ -70,7 +70,7 @@ static void test_vocabulary(void **state)
     says("vocabulary=65\n");
     says("parameters   795,904"); /* the other rows are padding */
     assert_int_equal(strobe("plan", "--vocab_size=1000 --vocab=1001"), 2);
-    assert_non_null(strstr(failed, "1001 tokens, more than vocab_size = 1000"));
+    assert_non_null(strstr(failed, "1001 distinct tokens, more than vocab_size = 1000"));
     assert_int_equal(strobe("plan", "--vocab=-1"), 2);
     assert_int_equal(strobe("plan", "--vocab=70000"), 2);
     assert_string_equal(said, "");

@@ -94,7 +94,7 @@ static void test_round_trip(void **state)
     assert_string_equal(vocabulary_text(&v, -1), "");
 }
 
-/* As nanoGPT's prepare.py numbers an English text of these characters. */
+/* Token ids equal those of nanoGPT's prepare.py for an English text of these characters. */
 static void test_numbers_of_shakespeare(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_unknown_character_is_named(void **state)
     dataset_close(&d);
 }
 
-static void test_what_is_no_text_is_refused(void **state)
+static void test_invalid_text_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -143,11 +143,11 @@ static void test_what_is_no_text_is_refused(void **state)
         {"ab\xff"
          "cdefghijkl",
          13, "byte 2"},                               /* no lead byte */
-        {"abcdefghij\xc3", 11, "byte 10"},            /* cut off */
+        {"abcdefghij\xc3", 11, "byte 10"},            /* truncated */
         {"\xc0\xafzzzzzzzzz", 11, "byte 0"},          /* overlong */
         {"a\xed\xa0\x80zzzzzzzzz", 13, "byte 1"},     /* a surrogate */
         {"a\xf4\x90\x80\x80zzzzzzzzz", 14, "byte 1"}, /* past U+10FFFF */
-        {"a\xe2\x82zzzzzzzzz", 12, "byte 1"},         /* a continuation is missing */
+        {"a\xe2\x82zzzzzzzzz", 12, "byte 1"},         /* missing continuation byte */
         {"abcd\0efghijkl", 13, "byte 4"},
         {"a", 1, "too few"},
         {"", 0, "too few"},
@@ -169,13 +169,14 @@ static void test_missing_names_the_command(void **state)
     assert_int_equal(open_named(&d, "shakespeare_char"), ST_IO);
     assert_message_has("`strobe data shakespeare_char --data_dir ");
     assert_int_equal(dataset_open(&d, "data", "no_such_set", &arena), ST_IO);
-    assert_string_equal(fail_message(), "data/no_such_set is missing: make it with `strobe data "
-                                        "no_such_set --from FILE`");
+    assert_string_equal(fail_message(),
+                        "data/no_such_set does not exist: create it with `strobe data "
+                        "no_such_set --from FILE`");
     assert_int_equal(open_named(&d, "../mytext"), ST_USAGE);
     assert_int_equal(open_named(&d, ""), ST_USAGE);
 }
 
-static void test_rewriting_replaces_whole(void **state)
+static void test_rewriting_replaces_everything(void **state)
 {
     (void)state;
     write_named("mytext");
@@ -196,7 +197,7 @@ static void expect_refused(const char *what, int64_t at)
     assert_message_has("mytext");
 }
 
-static void test_every_bit_of_the_tokens_counts(void **state)
+static void test_every_token_bit_flip_is_detected(void **state)
 {
     (void)state;
     for (int s = 0; s < 2; s++) {
@@ -213,7 +214,7 @@ static void test_every_bit_of_the_tokens_counts(void **state)
     }
 }
 
-static void test_truncation_is_refused(void **state)
+static void test_truncation_is_detected(void **state)
 {
     (void)state;
     static const char *const names[] = {"data/mytext/train.bin", "data/mytext/val.bin",
@@ -222,16 +223,16 @@ static void test_truncation_is_refused(void **state)
         write_named("mytext");
         for (int64_t n = workdir_size(workdir_path(names[i])) - 1; n >= 0; n--) {
             workdir_truncate(workdir_path(names[i]), n);
-            expect_refused("it was cut", n);
+            expect_refused("truncated", n);
         }
         remove(workdir_path(names[i]));
-        expect_refused("it was removed", i);
+        expect_refused("removed", i);
         assert_message_has("`strobe data mytext --from FILE");
     }
 }
 
-/* A flip in the words about the source cannot be seen, and harms nothing; any other must be. */
-static void test_every_bit_of_meta_counts(void **state)
+/* A flipped bit in "source" cannot be detected and does no harm; any other must be detected. */
+static void test_every_meta_bit_flip_is_detected(void **state)
 {
     (void)state;
     write_named("mytext");
@@ -251,7 +252,7 @@ static void test_every_bit_of_meta_counts(void **state)
     }
 }
 
-static void test_other_versions_are_refused(void **state)
+static void test_other_versions_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -261,11 +262,11 @@ static void test_other_versions_are_refused(void **state)
         {"{\"v\":1,\"kind\":\"bpe\"}", "\"bpe\""},
         {"{\"v\":1}", "missing"},
         {"[]", "\"v\""},
-        {"{\"v\":1,\"v\":1}", "no JSON"},
+        {"{\"v\":1,\"v\":1}", "not valid JSON"},
         {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"b\",\"a\"]}", "out of order"},
         {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"a\",\"a\"]}", "out of order"},
         {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[\"ab\"]}", "single character"},
-        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[]}", "no list"},
+        {"{\"v\":1,\"kind\":\"characters\",\"vocabulary\":[]}", "not a list"},
     };
     write_named("mytext");
     for (int i = 0; i < COUNT_OF(cases); i++) {
@@ -284,13 +285,13 @@ int main(void)
         TEST(test_round_trip),
         TEST(test_numbers_of_shakespeare),
         TEST(test_unknown_character_is_named),
-        TEST(test_what_is_no_text_is_refused),
+        TEST(test_invalid_text_is_rejected),
         TEST(test_missing_names_the_command),
-        TEST(test_rewriting_replaces_whole),
-        TEST(test_every_bit_of_the_tokens_counts),
-        TEST(test_truncation_is_refused),
-        TEST(test_every_bit_of_meta_counts),
-        TEST(test_other_versions_are_refused),
+        TEST(test_rewriting_replaces_everything),
+        TEST(test_every_token_bit_flip_is_detected),
+        TEST(test_truncation_is_detected),
+        TEST(test_every_meta_bit_flip_is_detected),
+        TEST(test_other_versions_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ enum { TRAIN = 1000, VAL = 50, B = 4, T = 16 };
 
 static uint16_t train_tokens[TRAIN], val_tokens[VAL];
 
-/* Token i is i, so a batch shows where it was taken. */
+/* Token i is i, so a batch shows its positions. */
 static struct dataset counting(void)
 {
     for (int i = 0; i < TRAIN; i++) train_tokens[i] = (uint16_t)i;
@@ -31,7 +31,7 @@ static void draw(enum split split, enum rng_stream stream, uint32_t seed, int64_
     assert_int_equal(l.next, number + 1);
 }
 
-static void test_rows_are_runs_and_targets_are_next(void **state)
+static void test_rows_are_contiguous_and_targets_shifted(void **state)
 {
     (void)state;
     for (int n = 0; n < 200; n++) {
@@ -45,8 +45,8 @@ static void test_rows_are_runs_and_targets_are_next(void **state)
     }
 }
 
-/* Philox is specified (these were computed apart from this program), so these numbers are the same on every machine and must stay so: a change
- * would make old runs unrepeatable. */
+/* Philox is specified, so these numbers (computed by another program) are the same on every
+ * machine. They must not change: a change would make old runs unrepeatable. */
 static void test_known_answer(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void test_evaluation_has_its_own_stream(void **state)
     }
 }
 
-/* Two micro-batches of B/2 are one batch of B. */
-static void test_micro_batches_are_the_rows_of_one(void **state)
+/* Two micro-batches of B/2 equal one batch of B. */
+static void test_micro_batches_equal_one_batch(void **state)
 {
     (void)state;
     struct dataset d = counting();
@@ -110,9 +110,9 @@ static void test_micro_batches_are_the_rows_of_one(void **state)
     }
 }
 
-/* Every place is drawn, the first and the last as often as the others: 34 places of 50 tokens, 8000
- * rows, 235 expected of each; 6 standard deviations are 92. */
-static void test_covers_all_places_evenly(void **state)
+/* Every position is equally likely, including the first and the last: 34 positions of 50 tokens,
+ * 8000 rows, 235 expected at each; 6 standard deviations are 92. */
+static void test_covers_all_positions_evenly(void **state)
 {
     (void)state;
     int seen[VAL] = {0};
@@ -125,13 +125,13 @@ static void test_covers_all_places_evenly(void **state)
     for (int place = VAL - T; place < VAL; place++) assert_int_equal(seen[place], 0);
 }
 
-static void test_too_short_is_refused(void **state)
+static void test_too_short_text_is_rejected(void **state)
 {
     (void)state;
     struct dataset d = counting();
     struct loader l;
     assert_int_equal(loader_init(&l, &d, SPLIT_VAL, RNG_EVAL_BATCH, 1, B, VAL), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "validation part of counting has 50 tokens"));
+    assert_non_null(strstr(fail_message(), "validation split of counting has 50 tokens"));
     assert_non_null(strstr(fail_message(), "needs 51"));
     assert_int_equal(loader_init(&l, &d, SPLIT_VAL, RNG_EVAL_BATCH, 1, 1, VAL - 1), ST_OK);
     int32_t in[VAL], target[VAL];
@@ -143,13 +143,13 @@ static void test_too_short_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_runs_and_targets_are_next),
+        cmocka_unit_test(test_rows_are_contiguous_and_targets_shifted),
         cmocka_unit_test(test_known_answer),
         cmocka_unit_test(test_order_depends_on_number_and_seed_alone),
         cmocka_unit_test(test_evaluation_has_its_own_stream),
-        cmocka_unit_test(test_micro_batches_are_the_rows_of_one),
-        cmocka_unit_test(test_covers_all_places_evenly),
-        cmocka_unit_test(test_too_short_is_refused),
+        cmocka_unit_test(test_micro_batches_equal_one_batch),
+        cmocka_unit_test(test_covers_all_positions_evenly),
+        cmocka_unit_test(test_too_short_text_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

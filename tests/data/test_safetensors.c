@@ -122,7 +122,7 @@ static void test_read_floats(void **state)
     assert_int_equal(safetensors_read_floats(&t, out), ST_UNSUPPORTED);
 }
 
-static void test_every_truncation_is_refused(void **state)
+static void test_every_truncation_is_detected(void **state)
 {
     (void)state;
     const char *path = write_sample();
@@ -139,9 +139,9 @@ static void test_every_truncation_is_refused(void **state)
     assert_int_equal(safetensors_open(&s, path, &arena), ST_FORMAT);
 }
 
-/* The format has no checksum, so a flip may go unseen (a letter of a name, a bit of a number); what it
- * may never do is hand out a tensor that is not inside the file. ASan sees a read beside it. */
-static void test_no_bit_of_the_header_leads_astray(void **state)
+/* The format has no checksum, so a flipped bit may go unnoticed (in a name or a number). It must
+ * never yield a tensor outside of the file; ASan detects reads out of bounds. */
+static void test_header_bit_flips_are_safe(void **state)
 {
     (void)state;
     const char *path = write_sample();
@@ -181,7 +181,7 @@ static const char *write_raw(uint64_t length, const char *header, int data_bytes
     return path;
 }
 
-static void test_wrong_headers_are_refused(void **state)
+static void test_wrong_headers_are_rejected(void **state)
 {
     (void)state;
 #define A "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
@@ -193,12 +193,12 @@ static void test_wrong_headers_are_refused(void **state)
     } cases[] = {
         {"{" A "}", 8, ST_OK, ""},
         {"{" A "}   ", 8, ST_OK, ""},
-        {"{" A "}", 7, ST_FORMAT, "cut"},
-        {"{" A "}", 9, ST_FORMAT, "cut"},
+        {"{" A "}", 7, ST_FORMAT, "truncated"},
+        {"{" A "}", 9, ST_FORMAT, "truncated"},
         {" {" A "}", 8, ST_FORMAT, "begin with {"},
         {"[]", 0, ST_FORMAT, "begin with {"},
-        {"{" A, 8, ST_FORMAT, "damaged"},
-        {"{" A "," A "}", 8, ST_FORMAT, "damaged"},
+        {"{" A, 8, ST_FORMAT, "corrupt"},
+        {"{" A "," A "}", 8, ST_FORMAT, "corrupt"},
         {"{\"a\":3}", 0, ST_FORMAT, "no \"dtype\""},
         {"{\"a\":{\"dtype\":\"F4\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, ST_UNSUPPORTED, "F4"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8, ST_FORMAT,
@@ -210,9 +210,9 @@ static void test_wrong_headers_are_refused(void **state)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
          ST_FORMAT, "\"shape\""},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, ST_FORMAT,
-         "does not fill"},
+         "does not match"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
-         ST_FORMAT, "does not fill"},
+         ST_FORMAT, "does not match"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, ST_FORMAT,
          "data_offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, ST_FORMAT,
@@ -249,7 +249,7 @@ static void test_wrong_headers_are_refused(void **state)
     }
 }
 
-/* Another's file need not be padded: the tensors then stand at odd addresses. */
+/* Files of other writers may lack padding, so tensors may be misaligned. */
 static void test_unaligned_data_is_read(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void test_unaligned_data_is_read(void **state)
     safetensors_close(&s);
 }
 
-/* The limit on a file's length stands for a full disk. */
-static void test_full_disk_is_said(void **state)
+/* A limit on the file size simulates a full disk. */
+static void test_full_disk_is_an_error(void **state)
 {
     (void)state;
     static float large[100000];
@@ -298,11 +298,11 @@ int main(void)
         TEST(test_round_trip),
         TEST(test_no_tensors_at_all),
         TEST(test_read_floats),
-        TEST(test_every_truncation_is_refused),
-        TEST(test_no_bit_of_the_header_leads_astray),
-        TEST(test_wrong_headers_are_refused),
+        TEST(test_every_truncation_is_detected),
+        TEST(test_header_bit_flips_are_safe),
+        TEST(test_wrong_headers_are_rejected),
         TEST(test_unaligned_data_is_read),
-        TEST(test_full_disk_is_said),
+        TEST(test_full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,8 @@
 
 static struct arena arena;
 
-/* No test reads the cache of the user, nor reaches the network: all go through a proxy that is not
- * there. */
+/* Tests neither read the user's cache nor reach the network: requests go through a proxy that does
+ * not exist. */
 static int set_up(void **state)
 {
     (void)state;
@@ -41,7 +41,7 @@ static void assert_message_has(const char *part)
     if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
 
-static void test_own_file_is_used_as_it_is(void **state)
+static void test_own_file_is_used_unchanged(void **state)
 {
     (void)state;
     struct source_text t;
@@ -56,8 +56,8 @@ static void test_own_file_is_used_as_it_is(void **state)
     assert_int_equal(source_file(&t, workdir_path("empty.txt"), &arena), ST_FORMAT);
 }
 
-/* A cached file of the right length but other bytes must not be used. */
-static void test_closed_network_says_what_to_do(void **state)
+/* A cached file of the right length but with other contents must not be used. */
+static void test_network_error_suggests_remedy(void **state)
 {
     (void)state;
     struct source_text t = {.bytes = -1};
@@ -70,7 +70,7 @@ static void test_closed_network_says_what_to_do(void **state)
 }
 
 #ifdef HAVE_CURL
-static void test_download_takes_the_right_bytes_only(void **state)
+static void test_download_rejects_wrong_contents(void **state)
 {
     (void)state;
     char text[1000], digest[HASH_HEX], url[1100];
@@ -100,15 +100,15 @@ static void test_download_takes_the_right_bytes_only(void **state)
     assert_message_has("999 bytes");
     workdir_truncate(workdir_path("there"), 1001);
     assert_int_equal(download(&f, here), ST_FORMAT);
-    assert_message_has("more than");
+    assert_message_has("is longer than");
     remove(workdir_path("there"));
     assert_int_equal(download(&f, here), ST_IO);
     assert_false(file_exists(here));
 }
 #endif
 
-/* STROBE_TEST_TEXT names a copy of Tiny Shakespeare, where the machine has one: the numbers are those
- * that nanoGPT's prepare.py prints. */
+/* STROBE_TEST_TEXT names a copy of Tiny Shakespeare, if the machine has one. The expected numbers
+ * are those that nanoGPT's prepare.py prints. */
 static void test_the_real_text(void **state)
 {
     (void)state;
@@ -178,10 +178,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_own_file_is_used_as_it_is),
-        TEST(test_closed_network_says_what_to_do),
+        TEST(test_own_file_is_used_unchanged),
+        TEST(test_network_error_suggests_remedy),
 #ifdef HAVE_CURL
-        TEST(test_download_takes_the_right_bytes_only),
+        TEST(test_download_rejects_wrong_contents),
 #endif
         TEST(test_the_real_text),
         TEST(test_fall_back_that_is_not_installed),

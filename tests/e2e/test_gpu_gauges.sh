@@ -57,7 +57,7 @@ samples poor | grep -q power && fail "power is known: $(samples poor)"
 # --- it says nothing: training goes on, and why is said once
 for case in "EMU_NVML=refuses:libnvidia-ml.so.1 says: Driver/library version mismatch" \
     "EMU_WITHOUT=libnvidia-ml LD_PRELOAD=$emulator/without.so:$missing"; do
-    expect 0 "the device's clock and power are not sampled: ${case#*:}" env ${case%%:*} $train --out_dir=silent
+    expect 0 "device telemetry (clock, power) is not sampled: ${case#*:}" env ${case%%:*} $train --out_dir=silent
     [ "$(grep -c 'not sampled' out)" = 1 ] || fail "said more than once: $(cat out)"
     [ -z "$(samples silent)" ] || fail "samples: $(samples silent)"
     grep -q '"gauges": null' silent/summary.json || fail "gauges: $(cat silent/summary.json)"

@@ -35,8 +35,8 @@ cp -r $run runs/flipped
 model=runs/flipped/ckpt/000300/model.safetensors
 printf '\377' | dd of=$model bs=1 seek=$(($(wc -c <$model) / 2)) conv=notrunc 2>/dev/null
 cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte was so before"
-expect 1 'model.safetensors is damaged' "$STROBE" eval runs/flipped/ckpt/000300
-expect 0 'checkpoint 300 is not used' "$STROBE" eval runs/flipped
+expect 1 'model.safetensors is corrupt' "$STROBE" eval runs/flipped/ckpt/000300
+expect 0 'skipping checkpoint 300' "$STROBE" eval runs/flipped
 
 # --- sample: the same with and without the cache, from the run and from its checkpoint, elsewhere too
 "$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' >with
@@ -77,9 +77,9 @@ expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=
 # --- wrong usage
 expect 2 'which configuration?' "$STROBE" train
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
-expect 2 'holds a run already' "$STROBE" train tiny.conf --out_dir=$run
+expect 2 'already contains a run' "$STROBE" train tiny.conf --out_dir=$run
 expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 --init_from=resume
-expect 2 'there is no run in runs/none' "$STROBE" train tiny.conf --out_dir=runs/none --init_from=resume
+expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none --init_from=resume
 expect 2 'exclude each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
 expect 2 'n_layers' "$STROBE" train tiny.conf --n_layers=3
 expect 1 'strobe data' "$STROBE" train tiny.conf --out_dir=runs/none --dataset=absent

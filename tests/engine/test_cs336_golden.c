@@ -1,4 +1,5 @@
-/* The CS336 model against PyTorch in float64 (reference/cs336.py), at every rung: loss, logits, gradients. */
+/* The CS336 model against PyTorch in float64 (reference/cs336.py), at every rung: loss, logits,
+ * gradients. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 
@@ -11,10 +12,11 @@
 
 #include <cmocka.h>
 
-/* What was seen: losses 1e-7, logits 2e-6, gradients 3e-6; PyTorch's own float32 is as far off. */
+/* Observed errors: losses 1e-7, logits 2e-6, gradients 3e-6; PyTorch's float32 has the same. */
 static const double TOLERANCE = 1e-5;
 
-/* --- weights, as the script makes them ---------------------------------------------------------- */
+/* --- weights, generated like in the script
+ * -------------------------------------------------------- */
 
 static uint32_t seed_of(const char *name)
 {
@@ -68,7 +70,8 @@ static void feed(struct tiny *t, enum graph_kind kind, int64_t B)
     hand_ok(plan_run(&t->engine.plan[kind], NULL));
 }
 
-/* --- comparisons ---------------------------------------------------------------------------------- */
+/* --- comparisons
+ * ---------------------------------------------------------------------------------- */
 
 static double number(const json_t *all, const char *key)
 {
@@ -97,7 +100,8 @@ static void within(const char *what, double error, double *worst)
     if (error > *worst) *worst = error;
 }
 
-/* Of a gradient its length, and its product with numbers that tell the order of elements. */
+/* The norm of a gradient, and its dot product with fixed numbers, which depends on the order of
+ * elements. */
 static void compare_gradients(struct tiny *t, const json_t *expected, double *worst)
 {
     assert_int_equal(json_object_size(expected), t->engine.model.parameters);
@@ -117,7 +121,7 @@ static void compare_gradients(struct tiny *t, const json_t *expected, double *wo
     }
 }
 
-/* Relative to their root mean square. */
+/* Errors relative to the root mean square. */
 static void compare_logits(struct tiny *t, const json_t *expected, double *worst)
 {
     int64_t n = t->config.model.block_size * t->engine.model.vocab;
@@ -186,8 +190,8 @@ static void test_every_rung(void **state)
     json_decref(all);
 }
 
-/* 129 million parameters: all of the course's size "small", on one short sequence. */
-static void test_the_small_one(void **state)
+/* 129 million parameters: the course's size "small", on one short sequence. */
+static void test_size_small(void **state)
 {
     (void)state;
     json_t *all = read_file("small");
@@ -203,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_rung),
-        cmocka_unit_test(test_the_small_one),
+        cmocka_unit_test(test_size_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

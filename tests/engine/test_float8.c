@@ -1,5 +1,5 @@
-/* dtype=float8 while training: near bfloat16 at every rung, products of blocks in 8 bits and no others, the same bits again,
- * magnitudes that are those of the steps before. */
+/* Training with dtype=float8: close to bfloat16 at every rung, only matmuls of blocks in 8 bits,
+ * bitwise repeatable, and amax values of the previous steps. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 
@@ -33,7 +33,7 @@ static void compare(struct config *c)
     float bf16[STEPS], loss[STEPS];
     c->plan.dtype = PRECISION_BFLOAT16;
     train(c, bf16);
-    assert_true(bf16[0] - bf16[STEPS - 1] > 0.2f); /* something is learned */
+    assert_true(bf16[0] - bf16[STEPS - 1] > 0.2f); /* the model learns */
     c->plan.dtype = PRECISION_FLOAT8;
     for (int gradients = FLOAT8_E5M2; gradients <= FLOAT8_E4M3; gradients++) {
         c->plan.float8_gradients = (enum float8)gradients;
@@ -42,11 +42,11 @@ static void compare(struct config *c)
         if (off > 0.03)
             fail_msg("fusion %d, bias %d, recompute %d, gradients %d: off by %.4f",
                      (int)c->plan.fusion, c->model.bias, (int)c->plan.recompute, gradients, off);
-        assert_true(off > 0); /* 8 bits they are */
+        assert_true(off > 0); /* it does use 8 bits */
     }
 }
 
-static void test_loss_is_near_bf16(void **state)
+static void test_loss_is_close_to_bf16(void **state)
 {
     (void)state;
     for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++)
@@ -73,8 +73,9 @@ static int count(const struct graph *g, enum op op, enum dtype dtype)
     return n;
 }
 
-/* Of a block twelve products and as many tensors: four weights, what they multiply, and its gradients. */
-static void test_products_of_blocks_alone(void **state)
+/* A block has twelve matmuls and twelve quantised tensors: four weights, their inputs, and the
+ * gradients of their outputs. */
+static void test_only_block_matmuls(void **state)
 {
     (void)state;
     struct config c = tiny_config();
@@ -90,13 +91,13 @@ static void test_products_of_blocks_alone(void **state)
     int head = count(g, OP_MATMUL, DT_BF16) + count(g, OP_LINEAR, DT_BF16);
     assert_int_equal(head, 3);
     tiny_close(&t);
-    c.model.n_embd = 24; /* no multiple of 16 */
+    c.model.n_embd = 24; /* not a multiple of 16 */
     tiny_open(&t, &c, KINDS);
     assert_int_equal(count(&t.engine.graph[GRAPH_MICRO], OP_QUANTISE, DT_F32), 0);
     tiny_close(&t);
 }
 
-static void test_same_bits_again(void **state)
+static void test_runs_are_repeatable(void **state)
 {
     (void)state;
     float a[STEPS], b[STEPS];
@@ -108,8 +109,8 @@ static void test_same_bits_again(void **state)
     assert_memory_equal(a, b, sizeof a);
 }
 
-/* After step s its slot of every tensor holds what was met, and the next is clear. */
-static void test_magnitudes_of_the_last_steps(void **state)
+/* After step s its slot of every tensor holds the amax of that step, and the next slot is zero. */
+static void test_amax_history(void **state)
 {
     (void)state;
     struct config c = tiny_config();
@@ -134,7 +135,7 @@ static void test_magnitudes_of_the_last_steps(void **state)
     tiny_close(&t);
 }
 
-/* The leaf number `at` of the ring of magnitudes; NULL: there are fewer. */
+/* Leaf number `at` of the amax history, or NULL. */
 static const struct node *magnitude(const struct graph *g, int at)
 {
     for (int id = 0; id < g->nodes; id++) {
@@ -144,8 +145,9 @@ static const struct node *magnitude(const struct graph *g, int at)
     return NULL;
 }
 
-/* Offsets are given in the order in which tensors are met: the micro-steps of a step must meet the same ones alike. */
-static void test_micro_steps_share_the_ring(void **state)
+/* Offsets are assigned in graph order, so all micro-steps of a step must contain the same tensors
+ * in the same order. */
+static void test_micro_steps_share_amax_history(void **state)
 {
     (void)state;
     for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++) {
@@ -174,11 +176,11 @@ static void test_micro_steps_share_the_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss_is_near_bf16),
-        cmocka_unit_test(test_products_of_blocks_alone),
-        cmocka_unit_test(test_same_bits_again),
-        cmocka_unit_test(test_magnitudes_of_the_last_steps),
-        cmocka_unit_test(test_micro_steps_share_the_ring),
+        cmocka_unit_test(test_loss_is_close_to_bf16),
+        cmocka_unit_test(test_only_block_matmuls),
+        cmocka_unit_test(test_runs_are_repeatable),
+        cmocka_unit_test(test_amax_history),
+        cmocka_unit_test(test_micro_steps_share_amax_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

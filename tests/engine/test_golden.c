@@ -13,9 +13,11 @@
 
 enum { STEPS = 10, B = 4, T = 12, C = 20, V = 29 };
 
-/* What was seen, over all files and rungs: losses 2e-7, gradients 9e-7, norms 7e-7, weights 6e-6. */
+/* Observed errors over all files and rungs: losses 2e-7, gradients 9e-7, norms 7e-7, weights
+ * 6e-6. */
 static const double LOSS_TOLERANCE = 1e-5, GRADIENT_TOLERANCE = 1e-5, NORM_TOLERANCE = 1e-5;
-/* Adam divides each gradient by its size, so ten steps carry the rounding of small elements on. */
+/* Adam divides each gradient by its magnitude, so ten steps amplify the rounding errors of small
+ * elements. */
 static const double WEIGHT_TOLERANCE = 3e-5;
 
 struct golden {
@@ -184,7 +186,7 @@ static void test_tanh(void **state)
     every_rung(GELU_TANH, false);
 }
 
-/* The padded vocabulary is the same model: what is added gets no probability. */
+/* The model with a padded vocabulary is equivalent: padding tokens get no probability. */
 static void test_padded_vocabulary(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Where the bytes of a training step go: moments, tensors, what a block saves by a closed formula, variants, fit. */
+/* Memory of a training step: values over time, tensors, the bytes a block saves by a closed
+ * formula, recompute variants, and the largest batch that fits. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "engine/facts.h"
@@ -78,7 +79,7 @@ static void test_course(void **state)
     }
 }
 
-/* Every moment is in one column; each shows the most of its own. */
+/* Every step of the plan belongs to one column, which shows the maximum of its steps. */
 static void test_columns(void **state)
 {
     (void)state;
@@ -94,14 +95,14 @@ static void test_columns(void **state)
     assert_int_equal(memory_columns(&c, 20, at), 10);
     for (int i = 0; i < 10; i++) assert_int_equal(at[i], i);
     for (int i = 0; i < 10; i++) moment[i].kind = i == 9 ? GRAPH_UPDATE : GRAPH_MICRO;
-    assert_int_equal(memory_columns(&c, 3, at), 3); /* 0-3, 4-8, 9: a graph is not lost */
+    assert_int_equal(memory_columns(&c, 3, at), 3); /* 0-3, 4-8, 9: each graph gets a column */
     assert_int_equal(at[0], 1);
     assert_int_equal(at[1], 4);
     assert_int_equal(at[2], 9);
 }
 
-/* At every moment the tensors are what the parts say, but for the gaps between parameters. */
-static void test_tensors_are_the_parts(void **state)
+/* At every step the tensors add up to the parts, except for gaps between parameters. */
+static void test_tensors_add_up_to_parts(void **state)
 {
     (void)state;
     struct memory_course c;
@@ -133,16 +134,17 @@ static void test_tensors_are_the_parts(void **state)
     engine_close(&engine);
 }
 
-/* What one block keeps. With elements of s bytes: the sum that comes in, its norm, q, k and v, what attention gives,
- * the second sum, its norm, (B,T,4C) before and behind GELU: 16 s BTC, and mean and 1/std of two norms. Attention besides: flash
- * a sum of each row, slow its probabilities, and once more with dropout. (Korthikanti et al. count 34 BTC + 5 BHT^2 bytes of
- * 16 bits, masks of dropout among them, which are drawn again here.) */
+/* The bytes that one block saves. With elements of s bytes: the incoming residual, its norm, q, k
+ * and v, the attention output, the second residual, its norm, (B,T,4C) before and after GELU: 16 s
+ * BTC, plus mean and 1/std of two norms. Attention adds one sum per row (flash) or its
+ * probabilities (slow), twice with dropout. (Korthikanti et al. count 34 BTC + 5 BHT^2 bytes in 16
+ * bits, including dropout masks, which are regenerated here.) */
 static int64_t saved_by_formula(void)
 {
     int64_t B = config.data.batch_size, T = config.model.block_size, C = config.model.n_embd,
             H = config.model.n_head, s = config.plan.dtype == PRECISION_BFLOAT16 ? 2 : 4;
     int64_t squares = config.plan.flash ? 0 : config.model.dropout > 0 ? 2 : 1;
-    bool gelu = config.plan.recompute == RECOMPUTE_GELU; /* only what goes into it is kept */
+    bool gelu = config.plan.recompute == RECOMPUTE_GELU; /* keeps only its input */
     int64_t sums = config.plan.flash ? 4 * B * H * T : 0;
     if (config.plan.recompute >= RECOMPUTE_BLOCK) return s * B * T * C;
     return s * (gelu ? 12 : 16) * B * T * C + 4 * 4 * B * T + sums + squares * s * B * H * T * T;
@@ -173,7 +175,8 @@ static void test_saved_by_a_block(void **state)
     }
 }
 
-/* The blocks and what is outside of them save what the timeline has when forward is over. */
+/* The bytes saved by the blocks and outside of them equal the timeline at the end of the forward
+ * pass. */
 static void test_blocks_add_up(void **state)
 {
     (void)state;
@@ -190,7 +193,7 @@ static void test_blocks_add_up(void **state)
     for (int i = 0; i < c.moments; i++)
         if (c.moment[i].bytes[MEMORY_SAVED] > most) most = c.moment[i].bytes[MEMORY_SAVED];
     assert_true(most <= sum &&
-                most > sum - sum / 10); /* the loss's own come when others are gone */
+                most > sum - sum / 10); /* the loss's values are saved after others are dead */
     engine_close(&engine);
     plan(EXTENT_INFERENCE);
     struct memory_tensors none;
@@ -222,7 +225,7 @@ static void test_variants(void **state)
         engine_close(&engine);
     }
     const int64_t limit = 64 << 20;
-    config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 7); /* behind the last power */
+    config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 7); /* above the last power of two */
     config.model.n_layer = 11;
     hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
     assert_int_equal(n, 7); /* none, gelu, 1, 2, 4, 8, all 11 */
@@ -234,7 +237,7 @@ static void test_variants(void **state)
     assert_true(v[2].batch > v[1].batch && v[1].batch > v[0].batch && v[0].batch > 0);
 }
 
-/* Of a model without GELUs, or without blocks, there is nothing of that to compute again. */
+/* A model without GELUs or without blocks has no such variants. */
 static void test_variants_that_do_nothing(void **state)
 {
     (void)state;
@@ -261,7 +264,7 @@ static int64_t bytes_with(int64_t batch_size)
     return bytes;
 }
 
-/* The batch fits, and one sequence more does not, wherever the search began. */
+/* The batch fits and one more sequence does not, wherever the search starts. */
 static void test_fit(void **state)
 {
     (void)state;
@@ -290,7 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_course),
         TEST(test_columns),
-        TEST(test_tensors_are_the_parts),
+        TEST(test_tensors_add_up_to_parts),
         TEST(test_saved_by_a_block),
         TEST(test_blocks_add_up),
         TEST(test_variants),

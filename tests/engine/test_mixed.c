@@ -1,5 +1,5 @@
-/* Mixed precision and packed weights while training: near fp32 at every rung, the same with and without
- * copies of the weights, the same bits again. */
+/* Training in mixed precision and with packed weights: close to fp32 at every rung, the same with
+ * and without packed copies, bitwise repeatable. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 
@@ -27,15 +27,15 @@ static double furthest(const float *a, const float *b)
     return most;
 }
 
-/* bf16 has 8 bits: what one rounding adds to a loss near 3.6 is below 0.01, and thirty steps do not
- * drift from each other. */
-static void test_bf16_is_near_fp32(void **state)
+/* bf16 has 8 bits of precision: one rounding changes a loss near 3.6 by less than 0.01, and thirty
+ * steps do not diverge. */
+static void test_bf16_is_close_to_fp32(void **state)
 {
     (void)state;
     float exact[STEPS], loss[STEPS];
     struct config c = tiny_config();
     train(&c, exact);
-    assert_true(exact[0] - exact[STEPS - 1] > 0.2f); /* something is learned */
+    assert_true(exact[0] - exact[STEPS - 1] > 0.2f); /* the model learns */
     c.plan.dtype = PRECISION_BFLOAT16;
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
         for (int flash = 0; flash < 2; flash++) {
@@ -44,11 +44,11 @@ static void test_bf16_is_near_fp32(void **state)
             train(&c, loss);
             double off = furthest(loss, exact);
             if (off > 0.01) fail_msg("fusion %d, flash %d: off by %.4f", fusion, flash, off);
-            assert_true(off > 0); /* bf16 it is */
+            assert_true(off > 0); /* it does use bf16 */
         }
 }
 
-/* The order in which a weight lies changes the order of sums at most. */
+/* The memory layout of a weight can only change the order of sums. */
 static void test_packed_is_the_same(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void test_packed_is_the_same(void **state)
         }
 }
 
-static void test_same_bits_again(void **state)
+static void test_runs_are_repeatable(void **state)
 {
     (void)state;
     float a[STEPS], b[STEPS];
@@ -80,7 +80,7 @@ static void test_same_bits_again(void **state)
     assert_memory_equal(a, b, sizeof a);
 }
 
-/* The copy is the weights rounded, after drawing and after updates. */
+/* The copy equals the rounded weights, after initialization and after updates. */
 static void test_copy_follows_the_weights(void **state)
 {
     (void)state;
@@ -107,9 +107,9 @@ static void test_copy_follows_the_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bf16_is_near_fp32),
+        cmocka_unit_test(test_bf16_is_close_to_fp32),
         cmocka_unit_test(test_packed_is_the_same),
-        cmocka_unit_test(test_same_bits_again),
+        cmocka_unit_test(test_runs_are_repeatable),
         cmocka_unit_test(test_copy_follows_the_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* What is computed again is the same to the bit: losses, gradients and weights of a training do not know whether
- * values were kept. */
+/* Recomputation does not change results: losses, gradients and weights are bitwise the same whether
+ * values are kept or recomputed. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/isa.h"
@@ -83,7 +83,7 @@ static struct config deep_config(void)
     return c;
 }
 
-/* Every rung, with and without what the rung may leave out. */
+/* Every rung, with and without its optional parts. */
 static void check_rungs(struct config c)
 {
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
@@ -127,7 +127,7 @@ static void test_packed_weights(void **state)
     check(&c);
 }
 
-/* Neither lives on what a dead value left behind. */
+/* Results do not depend on the contents of dead values. */
 static void test_poison(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_poison(void **state)
     check_rungs(c);
 }
 
-/* Without the library of products. */
+/* Without the matmul library. */
 static void test_own_kernels(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Every rung trains the same model: the same dropout masks bit for bit, and losses that differ by no
- * more than rounding. */
+/* Every rung trains the same model: dropout masks are bitwise the same, and losses differ only by
+ * rounding. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/rng.h"
@@ -25,7 +25,7 @@ static void plan_and_run(struct hand *h)
     hand_run(h);
 }
 
-/* The same elements are kept, and at least some are not. */
+/* The same elements are kept, and some are dropped. */
 static void same_mask(const char *what, const float *a, const float *b, int64_t n)
 {
     int64_t kept = 0;
@@ -70,7 +70,8 @@ static void test_pointwise_masks(void **state)
     hand_close(&h);
 }
 
-/* qkv with equal scores and v = one row of the identity for each key: then y (B,T,H*T) is p, dropped. */
+/* qkv with equal scores, and v = one row of the identity per key: then y (B,T,H*T) is p after
+ * dropout. */
 static void fill_qkv(float *qkv, int T, int kv_heads)
 {
     int row = (H + 2 * kv_heads) * T;
@@ -81,8 +82,8 @@ static void fill_qkv(float *qkv, int T, int kv_heads)
                 qkv[(b * T + t) * row + (H + kv_heads + h) * T + t] = 1;
 }
 
-/* Masks of attention (B,H,T,T): alone, by the dropout of op, by the fused softmax, inside of flash; and where all
- * heads share their keys, of each head of queries by itself. */
+/* Attention masks (B,H,T,T): alone, from the dropout of op, from the fused softmax, inside flash
+ * attention; if heads share keys, separately for each query head. */
 static void attention_masks(int T)
 {
     const struct dropout d = drop(DROPOUT_ATTENTION);
@@ -130,7 +131,7 @@ static void test_attention_masks(void **state)
     attention_masks(20);
 }
 
-/* Another step, another mask; another site, another mask. */
+/* Masks differ between steps and between sites. */
 static void test_masks_change(void **state)
 {
     (void)state;
@@ -154,13 +155,13 @@ static void test_masks_change(void **state)
         later += hand_output(&h, "now")[i] != hand_output(&h, "later")[i];
         elsewhere += hand_output(&h, "now")[i] != hand_output(&h, "elsewhere")[i];
     }
-    assert_true(later > 1000 && elsewhere > 1000); /* 2 * 0.2 * 0.8 of them: 1311 */
+    assert_true(later > 1000 && elsewhere > 1000); /* expected: 2 * 0.2 * 0.8 of them, 1311 */
     hand_close(&h);
 }
 
 enum { SHORT = 20, LONG = 200 };
 
-/* What is the same at every rung. */
+/* What must agree on every rung. */
 struct course {
     double dropout;
     int64_t heads, kv_heads;
@@ -205,27 +206,27 @@ static void same_course(const struct course *way)
                   SHORT, far, steps);
 }
 
-static void test_same_course(void **state)
+static void test_rungs_agree(void **state)
 {
     (void)state;
     same_course(&(struct course){0, 2, 0, SHORT});
 }
 
-/* Slow attention repeats the keys that heads share, flash attention reads them in place. */
-static void test_same_course_of_groups(void **state)
+/* Slow attention repeats the keys that heads share; flash attention reads them in place. */
+static void test_rungs_agree_with_shared_keys(void **state)
 {
     (void)state;
     same_course(&(struct course){0.2, 4, 2, SHORT});
     same_course(&(struct course){0, 4, 1, LONG});
 }
 
-static void test_same_course_with_dropout(void **state)
+static void test_rungs_agree_with_dropout(void **state)
 {
     (void)state;
     same_course(&(struct course){0.2, 2, 0, LONG});
 }
 
-/* Two micro-steps that are accumulated are one step of their mean, at every rung. */
+/* Accumulating two micro-steps equals one step with their mean, at every rung. */
 static void test_accumulation(void **state)
 {
     (void)state;
@@ -243,7 +244,8 @@ static void test_accumulation(void **state)
         tiny_loss(&one, GRAPH_MICRO, 2);
         const float *second = tiny_range(&one, STORAGE_GRADIENTS);
         for (int64_t i = 0; i < n; i++) mean[i] = (mean[i] + second[i]) / 2;
-        for (int again = 0; again < 2; again++) { /* the first micro-step forgets what was there */
+        /* the first micro-step must overwrite old contents */
+        for (int again = 0; again < 2; again++) {
             assert_true(tiny_loss(&sum, GRAPH_MICRO, 1) == first_loss);
             tiny_loss(&sum, GRAPH_MICRO_MORE, 2);
             assert_true(hand_distance(tiny_range(&sum, STORAGE_GRADIENTS), mean, n) < 1e-6);
@@ -254,7 +256,7 @@ static void test_accumulation(void **state)
     }
 }
 
-/* Evaluation between two steps changes nothing, though it shares their memory. */
+/* Evaluation between two steps changes nothing, although it shares their memory. */
 static void test_evaluation_changes_nothing(void **state)
 {
     (void)state;
@@ -283,9 +285,9 @@ int main(void)
         cmocka_unit_test(test_pointwise_masks),
         cmocka_unit_test(test_attention_masks),
         cmocka_unit_test(test_masks_change),
-        cmocka_unit_test(test_same_course),
-        cmocka_unit_test(test_same_course_of_groups),
-        cmocka_unit_test(test_same_course_with_dropout),
+        cmocka_unit_test(test_rungs_agree),
+        cmocka_unit_test(test_rungs_agree_with_shared_keys),
+        cmocka_unit_test(test_rungs_agree_with_dropout),
         cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_evaluation_changes_nothing),
     };

@@ -1,5 +1,5 @@
-/* The CS336 model: its gradients are slopes, every rung computes the same, its sizes are the course's. What it computes is compared with
- * PyTorch in tests/engine/test_cs336_golden.c. */
+/* The CS336 model: gradients equal finite differences, every rung computes the same, and the sizes
+ * are those of the course. tests/engine/test_cs336_golden.c compares its results with PyTorch. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/rng.h"
@@ -25,7 +25,8 @@ static struct config small(void)
     return c;
 }
 
-/* --- slopes, in double precision ---------------------------------------------------------------- */
+/* --- gradients, in double precision
+ * --------------------------------------------------------------- */
 
 struct wide {
     struct hand h;
@@ -56,7 +57,8 @@ static double loss_of(struct wide *w)
     return *(const double *)plan_output(&w->h.plan, "loss");
 }
 
-/* The graph that is trained with, all of it in doubles; weights are drawn, those of norms about 1. */
+/* The training graph with all values in double precision; weights are random, those of norms about
+ * 1. */
 static void wide_open(struct wide *w, const struct config *c)
 {
     struct graph g;
@@ -77,7 +79,7 @@ static void wide_open(struct wide *w, const struct config *c)
     }
 }
 
-/* Some elements of each leaf of weights against those of the gradient that was made of it. */
+/* Compares finite differences with the gradient for some elements of each weight. */
 static void compare_slopes(struct wide *w, const char *name, value weight, value gradient)
 {
     int64_t n = type_elements(graph_type(&w->h.graph, weight));
@@ -114,7 +116,7 @@ static void check_slopes(const struct config *c, int leaves)
     hand_close(&w.h);
 }
 
-static void test_gradients_are_slopes(void **state)
+static void test_gradients_match_differences(void **state)
 {
     (void)state;
     enum { LEAVES = 2 * 9 + 3, JOINED = 2 * (2 + 1) };
@@ -127,7 +129,8 @@ static void test_gradients_are_slopes(void **state)
     }
 }
 
-/* --- rungs ---------------------------------------------------------------------------------------- */
+/* --- rungs
+ * ---------------------------------------------------------------------------------------- */
 
 static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
 
@@ -180,7 +183,7 @@ static void test_every_rung_computes_the_same(void **state)
     c.model.n_kv_head = 0;
     c.model.pad_vocab = 64;
     check_rungs(c);
-    /* 6 x 6 and 10 x 6 elements: what lies between them keeps them apart at every rung. */
+    /* 6 x 6 and 10 x 6 elements: the padding between them keeps them apart at every rung. */
     c.model.pad_vocab = 0;
     c.model.n_head = 1;
     c.model.n_embd = 6;
@@ -188,7 +191,8 @@ static void test_every_rung_computes_the_same(void **state)
     check_rungs(c);
 }
 
-/* Nodes of an operator in the graph of a step; of products, those whose weight is packed if asked. */
+/* The number of nodes of an operator in the graph of a step; with `packed` only matmuls with a
+ * packed weight. */
 static int count(const struct config *c, enum op op, bool packed)
 {
     struct tiny t;
@@ -201,8 +205,9 @@ static int count(const struct config *c, enum op op, bool packed)
     return n;
 }
 
-/* Below `full` seven products of a layer and the head, each with two in the backward pass; above it four. */
-static void test_what_becomes_of_it(void **state)
+/* Below `full` a layer has seven matmuls, plus the head, each with two more in the backward pass;
+ * at `full` a layer has four. */
+static void test_operator_counts(void **state)
 {
     (void)state;
     enum { L = 2 };
@@ -217,7 +222,7 @@ static void test_what_becomes_of_it(void **state)
     assert_int_equal(count(&c, OP_SWIGLU, false), L);
     assert_int_equal(count(&c, OP_ROPE_TABLE, false), 1);
     c.plan.recompute = RECOMPUTE_GELU;
-    assert_int_equal(count(&c, OP_SWIGLU, false), 2 * L); /* computed again */
+    assert_int_equal(count(&c, OP_SWIGLU, false), 2 * L); /* recomputed */
     assert_int_equal(count(&c, OP_MATMUL, false), 3 * (4 * L + 1));
     c.plan.recompute = RECOMPUTE_NONE;
     c.plan.pack_weights = PACKING_FALSE;
@@ -227,7 +232,8 @@ static void test_what_becomes_of_it(void **state)
     assert_int_equal(count(&c, OP_SWIGLU, false), 0);
 }
 
-/* Copies of weights that are joined follow them through updates: thirty steps in bf16 and fp32 stay together, packed or not. */
+/* The copies of joined weights follow updates: after thirty steps bf16 and fp32 agree, packed or
+ * not. */
 static void test_training(void **state)
 {
     (void)state;
@@ -250,7 +256,8 @@ static void test_training(void **state)
     }
 }
 
-/* One position after the other, with keys kept as they were turned, gives the logits of all at once. */
+/* Decoding one position at a time, with rotated keys in the cache, gives the logits of the whole
+ * window. */
 static void decode(int64_t kv_heads)
 {
     enum { T = 7 };
@@ -285,9 +292,10 @@ static void test_decoding(void **state)
     decode(2);
 }
 
-/* --- what it is ------------------------------------------------------------------------------------ */
+/* --- sizes and initial values
+ * --------------------------------------------------------------------- */
 
-/* Normal, cut off at three deviations: that leaves 0.98658 of the deviation. */
+/* Normal, truncated at three deviations, which leaves 0.98658 of the deviation. */
 static void test_initial_values(void **state)
 {
     (void)state;
@@ -363,7 +371,7 @@ static void test_sizes(void **state)
     }
 }
 
-/* Rows behind those that a text needs are padding; a text of more is refused. */
+/* Rows beyond the vocabulary of the text are padding; a text with more tokens is an error. */
 static void test_vocabulary(void **state)
 {
     (void)state;
@@ -381,7 +389,7 @@ static void test_vocabulary(void **state)
     assert_int_equal(m.padded_vocab, 64);
     assert_int_equal(model_check_vocabulary(&c.model, 50), ST_OK);
     assert_int_equal(model_check_vocabulary(&c.model, 51), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "51 tokens"));
+    assert_non_null(strstr(fail_message(), "51 distinct tokens"));
     c.model.vocab_size = 0;
     assert_int_equal(model_check_vocabulary(&c.model, 51), ST_OK);
     arena_release(&a);
@@ -390,9 +398,9 @@ static void test_vocabulary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients_are_slopes),
+        cmocka_unit_test(test_gradients_match_differences),
         cmocka_unit_test(test_every_rung_computes_the_same),
-        cmocka_unit_test(test_what_becomes_of_it),
+        cmocka_unit_test(test_operator_counts),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_decoding),
         cmocka_unit_test(test_initial_values),

@@ -1,4 +1,4 @@
-/* The model's counts, its initial values, and what the padding of the vocabulary may not do. */
+/* Parameter counts, initial values, and the effects of vocabulary padding. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
@@ -56,13 +56,13 @@ static void test_counts(void **state)
     padded.pad_vocab = 64;
     init(&m, &padded, &a);
     assert_int_equal(m.padded_vocab, 50304);
-    assert_int_equal(model_count(&m, true), 124439808); /* padding is no parameter */
+    assert_int_equal(model_count(&m, true), 124439808); /* padding does not count */
     padded.pad_vocab = 128;
     padded.vocab = 50304;
     init(&m, &padded, &a);
     assert_int_equal(m.padded_vocab, 50304); /* already a multiple */
     struct shape shared = GPT2;
-    shared.n_kv_head = 4; /* of k and v a third is left, matrix and bias */
+    shared.n_kv_head = 4; /* k and v keep a third of their columns, in matrix and bias */
     init(&m, &shared, &a);
     assert_int_equal(model_count(&m, true), 124439808 - 12 * 2 * 512 * (768 + 1));
     shared.n_kv_head = 12;
@@ -101,7 +101,8 @@ static void test_decay_groups(void **state)
     groups(&GPT2, 50, 124318464, 98, 121344);
 }
 
-/* Decayed parameters first, each at a multiple of the alignment, none over another, no gap but it. */
+/* Decayed parameters come first; each starts at a multiple of the alignment; they neither overlap
+ * nor leave other gaps. */
 static void test_layout(void **state)
 {
     (void)state;
@@ -122,7 +123,7 @@ static void test_layout(void **state)
     arena_release(&a);
 }
 
-/* nanoGPT's formula: 6 N + 12 L H Q T for each token. */
+/* nanoGPT's formula: 6 N + 12 L H Q T per token. */
 static void test_flops_per_token(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void test_flops_per_token(void **state)
     arena_release(&a);
 }
 
-/* Without the sums of biases. */
+/* Excludes the sums for biases. */
 static double product_flops(const struct plan *p)
 {
     double sum = 0;
@@ -146,9 +147,9 @@ static double product_flops(const struct plan *p)
     return sum;
 }
 
-/* Every product of a training step by hand: 2 FLOPs for each multiply and add; forward once, backward
- * twice; slow attention computes the whole T x T. */
-static void test_product_flops_of_the_plan(void **state)
+/* All matmuls of a training step counted by hand: 2 FLOPs per FMA; forward once, backward twice;
+ * slow attention computes the whole T x T matrix. */
+static void test_matmul_flops_of_the_plan(void **state)
 {
     (void)state;
     for (int flash = 0; flash < 2; flash++) {
@@ -172,8 +173,8 @@ static void test_product_flops_of_the_plan(void **state)
     }
 }
 
-/* Flash attention: 2 products forward, 5 backward, over half of the matrix and its diagonal, however many heads
- * share keys. */
+/* Flash attention: 2 matmuls forward, 5 backward, over half of the matrix and its diagonal, for any
+ * number of heads that share keys. */
 static void attention_flops(int64_t kv_heads)
 {
     struct arena a = {0};
@@ -199,8 +200,8 @@ static void test_attention_flops_of_the_plan(void **state)
     attention_flops(1);
 }
 
-/* The plan that was made before there were groups, also where they are named. */
-static void test_as_many_heads_are_no_groups(void **state)
+/* n_kv_head = n_head gives the same plan as n_kv_head = 0. */
+static void test_equal_head_counts_give_the_same_plan(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -259,7 +260,8 @@ static void test_initial_values(void **state)
         struct moments is = moments_of(w + p->offset, n);
         if (p->type.rank == 2) {
             double std = ends_with(p->name, "c_proj.weight") ? 0.02 / sqrt(8) : 0.02;
-            double error = std / sqrt((double)n); /* of the mean; of the spread a little less */
+            /* of the mean; that of the deviation is a little smaller */
+            double error = std / sqrt((double)n);
             if (fabs(is.mean) > 4 * error || fabs(is.std - std) > 4 * error)
                 fail_msg("%s: mean %g, std %g", p->name, is.mean, is.std);
         } else {
@@ -272,7 +274,7 @@ static void test_initial_values(void **state)
     m.seed++;
     model_draw(&m, again);
     assert_true(hand_distance(again, w, m.parameter[0].type.dim[0] * 128) > 1);
-    /* Two tensors of one shape are not the same numbers. */
+    /* Two tensors of the same shape have different values. */
     const struct parameter *fc = NULL;
     for (int i = 0; i < m.parameters; i++) {
         const struct parameter *p = &m.parameter[i];
@@ -283,8 +285,8 @@ static void test_initial_values(void **state)
     arena_release(&a);
 }
 
-/* The draw of a model does not depend on whether its vocabulary is padded. */
-static void test_padding_keeps_the_draw(void **state)
+/* The initial values do not depend on vocabulary padding. */
+static void test_padding_keeps_initial_values(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -307,7 +309,7 @@ static void test_padding_keeps_the_draw(void **state)
     arena_release(&a);
 }
 
-/* Rows of padding are zero and stay zero; training is the same as without them. */
+/* Padding rows are zero and stay zero; training is the same as without padding. */
 static void test_padding_stays_zero(void **state)
 {
     (void)state;
@@ -337,13 +339,13 @@ static void test_padding_stays_zero(void **state)
     }
 }
 
-/* Between the parameters of a range are zeros, which one AdamW over all must keep. */
+/* The zeros between the parameters of a range stay zero under one AdamW over the range. */
 static void test_gaps_stay_zero(void **state)
 {
     (void)state;
     struct config c = tiny_config();
     struct tiny t;
-    c.model.n_embd = 20; /* no parameter but few fill their multiples of 16 */
+    c.model.n_embd = 20; /* few parameters fill a multiple of 16 */
     c.model.bias = true;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
     for (int step = 0; step < 3; step++) tiny_step(&t, step, 1e-2);
@@ -363,14 +365,15 @@ static void test_gaps_stay_zero(void **state)
     tiny_close(&t);
 }
 
-/* A range has room for all that model_draw writes, the zeros behind the last parameter included. */
-static void test_ranges_are_whole(void **state)
+/* A range is large enough for all that model_draw writes, including the zeros after the last
+ * parameter. */
+static void test_ranges_are_large_enough(void **state)
 {
     (void)state;
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
         struct config c = tiny_config();
         struct tiny t;
-        c.model.n_embd = 20; /* the last parameter ends before a multiple of 16 */
+        c.model.n_embd = 20; /* the last parameter does not end at a multiple of 16 */
         c.plan.fusion = (enum fusion)fusion;
         tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
         for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
@@ -379,7 +382,7 @@ static void test_ranges_are_whole(void **state)
     }
 }
 
-/* The first loss of a fresh model is near that of guessing. */
+/* The first loss of an untrained model is close to that of uniform guessing. */
 static void test_first_loss(void **state)
 {
     (void)state;
@@ -390,7 +393,7 @@ static void test_first_loss(void **state)
     tiny_close(&t);
 }
 
-/* One position at a time with a cache gives the logits of the whole window. */
+/* Decoding one position at a time with a cache gives the logits of the whole window. */
 static void decode(int64_t heads, int64_t kv_heads)
 {
     struct config c = tiny_config();
@@ -421,7 +424,7 @@ static void decode(int64_t heads, int64_t kv_heads)
     tiny_close(&t);
 }
 
-static void test_decoding_is_the_window(void **state)
+static void test_decoding_equals_the_window(void **state)
 {
     (void)state;
     decode(2, 0);
@@ -436,16 +439,16 @@ int main(void)
         cmocka_unit_test(test_decay_groups),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_flops_per_token),
-        cmocka_unit_test(test_product_flops_of_the_plan),
+        cmocka_unit_test(test_matmul_flops_of_the_plan),
         cmocka_unit_test(test_attention_flops_of_the_plan),
-        cmocka_unit_test(test_as_many_heads_are_no_groups),
+        cmocka_unit_test(test_equal_head_counts_give_the_same_plan),
         cmocka_unit_test(test_initial_values),
-        cmocka_unit_test(test_padding_keeps_the_draw),
+        cmocka_unit_test(test_padding_keeps_initial_values),
         cmocka_unit_test(test_padding_stays_zero),
         cmocka_unit_test(test_gaps_stay_zero),
-        cmocka_unit_test(test_ranges_are_whole),
+        cmocka_unit_test(test_ranges_are_large_enough),
         cmocka_unit_test(test_first_loss),
-        cmocka_unit_test(test_decoding_is_the_window),
+        cmocka_unit_test(test_decoding_equals_the_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The table of models: what each row promises, and what it refuses. */
+/* The table of models: the contents of each row and its checks. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "config/fields.h"
@@ -10,14 +10,14 @@
 
 #include <cmocka.h>
 
-/* Keys that do not go together, of those that a model reads. */
+/* Invalid combinations of keys. */
 static void test_checks(void **state)
 {
     (void)state;
     static const struct {
         const char *set[3];
         enum status st;
-        const char *names[2]; /* both stand in the sentence */
+        const char *names[2]; /* both appear in the message */
     } cases[] = {
         {{"n_head=5", "n_embd=96"}, ST_USAGE, {"n_head = 5", "n_embd = 96"}},
         {{"n_kv_head=5"}, ST_USAGE, {"n_head = 12 is not divisible by n_kv_head = 5"}},
@@ -29,8 +29,9 @@ static void test_checks(void **state)
          {"n_head = 12 is not divisible by n_kv_head = 5"}},
         {{"model=cs336", "n_head=256"}, ST_USAGE, {"n_embd = 768 and n_head = 256", "heads of 3"}},
         {{"model=cs336", "n_head=384"}, ST_OK, {0}},
-        {{"model=attention_block", "n_kv_head=5"}, ST_OK, {0}}, /* it reads no such key */
-        {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters"}}, /* config_check's */
+        {{"model=attention_block", "n_kv_head=5"}, ST_OK, {0}}, /* it does not read that key */
+        /* checked by config_check */
+        {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters"}},
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         struct arena a = {0};
@@ -53,7 +54,7 @@ static struct config config_of(int kind)
     return c;
 }
 
-/* Each key is one of the group `model`, once; each parameter has a name of its own. */
+/* Each key belongs to the group `model` and appears once; parameter names are unique. */
 static void test_rows(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Models that are only timed: their gradients are slopes, every rung computes the same, and what they work on is drawn once. */
+/* Models that are only timed: gradients equal finite differences, every rung computes the same, and
+ * random inputs are generated once. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/rng.h"
@@ -22,14 +23,15 @@ static struct config small(int kind)
     return c;
 }
 
-/* --- slopes, in double precision ---------------------------------------------------------------- */
+/* --- gradients, in double precision
+ * --------------------------------------------------------------- */
 
 struct wide {
     struct hand h;
     struct model model;
 };
 
-/* The graph that is trained with, at that rung, all of it in doubles. */
+/* The training graph at that rung with all values in double precision. */
 static void wide_open(struct wide *w, const struct config *c)
 {
     struct graph g;
@@ -49,7 +51,7 @@ static double *doubles(struct wide *w, value v)
     return plan_address(&w->h.plan, v);
 }
 
-/* Weights and what is drawn; the norms' weights are not near 0. */
+/* Random weights and inputs; the weights of norms are not close to 0. */
 static void fill(struct wide *w)
 {
     const struct graph *g = &w->h.graph;
@@ -78,7 +80,7 @@ static double loss_of(struct wide *w)
     return *loss;
 }
 
-/* Elements first, middle and last of x against those of the gradient that was made of it. */
+/* Compares finite differences with the gradient for the first, middle and last element of x. */
 static void compare_slopes(struct wide *w, const char *name, value of, const double *gradient)
 {
     int64_t n = type_elements(graph_type(&w->h.graph, of));
@@ -100,7 +102,7 @@ static void compare_slopes(struct wide *w, const char *name, value of, const dou
     }
 }
 
-static void test_gradients_are_slopes(void **state)
+static void test_gradients_match_differences(void **state)
 {
     (void)state;
     for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++)
@@ -125,11 +127,12 @@ static void test_gradients_are_slopes(void **state)
         }
 }
 
-/* --- rungs ---------------------------------------------------------------------------------------- */
+/* --- rungs
+ * ---------------------------------------------------------------------------------------- */
 
 static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
 
-/* A micro-step on random tokens; the loss, and a copy of the gradients or of dx. */
+/* A micro-step on random inputs; the loss, and a copy of the gradients or of dx. */
 static double run_step(const struct config *c, struct arena *a, float **ret_gradient,
                        int64_t *ret_elements)
 {
@@ -176,7 +179,7 @@ static void test_every_rung_computes_the_same(void **state)
             c.plan.poison = rung > 6;
             double now = run_step(&c, &a, &gradient, &n), most = rung % 2 ? 2e-2 : 1e-5;
             double off = hand_distance(gradient, first, n);
-            /* A unit of ReLU whose sum is nearly 0 is on here and off there. */
+            /* A ReLU unit whose input is almost 0 may be on at one rung and off at another. */
             double most_off = kind == MODEL_TOY && rung % 2 ? 0.15 : most;
             if (!(fabs(now / loss - 1) < most) || !(off < most_off))
                 fail_msg("%s, rung %d: loss %.7g, not %.7g; gradient off by %.2e",
@@ -186,8 +189,8 @@ static void test_every_rung_computes_the_same(void **state)
     }
 }
 
-/* Half of the numbers below 0, and so on: ELU sees both its sides. */
-static void test_what_is_drawn(void **state)
+/* Half of the values are negative, so that ELU is tested on both sides. */
+static void test_random_inputs(void **state)
 {
     (void)state;
     enum { N = 64 * 1000 };
@@ -217,8 +220,8 @@ static void test_what_is_drawn(void **state)
     tiny_close(&t);
 }
 
-/* Ids of classes are drawn anew for each step, below the number of classes. */
-static void test_classes_are_drawn(void **state)
+/* Class ids are random in each step and below the number of classes. */
+static void test_class_ids_are_random(void **state)
 {
     (void)state;
     struct config c = small(MODEL_TOY);
@@ -248,7 +251,7 @@ static void test_classes_are_drawn(void **state)
     tiny_close(&t);
 }
 
-/* Every byte is somebody's, what is drawn included. */
+/* Every byte belongs to a part, including the random inputs. */
 static void test_memory_adds_up(void **state)
 {
     (void)state;
@@ -269,9 +272,10 @@ static void test_memory_adds_up(void **state)
     }
 }
 
-/* --- what they are not --------------------------------------------------------------------------- */
+/* --- errors
+ * --------------------------------------------------------------------------------------- */
 
-static void test_they_are_not_trained(void **state)
+static void test_training_is_an_error(void **state)
 {
     (void)state;
     for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++) {
@@ -282,7 +286,7 @@ static void test_they_are_not_trained(void **state)
         struct trainer_options o = {0};
         c.train.out_dir = "/nowhere";
         assert_int_equal(trainer_open(&t, &c, &o, &a), ST_UNSUPPORTED);
-        assert_non_null(strstr(fail_message(), "only timed"));
+        assert_non_null(strstr(fail_message(), "only timed on random inputs"));
         assert_non_null(strstr(fail_message(), model_words[kind]));
         assert_int_equal(engine_plan(&e, &c, 0, 1u << GRAPH_LOGITS, "cpu", &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "no graph logits"));
@@ -293,12 +297,12 @@ static void test_they_are_not_trained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients_are_slopes),
+        cmocka_unit_test(test_gradients_match_differences),
         cmocka_unit_test(test_every_rung_computes_the_same),
-        cmocka_unit_test(test_what_is_drawn),
-        cmocka_unit_test(test_classes_are_drawn),
+        cmocka_unit_test(test_random_inputs),
+        cmocka_unit_test(test_class_ids_are_random),
         cmocka_unit_test(test_memory_adds_up),
-        cmocka_unit_test(test_they_are_not_trained),
+        cmocka_unit_test(test_training_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

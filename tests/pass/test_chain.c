@@ -1,4 +1,5 @@
-/* The pass `chain`: which nodes become one, which it must leave apart, and that every bit stays. */
+/* The pass `chain`: which nodes it fuses, which it must not, and that results are bitwise the
+ * same. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/rng.h"
@@ -72,7 +73,8 @@ static void is_chain(const struct graph *g, int steps, int ins, int outs)
                  n->n_out);
 }
 
-/* --- what is found --- */
+/* --- chains that are found
+ * ------------------------------------------------------------------------ */
 
 static void test_a_diamond(void **state)
 {
@@ -89,13 +91,14 @@ static void test_a_diamond(void **state)
     assert_int_equal(op.nodes, g.nodes);
 }
 
-static void test_constants_are_no_inputs(void **state)
+static void test_constants_are_not_inputs(void **state)
 {
     (void)state;
     struct graph g;
     graph_init(&g, &arena);
     value x = input(&g, "x"), one = g_fill(&g, whole(DT_F32), 1);
-    value three = g_scale(&g, g_fill(&g, whole(DT_F32), 3), 2); /* of a constant alone: no step */
+    /* of a constant alone: not a step */
+    value three = g_scale(&g, g_fill(&g, whole(DT_F32), 3), 2);
     graph_output(&g, "y", g_mul(&g, g_div(&g, one, g_offset(&g, x, 2)), three));
     struct graph f = fused(&g);
     is_chain(&f, 3, 2, 1);
@@ -113,7 +116,7 @@ static void test_one_operator_stays(void **state)
     assert_int_equal(hand_count(&f, OP_EXP), 1);
 }
 
-/* Input 0 is of the shape of all, for output 0 may take its place. */
+/* Input 0 has the shape of the chain, because output 0 may reuse its bytes. */
 static void test_the_first_input(void **state)
 {
     (void)state;
@@ -140,9 +143,11 @@ static void test_results_used_outside(void **state)
     is_chain(&f, 3, 1, 3);
 }
 
-/* --- what must stay apart --- */
+/* --- nodes that must stay separate
+ * ---------------------------------------------------------------- */
 
-/* The sum needs the first and makes what the last needs: one operator of both would wait for itself. */
+/* The sum needs the first node and produces an input of the last: one chain of both would be a
+ * cycle. */
 static void test_no_cycle(void **state)
 {
     (void)state;
@@ -155,7 +160,7 @@ static void test_no_cycle(void **state)
     assert_int_equal(hand_count(&f, OP_SUM_ROW), 1);
 }
 
-/* What reads state comes before it is written, wherever its result goes. */
+/* A read of state stays before the write, wherever its result is used. */
 static void test_state(void **state)
 {
     (void)state;
@@ -187,7 +192,7 @@ static void test_shapes(void **state)
     struct graph g;
     graph_init(&g, &arena);
     value s = g_input(&g, "s", type_scalar(DT_F32)), x = input(&g, "x");
-    value t = g_offset(&g, g_sqrt(&g, s), 1); /* a chain of numbers */
+    value t = g_offset(&g, g_sqrt(&g, s), 1); /* a chain of scalars */
     graph_output(&g, "y", g_exp(&g, g_mul(&g, x, t)));
     struct graph f = fused(&g);
     assert_int_equal(hand_count(&f, OP_CHAIN), 2);
@@ -206,7 +211,8 @@ static void test_masks_of_attention(void **state)
     assert_int_equal(hand_count(&f, OP_CHAIN), 0);
 }
 
-/* --- limits --- */
+/* --- limits
+ * --------------------------------------------------------------------------------------- */
 
 static void check_limits(const struct graph *g)
 {
@@ -258,7 +264,7 @@ static void test_many_outputs(void **state)
     }
     struct graph f = fused(&g);
     check_limits(&f);
-    assert_int_equal(hand_count(&f, OP_CHAIN), 2); /* of four; the ninth is left alone */
+    assert_int_equal(hand_count(&f, OP_CHAIN), 2); /* of four each; the ninth remains */
     assert_int_equal(hand_count(&f, OP_SCALE), 1);
 }
 
@@ -277,9 +283,10 @@ static void test_many_dropouts(void **state)
     assert_int_equal(hand_count(&f, OP_CHAIN), 2);
 }
 
-/* --- bits --- */
+/* --- bitwise equality
+ * ----------------------------------------------------------------------------- */
 
-/* A graph at random, of operators on elements and, here and there, a sum over rows. */
+/* A random graph of pointwise operators and a few sums over rows. */
 struct maker {
     struct graph *g;
     uint32_t seed;
@@ -459,7 +466,7 @@ static void test_bits(void **state)
     assert_true(chains > 200 && taken > 1000);
 }
 
-/* What the update does with the gradient's norm is one kernel at `full`, and none below. */
+/* Clipping by the gradient norm is one kernel at `full`, several below. */
 static void test_clipping(void **state)
 {
     (void)state;
@@ -484,7 +491,7 @@ int main(void)
 #define CHAIN_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
     const struct CMUnitTest tests[] = {
         CHAIN_TEST(test_a_diamond),
-        CHAIN_TEST(test_constants_are_no_inputs),
+        CHAIN_TEST(test_constants_are_not_inputs),
         CHAIN_TEST(test_one_operator_stays),
         CHAIN_TEST(test_the_first_input),
         CHAIN_TEST(test_results_used_outside),

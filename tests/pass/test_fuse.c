@@ -1,4 +1,5 @@
-/* The pass `fuse` on small graphs: what it must find, what it must leave alone, and that the numbers stay. */
+/* The pass `fuse` on small graphs: patterns it must find, patterns it must not, and that results
+ * are unchanged. */
 #include "../support/hand.h"
 #include "pass/pass.h"
 
@@ -9,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Hand-made graphs: what one of them computes must not depend on the pass. */
+/* Hand-made graphs; their results must not depend on the pass. */
 enum { B = 2, H = 2, T = 8, C = 16, V = 10 };
 
 struct made {
@@ -39,7 +40,7 @@ static void make(struct hand *s, build_fn *build)
     hand_ok(graph_status(g));
 }
 
-/* The update of three parameters whose places, groups and rates may be spoiled. */
+/* The update of three parameters, with offsets, groups and rates that a test can change. */
 struct update {
     int64_t offset[3];
     bool decay[3];
@@ -50,7 +51,7 @@ struct update {
 static const int64_t SIZE[] = {16, 20, 5};
 static struct update update = {{0, 16, 48}, {true, false, false}, {0.9, 0.9, 0.9}, 0, 0};
 
-/* Between the parameters are zeros, as the ranges promise. */
+/* The gaps between parameters are zero, as ranges guarantee. */
 static void fill_state(struct hand *s)
 {
     for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
@@ -80,9 +81,9 @@ static void feed_and_run(struct hand *s)
     hand_run(s);
 }
 
-static const struct pass_kernels *kernels; /* that the pass asks; NULL: none */
+static const struct pass_kernels *kernels; /* passed to the pass; may be NULL */
 
-/* After the pass there are `count` nodes of the operator, and every output is the same. */
+/* Checks that the result has `count` nodes of the operator and that all outputs are the same. */
 static void check(build_fn *build, enum op op, int count)
 {
     struct hand plain, fused;
@@ -116,7 +117,8 @@ static void sum_and_norm(const struct made *m)
 {
     value sum = g_add(m->g, m->a, m->b), y = norm(m, sum);
     graph_output(m->g, "y", g_exp(m->g, y));
-    graph_output(m->g, "after", g_scale(m->g, sum, 2)); /* later uses are served by the fused one */
+    /* later uses read the fused node's output */
+    graph_output(m->g, "after", g_scale(m->g, sum, 2));
     graph_output(m->g, "rstd", graph_out(y, 2));
 }
 
@@ -371,9 +373,9 @@ static void test_cross_entropy_both(void **state)
 {
     (void)state;
     check(loss_and_gradient, OP_CROSS_ENTROPY_BOTH, 1);
-    check(loss_that_is_scaled, OP_CROSS_ENTROPY_BOTH, 0); /* the loss is needed before */
+    check(loss_that_is_scaled, OP_CROSS_ENTROPY_BOTH, 0); /* the loss is needed earlier */
     check(log_sum_exp_is_wanted, OP_CROSS_ENTROPY_BOTH, 0);
-    check(log_sum_exp_is_an_output, OP_CROSS_ENTROPY, 1); /* it is still there */
+    check(log_sum_exp_is_an_output, OP_CROSS_ENTROPY, 1); /* it remains */
 }
 
 static void lookup(const struct made *m, bool used_between, enum dropout_pattern pattern)
@@ -419,7 +421,7 @@ static void test_embed_sum(void **state)
     check(embeddings_dropped_as_attention, OP_EMBED_SUM, 0);
 }
 
-/* y = x + exp(norm(x)), and its gradient; `also` disturbs it. */
+/* y = x + exp(norm(x)), and its gradient; `also` adds a use that may prevent the match. */
 static void branch(const struct made *m, bool also)
 {
     struct graph *g = m->g;
@@ -452,7 +454,7 @@ static void test_layernorm_grad_add(void **state)
     check(residual_of_three, OP_LAYERNORM_GRAD_ADD, 1);
 }
 
-/* The gradient of a branch that had been dropped out before it was added to x; `sites` of them. */
+/* The gradient of a branch with dropout that is added to x; `sites` of them. */
 static void dropped_gradients(const struct made *m, enum dropout_pattern pattern, int sites)
 {
     struct graph *g = m->g;
@@ -570,7 +572,7 @@ static void test_update(void **state)
     fuse_update(1, 3);
     check(three_parameters, OP_ADAMW, 3);
     update = sound;
-    update.moment_shift = 16; /* moments laid out otherwise than weights */
+    update.moment_shift = 16; /* moments with a layout different from the weights */
     fuse_update(1, 3);
     update = sound;
 }

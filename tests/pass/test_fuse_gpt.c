@@ -1,4 +1,4 @@
-/* The pass `fuse` on a GPT: what it must find there, and that the numbers stay. */
+/* The pass `fuse` on a GPT: patterns it must find, and that results are unchanged. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
@@ -67,7 +67,7 @@ static void check_counts(const struct config *c)
     arena_release(&a);
 }
 
-/* Loss, gradients and updated weights of one step at that fusion. */
+/* Loss, gradients and updated weights of one step at that fusion level. */
 struct numbers {
     float loss, norm, *gradients, *weights;
 };
@@ -99,8 +99,9 @@ static void check_numbers(const struct config *c)
         int64_t n = type_elements(&p->type), at = p->offset;
         double apart = hand_distance(full.gradients + at, op.gradients + at, n);
         if (!(apart < 1e-6)) fail_msg("gradient of %s differs by %.2e", p->name, apart);
-        /* Adam's first step divides a gradient by its size: where that is rounding (the bias of keys),
-         * so is the quotient, and weights may differ by some of the learning rate. */
+        /* Adam's first step divides a gradient by its magnitude. Where that is rounding error (the
+         * bias of keys) so is the quotient, and weights may differ by a fraction of the learning
+         * rate. */
         for (int64_t k = 0; k < n; k++)
             assert_float_equal(full.weights[at + k], op.weights[at + k], 2e-3);
     }

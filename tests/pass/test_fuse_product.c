@@ -1,5 +1,5 @@
-/* The pass `fuse` on products and their operands: GELU, its gradient and sums of biases go along where kernels gain by it, and
- * codes of 8 bits with the norm they are of, and nowhere else. */
+/* The pass `fuse` on matmuls and their operands: GELU, its gradient, sums of biases and 8-bit
+ * quantisation of norms are fused only where kernels gain by it. */
 #include "../support/hand.h"
 #include "pass/pass.h"
 
@@ -44,7 +44,8 @@ struct expected {
     int count;
 };
 
-/* What there is after the pass, whether or not kernels gain, and that every output is the same. */
+/* Compares the node counts after the pass, with and without a gain, and checks that all outputs are
+ * the same. */
 static void check(build_fn *build, bool does, int n, const struct expected *e)
 {
     const struct pass_kernels kernels = {gains, &does};
@@ -81,7 +82,7 @@ static value activations(struct graph *g)
     return g_input(g, "a", type_3d(DT_F32, B, T, C));
 }
 
-/* An MLP and its gradients, weights as the model has them. */
+/* An MLP and its gradients, with weights laid out as in the model. */
 static void perceptron_of(struct graph *g, bool bias)
 {
     value a = activations(g), w = g_input(g, "weight", type_2d(DT_F32, C, 4 * C)), b = {0}, c = {0};
@@ -114,7 +115,7 @@ static value product(struct graph *g)
     return g_linear(g, activations(g), w, b, false);
 }
 
-/* The product is used before its GELU: it may not be made later. */
+/* The matmul is used before its GELU, so it must not be computed later. */
 static void gelu_of_a_used_product(struct graph *g)
 {
     value x = product(g), twice = g_scale(g, x, 2);
@@ -134,7 +135,7 @@ static void gelu_alone(struct graph *g)
     graph_output(g, "y", g_gelu(g, product(g), true));
 }
 
-/* What the product gave leaves the graph, too. */
+/* The result of the matmul is also an output of the graph. */
 static void gelu_of_an_output(struct graph *g)
 {
     value x = product(g);
@@ -144,7 +145,7 @@ static void gelu_of_an_output(struct graph *g)
 
 enum reader { CODES_ALONE, OF_THE_SUM, OF_THE_SUM_LATER, OF_THE_NORM };
 
-/* A product of 8 bits of a sum's norm, and who else reads what. */
+/* A quantised norm of a sum, and other readers of its values. */
 static void codes_of(struct graph *g, enum reader who)
 {
     value step = g_input(g, "step", type_scalar(DT_I32));
@@ -182,7 +183,7 @@ static void codes_of_a_used_norm(struct graph *g)
     codes_of(g, OF_THE_NORM);
 }
 
-static void test_codes_of_a_norm(void **state)
+static void test_quantised_norm(void **state)
 {
     (void)state;
     CHECK(codes_alone, true, {OP_QUANTISE_ADD_LAYERNORM, 1}, {OP_ADD_LAYERNORM, 0});
@@ -208,7 +209,7 @@ static void test_only_where_kernels_gain(void **state)
           {OP_SUM_LEADING, 2}, {OP_GELU_BOTH, 0});
 }
 
-static void test_uses_of_the_product(void **state)
+static void test_uses_of_the_matmul(void **state)
 {
     (void)state;
     CHECK(gelu_of_a_used_product, true, {OP_LINEAR_GELU, 0}, {OP_LINEAR, 1});
@@ -220,10 +221,10 @@ static void test_uses_of_the_product(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes_of_a_norm),
+        cmocka_unit_test(test_quantised_norm),
         cmocka_unit_test(test_all_of_an_mlp),
         cmocka_unit_test(test_only_where_kernels_gain),
-        cmocka_unit_test(test_uses_of_the_product),
+        cmocka_unit_test(test_uses_of_the_matmul),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

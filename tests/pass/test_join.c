@@ -1,4 +1,4 @@
-/* The pass `join`: which products become one, and that not a number of what they make changes. */
+/* The pass `join`: which matmuls become one, and that results are unchanged. */
 #include "../support/hand.h"
 #include "base/str.h"
 #include "pass/pass.h"
@@ -16,7 +16,7 @@ struct made {
     value x, other; /* (B,T,K) */
 };
 
-/* x times a weight (rows,K) that lies at `offset`. */
+/* x times a weight (rows,K) at `offset`. */
 static value product(const struct made *m, const char *name, value x, int64_t rows, int64_t offset)
 {
     struct graph_scope here = graph_enter(m->g, name, -1);
@@ -79,7 +79,7 @@ static void a_weight_is_used_again(const struct made *m)
     graph_output(m->g, "z", g_exp(m->g, w));
 }
 
-/* (K,N): side by side they would lie in columns. */
+/* (K,N): joined, they would have to be interleaved by column. */
 static void not_transposed(const struct made *m)
 {
     value y[2];
@@ -121,7 +121,7 @@ static void run(struct hand *s)
     hand_run(s);
 }
 
-/* With `products` left, and the same numbers. */
+/* Checks that `products` matmuls remain and that the results are the same. */
 static void check(void (*build)(const struct made *m), int products)
 {
     struct hand plain, joined;
@@ -142,14 +142,14 @@ static void check(void (*build)(const struct made *m), int products)
     hand_close(&joined);
 }
 
-static void test_what_is_joined(void **state)
+static void test_joined(void **state)
 {
     (void)state;
     check(three_side_by_side, 1);
     check(gate_and_up, 1);
 }
 
-static void test_what_is_not(void **state)
+static void test_not_joined(void **state)
 {
     (void)state;
     check(a_gap, 2);
@@ -162,7 +162,8 @@ static void test_what_is_not(void **state)
     check(something_else, 2);
 }
 
-/* The one weight lies where all of them did, and is called after them; nothing that is not read is left. */
+/* The joined weight starts at the first offset and has the combined name; unread leaves are
+ * removed. */
 static void test_the_weight(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void test_the_weight(void **state)
     arena_release(&s.arena);
 }
 
-/* Below `full` each is a kernel of its own, as in an eager framework. */
+/* Below `full` each matmul is a separate kernel, as in an eager framework. */
 static void test_the_rungs_below(void **state)
 {
     (void)state;
@@ -193,8 +194,8 @@ static void test_the_rungs_below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_joined),
-        cmocka_unit_test(test_what_is_not),
+        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_not_joined),
         cmocka_unit_test(test_the_weight),
         cmocka_unit_test(test_the_rungs_below),
     };

@@ -1,4 +1,5 @@
-/* Passes on the graph of a small GPT: what each rung leaves, what is dropped, and each pass alone. */
+/* Passes on the graph of a small GPT: what remains at each rung, what is removed, and each pass
+ * alone. */
 #include "pass/pass.h"
 
 #include "../support/hand.h"
@@ -104,8 +105,8 @@ static void test_expansion_keeps_marks(void **state)
     assert_true(seen);
 }
 
-/* Tokens and positions have no gradient and the first norm's input is an embedding: every dx is used.
- * But what only slow attention's log-sum-exp or a detached maximum would need must be gone. */
+/* Tokens and positions have no gradient and the first norm's input is an embedding, so every dx is
+ * used. Nodes for slow attention's log-sum-exp or a detached maximum must be removed. */
 static void test_dead_code_is_gone(void **state)
 {
     (void)state;
@@ -127,8 +128,8 @@ static void test_dead_code_is_gone(void **state)
         }
 }
 
-/* x is not asked for, so its gradient is dead, and with it the product that makes it. */
-static void test_unwanted_gradient_is_dropped(void **state)
+/* The gradient of x is not requested, so it is dead, and so is the matmul that computes it. */
+static void test_unused_gradient_is_removed(void **state)
 {
     (void)state;
     struct graph g, out;
@@ -184,7 +185,8 @@ static void test_stops_after_the_named_pass(void **state)
     assert_non_null(strstr(fail_message(), "there is no pass fuze"));
 }
 
-/* At the rungs below `full` the pass `fuse` changes nothing; in fp32 `precision` changes nothing. */
+/* At the rungs below `full` the pass `fuse` changes nothing; in fp32 `precision` changes
+ * nothing. */
 static void test_passes_that_are_off(void **state)
 {
     (void)state;
@@ -212,7 +214,8 @@ static void test_double_precision(void **state)
     }
 }
 
-/* Products and attention of f32 operands, whatever the rung; in bf16 there is nothing to round. */
+/* Applies to matmuls and attention with f32 operands at every rung; bf16 operands need no
+ * rounding. */
 static void test_numerics_are_marked(void **state)
 {
     (void)state;
@@ -237,8 +240,8 @@ static void test_numerics_are_marked(void **state)
         }
 }
 
-/* What is said of a product holds for its gradients and for what it expands to. */
-static void test_numerics_are_handed_on(void **state)
+/* The attributes of a matmul are passed on to its gradients and its expansion. */
+static void test_numerics_are_passed_on(void **state)
 {
     (void)state;
     config.plan.dtype = PRECISION_TFLOAT32;
@@ -261,7 +264,7 @@ static enum status breaks_types(const struct graph *in, struct graph *out,
     return ST_OK;
 }
 
-static void test_what_a_pass_breaks_is_noticed(void **state)
+static void test_broken_graph_is_detected(void **state)
 {
     (void)state;
     struct graph g = after(GRAPH_MICRO, "model"), out;
@@ -278,7 +281,7 @@ static void test_outputs_keep_their_names(void **state)
     assert_int_not_equal(graph_find_output(&micro, "loss").i, 0);
     assert_int_not_equal(graph_find_output(&update, "grad_norm").i, 0);
     assert_int_not_equal(graph_find_output(&logits, "logits").i, 0);
-    /* Evaluation has neither dropout nor anything behind the loss. */
+    /* Evaluation has neither dropout nor nodes after the loss. */
     struct graph eval = after(GRAPH_EVAL, NULL);
     for (int id = 0; id < eval.nodes; id++) {
         assert_int_equal(eval.node[id].phase, PHASE_FORWARD);
@@ -299,14 +302,14 @@ int main(void)
         TEST(test_flash_keeps_attention),
         TEST(test_expansion_keeps_marks),
         TEST(test_dead_code_is_gone),
-        TEST(test_unwanted_gradient_is_dropped),
+        TEST(test_unused_gradient_is_removed),
         TEST(test_state_is_never_dead),
         TEST(test_stops_after_the_named_pass),
         TEST(test_passes_that_are_off),
         TEST(test_double_precision),
         TEST(test_numerics_are_marked),
-        TEST(test_numerics_are_handed_on),
-        TEST(test_what_a_pass_breaks_is_noticed),
+        TEST(test_numerics_are_passed_on),
+        TEST(test_broken_graph_is_detected),
         TEST(test_outputs_keep_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

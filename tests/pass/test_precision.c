@@ -1,5 +1,5 @@
-/* Mixed precision and packed weights in the graph: which values are bf16, where casts stand, what the
- * update writes. */
+/* Mixed precision and packed weights in the graph: which values are bf16, where casts are, and what
+ * the update writes. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
@@ -40,7 +40,7 @@ static int count(const struct graph *g, enum op op)
     return n;
 }
 
-/* At every rung products multiply bf16; gradients of parameters, statistics and the loss are f32. */
+/* At every rung matmuls multiply bf16; parameter gradients, statistics and the loss are f32. */
 static void test_types(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void test_types(void **state)
         }
 }
 
-/* Below `full` casts are kernels of their own; there, none is left. */
+/* Below `full` casts are separate kernels; at `full` none remain. */
 static void test_casts(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_casts(void **state)
     }
 }
 
-/* A cast is made once for each value and type, however many need it. */
+/* One cast per value and type, for any number of uses. */
 static void test_casts_are_shared(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_casts_are_shared(void **state)
         }
 }
 
-/* Whoever reads logits reads f32. */
+/* Outputs such as logits stay f32. */
 static void test_outputs_keep_their_type(void **state)
 {
     (void)state;
@@ -118,8 +118,8 @@ static void test_outputs_keep_their_type(void **state)
     }
 }
 
-/* One AdamW writes weights, moments and the copy; packing follows it, two layouts for each weight of a
- * product: 4 for each of two layers, and the table. */
+/* One AdamW writes weights, moments and the bf16 copy; packing follows, two layouts for each weight
+ * of a matmul: 4 weights in each of two layers, and the table. */
 static void test_update(void **state)
 {
     (void)state;
@@ -143,7 +143,8 @@ static void test_update(void **state)
     }
 }
 
-/* Each packed leaf that a product reads is one that the update and the refresh write, of the same type. */
+/* Each packed leaf that a matmul reads is written by the update and the refresh, with the same
+ * type. */
 static void test_packed_leaves_meet(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void test_packed_leaves_meet(void **state)
     assert_int_equal(packed, 2 * 18);
 }
 
-/* Few tokens do not repay packing, many do, and only `full` packs. */
+/* Packing pays only with many tokens, and only `full` packs. */
 static void test_packing_is_chosen(void **state)
 {
     (void)state;

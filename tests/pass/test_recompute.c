@@ -1,5 +1,5 @@
-/* The passes `regions` and `recompute` on the graph of a small GPT: what is computed again, where, and that nothing
- * else of a block is kept. tests/engine/test_recompute.c has the bits. */
+/* The passes `regions` and `recompute` on the graph of a small GPT: what is recomputed, where, and
+ * that nothing else of a block is kept. tests/train/test_recompute.c checks bitwise equality. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
@@ -66,8 +66,8 @@ static void each_rung(void (*check)(enum recompute recompute))
     }
 }
 
-/* The forward node that `again` stands for: the one of that name among those of its operator and scope that have had
- * no second so far. */
+/* The forward node that `again` recomputes: the node of that name, operator and scope that has not
+ * been matched yet. */
 static int original(const struct graph *g, const struct node *again, const bool *taken)
 {
     for (int id = 0; id < g->nodes; id++) {
@@ -82,7 +82,7 @@ static int original(const struct graph *g, const struct node *again, const bool 
     return -1;
 }
 
-/* Each stands for a node of its own, is of the backward pass, and is no state. */
+/* Each recomputes a different node, belongs to the backward pass, and is not state. */
 static void once(enum recompute recompute)
 {
     struct graph g = after(GRAPH_MICRO, recompute, "recompute");
@@ -107,7 +107,8 @@ static void test_each_once(void **state)
     each_rung(once);
 }
 
-/* A run of them ends where the next node, of the backward pass proper, reads the last. */
+/* A run of recomputed nodes ends where the next ordinary node of the backward pass reads the
+ * last. */
 static void before_the_first_reader(enum recompute recompute)
 {
     struct graph g = after(GRAPH_MICRO, recompute, "recompute");
@@ -130,8 +131,8 @@ static void test_before_the_first_reader(void **state)
     each_rung(before_the_first_reader);
 }
 
-/* What the backward pass reads of the blocks' forward values: the sums that they hand on, one a block, or one for all
- * those that are computed again together. */
+/* The forward values of the blocks that the backward pass reads: the residual sums, one per block,
+ * or one per group of blocks that are recomputed together. */
 static void one_residual_a_block(enum recompute recompute)
 {
     if (recompute < RECOMPUTE_BLOCK) return;
@@ -153,17 +154,17 @@ static void one_residual_a_block(enum recompute recompute)
                 fail_msg("%s %s is kept", op_def(from->op)->name, from->scope);
         }
     assert_true(kept == regions ||
-                kept == regions - 1); /* the last is read through the norm behind the blocks */
+                kept == regions - 1); /* the last is read through the final norm */
 }
 
-static void test_one_residual_a_block(void **state)
+static void test_one_residual_per_block(void **state)
 {
     (void)state;
     each_rung(one_residual_a_block);
 }
 
-/* The passes that fuse find what is computed again, too; the branch of the block's end is not needed. */
-static void test_fused_again(void **state)
+/* The fusing passes match recomputed nodes too; the last matmul of a block is not needed. */
+static void test_recomputed_nodes_are_fused(void **state)
 {
     (void)state;
     for (int flash = 0; flash < 2; flash++) {
@@ -185,7 +186,8 @@ static void test_fused_again(void **state)
     }
 }
 
-/* Of blocks that go together all is made again but the product that ends the last: the sums in between are needed. */
+/* Of blocks that are recomputed together everything is recomputed except the matmul that ends the
+ * last one; the sums in between are needed. */
 static void test_some_blocks_at_once(void **state)
 {
     (void)state;
@@ -200,7 +202,7 @@ static void test_some_blocks_at_once(void **state)
     assert_int_equal(count_again(&g, OP_LINEAR), 4 * L - 1);
 }
 
-/* Forward makes no slope: it would be kept. */
+/* The forward pass computes no slope, because it would be kept. */
 static void test_gelu_alone(void **state)
 {
     (void)state;
@@ -223,8 +225,8 @@ static bool gains_by_products(const void *who, const struct node *n, const struc
     return n->op == OP_LINEAR_GELU || n->op == OP_MATMUL_GELU_GRAD;
 }
 
-/* Where kernels gain by it, GELU goes into the product before it, the second time as the first; a GELU that is alone
- * computed again does not bring its product along. */
+/* Where kernels gain by it, GELU is fused with the matmul before it, both times; a GELU that is
+ * recomputed alone does not recompute its matmul. */
 static void test_fused_into_products(void **state)
 {
     (void)state;
@@ -241,13 +243,13 @@ static void test_fused_into_products(void **state)
         assert_int_equal(hand_count(&g, OP_GELU), block ? 0 : L);
         assert_int_equal(hand_count(&g, OP_MATMUL_GELU_GRAD), L);
         for (int id = 0; id < g.nodes;
-             id++) /* what GELU was taken of is kept where the slope is near */
+             id++) /* the input of GELU is kept if the slope is used nearby */
             if (g.node[id].op == OP_LINEAR_GELU)
                 assert_int_equal(g.node[id].attr.linear.keep, !block || is_again(&g.node[id]));
     }
 }
 
-/* bf16 below `full`: what a product reads of a GELU is a cast, and as large. */
+/* bf16 below `full`: a matmul reads a cast of the GELU, which is as large. */
 static void test_casts_for_readers(void **state)
 {
     (void)state;
@@ -279,7 +281,7 @@ static void test_nothing_without_a_backward_pass(void **state)
     }
 }
 
-/* Bytes of the arena, and operations, of a micro-step of a deep model. */
+/* Arena bytes and operations of a micro-step of a deep model. */
 static int64_t planned(enum recompute recompute, double *ret_flops)
 {
     struct engine e;
@@ -291,7 +293,8 @@ static int64_t planned(enum recompute recompute, double *ret_flops)
     return bytes;
 }
 
-/* A block is some 16 residuals, without flash and below `full` more; operations grow by a third at most. */
+/* A block has about 16 residual-sized values, more without flash and below `full`; operations grow
+ * by a third at most. */
 static void test_memory_shrinks(void **state)
 {
     (void)state;
@@ -324,8 +327,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_each_once),
         TEST(test_before_the_first_reader),
-        TEST(test_one_residual_a_block),
-        TEST(test_fused_again),
+        TEST(test_one_residual_per_block),
+        TEST(test_recomputed_nodes_are_fused),
         TEST(test_some_blocks_at_once),
         TEST(test_gelu_alone),
         TEST(test_fused_into_products),

@@ -1,4 +1,4 @@
-/* Placement alone: spans of bytes and time, no graph. */
+/* Placement without a graph: spans with bytes and live ranges. */
 #include "base/arena.h"
 #include "base/rng.h"
 #include "plan/plan.h"
@@ -21,7 +21,7 @@ static int64_t aligned(int64_t n)
     return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Most bytes alive at one step: no placement needs less. */
+/* The maximum of live bytes over the steps: a lower bound for any placement. */
 static int64_t lower_bound(const struct place_span *span, int n)
 {
     int64_t most = 0;
@@ -82,8 +82,8 @@ static void test_random_lifetimes(void **state)
     assert_true(worst < 1.35);
 }
 
-/* As training has them: large values kept from forward to the mirrored backward step, and temporary
- * ones around each step. */
+/* The pattern of training: large values kept from a forward step to the mirrored backward step, and
+ * temporary values around each step. */
 static void test_training_lifetimes(void **state)
 {
     (void)state;
@@ -125,13 +125,13 @@ static void test_edges(void **state)
     struct place_span one[] = {{1, 3, 3, -1}};
     assert_int_equal(place(one, 1), ALIGNMENT);
     assert_int_equal(one[0].offset, 0);
-    /* Two that meet in one step live together; two that do not may share. */
+    /* Spans that meet in one step overlap; spans that do not may share bytes. */
     struct place_span meet[] = {{100, 0, 5, 0}, {100, 5, 9, 0}};
     assert_int_equal(place(meet, 2), 256);
     struct place_span apart[] = {{100, 0, 4, 0}, {100, 5, 9, 0}};
     assert_int_equal(place(apart, 2), 128);
     assert_int_equal(apart[0].offset, apart[1].offset);
-    /* A hole of just the right size is used. */
+    /* A gap of exactly the right size is used. */
     struct place_span hole[] = {{640, 0, 9, 0}, {320, 0, 4, 0}, {256, 0, 9, 0}, {320, 5, 9, 0}};
     assert_int_equal(place(hole, 4), 640 + 320 + 256);
     struct place_span large[] = {{INT64_C(1) << 40, 0, 1, 0}, {INT64_C(1) << 40, 1, 2, 0}};
@@ -156,11 +156,11 @@ static void test_valid_sees_an_overlap(void **state)
                 assert_true(place_valid(broken, 2));
                 broken[0].offset = broken[1].offset - broken[0].bytes + 1;
                 assert_false(place_valid(broken, 2));
-                broken[1].first = broken[0].last + 1; /* no longer at the same time */
+                broken[1].first = broken[0].last + 1; /* no longer live at the same time */
                 broken[1].last = broken[1].first;
                 assert_true(place_valid(broken, 2));
                 checked++;
-                i = n; /* one pair of each round */
+                i = n; /* one pair per round */
                 break;
             }
     }

@@ -1,5 +1,5 @@
-/* What a plan may do to save memory and what it must not: results are the same bits however values are
- * placed. */
+/* Memory reuse in plans: what is permitted and what is not. Results are bitwise the same for any
+ * placement. */
 #include "../support/hand.h"
 #include "backend/backend.h"
 #include "base/rng.h"
@@ -30,7 +30,7 @@ static const struct span *span_of(const struct hand *s, value v)
     return &s->plan.span[v.i];
 }
 
-static void test_chain_takes_one_place(void **state)
+static void test_chain_runs_in_place(void **state)
 {
     (void)state;
     struct hand s;
@@ -40,7 +40,7 @@ static void test_chain_takes_one_place(void **state)
     value d = g_reshape(g, c, type_2d(DT_F32, 32, 32));
     graph_output(g, "d", d);
     hand_plan(&s, NULL);
-    assert_int_not_equal(span_of(&s, a)->root, x.i); /* an input is not the planner's to give */
+    assert_int_not_equal(span_of(&s, a)->root, x.i); /* bytes of an input must not be reused */
     assert_int_equal(span_of(&s, b)->root, a.i);
     assert_int_equal(span_of(&s, c)->root, a.i);
     assert_int_equal(span_of(&s, d)->root, a.i);
@@ -49,7 +49,7 @@ static void test_chain_takes_one_place(void **state)
     hand_close(&s);
 }
 
-static void test_outputs_and_later_uses_are_not_eaten(void **state)
+static void test_outputs_and_later_uses_are_kept(void **state)
 {
     (void)state;
     struct hand s;
@@ -75,7 +75,7 @@ static void test_view_keeps_its_value_alive(void **state)
     struct graph *g = &s.graph;
     value x = vector(&s, "x", 64), a = g_exp(g, x);
     value view = g_reshape(g, a, type_2d(DT_F32, 8, 8));
-    value b = g_scale(g, a, 3); /* the last use of a itself, not of its bytes */
+    value b = g_scale(g, a, 3); /* the last use of `a` itself, but not of its bytes */
     graph_output(g, "b", b);
     graph_output(g, "c", g_exp(g, view));
     hand_plan(&s, NULL);
@@ -84,7 +84,7 @@ static void test_view_keeps_its_value_alive(void **state)
     hand_close(&s);
 }
 
-static void test_second_input_gives_its_place(void **state)
+static void test_second_input_is_reused(void **state)
 {
     (void)state;
     struct hand s;
@@ -97,7 +97,8 @@ static void test_second_input_gives_its_place(void **state)
     graph_output(g, "low", low);
     hand_plan(&s, NULL);
     assert_int_equal(span_of(&s, sum)->root, b.i);
-    assert_int_equal(span_of(&s, square)->root, square.i); /* its input stands there twice */
+    /* both of its inputs are the same value */
+    assert_int_equal(span_of(&s, square)->root, square.i);
     assert_int_equal(span_of(&s, low)->root, square.i);
     hand_close(&s);
 }
@@ -123,7 +124,7 @@ static void test_store_is_made_in_place(void **state)
     }
 }
 
-/* w is read while its new content is being made: in place would be too early. */
+/* w is read while its new content is computed, so an in-place store would be too early. */
 static void test_store_waits_for_readers(void **state)
 {
     (void)state;
@@ -148,8 +149,8 @@ static void test_store_waits_for_readers(void **state)
     }
 }
 
-/* What is stored and an output, or stored twice, needs a copy. */
-static void test_store_of_what_lives_on(void **state)
+/* A stored value that is also an output or is stored twice needs a copy. */
+static void test_store_of_a_live_value(void **state)
 {
     (void)state;
     struct hand s;
@@ -173,8 +174,8 @@ static void test_store_of_what_lives_on(void **state)
     hand_close(&s);
 }
 
-/* A random graph of two inputs; many values are used several times, some are outputs or stored. The
- * same for the same round. */
+/* A random graph with two inputs: many values have several uses, some are outputs or are stored.
+ * Depends only on `round`. */
 static void random_graph(struct hand *s, uint32_t round, char names[][16], int *ret_outputs)
 {
     enum { NODES = 40, SIZE = 24 };
@@ -244,7 +245,7 @@ static void run_random(uint32_t round, const struct plan_options *o, struct resu
     random_graph(&s, round, names, ret_outputs);
     hand_plan(&s, o);
     memset(r, 0, sizeof *r);
-    for (int again = 0; again < 2; again++) { /* nothing of the first run may shine through */
+    for (int again = 0; again < 2; again++) { /* no result may depend on the first run */
         hand_fill(hand_leaf(&s, STORAGE_WEIGHTS, "w"), 24, 3);
         hand_fill(hand_input(&s, "x"), 24, 1);
         hand_fill(hand_input(&s, "y"), 24, 2);
@@ -331,7 +332,7 @@ static void test_missing_kernel_is_named(void **state)
     assert_int_equal(st, ST_UNSUPPORTED);
     assert_string_equal(fail_message(), "backend lame has no kernel for EXP on f32 (64) (h.1.mlp)");
     released = 0;
-    plan_release(&s.plan); /* harmless after a failure: nothing was prepared */
+    plan_release(&s.plan); /* no effect after a failure: nothing was prepared */
     assert_int_equal(released, 0);
     arena_release(&s.arena);
 }
@@ -375,7 +376,7 @@ static void test_hooks_in_order(void **state)
     l = (struct log){.fail_at = 3};
     assert_int_equal(plan_run(&s.plan, &hooks), ST_NUMERIC);
     assert_string_equal(fail_message(), "node 3 SCALE here f32 (8,8) -> f32 (8,8): a NaN");
-    assert_int_equal(l.count, 4); /* and then no more */
+    assert_int_equal(l.count, 4); /* no further calls */
     hand_close(&s);
 }
 
@@ -390,12 +391,13 @@ static void test_variant_is_preferred(void **state)
     hand_close(&s);
     hand_init(&s);
     graph_output(&s.graph, "y", g_exp(&s.graph, vector(&s, "x", 64)));
-    hand_plan(&s, &(struct plan_options){.variant = "nobody has this"}); /* then the best */
+    /* falls back to the best */
+    hand_plan(&s, &(struct plan_options){.variant = "no such variant"});
     assert_non_null(s.plan.step[1].kernel);
     hand_close(&s);
 }
 
-/* Two plans share weights; the arena serves the larger one. */
+/* Two plans share weights; the arena is as large as the larger plan needs. */
 static void test_storage_is_shared(void **state)
 {
     (void)state;
@@ -448,13 +450,13 @@ static void test_failed_prepare_releases_what_was_prepared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain_takes_one_place),
-        cmocka_unit_test(test_outputs_and_later_uses_are_not_eaten),
+        cmocka_unit_test(test_chain_runs_in_place),
+        cmocka_unit_test(test_outputs_and_later_uses_are_kept),
         cmocka_unit_test(test_view_keeps_its_value_alive),
-        cmocka_unit_test(test_second_input_gives_its_place),
+        cmocka_unit_test(test_second_input_is_reused),
         cmocka_unit_test(test_store_is_made_in_place),
         cmocka_unit_test(test_store_waits_for_readers),
-        cmocka_unit_test(test_store_of_what_lives_on),
+        cmocka_unit_test(test_store_of_a_live_value),
         cmocka_unit_test(test_random_graphs_do_not_depend_on_placement),
         cmocka_unit_test(test_missing_kernel_is_named),
         cmocka_unit_test(test_hooks_in_order),

@@ -1,5 +1,4 @@
-/* Plans of a GPT: the same bits however values are placed, what the memory map shows, and how long
- * planning takes.
+/* Plans of a GPT: bitwise the same results for any placement, the memory map, and planning time.
  * test: alone; it has limits of time */
 #include "../support/hand.h"
 #include "../support/tiny.h"
@@ -15,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* The engine's plan of one step made anew with other options, on memory of its own. */
+/* The engine's plan of one step, built again with other options and separate memory. */
 struct again {
     struct plan plan;
     struct storage_blocks storage;
@@ -52,7 +51,7 @@ static void compare(struct tiny *t, const char *what, const struct plan_options 
     plan_again(t, o, &r);
     for (int step = 0; step < 3; step++) {
         tiny_feed(t, GRAPH_MICRO, step);
-        feed_as(t, &r); /* before the run, which may use their bytes again */
+        feed_as(t, &r); /* before the run, which may reuse their bytes */
         hand_ok(plan_run(&e->plan[GRAPH_MICRO], NULL));
         hand_ok(plan_run(&r.plan, NULL));
         if (memcmp(plan_output(&e->plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"), 4))
@@ -65,7 +64,8 @@ static void compare(struct tiny *t, const char *what, const struct plan_options 
     storage_free(&r.storage);
 }
 
-/* A plan with the options given against the engine's, which reuses and has the best kernels. */
+/* Compares a plan with the given options with the engine's, which reuses memory and has the fastest
+ * kernels. */
 static void test_placement_changes_no_bit(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void test_placement_changes_no_bit(void **state)
         }
 }
 
-/* The same among the reference kernels, which everything else is compared with. */
+/* The same with the reference kernels. */
 static void test_reference_kernels_too(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_reference_kernels_too(void **state)
     tiny_close(&t);
 }
 
-/* Gradients are made where they belong: no copy is left but where a value has two masters. */
+/* Gradients are produced in place: copies remain only where one value is stored twice. */
 static void test_gradients_need_no_copies(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ struct big {
     struct plan plan;
 };
 
-/* A training step of that shape, planned only. */
+/* A training step of that shape; planned but not run. */
 static void plan_big(struct big *b, const struct config *c, int64_t vocab)
 {
     *b = (struct big){0};
@@ -178,7 +178,7 @@ static void test_memory_map_of_slow_attention(void **state)
         assert_int_equal(strstr(str_text(&s), "(4,4,1024,1024)") == NULL, flash);
         if (!flash)
             assert_non_null(strstr(str_text(&s), "64.0 MiB")); /* 4 * 4 * 1024 * 1024 floats */
-        assert_non_null(strstr(str_text(&s), "most alive at step"));
+        assert_non_null(strstr(str_text(&s), "peak at step"));
         bytes[flash] = b.plan.arena_bytes;
         str_release(&s);
         release_big(&b);
@@ -186,7 +186,7 @@ static void test_memory_map_of_slow_attention(void **state)
     assert_true(bytes[0] > 4 * bytes[1]);
 }
 
-/* Values are placed nearly without gaps. */
+/* The arena has almost no gaps. */
 static void test_arena_is_hardly_more_than_the_peak(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void test_arena_is_hardly_more_than_the_peak(void **state)
     }
 }
 
-/* a is made in x's stead, b in a's: who stands there depends on the moment. */
+/* `a` is computed in place of x, `b` in place of a: the holder of the bytes changes over time. */
 static void test_holders_change(void **state)
 {
     (void)state;
@@ -231,8 +231,8 @@ static void test_holders_change(void **state)
     hand_close(&h);
 }
 
-/* Slow attention keeps its probabilities, not the scores that stood there before. */
-static void test_what_is_kept_has_its_name(void **state)
+/* Slow attention keeps its probabilities, not the scores that occupied the bytes before. */
+static void test_kept_values_have_names(void **state)
 {
     (void)state;
     struct config c = shape(2, 4, 64);
@@ -262,13 +262,13 @@ static void test_memory_map_adds_up(void **state)
     plan_print_memory(&b.plan, 2, &s);
     int lines = 0;
     for (const char *at = str_text(&s); *at; at++) lines += *at == '\n';
-    assert_int_equal(lines, 2 + 2 + 1); /* what, header, rows, "... smaller ones" */
-    assert_non_null(strstr(str_text(&s), "smaller ones"));
+    assert_int_equal(lines, 2 + 2 + 1); /* what, header, rows, "... smaller values" */
+    assert_non_null(strstr(str_text(&s), "smaller values"));
     str_release(&s);
     release_big(&b);
 }
 
-/* Two layers more cost the same each time: nothing is kept that should not be. */
+/* Each two more layers add the same number of bytes: nothing is kept unnecessarily. */
 static void test_memory_grows_with_layers(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void test_memory_grows_with_layers(void **state)
     assert_true(first - second < first / 50 && second - first < first / 50);
 }
 
-static void test_large_model_is_planned_in_a_moment(void **state)
+static void test_large_model_is_planned_quickly(void **state)
 {
     (void)state;
     struct config c = shape(48, 25, 1600); /* GPT-2 XL */
@@ -334,10 +334,10 @@ int main(void)
         cmocka_unit_test(test_memory_map_of_slow_attention),
         cmocka_unit_test(test_arena_is_hardly_more_than_the_peak),
         cmocka_unit_test(test_holders_change),
-        cmocka_unit_test(test_what_is_kept_has_its_name),
+        cmocka_unit_test(test_kept_values_have_names),
         cmocka_unit_test(test_memory_map_adds_up),
         cmocka_unit_test(test_memory_grows_with_layers),
-        cmocka_unit_test(test_large_model_is_planned_in_a_moment),
+        cmocka_unit_test(test_large_model_is_planned_quickly),
         cmocka_unit_test(test_plan_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The timeline of memory, on graphs whose bytes are known by hand and on a GPT's. */
+/* The memory timeline, on graphs whose bytes are counted by hand and on a GPT. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "plan/timeline.h"
@@ -11,7 +11,7 @@
 
 enum { N = 64, BYTES = N * 4 };
 
-/* Each row a step, each column a part, in units of one vector. */
+/* One row per step, one column per part, in units of one vector. */
 static void expect(const struct timeline *t, int steps, const int rows[][5])
 {
     static const enum memory_part parts[] = {MEMORY_INPUTS, MEMORY_SAVED, MEMORY_FORWARD,
@@ -24,7 +24,7 @@ static void expect(const struct timeline *t, int steps, const int rows[][5])
                          (long long)t->bytes[id][parts[i]], rows[id][i] * BYTES);
 }
 
-/* x -> a -> b -> c, and backward a * c -> d -> e: c stands where b was, d and e where a was. */
+/* x -> a -> b -> c, and backward a * c -> d -> e: c reuses b, and d and e reuse a. */
 static void hand_graph(struct hand *h)
 {
     hand_init(h);
@@ -46,10 +46,10 @@ static void test_by_hand(void **state)
     const int rows[][5] = {
         {1, 0, 0, 0, 1}, /* x */
         {1, 1, 0, 0, 0}, /* a: saved, and x while it is read */
-        {0, 1, 1, 0, 0}, /* b: c will stand there before anything backward comes */
+        {0, 1, 1, 0, 0}, /* b: c reuses it before the backward pass starts */
         {0, 2, 0, 0, 0}, /* a, c */
-        {0, 1, 0, 1, 0}, /* d in the place of a, which it was saved for */
-        {0, 0, 0, 1, 1}, /* e in its own input's */
+        {0, 1, 0, 1, 0}, /* d in place of a */
+        {0, 0, 0, 1, 1}, /* e in place of d */
     };
     expect(&t, 6, rows);
     assert_int_equal(t.peak, 1);
@@ -59,7 +59,7 @@ static void test_by_hand(void **state)
     hand_close(&h);
 }
 
-/* Values that keep their bytes to the end of the plan still have but one life. */
+/* Values that keep their bytes until the end of the plan still have one live range. */
 static void test_without_reuse(void **state)
 {
     (void)state;
@@ -72,16 +72,17 @@ static void test_without_reuse(void **state)
         {1, 0, 0, 0, 5}, /* x */
         {1, 1, 0, 0, 4}, /* a */
         {0, 1, 1, 0, 4}, /* b */
-        {0, 2, 1, 0, 3}, /* c, beside b */
-        {0, 2, 0, 1, 3}, /* d, beside a and c */
+        {0, 2, 1, 0, 3}, /* c, concurrently with b */
+        {0, 2, 0, 1, 3}, /* d, concurrently with a and c */
         {0, 0, 0, 2, 4}, /* d, e */
     };
     expect(&t, 6, rows);
     hand_close(&h);
 }
 
-/* With the blocks of a program, weights and the rest of a larger arena are there at each step. */
-static void test_blocks_are_there_all_the_time(void **state)
+/* With the storage blocks of a program, weights and the rest of a larger arena are present at each
+ * step. */
+static void test_blocks_are_present_at_each_step(void **state)
 {
     (void)state;
     struct hand h;
@@ -112,7 +113,7 @@ static void test_blocks_are_there_all_the_time(void **state)
     hand_close(&h);
 }
 
-/* Bytes alive at a step, counted value by value. */
+/* Live bytes at a step, counted value by value. */
 static int64_t alive_at(const struct plan *p, int step)
 {
     int64_t bytes = p->step[step].kernel ? p->step[step].scratch_bytes : 0;
@@ -124,8 +125,8 @@ static int64_t alive_at(const struct plan *p, int step)
     return bytes;
 }
 
-/* Every rung of a GPT: at each step the parts are what is alive, and before the backward pass begins nothing
- * of it is there. */
+/* For every rung of a GPT: at each step the parts equal the live bytes, and before the backward
+ * pass starts its parts are zero. */
 static void test_of_a_gpt(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_without_reuse),
-        cmocka_unit_test(test_blocks_are_there_all_the_time),
+        cmocka_unit_test(test_blocks_are_present_at_each_step),
         cmocka_unit_test(test_of_a_gpt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

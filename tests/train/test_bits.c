@@ -1,6 +1,7 @@
-/* What a training computes, to the bit: the same whenever it is repeated with as many threads. With the program's
- * own kernels the number of threads is nothing to it either: their reductions are cut by shapes alone. The
- * library of products cuts by threads, and what comes out is near, not the same (docs/MEASURING.md). */
+/* Bitwise reproducibility of training: runs with the same number of threads give the same bits.
+ * With the program's own kernels the number of threads does not matter either, because their
+ * reductions are split by shape only. The matmul library splits by threads, so its results for
+ * different numbers of threads are close but not equal (docs/MEASURING.md). */
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "base/threads.h"
@@ -22,7 +23,7 @@ struct result {
     int64_t elements;
 };
 
-/* Products of 256 rows: enough for every thread to have some, and for a long sum to be cut. */
+/* Matmuls of 256 rows: enough work for every thread, and long sums that are split. */
 static struct config wide_config(void)
 {
     struct config c = small_config();
@@ -67,7 +68,7 @@ static double loss_distance(const struct result *x, const struct result *y)
     return most;
 }
 
-/* By norm. */
+/* Relative difference, by norm. */
 static double weights_distance(const struct result *x, const struct result *y)
 {
     double difference = 0, norm = 0;
@@ -91,7 +92,8 @@ static void assert_repeats(const struct config *c)
     }
 }
 
-/* Losses and weights (by norm) are within those of one thread; 0: the same bits. */
+/* Checks that losses and weights (by norm) are within `most` of those of one thread; 0: the same
+ * bits. */
 static void assert_near_one_thread(const struct config *c, double losses, double weights)
 {
     struct result one = learn(*c, 1);
@@ -107,8 +109,8 @@ static void assert_near_one_thread(const struct config *c, double losses, double
     free(one.weights);
 }
 
-/* With whatever multiplies on this machine. */
-static void test_a_number_of_threads_repeats(void **state)
+/* With the default matmul kernels of this machine. */
+static void test_same_threads_repeat_bits(void **state)
 {
     (void)state;
     struct config c = wide_config();
@@ -118,14 +120,14 @@ static void test_a_number_of_threads_repeats(void **state)
     }
 }
 
-static void test_numbers_of_threads_are_near(void **state)
+static void test_other_thread_counts_are_close(void **state)
 {
     (void)state;
     struct config c = wide_config();
     assert_near_one_thread(&c, 1e-5, 1e-4);
 }
 
-static void test_own_kernels_do_not_see_threads(void **state)
+static void test_own_kernels_ignore_thread_count(void **state)
 {
     (void)state;
     struct config c = wide_config();
@@ -139,7 +141,7 @@ static void test_own_kernels_do_not_see_threads(void **state)
     assert_int_equal(isa_limit(ISA_AUTO), ST_OK);
 }
 
-/* The same in bfloat16, where sums in another order are rounded to other numbers. */
+/* The same in bfloat16, where sums in another order round differently. */
 static void test_bfloat16(void **state)
 {
     (void)state;
@@ -173,9 +175,9 @@ static int unmake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_number_of_threads_repeats),
-        cmocka_unit_test(test_numbers_of_threads_are_near),
-        cmocka_unit_test(test_own_kernels_do_not_see_threads),
+        cmocka_unit_test(test_same_threads_repeat_bits),
+        cmocka_unit_test(test_other_thread_counts_are_close),
+        cmocka_unit_test(test_own_kernels_ignore_thread_count),
         cmocka_unit_test(test_bfloat16),
     };
     return cmocka_run_group_tests(tests, make, unmake);

@@ -57,7 +57,7 @@ static int length_of(int tensor)
     return tensor == 1 ? 4 : 12;
 }
 
-/* Different in every place and every iteration. */
+/* Values that differ for every element and iteration. */
 static float value_at(int64_t iter, int i, int k, int j)
 {
     return rng_normal(1, RNG_TEST, (uint32_t)iter, (uint64_t)(i * 100 + k * 20 + j));
@@ -172,7 +172,7 @@ static void expect_load_fails(const struct weights_tensor *t, int count, const c
     if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
 
-static void test_another_model_is_refused(void **state)
+static void test_other_model_is_rejected(void **state)
 {
     (void)state;
     assert_int_equal(save(5, 1, 5), ST_OK);
@@ -206,8 +206,9 @@ static void test_keeps_last_previous_and_best(void **state)
     assert_false(checkpoint_find_best(workdir_path("run"), &arena, &c));
 }
 
-/* A run that went back (its newer checkpoints were broken, or it began again) leaves that future. */
-static void test_a_left_future_is_removed(void **state)
+/* A run that restarts earlier (because newer checkpoints are corrupt, or from iteration 0) removes
+ * later checkpoints. */
+static void test_later_checkpoints_are_removed(void **state)
 {
     (void)state;
     assert_int_equal(save(100, 3, 100), ST_OK);
@@ -215,11 +216,11 @@ static void test_a_left_future_is_removed(void **state)
     assert_int_equal(save(300, 2.5, 300), ST_OK);
     assert_false(is_there(500));
     expect_last(300);
-    assert_int_equal(save(300, 2.5, 300), ST_OK); /* again, over itself */
+    assert_int_equal(save(300, 2.5, 300), ST_OK); /* overwrites itself */
     expect_last(300);
 }
 
-static void test_the_spare_is_a_whole_one(void **state)
+static void test_spare_is_intact(void **state)
 {
     (void)state;
     assert_int_equal(save(100, 1, 1), ST_OK);
@@ -234,8 +235,8 @@ static void test_the_spare_is_a_whole_one(void **state)
 static const char *const files[] = {"model.safetensors", "optimizer.safetensors", "state.json",
                                     "DONE"};
 
-/* Whichever bit of the newest is flipped, the one before it is used. */
-static void test_every_flipped_bit_is_seen(void **state)
+/* If any bit of the newest checkpoint is flipped, the previous one is used. */
+static void test_every_flipped_bit_is_detected(void **state)
 {
     (void)state;
     assert_int_equal(save(100, 1, 100), ST_OK);
@@ -254,7 +255,7 @@ static void test_every_flipped_bit_is_seen(void **state)
     expect_last(200);
 }
 
-static void test_cut_and_missing_files_are_seen(void **state)
+static void test_truncated_and_missing_files_are_detected(void **state)
 {
     (void)state;
     assert_int_equal(save(100, 1, 100), ST_OK);
@@ -278,7 +279,7 @@ static void test_cut_and_missing_files_are_seen(void **state)
     assert_false(checkpoint_find_last(workdir_path("run"), &arena, &c));
 }
 
-static void test_strangers_are_left_alone(void **state)
+static void test_other_files_are_kept(void **state)
 {
     (void)state;
     assert_int_equal(save(100, 1, 100), ST_OK);
@@ -289,13 +290,14 @@ static void test_strangers_are_left_alone(void **state)
     assert_int_equal(save(200, 1, 200), ST_OK);
     assert_true(file_exists(workdir_path("run/ckpt/notes")));
     assert_true(file_exists(workdir_path("run/ckpt/9")));
-    assert_false(file_exists(workdir_path("run/ckpt/000900.tmp"))); /* of a killed run */
+    /* A folder renamed by hand does not match its contents. */
+    assert_false(file_exists(workdir_path("run/ckpt/000900.tmp")));
     /* A folder that was renamed by hand does not say what it says. */
     assert_int_equal(rename(workdir_path("run/ckpt/000200"), workdir_path("run/ckpt/000300")), 0);
     expect_last(100);
 }
 
-/* The limit on a file's length stands for a full disk: the write fails in the midst. */
+/* A limit on the file size simulates a full disk: the write fails halfway. */
 static void test_full_disk_loses_nothing(void **state)
 {
     (void)state;
@@ -322,9 +324,9 @@ static void test_full_disk_loses_nothing(void **state)
     expect_last(200);
 }
 
-/* Saves without end, and is killed at some instant: what is there must be whole and not older than
- * what was said to be saved. */
-static void test_kill_at_any_instant(void **state)
+/* Saves in a loop and is killed at some time: the newest checkpoint must be intact and not older
+ * than the last one reported as saved. */
+static void test_kill_at_any_time(void **state)
 {
     (void)state;
     for (int round = 0; round < 25; round++) {
@@ -360,15 +362,15 @@ int main(void)
         TEST(test_round_trip),
         TEST(test_tensors_carry_the_names_of_gpt2),
         TEST(test_weights_alone_can_be_loaded),
-        TEST(test_another_model_is_refused),
+        TEST(test_other_model_is_rejected),
         TEST(test_keeps_last_previous_and_best),
-        TEST(test_a_left_future_is_removed),
-        TEST(test_the_spare_is_a_whole_one),
-        TEST(test_every_flipped_bit_is_seen),
-        TEST(test_cut_and_missing_files_are_seen),
-        TEST(test_strangers_are_left_alone),
+        TEST(test_later_checkpoints_are_removed),
+        TEST(test_spare_is_intact),
+        TEST(test_every_flipped_bit_is_detected),
+        TEST(test_truncated_and_missing_files_are_detected),
+        TEST(test_other_files_are_kept),
         TEST(test_full_disk_loses_nothing),
-        TEST(test_kill_at_any_instant),
+        TEST(test_kill_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* nanoGPT's Shakespeare run: 1e-3 to 1e-4, 100 iterations up, 5000 down. */
+/* nanoGPT's Shakespeare run: 1e-3 to 1e-4, 100 iterations of warm-up, 5000 of decay. */
 static struct config_train schedule(void)
 {
     return (struct config_train){.learning_rate = 1e-3,
@@ -17,7 +17,7 @@ static struct config_train schedule(void)
                                  .lr_decay_iters = 5000};
 }
 
-/* Computed apart from this program, with get_lr of nanoGPT's train.py. */
+/* Computed with get_lr of nanoGPT's train.py. */
 static void test_known_values(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void test_constant(void **state)
     for (int i = 0; i < COUNT_OF(iters); i++) assert_true(fabs(lr_at(&c, iters[i]) - (1e-3)) <= 0);
 }
 
-/* No step is divided by: a warm-up as long as the decay, and none at all. */
+/* No division by zero: a warm-up as long as the decay, and no warm-up. */
 static void test_edges(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The copies of the weights follow them wherever they come from: drawn, updated, resumed, loaded to be
- * evaluated. What is read instead of the weights would otherwise be what the weights once were. */
+/* The copies of the weights follow them in every case: initialized, updated, resumed, or loaded for
+ * evaluation. Otherwise kernels would read stale weights. */
 #include "../support/small.h"
 #include "train/saved.h"
 #include "train/trainer.h"
@@ -14,7 +14,7 @@
 
 static const enum storage followed[] = {STORAGE_WEIGHTS, STORAGE_COPY, STORAGE_PACKED};
 
-/* The ranges of an engine, copied out; the caller frees them. */
+/* The ranges of an engine, copied to the host; the caller frees them. */
 struct ranges {
     void *at[COUNT_OF(followed)];
     int64_t bytes[COUNT_OF(followed)];

@@ -71,7 +71,7 @@ static void open_at(int64_t iter)
     assert_int_equal(runlog_open(&runlog, log_path(), iter), ST_OK);
 }
 
-/* Steps 0 ... n-1, an evaluation before every fourth. */
+/* Steps 0 ... n-1, with an evaluation before every fourth. */
 static void write_run(int64_t first, int64_t n)
 {
     open_at(first);
@@ -128,8 +128,8 @@ static void test_samples(void **state)
         "\"clock_mhz\":2600,\"memory_bytes\":0}\n");
 }
 
-/* A run that goes on at iteration 2 has no sample of what it does once more. */
-static void test_samples_are_cut_with_their_steps(void **state)
+/* After resuming at iteration 2 the log has no samples of repeated iterations. */
+static void test_samples_are_removed_with_their_steps(void **state)
 {
     (void)state;
     open_at(0);
@@ -174,7 +174,7 @@ static void test_losses_come_back_exactly(void **state)
     }
 }
 
-static void test_what_is_no_number_is_null(void **state)
+static void test_nan_is_null(void **state)
 {
     (void)state;
     open_at(0);
@@ -202,7 +202,7 @@ static void test_longest_line_fits(void **state)
 
 static void expect_resumes(const char *whole, int64_t cut)
 {
-    int64_t complete = 0; /* steps that the cut log has */
+    int64_t complete = 0; /* steps in the truncated log */
     for (const char *p = whole; (p = strstr(p, "\"kind\":\"step\"")) != NULL; p++)
         complete += strchr(p, '\n') < whole + cut;
     workdir_write(log_path(), whole, cut);
@@ -210,9 +210,9 @@ static void expect_resumes(const char *whole, int64_t cut)
     assert_string_equal(read_log(), whole);
 }
 
-/* Cut at a line's end, beside it or in its midst and resumed, the log is that of a run that was never
- * interrupted. */
-static void test_resume_after_a_cut_anywhere(void **state)
+/* Truncated at or near the end of a line or inside it, and then resumed, the log equals that of an
+ * uninterrupted run. */
+static void test_resume_after_truncation_anywhere(void **state)
 {
     (void)state;
     write_run(0, 12);
@@ -225,8 +225,8 @@ static void test_resume_after_a_cut_anywhere(void **state)
     }
 }
 
-/* What a checkpoint at 3 needs: the line of step 2 lost its newline, and must not swallow the next. */
-static void test_a_lost_newline_costs_its_line(void **state)
+/* Resuming at 3: the line of step 2 lost its newline and must not swallow the next. */
+static void test_lost_newline_drops_its_line(void **state)
 {
     (void)state;
     write_run(0, 3);
@@ -238,7 +238,7 @@ static void test_a_lost_newline_costs_its_line(void **state)
     assert_non_null(strstr(read_log(), "}\n{\"v\":1,\"kind\":\"step\",\"iter\":3,"));
 }
 
-static void test_a_new_run_begins_an_empty_log(void **state)
+static void test_new_run_starts_an_empty_log(void **state)
 {
     (void)state;
     write_run(0, 8);
@@ -248,7 +248,7 @@ static void test_a_new_run_begins_an_empty_log(void **state)
     assert_non_null(strstr(text, "\"iter\":1,"));
 }
 
-static void test_damaged_lines_are_dropped(void **state)
+static void test_corrupt_lines_are_dropped(void **state)
 {
     (void)state;
     write_run(0, 4);
@@ -263,8 +263,8 @@ static void test_damaged_lines_are_dropped(void **state)
     assert_non_null(strstr(text, "\"iter\":3,"));
 }
 
-/* The limit on a file's length stands for a full disk. */
-static void test_full_disk_is_said(void **state)
+/* A limit on the file size simulates a full disk. */
+static void test_full_disk_is_an_error(void **state)
 {
     (void)state;
     open_at(0);
@@ -289,16 +289,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_lines),
         TEST(test_samples),
-        TEST(test_samples_are_cut_with_their_steps),
+        TEST(test_samples_are_removed_with_their_steps),
         TEST(test_the_longest_sample_fits),
         TEST(test_losses_come_back_exactly),
-        TEST(test_what_is_no_number_is_null),
+        TEST(test_nan_is_null),
         TEST(test_longest_line_fits),
-        TEST(test_resume_after_a_cut_anywhere),
-        TEST(test_a_lost_newline_costs_its_line),
-        TEST(test_a_new_run_begins_an_empty_log),
-        TEST(test_damaged_lines_are_dropped),
-        TEST(test_full_disk_is_said),
+        TEST(test_resume_after_truncation_anywhere),
+        TEST(test_lost_newline_drops_its_line),
+        TEST(test_new_run_starts_an_empty_log),
+        TEST(test_corrupt_lines_are_dropped),
+        TEST(test_full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Texts: the cache changes nothing, windows shift, and what is drawn follows the model. */
+/* Text generation: the cache does not change the text, windows shift, and samples follow the
+ * model's distribution. */
 #include "train/sampler.h"
 
 #include "../support/small.h"
@@ -14,7 +15,7 @@
 
 enum { LENGTH = 200, KINDS = 1 << GRAPH_LOGITS | 1 << GRAPH_DECODE };
 
-/* A model that has learned a little, so that its texts are not noise. */
+/* A briefly trained model, so that its logits are not uniform. */
 static struct learner learner;
 static struct config config;
 static struct arena arena;
@@ -83,7 +84,7 @@ static void first_logits(const int32_t *prompt, int64_t n, bool cache,
     arena_release(&a);
 }
 
-/* Of a long prompt the last tokens count, each of them, and no others. */
+/* Of a long prompt each of the last block_size tokens matters, and no others. */
 static void test_a_long_prompt_is_cropped(void **state)
 {
     (void)state;
@@ -104,8 +105,8 @@ static void test_a_long_prompt_is_cropped(void **state)
     }
 }
 
-/* The likeliest token: by temperature 0, by top_k 1 and by next to no temperature. */
-static void test_the_likeliest_token(void **state)
+/* The most likely token: by temperature 0, by top_k 1, and by a temperature close to 0. */
+static void test_most_likely_token(void **state)
 {
     (void)state;
     const int32_t prompt[] = {1, 2};
@@ -123,7 +124,7 @@ static void test_the_likeliest_token(void **state)
     assert_memory_equal(cold, nearly, sizeof cold);
 }
 
-/* Draws of the token behind a prompt come as often as the logits say; none is outside the top k. */
+/* Sampled tokens have the frequencies given by the logits; none is outside the top k. */
 static void test_frequencies(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_frequencies(void **state)
     arena_release(&a);
 }
 
-static void test_a_damaged_model_is_refused(void **state)
+static void test_corrupt_model_is_rejected(void **state)
 {
     (void)state;
     struct learner l;
@@ -180,7 +181,7 @@ static int make(void **state)
     (void)state;
     small_make();
     config = small_config();
-    config.model.pad_vocab = 64; /* padding is never drawn */
+    config.model.pad_vocab = 64; /* padding tokens are never sampled */
     small_learner(&learner, &config, KINDS, &arena);
     for (int i = 0; i < 30; i++) {
         struct learner_step s;
@@ -204,9 +205,9 @@ int main(void)
         cmocka_unit_test(test_the_cache_changes_nothing),
         cmocka_unit_test(test_seeds_and_texts_differ),
         cmocka_unit_test(test_a_long_prompt_is_cropped),
-        cmocka_unit_test(test_the_likeliest_token),
+        cmocka_unit_test(test_most_likely_token),
         cmocka_unit_test(test_frequencies),
-        cmocka_unit_test(test_a_damaged_model_is_refused),
+        cmocka_unit_test(test_corrupt_model_is_rejected),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }

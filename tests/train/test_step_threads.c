@@ -1,4 +1,5 @@
-/* Threads of a training step: started before it, and the same ones in each; oneDNN works on them, too. */
+/* Threads of a training step are created before it and are the same in each step, including
+ * oneDNN's. */
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "base/threads.h"
@@ -15,7 +16,8 @@
 
 #include <cmocka.h>
 
-/* --- every thread that is started is counted ---------------------------------------------------- */
+/* --- counts every thread that is created
+ * ---------------------------------------------------------- */
 
 static volatile long started;
 
@@ -40,7 +42,7 @@ static int threads_alive(void)
     return n;
 }
 
-/* -----------------------------------------------------------------------------------------------  */
+/* ---------------------------------------------------------------------------------------------- */
 
 enum { WARM = 3 };
 
@@ -62,7 +64,7 @@ static void run_steps(const struct config *c, int steps)
     arena_release(&a);
 }
 
-/* 64 tokens of context and 4 of a batch, so that products are worth sharing out. */
+/* 64 tokens of context and a batch of 4, so that matmuls are worth parallelizing. */
 static struct config wide_config(int64_t threads)
 {
     struct config c = small_config();
@@ -74,7 +76,7 @@ static struct config wide_config(int64_t threads)
     return c;
 }
 
-static void test_no_step_starts_a_thread(void **state)
+static void test_steps_create_no_threads(void **state)
 {
     (void)state;
     for (int64_t threads = 1; threads <= 4; threads++) {
@@ -83,8 +85,8 @@ static void test_no_step_starts_a_thread(void **state)
             c.plan.flash = flash;
             run_steps(&c, threads == 2 ? 100 : 10);
         }
-        assert_true(started >= threads - 1);        /* the counter counts */
-        assert_int_equal(threads_alive(), threads); /* the library of products has none besides */
+        assert_true(started >= threads - 1);        /* the counter works */
+        assert_int_equal(threads_alive(), threads); /* the matmul library has no other threads */
     }
 }
 
@@ -126,7 +128,7 @@ static int unmake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_step_starts_a_thread),
+        cmocka_unit_test(test_steps_create_no_threads),
         cmocka_unit_test(test_on_every_rung),
         cmocka_unit_test(test_in_bfloat16),
     };

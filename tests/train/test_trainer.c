@@ -1,4 +1,4 @@
-/* The step and the loop: what must not change what is learned, and what must be noticed. */
+/* The step and the loop: what must not affect training, and errors that must be detected. */
 #include "train/trainer.h"
 
 #include "../support/cases.h"
@@ -20,7 +20,8 @@
 
 #include <cmocka.h>
 
-/* --- every allocation of this program is counted ----------------------------------------------- */
+/* --- counts every allocation of this program
+ * ------------------------------------------------------ */
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
@@ -28,10 +29,11 @@ void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
 #ifndef __SANITIZE_ADDRESS__
-/* volatile: the compiler thinks that it knows what malloc writes to */
+/* volatile: otherwise the compiler assumes what malloc writes to */
 static volatile long allocations, in_libraries;
 
-/* oneDNN, which is C++, makes a map of its arguments whenever a product is executed: none of ours. */
+/* oneDNN, which is C++, allocates a map of its arguments whenever it executes a matmul; those are
+ * not counted. */
 static void count(const void *caller)
 {
     Dl_info facts;
@@ -87,7 +89,7 @@ static void test_a_step_allocates_nothing(void **state)
     struct learner_step s;
     small_learner(&l, &c, 0, &a);
     long before = allocations;
-    void *volatile some = malloc(1); /* the counter counts */
+    void *volatile some = malloc(1); /* the counter works */
     free(some);
     assert_int_equal(allocations, before + 1);
     for (int64_t iter = 0; iter < 10; iter++) {
@@ -102,11 +104,12 @@ static void test_a_step_allocates_nothing(void **state)
 #endif
 }
 
-/* --- what is learned --------------------------------------------------------------------------- */
+/* --- training
+ * ------------------------------------------------------------------------------------- */
 
 enum { STEPS = 20 };
 
-/* Losses of the first steps; the weights afterwards, if asked for. */
+/* Losses of the first steps, and the weights after them if requested. */
 static void learn(const struct config *c, double loss[STEPS], float **ret_weights,
                   int64_t *ret_elements)
 {
@@ -145,7 +148,7 @@ static void test_it_learns(void **state)
     assert_true(loss[STEPS - 1] < loss[0] - 0.2);
 }
 
-/* Dropout is off: its masks are numbered by micro-step and by row of the batch. */
+/* Dropout is off because its masks depend on the micro-step and the row of the batch. */
 static void test_micro_batches_make_one_batch(void **state)
 {
     (void)state;
@@ -159,12 +162,12 @@ static void test_micro_batches_make_one_batch(void **state)
         learn(&c, parts, NULL, NULL);
         assert_true(largest_difference(whole, parts, STEPS) < 1e-5);
     }
-    c.train.gradient_accumulation_steps = 1; /* the last cut without the rest of the batch */
+    c.train.gradient_accumulation_steps = 1; /* the last split without the rest of the batch */
     learn(&c, parts, NULL, NULL);
     assert_true(largest_difference(whole, parts, STEPS) > 1e-3);
 }
 
-/* The same model, whatever kernels it is made of; with dropout, so masks are the same too. */
+/* The same model with different kernels; with dropout, so the masks must agree too. */
 static void test_rungs_agree(void **state)
 {
     (void)state;
@@ -182,12 +185,12 @@ static void test_rungs_agree(void **state)
             double most = largest_difference(first, loss, STEPS);
             if (most >= 1e-5) fail_msg("fusion %d, flash %d: off by %g", fusion, flash, most);
         }
-    c.model.dropout = 0; /* or else the test above would not see the masks */
+    c.model.dropout = 0; /* otherwise the test above would not depend on the masks */
     learn(&c, loss, NULL, NULL);
     assert_true(largest_difference(first, loss, STEPS) > 1e-3);
 }
 
-/* Where values lie in memory, and what lay there before, is nothing to the numbers. */
+/* The placement of values and old memory contents do not affect results. */
 static void test_memory_does_not_matter(void **state)
 {
     (void)state;
@@ -203,7 +206,8 @@ static void test_memory_does_not_matter(void **state)
     assert_memory_equal(plain, other, sizeof plain);
 }
 
-/* --- the loop ---------------------------------------------------------------------------------- */
+/* --- the loop
+ * ------------------------------------------------------------------------------------- */
 
 static struct run_summary train(const struct config *c, float *ret_weights, int64_t elements)
 {
@@ -239,7 +243,7 @@ static void test_evaluating_more_often_changes_nothing(void **state)
     assert_true(s.complete && s.best_val_loss < 2);
 }
 
-/* The loop makes exactly max_iters updates, evaluations apart: the same as bare steps. */
+/* The loop makes exactly max_iters updates besides evaluations: the same as bare steps. */
 static void test_the_loop_makes_the_steps(void **state)
 {
     (void)state;
@@ -287,7 +291,8 @@ static int count_of(const char *text, const char *word)
     return n;
 }
 
-/* What the processor said meanwhile is in the log, in its place, and in the summary; asked not at all, it is not. */
+/* Samples of the processor are in the log, in order, and in the summary; with sampling disabled
+ * they are not. */
 static void test_samples_of_the_device(void **state)
 {
     (void)state;
@@ -308,7 +313,7 @@ static void test_samples_of_the_device(void **state)
     assert_true(count_of(text, "\"steady\":false") >= 2); /* evaluations, and the first steps */
     assert_non_null(strstr(text, "\"iter\":199,\"ms\":"));
     const char *last = strrchr(strstr(text, "\"iter\":200,\"train_loss\""), '}');
-    assert_string_equal(last, "}\n"); /* an evaluation is the last word */
+    assert_string_equal(last, "}\n"); /* an evaluation is the last line */
     c.train.sample_interval = 0;
     s = train(&c, NULL, 0);
     assert_int_equal(s.gauges.samples, 0);
@@ -317,7 +322,7 @@ static void test_samples_of_the_device(void **state)
     arena_release(&a);
 }
 
-static void test_a_run_is_not_lost(void **state)
+static void test_existing_run_is_protected(void **state)
 {
     (void)state;
     struct config c = small_config();
@@ -327,7 +332,7 @@ static void test_a_run_is_not_lost(void **state)
     struct trainer t;
     struct trainer_options o = {0};
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "holds a run already"));
+    assert_non_null(strstr(fail_message(), "already contains a run"));
     c.train.init_from = INIT_RESUME;
     c.model.n_embd = 32;
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
@@ -335,15 +340,15 @@ static void test_a_run_is_not_lost(void **state)
     c.model.n_embd = 16;
     c.train.max_iters = 1;
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "has made 2 iterations already"));
+    assert_non_null(strstr(fail_message(), "has already done 2 iterations"));
     c.train.max_iters = 2;
     c.train.out_dir = workdir_path("nowhere");
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "there is no run in"));
+    assert_non_null(strstr(fail_message(), "contains no run to continue"));
     arena_release(&a);
 }
 
-static void test_two_trainings_do_not_share_a_directory(void **state)
+static void test_run_directory_is_locked(void **state)
 {
     (void)state;
     struct config c = small_config();
@@ -353,7 +358,7 @@ static void test_two_trainings_do_not_share_a_directory(void **state)
     c.train.max_iters = 2;
     assert_int_equal(trainer_open(&first, &c, &o, &a), ST_OK);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "another training is at work in"));
+    assert_non_null(strstr(fail_message(), "another training run is using"));
     assert_int_equal(trainer_run(&first), ST_OK);
     trainer_close(&first);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_OK);
@@ -363,7 +368,7 @@ static void test_two_trainings_do_not_share_a_directory(void **state)
 
 static bool struck;
 
-/* Ctrl-C while the last evaluation is under way. */
+/* Presses Ctrl-C during the last evaluation. */
 static void strike(void *user, const struct plan *p, int step)
 {
     (void)p, (void)step;
@@ -373,8 +378,8 @@ static void strike(void *user, const struct plan *p, int step)
     raise(SIGINT);
 }
 
-/* The evaluation is made up for, and its checkpoint says that it is the best. */
-static void test_an_interrupted_evaluation_is_made_up_for(void **state)
+/* After resuming, the evaluation is repeated and its checkpoint is marked as the best. */
+static void test_interrupted_evaluation_is_repeated(void **state)
 {
     (void)state;
     struct config c = small_config();
@@ -401,7 +406,8 @@ static void test_an_interrupted_evaluation_is_made_up_for(void **state)
     arena_release(&a);
 }
 
-/* --- numbers that are none --------------------------------------------------------------------- */
+/* --- NaN and infinity
+ * ----------------------------------------------------------------------------- */
 
 static void poison(struct learner *l, const char *name)
 {
@@ -443,8 +449,8 @@ static void test_nan_is_found(void **state)
     }
 }
 
-/* Masks are -infinity, and that is no failure, at any rung. */
-static void test_masks_are_numbers(void **state)
+/* Masks are -infinity, which is not an error on any rung. */
+static void test_masks_are_not_errors(void **state)
 {
     (void)state;
     struct config c = small_config();
@@ -483,11 +489,11 @@ int main(void)
         cmocka_unit_test(test_the_loop_makes_the_steps),
         cmocka_unit_test(test_the_run_directory),
         cmocka_unit_test(test_samples_of_the_device),
-        cmocka_unit_test(test_a_run_is_not_lost),
-        cmocka_unit_test(test_two_trainings_do_not_share_a_directory),
-        cmocka_unit_test(test_an_interrupted_evaluation_is_made_up_for),
+        cmocka_unit_test(test_existing_run_is_protected),
+        cmocka_unit_test(test_run_directory_is_locked),
+        cmocka_unit_test(test_interrupted_evaluation_is_repeated),
         cmocka_unit_test(test_nan_is_found),
-        cmocka_unit_test(test_masks_are_numbers),
+        cmocka_unit_test(test_masks_are_not_errors),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
