@@ -2,12 +2,12 @@
 """CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward + backward and whole steps, with ratios.
 
 usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
-Each round gives PyTorch and Strobe a turn of --steps samples of each part, forth and back in turn; a ratio is one of medians within a
-round, and its median over the rounds is printed. What does not run is named with its reason. Sizes are configs/cs336_SIZE.conf.
-PyTorch keeps its memory while Strobe has its turn. Where Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
-is started anew for each of its turns: its warm-up and compilation, too, so such a size takes longer (--limit, --budget).
-Losses are not compared: `strobe bench` draws its weights and tokens by counter and writes none, PyTorch draws its own, so first losses
-differ by the draw. That both compute the same is checked from weights that both make: cs336.py and tests/engine/test_cs336_golden.c.
+Each round gives PyTorch and Strobe a turn of --steps samples of each part, in alternating order; a ratio is one of medians within a
+round, and the median over the rounds is printed. A contender that fails is listed with its reason. Sizes are configs/cs336_SIZE.conf.
+PyTorch keeps its memory during Strobe's turns. If Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
+is restarted for each of its turns, including warm-up and compilation, so such a size takes longer (--limit, --budget).
+Losses are not compared: `strobe bench` generates its weights and tokens and writes none of them, and PyTorch generates its own, so first
+losses differ. That both compute the same is checked with identical weights: cs336.py and tests/engine/test_cs336_golden.c.
 """
 import argparse
 import json
@@ -180,9 +180,9 @@ def print_table(rows):
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="CS336's model: Strobe beside PyTorch on a GPU", allow_abbrev=False,
-                                epilog="Times alone. Losses are not compared: each side draws weights and tokens of its own, and strobe bench writes "
-                                "none. cs336.py and tests/engine/test_cs336_golden.c check that both compute the same, from weights that both make.")
+    a = argparse.ArgumentParser(description="compare Strobe with PyTorch on CS336's model on a GPU", allow_abbrev=False,
+                                epilog="Compares times only. Losses differ because each side generates its own weights and tokens, and strobe bench writes "
+                                "none. cs336.py and tests/engine/test_cs336_golden.c check with identical weights that both compute the same.")
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
     a.add_argument("--torch", default=sys.executable)
     a.add_argument("--sizes", default="small,medium,large,xl,2.7b")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""CS336's language model in plain PyTorch: what model = cs336 is checked against (tests/engine/test_cs336_golden.c).
+"""CS336's language model in plain PyTorch: the reference for model = cs336 (tests/engine/test_cs336_golden.c).
 
 usage: cs336.py [--out=FOLDER] [--shapes=tiny,small]
 
