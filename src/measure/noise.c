@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "train/device.h"
+#include "train/optim.h"
 #include "train/weights.h"
 
 #include <stdlib.h>
@@ -132,18 +133,27 @@ static int64_t bytes_of(const struct noise_input *in)
     return in->n * (int64_t)sizeof *in->ids;
 }
 
-enum { UPDATE_INPUTS = 3 };
-static const struct {
+struct fed {
     const char *name;
     float value;
-} of_update[UPDATE_INPUTS] = {{"lr", 1e-4f}, {"bias1", 0.1f}, {"bias2", 0.05f}};
+};
+
+/* What is fed before each update. */
+static int update_inputs(const struct noise *n, struct fed ret[OPTIMIZER_INPUTS])
+{
+    const struct optimizer *o = optimizer_of(n->engine->config);
+    for (int i = 0; i < o->inputs; i++)
+        ret[i] = (struct fed){o->input[i].name, (float)o->input[i].timed};
+    return o->inputs;
+}
 
 enum status noise_feed(struct noise *n, enum graph_kind kind, int iteration)
 {
     if (kind == GRAPH_UPDATE) {
-        for (int i = 0; i < UPDATE_INPUTS; i++)
-            TRY(engine_feed(n->engine, kind, of_update[i].name, &of_update[i].value,
-                            sizeof of_update[i].value));
+        struct fed fed[OPTIMIZER_INPUTS];
+        int inputs = update_inputs(n, fed);
+        for (int i = 0; i < inputs; i++)
+            TRY(engine_feed(n->engine, kind, fed[i].name, &fed[i].value, sizeof fed[i].value));
         return ST_OK;
     }
     draw(n, iteration);
@@ -164,9 +174,10 @@ static void prepare(struct noise *n, int iteration)
             stepper_feed(s, run, in->name, in->ids, bytes_of(in));
         }
     }
-    for (int i = 0; i < UPDATE_INPUTS; i++)
-        stepper_feed(s, s->micro_steps, of_update[i].name, &of_update[i].value,
-                     sizeof of_update[i].value);
+    struct fed fed[OPTIMIZER_INPUTS];
+    int inputs = update_inputs(n, fed);
+    for (int i = 0; i < inputs; i++)
+        stepper_feed(s, s->micro_steps, fed[i].name, &fed[i].value, sizeof fed[i].value);
 }
 
 static void tell(const struct noise *n, enum noise_part part, int iteration, bool begins)

@@ -30,8 +30,8 @@ bool fuse_matmul_sum(struct fuse *f, int id);
 
 /* fuse_update.c: the operators of the update graph act on whole ranges. */
 bool fuse_sum_squares(struct fuse *f, int id);
-bool fuse_adamw(struct fuse *f, int id);
-/* Swallows the store of a parameter's bf16 copy that the one AdamW writes on its way. */
-bool fuse_adamw_copy(struct fuse *f, int id);
+bool fuse_update(struct fuse *f, int id);
+/* Drops the store of a parameter's bf16 copy where the one update writes it. */
+bool fuse_update_copy(struct fuse *f, int id);
 
 #endif

@@ -9,14 +9,19 @@
 
 #include "base/arena.h"
 
-enum { CHECKPOINT_RANK_MAX = 4 };
+enum { CHECKPOINT_RANK_MAX = 4, CHECKPOINT_STATES = 2 };
 
-/* A parameter in host memory, or the place to load one to. Moments NULL: not kept, not loaded. */
+/* A parameter in host memory, or the place to load one to. */
 struct checkpoint_tensor {
     const char *name; /* as Hugging Face's GPT-2 has it: "h.0.attn.c_attn.weight" */
     int rank;
     int64_t dim[CHECKPOINT_RANK_MAX];
-    float *weight, *moment1, *moment2;
+    float *weight;
+    /* The optimizer's state. Its name is the parameter's with the suffix; data NULL: not kept, not loaded. */
+    struct {
+        const char *suffix;
+        float *data;
+    } state[CHECKPOINT_STATES];
 };
 
 /* What a run needs besides its tensors to go on as if it had never stopped: all else is a function of

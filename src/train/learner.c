@@ -2,6 +2,7 @@
 
 #include "train/device.h"
 #include "train/lr.h"
+#include "train/optim.h"
 #include "train/weights.h"
 
 #include <math.h>
@@ -50,14 +51,12 @@ static enum status check_number(const char *what, double x)
 
 static void feed_update(struct learner *l, int64_t iter)
 {
-    const struct config_train *c = &l->config->train;
+    const struct optimizer *o = optimizer_of(l->config);
     struct stepper *s = &l->stepper;
-    double t = (double)(iter + 1);
-    float lr = (float)lr_at(c, iter);
-    float bias1 = (float)(1 - pow(c->beta1, t)), bias2 = (float)(1 - pow(c->beta2, t));
-    stepper_feed(s, s->micro_steps, "lr", &lr, sizeof lr);
-    stepper_feed(s, s->micro_steps, "bias1", &bias1, sizeof bias1);
-    stepper_feed(s, s->micro_steps, "bias2", &bias2, sizeof bias2);
+    for (int i = 0; i < o->inputs; i++) {
+        float x = (float)o->input[i].at(&l->config->train, iter);
+        stepper_feed(s, s->micro_steps, o->input[i].name, &x, sizeof x);
+    }
 }
 
 enum status learner_start(struct learner *l, int64_t iter)

@@ -15,7 +15,7 @@
 static void say_change(void *user, const char *key, const char *before, const char *now)
 {
     (void)user;
-    if (strcmp(key, "init_from") != 0 && strcmp(key, "out_dir") != 0)
+    if (!(config_key_flags(key) & KEY_PLACE))
         log_info("goes on with %s = %s; until now it was %s", key, now, before);
 }
 
