@@ -6,6 +6,7 @@
 
 struct kernel_call {
     const union attr *attr;
+    struct numerics numerics;
     int n_in, n_out;
     struct type in_type[MAX_IN], out_type[MAX_OUT];
     void *in[MAX_IN], *out[MAX_OUT]; /* set when the plan is bound; never NULL while running */

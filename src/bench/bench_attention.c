@@ -101,9 +101,9 @@ static enum status build(struct trial *t, struct arena *a)
     struct graph *g = &t->graph;
     int kv_heads = c->KV == c->H ? 0 : (int)c->KV;
     p.compute = dtype;
-    p.tf32 = c->precision == MACHINE_TF32;
-    p.portable = ways[c->way].portable;
-    p.deterministic = ways[c->way].deterministic;
+    p.numerics.tf32 = c->precision == MACHINE_TF32;
+    p.numerics.portable = ways[c->way].portable;
+    p.numerics.deterministic = ways[c->way].deterministic;
     graph_init(g, a);
     value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, packed_columns(c)));
     value step = g_input(g, "step", type_scalar(DT_I32));

@@ -3,43 +3,8 @@
 #include "base/str.h"
 #include "bench/bench_kernels.h"
 #include "bench/call.h"
+#include "graph/attr.h"
 #include "graph/chain.h"
-
-#include <string.h>
-
-/* Where the attributes of an operator keep the site of a dropout: calls that differ in it alone are one. */
-static const struct {
-    enum op op;
-    size_t site;
-} sites[] = {
-    {OP_DROPOUT, offsetof(union attr, drop.site)},
-    {OP_DROPOUT_MASK, offsetof(union attr, drop.site)},
-    {OP_EMBED_SUM, offsetof(union attr, drop.site)},
-    {OP_ADD_LAYERNORM, offsetof(union attr, norm.drop.site)},
-    {OP_QUANTISE_ADD_LAYERNORM, offsetof(union attr, quantise.drop.site)},
-    {OP_ATTENTION, offsetof(union attr, attention.drop.site)},
-    {OP_ATTENTION_GRAD, offsetof(union attr, attention.drop.site)},
-    {OP_SCORE_SOFTMAX, offsetof(union attr, score.drop.site)},
-    {OP_SCORE_SOFTMAX_GRAD, offsetof(union attr, score.drop.site)},
-};
-
-static union attr without_site(enum op op, const union attr *attr)
-{
-    union attr copy = *attr;
-    for (int i = 0; i < COUNT_OF(sites); i++)
-        if (sites[i].op == op) memset((char *)&copy + sites[i].site, 0, sizeof(uint32_t));
-    return copy;
-}
-
-static bool same_chain(const struct chain *x, const struct chain *y)
-{
-    struct chain a = *x, b = *y;
-    for (int k = 0; k < a.steps; k++) {
-        a.step[k].attr = without_site(a.step[k].op, &x->step[k].attr);
-        b.step[k].attr = without_site(b.step[k].op, &y->step[k].attr);
-    }
-    return memcmp(&a, &b, sizeof a) == 0;
-}
 
 static bool same_types(int n, const struct type *x, const struct type *y)
 {
@@ -53,9 +18,7 @@ static bool same_call(enum op op, const struct kernel_call *x, const struct kern
     if (x->n_in != y->n_in || x->n_out != y->n_out) return false;
     if (!same_types(x->n_in, x->in_type, y->in_type)) return false;
     if (!same_types(x->n_out, x->out_type, y->out_type)) return false;
-    if (op == OP_CHAIN) return same_chain(x->attr->chain, y->attr->chain);
-    union attr a = without_site(op, x->attr), b = without_site(op, y->attr);
-    return memcmp(&a, &b, sizeof a) == 0;
+    return numerics_same(&x->numerics, &y->numerics) && attr_same_work(op, x->attr, y->attr);
 }
 
 static struct bench_row *rows_of(const struct backend *b, enum op op, const struct step *s,
@@ -98,7 +61,7 @@ static void meet(struct finding *f, enum graph_kind kind, int id, int64_t runs)
     c->cost = s->cost;
     c->where = n->scope;
     c->dtype = call_dtype(&s->call);
-    c->products = call_precision(n->op, &s->call);
+    c->products = call_precision(&s->call);
     c->shape = call_shape(n->op, &s->call, f->a);
     c->row = rows_of(p->backend, n->op, s, &c->rows, f->a);
     k->rows += c->rows;

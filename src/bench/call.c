@@ -43,16 +43,9 @@ enum dtype call_dtype(const struct kernel_call *c)
     return c->out_type[0].dtype;
 }
 
-/* A GPU may round the operands of a product to TF32. */
-static bool is_tf32(enum op op, const union attr *attr)
+enum machine_precision call_precision(const struct kernel_call *c)
 {
-    if (products_include(op)) return is_linear(op) ? attr->linear.tf32 : attr->matmul.tf32;
-    return (op == OP_ATTENTION || op == OP_ATTENTION_GRAD) && attr->attention.tf32;
-}
-
-enum machine_precision call_precision(enum op op, const struct kernel_call *c)
-{
-    return machine_precision(call_dtype(c), is_tf32(op, c->attr));
+    return machine_precision(call_dtype(c), c->numerics.tf32);
 }
 
 const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a)

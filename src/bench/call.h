@@ -11,7 +11,7 @@ const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a)
 /* Of its first float input, or of its output. */
 enum dtype call_dtype(const struct kernel_call *c);
 /* Whose peak its arithmetic is held against. */
-enum machine_precision call_precision(enum op op, const struct kernel_call *c);
+enum machine_precision call_precision(const struct kernel_call *c);
 /* Bytes per second that a copy of so many moves; on a GPU, whose caches a step's tensors leave, a large one. 0: unknown. */
 double call_copy_rate(const struct machine *m, double bytes);
 

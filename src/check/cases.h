@@ -37,6 +37,7 @@ struct op_case {
     enum op op;
     const char *what; /* tells apart the cases of one operator */
     union attr attr;
+    struct numerics numerics;
     struct case_input in[MAX_IN]; /* up to the first of rank 0 */
     struct type given;            /* rank 0: the inputs decide */
     bool given_exact;             /* its dtype is meant as it stands */

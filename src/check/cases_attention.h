@@ -35,9 +35,9 @@
      .in = {SUNK(32, 1,230,192), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64", .attr = {.attention = {1, false, NO_DROPOUT}}, OF_ROUNDED_PV, \
      .in = {SUNK(-64, 2,250,192), STEP}, ONE_KEY}, \
-    {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64, tf32", .attr = {.attention = {1, false, NO_DROPOUT, .tf32 = true}}, OF_TF32_P, \
+    {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64, tf32", .attr = {.attention = {1, false, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, \
      .in = {SUNK(-64, 1,450,192), STEP}, ONE_KEY}, \
-    {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT, .tf32 = true}}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
+    {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
 /* clang-format on */
 
 #endif

@@ -44,8 +44,11 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
                       struct type *ret_in, struct type *ret_out)
 {
     struct type given = case_given(c, dtype);
-    *ret_node =
-        (struct node){.op = c->op, .scope = c->what, .n_in = case_inputs(c), .attr = c->attr};
+    *ret_node = (struct node){.op = c->op,
+                              .scope = c->what,
+                              .n_in = case_inputs(c),
+                              .attr = c->attr,
+                              .numerics = c->numerics};
     for (int i = 0; i < case_inputs(c); i++) ret_in[i] = case_type(c, i, dtype);
     TRY(op_def(c->op)->shape(ret_node, ret_in, given.rank ? &given : NULL, ret_out));
     return ST_OK;

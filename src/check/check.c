@@ -247,6 +247,7 @@ static bool call_of_case(const struct backend *b, void *context, int i, enum dty
 {
     *ret = (struct kernel_call){.attr = &node->attr, .context = context};
     if (case_node(case_at(i), dtype, node, ret->in_type, ret->out_type) != ST_OK) return false;
+    ret->numerics = node->numerics;
     ret->n_in = node->n_in;
     ret->n_out = node->n_out;
     return touches(ret, dtype) && b->kernel((int)node->op, ret, 0);

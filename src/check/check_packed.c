@@ -39,6 +39,7 @@ static bool pair_init(struct pair *p, const struct case_data *data, enum dtype d
         .attr = &p->pack_attr, .n_in = 1, .n_out = 1, .in_type = {*b}, .context = p->context};
     *b = p->pack.out_type[0] = type_1d(b->dtype, packed_elements(b->dim[tb], N));
     p->product.attr = &p->product_attr;
+    p->product.numerics = node.numerics;
     p->product.n_in = node.n_in;
     p->product.n_out = node.n_out;
     p->product.context = p->context;

@@ -36,6 +36,7 @@ static enum status bench_init(struct bench *w, int i)
     graph_init(&w->graph, &w->arena);
     const struct op_case *c = w->data.c;
     int64_t offset = 0;
+    w->graph.numerics = c->numerics;
     for (int k = 0; k < case_inputs(c); k++) {
         struct type t = case_type(c, k, DT_F64);
         const char *name = arena_printf(&w->arena, "in%d", k);

@@ -27,6 +27,7 @@ const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype
         struct kernel_call call = {.attr = &node.attr};
         if (c->op != op || case_node(c, dtype, &node, call.in_type, call.out_type) != ST_OK)
             continue;
+        call.numerics = node.numerics;
         call.n_in = node.n_in;
         call.n_out = node.n_out;
         const struct kernel *k = b->kernel((int)node.op, &call, 0);

@@ -4,6 +4,7 @@
 #include "backend/kernel.h"
 #include "base/str.h"
 #include "check/cases.h"
+#include "graph/attr.h"
 
 #include <string.h>
 
@@ -22,6 +23,13 @@ static const char head[] =
     "place\n"
     "  of input 0 (or of 0 or 1). `writes n`: the first n outputs are inputs, written in place.\n"
     "- *CPU kernels*: best first; which of them fits is decided by types, shapes and the machine.\n"
+    "- *family*: what a profile counts it as; `by place`: what the layer around it is.\n"
+    "- *precision*: the type it works in under mixed precision: `f32`; `bf16`; `as input`; "
+    "`wider`:\n"
+    "  the wider type of two operands; `rows`: bf16 at `fusion=full`, f32 below it. Inputs named\n"
+    "  behind it stay f32.\n"
+    "- *attributes*: what `strobe graph` prints of it. Of operators with *numerics* it prints\n"
+    "  `tf32`, `deterministic` and `portable`, too.\n"
     "- *cases*: how many nodes each kernel, the gradient and the expansion are tried on\n"
     "  (`strobe check`).\n";
 
@@ -45,6 +53,27 @@ static void print_flags(enum op op, struct str *s)
     if (flags & OP_VIEW) str_append(s, "view");
     if (flags & OP_INPLACE) str_append(s, flags & OP_INPLACE_1 ? "in place 0, 1" : "in place");
     if (op_writes(op)) str_printf(s, "writes %d", op_writes(op));
+    if (flags & OP_NUMERICS) str_append(s, "numerics");
+}
+
+static void print_precision(const struct op_def *def, struct str *s)
+{
+    static const char *const words[] = {[POLICY_F32] = "f32",
+                                        [POLICY_BF16] = "bf16",
+                                        [POLICY_AS_INPUT] = "as input",
+                                        [POLICY_WIDER] = "wider",
+                                        [POLICY_ROWS] = "rows"};
+    str_append(s, words[def->policy]);
+    for (int i = 0; i < MAX_IN; i++)
+        if (def->f32_inputs >> i & 1) str_printf(s, ", input %d", i);
+}
+
+static void print_attributes(const struct op_def *def, struct str *s)
+{
+    for (const struct attr_field *f = def->attrs; f->name; f++) {
+        str_printf(s, "%s%s", f == def->attrs ? "" : ", ", f->name);
+        if (f->otherwise) str_printf(s, " or %s", f->otherwise);
+    }
 }
 
 /* Row i of the CPU if it is of `op` and no earlier row of `op` is of the same variant. */
@@ -84,6 +113,10 @@ static void print_row(enum op op, struct str *s)
     const struct op_def *def = op_def(op);
     str_printf(s, "| %s | ", def->name);
     print_arity(def, s);
+    str_printf(s, " | %s | ", family_name(def->family));
+    print_precision(def, s);
+    str_append(s, " | ");
+    print_attributes(def, s);
     str_printf(s, " | %s | %s | ", def->grad ? "yes" : "", def->expand ? "yes" : "");
     print_flags(op, s);
     str_append(s, " | ");
@@ -96,8 +129,10 @@ void ops_doc_print(struct str *s)
     str_append(s, head);
     for (int level = 0; level < COUNT_OF(levels); level++) {
         str_printf(s, "\n## %s\n\n%s\n\n", levels[level].title, levels[level].text);
-        str_append(s, "| operator | inputs | gradient | expansion | flags | CPU kernels | cases |\n"
-                      "|---|---|---|---|---|---|---|\n");
+        str_append(s, "| operator | inputs | family | precision | attributes | gradient | "
+                      "expansion | flags | CPU "
+                      "kernels | cases |\n"
+                      "|---|---|---|---|---|---|---|---|---|---|\n");
         for (int op = 0; op < OP_COUNT; op++)
             if ((int)op_def((enum op)op)->level == level) print_row((enum op)op, s);
     }

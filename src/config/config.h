@@ -41,6 +41,9 @@ enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
+/* The table of optimizers is train/optim.c, in this order. */
+enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
+extern const char *const optimizer_words[]; /* "adamw" ...; ends with NULL */
 enum init_from { INIT_SCRATCH, INIT_RESUME };
 
 struct config_model {
@@ -72,7 +75,8 @@ struct config_train {
     int64_t max_iters, eval_interval, eval_iters, log_interval;
     int64_t sample_interval; /* milliseconds; 0: the device is not asked */
     int64_t gradient_accumulation_steps;
-    double learning_rate, min_lr, weight_decay, beta1, beta2, grad_clip;
+    enum optimizer_kind optimizer;
+    double learning_rate, min_lr, weight_decay, beta1, beta2, momentum, grad_clip;
     bool decay_lr;
     int64_t warmup_iters, lr_decay_iters;
     bool check_nan;
@@ -133,6 +137,14 @@ void config_print_json(const struct config *c, struct str *s);
 void config_print_reference(struct str *s);
 /* The value of one key as text, e.g. "true"; NULL if there is no such key. */
 const char *config_value_text(const struct config *c, const char *key, struct arena *a);
+/* What a change of a key means for a run; a column of the table. */
+enum key_flag {
+    KEY_MODEL = 1, /* another model: its weights do not fit */
+    KEY_RUN = 2,   /* another run: one that is resumed keeps the value that it began with */
+    KEY_PLACE = 4, /* where a run is kept and how it begins, not what it computes */
+};
+/* 0 if there is no such key. */
+unsigned config_key_flags(const char *key);
 /* Calls back for each key in which a and b differ. */
 void config_diff(const struct config *a, const struct config *b,
                  void (*each)(void *user, const char *key, const char *in_a, const char *in_b),

@@ -15,6 +15,8 @@ static const char *const float8s[] = {"e5m2", "e4m3", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
+const char *const optimizer_words[] = {"adamw", "sgd", NULL};
+_Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "a word for each optimizer");
 static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"0", "64", "128", NULL};
 
@@ -22,99 +24,93 @@ static const char *const pads[] = {"0", "64", "128", NULL};
 #define AT(member, type) \
     _Generic(((struct config *)0)->member, type : (int64_t)offsetof(struct config, member))
 
-#define INT(key, member, initial, min, max, help)                                   \
-    {                                                                               \
-        key, #member, FIELD_INT, AT(member, int64_t), initial, min, max, NULL, help \
-    }
-#define PICK(key, member, initial, choice, help)                                  \
-    {                                                                             \
-        key, #member, FIELD_INT, AT(member, int64_t), initial, 0, 0, choice, help \
-    }
-#define REAL(key, member, initial, min, max, help)                                  \
-    {                                                                               \
-        key, #member, FIELD_REAL, AT(member, double), initial, min, max, NULL, help \
-    }
-#define BOOL(key, member, initial, help)                                      \
-    {                                                                         \
-        key, #member, FIELD_BOOL, AT(member, bool), initial, 0, 0, NULL, help \
-    }
-#define TEXT(key, member, initial, help)                                              \
-    {                                                                                 \
-        key, #member, FIELD_TEXT, AT(member, const char *), initial, 0, 0, NULL, help \
-    }
-#define ENUM(key, member, initial, type, choice, help)                          \
-    {                                                                           \
-        key, #member, FIELD_ENUM, AT(member, type), initial, 0, 0, choice, help \
-    }
-#define ENUM_N(key, member, initial, type, choice, most, help)                     \
-    {                                                                              \
-        key, #member, FIELD_ENUM, AT(member, type), initial, 1, most, choice, help \
-    }
+/* `flags`: M, R, P or 0: KEY_MODEL, KEY_RUN, KEY_PLACE. */
+#define M KEY_MODEL
+#define R KEY_RUN
+#define P KEY_PLACE
+#define FIELD(key, member, flags, kind, type, initial, min, max, choice, help) \
+    {key, #member, flags, kind, AT(member, type), initial, min, max, choice, help}
+#define INT(key, member, flags, initial, min, max, help) \
+    FIELD(key, member, flags, FIELD_INT, int64_t, initial, min, max, NULL, help)
+#define PICK(key, member, flags, initial, choice, help) \
+    FIELD(key, member, flags, FIELD_INT, int64_t, initial, 0, 0, choice, help)
+#define REAL(key, member, flags, initial, min, max, help) \
+    FIELD(key, member, flags, FIELD_REAL, double, initial, min, max, NULL, help)
+#define BOOL(key, member, flags, initial, help) \
+    FIELD(key, member, flags, FIELD_BOOL, bool, initial, 0, 0, NULL, help)
+#define TEXT(key, member, flags, initial, help) \
+    FIELD(key, member, flags, FIELD_TEXT, const char *, initial, 0, 0, NULL, help)
+#define ENUM(key, member, flags, initial, type, choice, help) \
+    FIELD(key, member, flags, FIELD_ENUM, type, initial, 0, 0, choice, help)
+#define ENUM_N(key, member, flags, initial, type, choice, most, help) \
+    FIELD(key, member, flags, FIELD_ENUM, type, initial, 1, most, choice, help)
 
 /* The limits that are not of taste: Philox counters hold 14 bits of block_size/16, int32 token numbers. */
 enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
 
 /* clang-format off */
 const struct field fields[] = {
-    ENUM("model",          model.kind,           "gpt",      enum model_kind, model_words, "what is run; all but gpt and cs336 are only timed, not trained"),
-    INT ("n_layer",        model.n_layer,        "12",       1, 1024,         "transformer blocks"),
-    INT ("n_head",         model.n_head,         "12",       1, 1024,         "attention heads of a block; divides n_embd"),
-    INT ("n_kv_head",      model.n_kv_head,      "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),
-    INT ("n_embd",         model.n_embd,         "768",      1, 65536,        "channels of the residual stream"),
-    INT ("block_size",     model.block_size,     "1024",     1, MOST_CONTEXT, "tokens of context"),
-    REAL("dropout",        model.dropout,        "0.0",      0, 0.99,         "share of activations dropped in training, rounded to 1/256"),
-    BOOL("bias",           model.bias,           "false",                     "biases in linear layers and layer norms"),
-    ENUM("gelu",           model.gelu,           "erf",      enum gelu, gelus, "exact, or GPT-2's approximation by tanh"),
-    INT ("d_ff",           model.d_ff,           "0",        0, 262144,       "channels of gate and up in the feed-forward layer of cs336; 0: 4 n_embd"),
-    REAL("rope_theta",     model.rope_theta,     "10000",    1, MOST,         "base of the rotary positions of cs336"),
-    INT ("vocab_size",     model.vocab_size,     "0",        0, 1000000,      "rows of the token table, which may be more than the text has tokens; what is only timed draws tokens below it; 0: as many as the data set has"),
-    PICK("pad_vocab",      model.pad_vocab,      "0",        pads,            "round the vocabulary up to a multiple; 0: not at all"),
+    ENUM("model",          model.kind,           M, "gpt",      enum model_kind, model_words, "what is run; all but gpt and cs336 are only timed, not trained"),
+    INT ("n_layer",        model.n_layer,        M, "12",       1, 1024,         "transformer blocks"),
+    INT ("n_head",         model.n_head,         M, "12",       1, 1024,         "attention heads of a block; divides n_embd"),
+    INT ("n_kv_head",      model.n_kv_head,      M, "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),
+    INT ("n_embd",         model.n_embd,         M, "768",      1, 65536,        "channels of the residual stream"),
+    INT ("block_size",     model.block_size,     M, "1024",     1, MOST_CONTEXT, "tokens of context"),
+    REAL("dropout",        model.dropout,        0, "0.0",      0, 0.99,         "share of activations dropped in training, rounded to 1/256"),
+    BOOL("bias",           model.bias,           M, "false",                     "biases in linear layers and layer norms"),
+    ENUM("gelu",           model.gelu,           M, "erf",      enum gelu, gelus, "exact, or GPT-2's approximation by tanh"),
+    INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "channels of gate and up in the feed-forward layer of cs336; 0: 4 n_embd"),
+    REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary positions of cs336"),
+    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1000000,      "rows of the token table, which may be more than the text has tokens; what is only timed draws tokens below it; 0: as many as the data set has"),
+    PICK("pad_vocab",      model.pad_vocab,      M, "0",        pads,            "round the vocabulary up to a multiple; 0: not at all"),
 
-    TEXT("dataset",        data.dataset,         "shakespeare_char",          "a folder of data_dir"),
-    TEXT("data_dir",       data.data_dir,        "data",                      "where data sets are kept"),
-    INT ("batch_size",     data.batch_size,      "12",       1, BATCH_SIZE_MOST, "sequences of a micro-batch"),
+    TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "a folder of data_dir"),
+    TEXT("data_dir",       data.data_dir,        0, "data",                      "where data sets are kept"),
+    INT ("batch_size",     data.batch_size,      0, "12",       1, BATCH_SIZE_MOST, "sequences of a micro-batch"),
 
-    TEXT("out_dir",        train.out_dir,        "runs/out",                  "the run directory"),
-    ENUM("init_from",      train.init_from,      "scratch",  enum init_from, inits, "start anew, or go on from the last checkpoint of out_dir"),
-    INT ("seed",           train.seed,           "1337",     0, 4294967295,   "of all random numbers"),
-    INT ("max_iters",      train.max_iters,      "600000",   0, MOST,         "training steps"),
-    INT ("eval_interval",  train.eval_interval,  "2000",     1, MOST,         "steps from one evaluation and checkpoint to the next"),
-    INT ("eval_iters",     train.eval_iters,     "200",      1, MOST,         "batches of an evaluation, per split"),
-    INT ("log_interval",   train.log_interval,   "1",        1, MOST,         "steps from one logged step to the next"),
-    INT ("sample_interval", train.sample_interval, "500",    0, 3600000,      "milliseconds from one look at the device's utilisation, clock, power and memory to the next; 0: none"),
-    INT ("gradient_accumulation_steps", train.gradient_accumulation_steps, "1", 1, 65536,
+    TEXT("out_dir",        train.out_dir,        P, "runs/out",                  "the run directory"),
+    ENUM("init_from",      train.init_from,      P, "scratch",  enum init_from, inits, "start anew, or go on from the last checkpoint of out_dir"),
+    INT ("seed",           train.seed,           R, "1337",     0, 4294967295,   "of all random numbers"),
+    INT ("max_iters",      train.max_iters,      0, "600000",   0, MOST,         "training steps"),
+    INT ("eval_interval",  train.eval_interval,  0, "2000",     1, MOST,         "steps from one evaluation and checkpoint to the next"),
+    INT ("eval_iters",     train.eval_iters,     0, "200",      1, MOST,         "batches of an evaluation, per split"),
+    INT ("log_interval",   train.log_interval,   0, "1",        1, MOST,         "steps from one logged step to the next"),
+    INT ("sample_interval", train.sample_interval, 0, "500",    0, 3600000,      "milliseconds from one look at the device's utilisation, clock, power and memory to the next; 0: none"),
+    INT ("gradient_accumulation_steps", train.gradient_accumulation_steps, 0, "1", 1, 65536,
          "micro-batches of a step; nanoGPT's default is 40, for eight GPUs: on one machine a step would take 40 times as long"),
-    REAL("learning_rate",  train.learning_rate,  "6e-4",     0, 10,           "the highest of the schedule"),
-    BOOL("decay_lr",       train.decay_lr,       "true",                      "warm up, then fall along a cosine; false: constant"),
-    INT ("warmup_iters",   train.warmup_iters,   "2000",     0, MOST,         "steps in which the learning rate rises"),
-    INT ("lr_decay_iters", train.lr_decay_iters, "600000",   0, MOST,         "the step at which the learning rate has fallen to min_lr"),
-    REAL("min_lr",         train.min_lr,         "6e-5",     0, 10,           "the lowest of the schedule"),
-    REAL("weight_decay",   train.weight_decay,   "1e-1",     0, 10,           "AdamW's, on matrices only"),
-    REAL("beta1",          train.beta1,          "0.9",      0, 0.999999,     "AdamW's, of the gradient"),
-    REAL("beta2",          train.beta2,          "0.95",     0, 0.999999,     "AdamW's, of its square"),
-    REAL("grad_clip",      train.grad_clip,      "1.0",      0, MOST,         "longest gradient; 0: no limit"),
-    BOOL("check_nan",      train.check_nan,      "false",                     "wait for each operator; stop at the first value that is no number, or kernel that fails, and name it"),
+    REAL("learning_rate",  train.learning_rate,  0, "6e-4",     0, 10,           "the highest of the schedule"),
+    BOOL("decay_lr",       train.decay_lr,       0, "true",                      "warm up, then fall along a cosine; false: constant"),
+    INT ("warmup_iters",   train.warmup_iters,   0, "2000",     0, MOST,         "steps in which the learning rate rises"),
+    INT ("lr_decay_iters", train.lr_decay_iters, 0, "600000",   0, MOST,         "the step at which the learning rate has fallen to min_lr"),
+    REAL("min_lr",         train.min_lr,         0, "6e-5",     0, 10,           "the lowest of the schedule"),
+    ENUM("optimizer",      train.optimizer,      R, "adamw",    enum optimizer_kind, optimizer_words, "AdamW, or SGD with momentum, which keeps one number for each parameter instead of two"),
+    REAL("weight_decay",   train.weight_decay,   0, "1e-1",     0, 10,           "on matrices only; AdamW's is apart from the gradient, SGD adds it to the gradient"),
+    REAL("beta1",          train.beta1,          0, "0.9",      0, 0.999999,     "AdamW's, of the gradient"),
+    REAL("beta2",          train.beta2,          0, "0.95",     0, 0.999999,     "AdamW's, of its square"),
+    REAL("momentum",       train.momentum,       0, "0.9",      0, 0.999999,     "SGD's; 0: none"),
+    REAL("grad_clip",      train.grad_clip,      0, "1.0",      0, MOST,         "longest gradient; 0: no limit"),
+    BOOL("check_nan",      train.check_nan,      0, "false",                     "wait for each operator; stop at the first value that is no number, or kernel that fails, and name it"),
 
-    ENUM("device",         plan.device,          "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
-    ENUM("dtype",          plan.dtype,           "float32",  enum precision, precisions, "type of activations and matrix products; float8: bfloat16, with the products of blocks in 8 bits; resumed, not to the same bits, for checkpoints hold no magnitudes"),
-    ENUM("float8_gradients", plan.float8_gradients, "e5m2",  enum float8, float8s, "with dtype=float8, how gradients are quantised: for range, or for precision"),
-    ENUM("fusion",         plan.fusion,          "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
-    BOOL("flash",          plan.flash,           "true",                      "attention without its T x T matrices in memory"),
-    ENUM("pack_weights",   plan.pack_weights,    "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),
-    BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
-    ENUM_N("recompute",    plan.recompute,       "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
-    BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
-    BOOL("hopper",         plan.hopper,          "true",                      "attention and products by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
-    BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
-    BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),
-    INT ("threads",        plan.threads,         "0",        0, 4096,         "of the CPU; 0: one for each core that this process may use"),
-    ENUM("isa",            plan.isa,             "auto",     enum isa, isa_words, "widest instruction set of the CPU that may be used; plain: C alone, no library"),
+    ENUM("device",         plan.device,          0, "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
+    ENUM("dtype",          plan.dtype,           0, "float32",  enum precision, precisions, "type of activations and matrix products; float8: bfloat16, with the products of blocks in 8 bits; resumed, not to the same bits, for checkpoints hold no magnitudes"),
+    ENUM("float8_gradients", plan.float8_gradients, 0, "e5m2",  enum float8, float8s, "with dtype=float8, how gradients are quantised: for range, or for precision"),
+    ENUM("fusion",         plan.fusion,          0, "full",     enum fusion, fusions, "one kernel per arithmetic step, per layer operation, or across operations"),
+    BOOL("flash",          plan.flash,           0, "true",                      "attention without its T x T matrices in memory"),
+    ENUM("pack_weights",   plan.pack_weights,    0, "auto",     enum packing, packings, "keep weights once more in the order in which products read them (at fusion=full); auto: where a step has tokens enough to repay it"),
+    BOOL("replay",         plan.replay,          0, "false",                     "record a step once as a CUDA graph and replay it"),
+    ENUM_N("recompute",    plan.recompute,       0, "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
+    BOOL("deterministic",  plan.deterministic,   0, "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
+    BOOL("hopper",         plan.hopper,          0, "true",                      "attention and products by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
+    BOOL("reuse",          plan.reuse,           0, "true",                      "values share memory when their lives do not overlap"),
+    BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find a use of it"),
+    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "of the CPU; 0: one for each core that this process may use"),
+    ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest instruction set of the CPU that may be used; plain: C alone, no library"),
 
-    TEXT("start",          sample.start,         "\n",                       "the prompt"),
-    INT ("num_samples",    sample.num_samples,   "10",       1, MOST,         "texts to generate"),
-    INT ("max_new_tokens", sample.max_new_tokens, "500",     1, MOST,         "tokens of each"),
-    REAL("temperature",    sample.temperature,   "0.8",      0, 100,          "below 1: safer words, above: wilder ones; 0: always the likeliest"),
-    INT ("top_k",          sample.top_k,         "200",      0, MOST,         "draw among the k likeliest tokens; 1: always the likeliest, 0: among all"),
+    TEXT("start",          sample.start,         0, "\n",                       "the prompt"),
+    INT ("num_samples",    sample.num_samples,   0, "10",       1, MOST,         "texts to generate"),
+    INT ("max_new_tokens", sample.max_new_tokens, 0, "500",     1, MOST,         "tokens of each"),
+    REAL("temperature",    sample.temperature,   0, "0.8",      0, 100,          "below 1: safer words, above: wilder ones; 0: always the likeliest"),
+    INT ("top_k",          sample.top_k,         0, "200",      0, MOST,         "draw among the k likeliest tokens; 1: always the likeliest, 0: among all"),
     {0},
 };
 /* clang-format on */

@@ -13,6 +13,7 @@ enum field_kind { FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_TEXT, FIELD_ENUM };
 struct field {
     const char *key;
     const char *member; /* "model.n_layer"; what stands before the dot is the group */
+    unsigned flags;     /* enum key_flag */
     enum field_kind kind;
     int64_t offset;      /* in struct config */
     const char *initial; /* the default: text as it is, all else as it is written in a file */

@@ -80,6 +80,12 @@ const char *config_value_text(const struct config *c, const char *key, struct ar
     return text;
 }
 
+unsigned config_key_flags(const char *key)
+{
+    const struct field *f = field_find(key, (int64_t)strlen(key));
+    return f ? f->flags : 0;
+}
+
 void config_diff(const struct config *a, const struct config *b,
                  void (*each)(void *user, const char *key, const char *in_a, const char *in_b),
                  void *user)

@@ -24,8 +24,11 @@ static bool gain(const void *who, const struct node *n, const struct type *in,
                  const struct type *out)
 {
     const struct engine_kernels *k = who;
-    struct kernel_call call = {
-        .attr = &n->attr, .n_in = n->n_in, .n_out = n->n_out, .context = k->context};
+    struct kernel_call call = {.attr = &n->attr,
+                               .numerics = n->numerics,
+                               .n_in = n->n_in,
+                               .n_out = n->n_out,
+                               .context = k->context};
     for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
     for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
     return k->backend->gains && k->backend->gains((int)n->op, &call);
@@ -57,9 +60,9 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
         .flash = c->plan.flash,
         .compute = compute,
         .float8_gradients = c->plan.dtype == PRECISION_FLOAT8 && trains ? gradients : DT_F32,
-        .tf32 = c->plan.dtype == PRECISION_TFLOAT32,
-        .deterministic = c->plan.deterministic,
-        .portable = !c->plan.hopper,
+        .numerics = {.tf32 = c->plan.dtype == PRECISION_TFLOAT32,
+                     .deterministic = c->plan.deterministic,
+                     .portable = !c->plan.hopper},
         .packing = packing,
         .kernels = kernels};
 }

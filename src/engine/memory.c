@@ -128,13 +128,13 @@ static int layer_of_parameter(const char *name)
 /* Weights, and whatever there is of the same layout. */
 static void add_parameters(const struct engine *e, int last, struct memory_tensors *list)
 {
-    static const struct {
+    const struct {
         enum storage storage;
         enum memory_part part;
-        int64_t size; /* bytes of an element: two moments are one tensor */
+        int64_t size; /* bytes of an element: all state of an optimizer is one tensor */
     } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
                   {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
-                  {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 8},
+                  {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 4 * optimizer_of(e->config)->states},
                   {STORAGE_COPY, MEMORY_COPIES, 2}};
     for (int r = 0; r < COUNT_OF(ranges); r++) {
         if (!e->storage.bytes[ranges[r].storage]) continue;

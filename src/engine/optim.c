@@ -2,9 +2,55 @@
 
 #include "engine/copies.h"
 #include "graph/build.h"
+#include "engine/lr.h"
+
+#include <math.h>
 
 static const double ADAM_EPS = 1e-8;
 static const double CLIP_EPS = 1e-6;
+
+static union attr adamw_attr(const struct config_train *c, int64_t decay_elements)
+{
+    return (union attr){.adamw = {c->beta1, c->beta2, ADAM_EPS, c->weight_decay, decay_elements}};
+}
+
+static union attr sgd_attr(const struct config_train *c, int64_t decay_elements)
+{
+    return (union attr){.sgd = {c->momentum, c->weight_decay, decay_elements}};
+}
+
+/* 1 - beta^t, t from 1: moments begin at zero, and this is what they lack. */
+static double bias1_at(const struct config_train *c, int64_t iter)
+{
+    return 1 - pow(c->beta1, (double)(iter + 1));
+}
+
+static double bias2_at(const struct config_train *c, int64_t iter)
+{
+    return 1 - pow(c->beta2, (double)(iter + 1));
+}
+
+static const struct optimizer optimizers[OPTIMIZER_COUNT] = {
+    [OPTIMIZER_ADAMW] = {.states = 2,
+                         .state = {{STORAGE_MOMENT1, ".m"}, {STORAGE_MOMENT2, ".v"}},
+                         .inputs = 3,
+                         .input = {{"lr", lr_at, 1e-4},
+                                   {"bias1", bias1_at, 0.1},
+                                   {"bias2", bias2_at, 0.05}},
+                         .op = OP_ADAMW,
+                         .attr = adamw_attr},
+    [OPTIMIZER_SGD] = {.states = 1,
+                       .state = {{STORAGE_MOMENT1, ".momentum"}},
+                       .inputs = 1,
+                       .input = {{"lr", lr_at, 1e-4}},
+                       .op = OP_SGDM,
+                       .attr = sgd_attr},
+};
+
+const struct optimizer *optimizer_of(const struct config *c)
+{
+    return &optimizers[c->train.optimizer];
+}
 
 /* scope "h.0.attn.c_attn.weight" keeps the names of leaves and of the nodes that update them */
 static value leaf(struct graph *g, const struct parameter *p, enum storage storage)
@@ -41,9 +87,10 @@ void optim_update(struct graph *g, const struct model *m, const struct config *c
 {
     const struct config_train *c = &config->train;
     g->phase = PHASE_UPDATE;
-    struct type scalar = type_scalar(DT_F32);
-    value lr = g_input(g, "lr", scalar);
-    value bias1 = g_input(g, "bias1", scalar), bias2 = g_input(g, "bias2", scalar);
+    const struct optimizer *o = optimizer_of(config);
+    value input[OPTIMIZER_INPUTS];
+    for (int i = 0; i < o->inputs; i++)
+        input[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
     value norm = gradient_norm(g, m);
     graph_output(g, "grad_norm", norm);
     struct graph_scope top = graph_enter(g, "clip", -1);
@@ -51,18 +98,16 @@ void optim_update(struct graph *g, const struct model *m, const struct config *c
     graph_leave(g, top);
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
-        union attr attr = {.adamw = {c->beta1, c->beta2, ADAM_EPS, c->weight_decay,
-                                     p->decay ? type_elements(&p->type) : 0}};
-        value in[] = {leaf(g, p, STORAGE_WEIGHTS),
-                      leaf(g, p, STORAGE_MOMENT1),
-                      leaf(g, p, STORAGE_MOMENT2),
-                      graph_find_leaf(g, STORAGE_GRADIENTS, p->name),
-                      lr,
-                      bias1,
-                      bias2,
-                      clip};
+        union attr attr = o->attr(c, p->decay ? type_elements(&p->type) : 0);
+        value in[MAX_IN];
+        int n = 0;
+        in[n++] = leaf(g, p, STORAGE_WEIGHTS);
+        for (int k = 0; k < o->states; k++) in[n++] = leaf(g, p, o->state[k].storage);
+        in[n++] = graph_find_leaf(g, STORAGE_GRADIENTS, p->name);
+        for (int k = 0; k < o->inputs; k++) in[n++] = input[k];
+        in[n++] = clip;
         g->scope = p->name;
-        value w = graph_add(g, OP_ADAMW, &attr, 8, in, NULL);
+        value w = graph_add(g, o->op, &attr, n, in, NULL);
         if (copies_bf16(config)) copies_store(g, p, w);
         graph_leave(g, top);
     }

@@ -35,34 +35,41 @@ static float *host_range(const struct engine *e, enum storage s, struct arena *a
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a)
 {
     struct weights_tensor *all = ARENA_NEW(a, struct weights_tensor, e->model.parameters);
-    float *weights = host_range(e, STORAGE_WEIGHTS, a), *m1 = host_range(e, STORAGE_MOMENT1, a),
-          *m2 = host_range(e, STORAGE_MOMENT2, a);
+    const struct optimizer *o = optimizer_of(e->config);
+    float *weights = host_range(e, STORAGE_WEIGHTS, a), *state[OPTIMIZER_STATES] = {NULL};
+    for (int k = 0; k < o->states; k++) state[k] = host_range(e, o->state[k].storage, a);
     for (int i = 0; i < e->model.parameters; i++) {
         const struct parameter *p = &e->model.parameter[i];
         struct weights_tensor *t = &all[i];
         *t = (struct weights_tensor){.name = p->name, .rank = p->type.rank};
         for (int d = 0; d < p->type.rank; d++) t->dim[d] = p->type.dim[d];
         t->weight = weights ? weights + p->offset : NULL;
-        t->moment1 = m1 ? m1 + p->offset : NULL;
-        t->moment2 = m2 ? m2 + p->offset : NULL;
+        for (int k = 0; k < o->states; k++) {
+            t->state[k].suffix = o->state[k].suffix;
+            t->state[k].data = state[k] ? state[k] + p->offset : NULL;
+        }
     }
     return all;
 }
 
+/* A whole range; `host` is the place of the first parameter's tensor in its copy. */
+static enum status copy_range(const struct engine *e, enum storage s, float *host, bool to_host)
+{
+    void *device = e->storage.base[s];
+    int64_t bytes = e->model.elements * (int64_t)sizeof(float);
+    if (!device) return ST_OK;
+    void *copied = host - e->model.parameter[0].offset;
+    return to_host ? e->backend->download(e->context, copied, device, bytes)
+                   : e->backend->upload(e->context, device, copied, bytes);
+}
+
 static enum status copy(const struct engine *e, const struct weights_tensor *t, bool to_host)
 {
-    const enum storage ranges[] = {STORAGE_WEIGHTS, STORAGE_MOMENT1, STORAGE_MOMENT2};
-    float *const host[] = {t->weight, t->moment1, t->moment2};
-    int64_t first = e->model.parameter[0].offset;
+    const struct optimizer *o = optimizer_of(e->config);
     if (e->backend->host_memory) return ST_OK;
-    for (int i = 0; i < COUNT_OF(ranges); i++) {
-        void *device = e->storage.base[ranges[i]];
-        int64_t bytes = e->model.elements * (int64_t)sizeof(float);
-        if (!device) continue;
-        void *copied = host[i] - first;
-        TRY(to_host ? e->backend->download(e->context, copied, device, bytes)
-                    : e->backend->upload(e->context, device, copied, bytes));
-    }
+    TRY(copy_range(e, STORAGE_WEIGHTS, t->weight, to_host));
+    for (int k = 0; k < o->states; k++)
+        TRY(copy_range(e, o->state[k].storage, t->state[k].data, to_host));
     return ST_OK;
 }
 

@@ -1,29 +1,36 @@
-/* weights.h - the parameters and moments of an engine: drawn anew, or as tensors in host memory. */
+/* weights.h - the parameters and optimizer state of an engine: initialised at random, or as tensors in
+ * host memory. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
-#include "base/arena.h"
+#include "engine/optim.h"
 
 struct engine;
 
 enum { WEIGHTS_RANK_MAX = 4 };
 
-/* A parameter in host memory, to be written out or filled. */
+/* A parameter in host memory, as source or destination. */
 struct weights_tensor {
-    const char *name; /* as Hugging Face's GPT-2 has it: "h.0.attn.c_attn.weight" */
+    const char *name; /* Hugging Face's name in GPT-2: "h.0.attn.c_attn.weight" */
     int rank;
     int64_t dim[WEIGHTS_RANK_MAX];
-    float *weight, *moment1, *moment2; /* moments NULL: not kept, not loaded */
+    float *weight;
+    /* The optimizer's state. A tensor is named as the parameter with the suffix appended; data NULL: the
+     * tensor is neither saved nor loaded. */
+    struct {
+        const char *suffix;
+        float *data;
+    } state[OPTIMIZER_STATES];
 };
 
-/* Draws initial weights; moments become zero. */
+/* Generates initial weights; optimizer state becomes zero. */
 enum status weights_draw(struct engine *e);
-/* A row for each parameter, pointing into the engine's own memory where the host can read it, else into a copy that the
- * next two functions bring up to date; moments are NULL where the engine has no GRAPH_UPDATE. */
+/* One row per parameter. Rows point into the engine's memory if the host can read it, else into copies that
+ * weights_fetch and weights_bring synchronise. State is NULL if the engine has no GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
-/* Before the rows are read: from the device. */
+/* Copies from the device. Call before reading the rows. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);
-/* After they were written: to the device, and into what is derived from the weights. */
+/* Copies to the device and rebuilds what is derived from the weights. Call after writing the rows. */
 enum status weights_bring(struct engine *e, const struct weights_tensor *tensors);
 
 #endif

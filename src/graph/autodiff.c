@@ -45,6 +45,7 @@ static enum status differentiate_node(struct sweep *s, int id)
                     op_def(n.op)->name, n.scope);
     g->scope = n.scope;
     g->layer = n.layer;
+    g->numerics = n.numerics;
     op_def(n.op)->grad(g, &n, dout, din);
     for (int i = 0; i < n.n_in; i++)
         if (din[i].i && s->needed[n.in[i].i]) arrive(s, n.in[i], din[i]);
@@ -60,12 +61,14 @@ enum status graph_differentiate(struct graph *g, value loss, value dloss, int n,
                       .needed = ARENA_NEW(g->arena, bool, values),
                       .adjoint = ARENA_NEW(g->arena, value, values)};
     enum phase phase = g->phase;
+    struct numerics numerics = g->numerics;
     struct graph_scope scope = {g->scope, g->layer};
     mark_needed(&s, n, wrt);
     s.adjoint[loss.i] = dloss;
     g->phase = PHASE_BACKWARD;
     for (int id = nodes - 1; id >= 0; id--) TRY(differentiate_node(&s, id));
     g->phase = phase;
+    g->numerics = numerics;
     graph_leave(g, scope);
     for (int i = 0; i < n; i++) {
         ret_gradients[i] = s.adjoint[wrt[i].i];

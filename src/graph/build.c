@@ -141,15 +141,10 @@ value g_sum_leading(struct graph *g, value x, struct type t)
     return graph_add(g, OP_SUM_LEADING, NULL, 1, &x, &t);
 }
 
-value g_matmul_as(struct graph *g, value a, value b, bool ta, bool tb, bool tf32)
-{
-    union attr attr = {.matmul = {.ta = ta, .tb = tb, .tf32 = tf32}};
-    return graph_add(g, OP_MATMUL, &attr, 2, (value[]){a, b}, NULL);
-}
-
 value g_matmul(struct graph *g, value a, value b, bool ta, bool tb)
 {
-    return g_matmul_as(g, a, b, ta, tb, false);
+    union attr attr = {.matmul = {.ta = ta, .tb = tb}};
+    return graph_add(g, OP_MATMUL, &attr, 2, (value[]){a, b}, NULL);
 }
 
 value g_linear(struct graph *g, value x, value w, value bias, bool tb)

@@ -41,8 +41,6 @@ value g_sum_leading(struct graph *g, value x,
 /* (...,M,K) x (...,K,N) -> (...,M,N); ta, tb transpose the last two. A second operand of rank 2
  * serves all leading dimensions of the first (then ta must be false). */
 value g_matmul(struct graph *g, value a, value b, bool ta, bool tb);
-/* The same for rules, which hand on what is said of the product that they stand for. */
-value g_matmul_as(struct graph *g, value a, value b, bool ta, bool tb, bool tf32);
 /* x (...,K) times w (K,N), or (N,K) with tb, plus bias (N) unless it is no value. */
 value g_linear(struct graph *g, value x, value w, value bias, bool tb);
 

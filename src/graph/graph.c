@@ -68,6 +68,7 @@ value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, c
                      .scope = g->scope,
                      .n_in = n_in};
     if (attr) n.attr = *attr;
+    if (op_def(op)->flags & OP_NUMERICS) n.numerics = g->numerics;
     for (int i = 0; i < n_in; i++) n.in[i] = in[i];
     return add(g, &n, given);
 }

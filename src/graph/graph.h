@@ -25,6 +25,7 @@ struct node {
     int n_in, n_out;
     value in[MAX_IN], out[MAX_OUT];
     union attr attr;
+    struct numerics numerics; /* all false unless the operator has the flag NUMERICS */
 };
 
 struct value_info {
@@ -51,6 +52,7 @@ struct graph {
     enum phase phase;
     int layer, region;
     const char *scope;
+    struct numerics numerics; /* for operators with that flag */
 
     enum status st; /* sticky */
     const char *st_text;

@@ -1,27 +1,50 @@
 #include "graph/op.h"
 
+#include "graph/attr.h"
 #include "graph/op_rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PRIMITIVE LEVEL_PRIMITIVE
-#define LAYER     LEVEL_LAYER
-#define FUSED     LEVEL_FUSED
 #define VIEW      OP_VIEW
 #define INPLACE   OP_INPLACE
 #define INPLACE_1 OP_INPLACE_1
 #define WRITES    OP_WRITES
+#define WRITES_2  OP_WRITES_2
 #define WRITES_3  OP_WRITES_3
 #define WRITES_4  OP_WRITES_4
 #define GRAD_ALL  OP_GRAD_ALL
+#define NUMERICS  OP_NUMERICS
+#define IN(i)     (1u << (i))
 
 const struct op_def op_defs[OP_COUNT] = {
-#define OP(name, level, least, most, shape, grad, expand, cost, flags) \
-    [OP_##name] = {#name, level, least, most, shape, grad, expand, cost, flags},
+#define OP(name, level, family, least, most, attrs, flags, policy, f32, shape, grad, expand, cost) \
+    [OP_##name] = {                                                                                \
+        #name,           LEVEL_##level, FAMILY_##family, least, most,   attrs_##attrs, flags,      \
+        POLICY_##policy, f32,           shape,           grad,  expand, cost},
 #include "graph/op_list.h"
 #undef OP
 };
+
+static const char *const family_names[FAMILIES + 1] = {
+    [FAMILY_PRODUCTS] = "matrix products",
+    [FAMILY_ATTENTION] = "attention",
+    [FAMILY_SOFTMAX] = "softmax",
+    [FAMILY_NORMS] = "norms",
+    [FAMILY_POINTWISE] = "pointwise",
+    [FAMILY_LOSS] = "loss",
+    [FAMILY_OPTIMIZER] = "optimizer",
+    [FAMILY_COPIES] = "copies and casts",
+    [FAMILY_EMBEDDINGS] = "embeddings",
+    [FAMILY_OTHER] = "of no kernel",
+    [FAMILY_IDLE] = "idle",
+    [FAMILY_BY_PLACE] = "by place",
+};
+
+const char *family_name(enum family family)
+{
+    return family_names[family];
+}
 
 static const struct {
     const char *name;

@@ -13,6 +13,7 @@ enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 7, MAX_PARTS = 4 };
 struct graph;
 struct node;
 struct chain;
+struct attr_field;
 
 /* A handle of one value of a graph; 0 is no value. */
 typedef struct value {
@@ -30,7 +31,7 @@ struct type {
 };
 
 enum op {
-#define OP(name, level, least, most, shape, grad, expand, cost, flags) OP_##name,
+#define OP(name, ...) OP_##name,
 #include "graph/op_list.h"
 #undef OP
     OP_COUNT
@@ -46,6 +47,45 @@ enum op_flag {
     OP_WRITES_3 = 16,
     OP_WRITES_4 = 32,
     OP_GRAD_ALL = 64,
+    OP_NUMERICS = 128,
+    OP_WRITES_2 = 256,
+};
+
+/* THE list of families that a profile sums time by. */
+enum family {
+    FAMILY_PRODUCTS,
+    FAMILY_ATTENTION,
+    FAMILY_SOFTMAX,
+    FAMILY_NORMS,
+    FAMILY_POINTWISE,
+    FAMILY_LOSS,
+    FAMILY_OPTIMIZER,
+    FAMILY_COPIES,
+    FAMILY_EMBEDDINGS,
+    FAMILY_OTHER, /* of no node: inputs and results being copied */
+    FAMILY_IDLE,
+    FAMILIES,
+    /* Of an operator's row: the family depends on the scope that the node stands in (profile/family.c). */
+    FAMILY_BY_PLACE = FAMILIES
+};
+
+/* "matrix products" */
+const char *family_name(enum family family);
+
+/* The type that an operator works in under mixed precision. */
+enum policy {
+    POLICY_F32,      /* f32 in and out */
+    POLICY_BF16,     /* bf16 in and out */
+    POLICY_AS_INPUT, /* the type of its first float input */
+    POLICY_WIDER, /* the wider type of two operands, but for a vector or number that is repeated */
+    POLICY_ROWS, /* bf16 at `full`, f32 below it: statistics of rows, and what meets a table in f32 */
+};
+
+/* What the types leave open, for operators with the flag NUMERICS. */
+struct numerics {
+    bool tf32;          /* products of f32 operands may round them to TF32 */
+    bool deterministic; /* the same bits in every run: no choice may depend on a measurement */
+    bool portable;      /* no kernel that is for one compute capability of GPUs alone */
 };
 
 /* Where a leaf lives. All but inputs are ranges laid out once, in parameter order; the same parameter
@@ -54,7 +94,7 @@ enum storage {
     STORAGE_INPUT,     /* fed before each run */
     STORAGE_WEIGHTS,   /* fp32 master weights */
     STORAGE_GRADIENTS, /* their gradients */
-    STORAGE_MOMENT1,   /* AdamW's first moment */
+    STORAGE_MOMENT1,   /* AdamW's first moment, SGD's momentum */
     STORAGE_MOMENT2,   /* AdamW's second moment */
     STORAGE_COPY,      /* the weights once more in bf16, of the same layout */
     STORAGE_PACKED,    /* weights in the order in which a product wants them */
@@ -95,13 +135,10 @@ union attr {
         int64_t columns; /* COLUMN_MASK: columns from here on become `value` */
     } column_mask;
     struct {
-        bool ta, tb;        /* C = op(A) op(B) over the last two dimensions */
-        int64_t packed;     /* 0, or N: B is what PACK made of it */
-        bool tf32;          /* a product of f32 operands may round them to TF32 */
-        bool deterministic; /* the same bits in every run: no choice may depend on a measurement */
-        bool portable;      /* no kernel that is for one compute capability of GPUs alone */
-        bool tanh;          /* MATMUL_GELU_GRAD: as gelu's */
-        bool fast;          /* MATMUL_SCALED: sums may be kept in fewer bits than f32 has */
+        bool ta, tb;    /* C = op(A) op(B) over the last two dimensions */
+        int64_t packed; /* 0, or N: B is what PACK made of it */
+        bool tanh;      /* MATMUL_GELU_GRAD: as gelu's */
+        bool fast;      /* MATMUL_SCALED: sums may be kept in fewer bits than f32 has */
     } matmul;
     struct {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
@@ -111,13 +148,10 @@ union attr {
         struct dropout drop;
     } quantise;
     struct {
-        bool tb;            /* the weight is (N,K) */
-        int64_t packed;     /* as matmul's */
-        bool tf32;          /* as matmul's */
-        bool deterministic; /* as matmul's */
-        bool portable;      /* as matmul's */
-        bool tanh;          /* LINEAR_GELU: as gelu's */
-        bool keep;          /* LINEAR_GELU: what GELU was taken of is an output, too */
+        bool tb;        /* the weight is (N,K) */
+        int64_t packed; /* as matmul's */
+        bool tanh;      /* LINEAR_GELU: as gelu's */
+        bool keep;      /* LINEAR_GELU: what GELU was taken of is an output, too */
     } linear;
     struct {
         bool tb;      /* the matrix is (N,K) */
@@ -154,10 +188,7 @@ union attr {
         int heads;
         bool causal;
         struct dropout drop;
-        bool tf32;          /* as matmul's */
-        bool deterministic; /* the same bits in every run */
-        bool portable;      /* as matmul's */
-        int kv_heads;       /* of keys and values, a divisor of heads; 0: as many as of queries */
+        int kv_heads; /* of keys and values, a divisor of heads; 0: as many as of queries */
     } attention;
     struct {
         double scale;
@@ -168,6 +199,10 @@ union attr {
         double beta1, beta2, eps, weight_decay;
         int64_t decay_elements; /* weight decay acts on the first so many elements */
     } adamw;
+    struct {
+        double momentum, weight_decay;
+        int64_t decay_elements; /* as adamw's */
+    } sgd;
     const struct chain *chain; /* of the graph's arena; never changed */
 };
 
@@ -197,12 +232,16 @@ typedef struct cost (*cost_fn)(const struct node *n, const struct type *in, cons
 struct op_def {
     const char *name; /* "LAYERNORM_GRAD" */
     enum op_level level;
+    enum family family;
     int least_in, most_in;
+    const struct attr_field *attrs; /* attr.h */
+    unsigned flags;
+    enum policy policy;
+    unsigned f32_inputs; /* a mask of inputs that are f32 whatever the policy says */
     shape_fn shape;
     grad_fn grad;
     expand_fn expand;
     cost_fn cost;
-    unsigned flags;
 };
 
 extern const struct op_def op_defs[OP_COUNT];
@@ -214,7 +253,9 @@ static inline const struct op_def *op_def(enum op op)
 static inline int op_writes(enum op op)
 {
     unsigned flags = op_defs[op].flags;
-    return flags & OP_WRITES_4 ? 4 : flags & OP_WRITES_3 ? 3 : flags & OP_WRITES ? 1 : 0;
+    if (flags & OP_WRITES_4) return 4;
+    if (flags & OP_WRITES_3) return 3;
+    return flags & OP_WRITES_2 ? 2 : flags & OP_WRITES ? 1 : 0;
 }
 
 int64_t dtype_size(enum dtype dtype);

@@ -54,14 +54,9 @@ static struct heads split(struct graph *g, const struct node *n, value qkv)
     return (struct heads){first, graph_out(first, 1), graph_out(first, 2), 1 / sqrt(D)};
 }
 
-static value product(struct graph *g, const struct node *n, value a, value b, bool ta, bool tb)
-{
-    return g_matmul_as(g, a, b, ta, tb, n->attr.attention.tf32);
-}
-
 static value scores(struct graph *g, const struct node *n, const struct heads *h) /* (B,H,T,T) */
 {
-    value s = g_scale(g, product(g, n, h->q, h->k, false, true), h->scale);
+    value s = g_scale(g, g_matmul(g, h->q, h->k, false, true), h->scale);
     return n->attr.attention.causal ? g_causal_mask(g, s, -INFINITY) : s;
 }
 
@@ -77,7 +72,7 @@ void expand_attention(struct graph *g, const struct node *n, const value *in, va
     if (drop.threshold) p = g_dropout(g, p, in[1], drop);
     graph_leave(g, here);
     here = graph_enter(g, "weighted_sum", -1);
-    value y = product(g, n, p, h.v, false, false); /* (B,H,T,D) */
+    value y = g_matmul(g, p, h.v, false, false); /* (B,H,T,D) */
     out[0] = g_merge_heads(g, 0, 1, &y);
     graph_leave(g, here);
     /* The log-sum-exp: dead code unless somebody asks for it. */
@@ -110,15 +105,15 @@ void expand_attention_grad(struct graph *g, const struct node *n, const value *i
     struct type row = *graph_type(g, in[3]);
     row.dim[row.rank++] = 1;
     value p = g_exp(g, g_sub(g, scores(g, n, &h), g_reshape(g, in[3], row)));
-    value dp = product(g, n, dy, h.v, false, true), dropped = p;
+    value dp = g_matmul(g, dy, h.v, false, true), dropped = p;
     if (drop.threshold) {
         dropped = g_dropout(g, p, in[4], drop);
         dp = g_dropout(g, dp, in[4], drop);
     }
     value delta = g_sum_row(g, g_mul(g, dy, y));
     value ds = g_scale(g, g_mul(g, p, g_sub(g, dp, delta)), h.scale);
-    value d[] = {product(g, n, ds, h.k, false, false), product(g, n, ds, h.q, true, false),
-                 product(g, n, dropped, dy, true, false)};
+    value d[] = {g_matmul(g, ds, h.k, false, false), g_matmul(g, ds, h.q, true, false),
+                 g_matmul(g, dropped, dy, true, false)};
     out[0] = g_merge_heads(g, n->attr.attention.kv_heads, PACKED, d);
 }
 

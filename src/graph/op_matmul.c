@@ -71,18 +71,16 @@ static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
 static value grad_of_a(struct graph *g, const struct node *n, value d)
 {
     value b = n->in[1];
-    bool tb = n->attr.matmul.tb, tf32 = n->attr.matmul.tf32;
-    return n->attr.matmul.ta ? g_matmul_as(g, b, d, tb, true, tf32)
-                             : g_matmul_as(g, d, b, false, !tb, tf32);
+    bool tb = n->attr.matmul.tb;
+    return n->attr.matmul.ta ? g_matmul(g, b, d, tb, true) : g_matmul(g, d, b, false, !tb);
 }
 
 static value grad_of_b(struct graph *g, const struct node *n, value d)
 {
     value a = n->in[0];
-    bool ta = n->attr.matmul.ta, tf32 = n->attr.matmul.tf32;
+    bool ta = n->attr.matmul.ta;
     if (graph_type(g, n->in[1])->rank != graph_type(g, a)->rank) a = flat(g, a), d = flat(g, d);
-    return n->attr.matmul.tb ? g_matmul_as(g, d, a, true, ta, tf32)
-                             : g_matmul_as(g, a, d, !ta, false, tf32);
+    return n->attr.matmul.tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
 }
 
 /* That of B first: it is often A's last reader, and A is gone before its own gradient is made. */
@@ -119,7 +117,6 @@ void grad_linear(struct graph *g, const struct node *n, const value *dout, value
 {
     struct node product = {.op = OP_MATMUL, .in = {n->in[0], n->in[1]}};
     product.attr.matmul.tb = n->attr.linear.tb;
-    product.attr.matmul.tf32 = n->attr.linear.tf32;
     din[1] = grad_of_b(g, &product, dout[0]);
     din[2] = g_sum_leading(g, dout[0], *graph_type(g, n->in[2]));
     din[0] = grad_of_a(g, &product, dout[0]);
@@ -127,7 +124,7 @@ void grad_linear(struct graph *g, const struct node *n, const value *dout, value
 
 void expand_linear(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    value y = g_matmul_as(g, in[0], in[1], false, n->attr.linear.tb, n->attr.linear.tf32);
+    value y = g_matmul(g, in[0], in[1], false, n->attr.linear.tb);
     out[0] = g_add(g, y, in[2]);
 }
 
@@ -159,9 +156,9 @@ enum status shape_linear_gelu(struct node *n, const struct type *in, const struc
 
 void expand_linear_gelu(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    union attr attr = {.linear = {.tb = n->attr.linear.tb, .tf32 = n->attr.linear.tf32}};
-    value y = n->n_in == 3 ? graph_add(g, OP_LINEAR, &attr, 3, in, NULL)
-                           : g_matmul_as(g, in[0], in[1], false, attr.linear.tb, attr.linear.tf32);
+    bool tb = n->attr.linear.tb;
+    value y =
+        n->n_in == 3 ? g_linear(g, in[0], in[1], in[2], tb) : g_matmul(g, in[0], in[1], false, tb);
     out[0] = g_gelu(g, y, n->attr.linear.tanh);
     if (n->n_out == 2) out[1] = y;
 }
@@ -187,8 +184,7 @@ enum status shape_matmul_gelu_grad(struct node *n, const struct type *in, const 
 
 void expand_matmul_gelu_grad(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    value dy =
-        g_matmul_as(g, in[0], in[1], n->attr.matmul.ta, n->attr.matmul.tb, n->attr.matmul.tf32);
+    value dy = g_matmul(g, in[0], in[1], n->attr.matmul.ta, n->attr.matmul.tb);
     out[0] = g_gelu_grad(g, dy, in[2], n->attr.matmul.tanh);
 }
 
@@ -206,8 +202,9 @@ enum status shape_matmul_sum(struct node *n, const struct type *in, const struct
 
 void expand_matmul_sum(struct graph *g, const struct node *n, const value *in, value *out)
 {
+    (void)n;
     struct type b = *graph_type(g, in[1]);
-    out[0] = g_matmul_as(g, in[0], in[1], true, false, n->attr.matmul.tf32);
+    out[0] = g_matmul(g, in[0], in[1], true, false);
     out[1] = g_sum_leading(g, in[1], type_1d(b.dtype, type_columns(&b)));
 }
 

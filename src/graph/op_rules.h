@@ -188,12 +188,17 @@ COST(chain);
 SHAPE(state);
 SHAPE(adamw);
 SHAPE(adamw_copy);
+SHAPE(sgdm);
+SHAPE(sgdm_copy);
 EXPAND(adamw);
 EXPAND(adamw_copy);
+EXPAND(sgdm);
+EXPAND(sgdm_copy);
 GRAD(sum_squares);
 EXPAND(sum_squares);
 COST(store);
 COST(adamw);
+COST(sgdm);
 COST(sum_squares);
 
 /* The type of a result that may be bf16 or f32 whatever its input is: `given`'s, if it is given. */

@@ -13,19 +13,64 @@ enum status shape_state(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
+/* What every update is given: w, `states` of its shape, g, then numbers of one element. */
+static enum status shape_update(struct node *n, int states, const struct type *in, struct type *out)
+{
+    int tensors = states + 2;
+    for (int i = 1; i < tensors; i++)
+        if (!type_same(&in[i], &in[0]))
+            return fail(ST_USAGE, "weights, optimizer state and gradients differ in shape");
+    for (int i = tensors; i < n->n_in; i++)
+        if (type_elements(&in[i]) != 1) return fail(ST_USAGE, "the scalars need one element");
+    for (int i = 0; i <= states; i++) out[i] = in[i];
+    n->n_out = states + 1;
+    return ST_OK;
+}
+
+/* The same, with a bf16 copy of the weights behind the state. */
+static enum status shape_update_copy(struct node *n, int states, const struct type *in,
+                                     struct type *out)
+{
+    int copy = states + 1;
+    struct type plain[MAX_IN];
+    struct node without = {.n_in = n->n_in - 1};
+    if (in[copy].dtype != DT_BF16 || !type_same_shape(&in[copy], &in[0]))
+        return fail(ST_USAGE, "the copy is to be bf16, of the weights' shape");
+    for (int i = 0; i < without.n_in; i++) plain[i] = in[i + (i >= copy)];
+    TRY(shape_update(&without, states, plain, out));
+    out[copy] = in[copy];
+    n->n_out = states + 2;
+    return ST_OK;
+}
+
+/* The update without a copy, `op`, then the store of the copy. */
+static void expand_update_copy(struct graph *g, const struct node *n, enum op op, const value *in,
+                               value *out)
+{
+    int copy = op_writes(op);
+    value plain[MAX_IN] = {{0}};
+    for (int i = 0; i + 1 < n->n_in; i++) plain[i] = in[i + (i >= copy)];
+    value w = graph_add(g, op, &n->attr, n->n_in - 1, plain, NULL);
+    for (int i = 0; i < copy; i++) out[i] = graph_out(w, i);
+    out[copy] = g_store(g, in[copy], g_cast(g, out[0], DT_BF16));
+}
+
+/* `x`, a multiple of the weights, on the first so many elements; 0 on the others. */
+static value decayed_part(struct graph *g, value x, int64_t decay_elements)
+{
+    const struct type t = *graph_type(g, x);
+    int64_t N = type_elements(&t);
+    if (decay_elements >= N) return x;
+    value row = g_reshape(g, x, type_2d(t.dtype, 1, N));
+    return g_reshape(g, g_column_mask(g, row, decay_elements, 0), t);
+}
+
 /* w, m, v, g, lr (1), 1 - beta1^t (1), 1 - beta2^t (1), clip coefficient (1) -> w, m, v */
 enum status shape_adamw(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
     (void)given;
-    for (int i = 1; i < 4; i++)
-        if (!type_same(&in[i], &in[0]))
-            return fail(ST_USAGE, "weights, moments and gradients differ in shape");
-    for (int i = 4; i < 8; i++)
-        if (type_elements(&in[i]) != 1) return fail(ST_USAGE, "the scalars need one element");
-    for (int i = 0; i < 3; i++) out[i] = in[i];
-    n->n_out = 3;
-    return ST_OK;
+    return shape_update(n, 2, in, out);
 }
 
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2), epsilon outside the root. */
@@ -33,16 +78,11 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
 {
     value w = in[0], lr = in[4], bias1 = in[5], bias2 = in[6];
     value d = g_mul(g, in[3], in[7]);
-    const struct type t = *graph_type(g, w);
-    int64_t decayed = n->attr.adamw.decay_elements, N = type_elements(&t);
+    int64_t decayed = n->attr.adamw.decay_elements;
     double b1 = n->attr.adamw.beta1, b2 = n->attr.adamw.beta2;
     if (decayed > 0) {
         value shrink = g_mul(g, w, g_scale(g, lr, -n->attr.adamw.weight_decay));
-        if (decayed < N) {
-            value row = g_reshape(g, shrink, type_2d(t.dtype, 1, N));
-            shrink = g_reshape(g, g_column_mask(g, row, decayed, 0), t);
-        }
-        w = g_add(g, w, shrink);
+        w = g_add(g, w, decayed_part(g, shrink, decayed));
     }
     value m = g_add(g, g_scale(g, in[1], b1), g_scale(g, d, 1 - b1));
     value v = g_add(g, g_scale(g, in[2], b2), g_scale(g, g_mul(g, d, d), 1 - b2));
@@ -58,21 +98,50 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
 enum status shape_adamw_copy(struct node *n, const struct type *in, const struct type *given,
                              struct type *out)
 {
-    const struct type plain[] = {in[0], in[1], in[2], in[4], in[5], in[6], in[7], in[8]};
-    if (in[3].dtype != DT_BF16 || !type_same_shape(&in[3], &in[0]))
-        return fail(ST_USAGE, "the copy is to be bf16, of the weights' shape");
-    TRY(shape_adamw(n, plain, given, out));
-    out[3] = in[3];
-    n->n_out = 4;
-    return ST_OK;
+    (void)given;
+    return shape_update_copy(n, 2, in, out);
 }
 
 void expand_adamw_copy(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    value plain[] = {in[0], in[1], in[2], in[4], in[5], in[6], in[7], in[8]};
-    value w = graph_add(g, OP_ADAMW, &n->attr, 8, plain, NULL);
-    for (int i = 0; i < 3; i++) out[i] = graph_out(w, i);
-    out[3] = g_store(g, in[3], g_cast(g, out[0], DT_BF16));
+    expand_update_copy(g, n, OP_ADAMW, in, out);
+}
+
+/* w, v, g, lr (1), clip coefficient (1) -> w, v */
+enum status shape_sgdm(struct node *n, const struct type *in, const struct type *given,
+                       struct type *out)
+{
+    (void)given;
+    return shape_update(n, 1, in, out);
+}
+
+/* Stochastic gradient descent with momentum as torch.optim.SGD has it: weight decay is added to the
+ * gradient, and the learning rate is outside the momentum. g += decay w; v = momentum v + g; w -= lr v. */
+void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    value d = g_mul(g, in[2], in[4]);
+    int64_t decayed = n->attr.sgd.decay_elements;
+    if (decayed > 0) {
+        value decay = g_scale(g, in[0], n->attr.sgd.weight_decay);
+        d = g_add(g, d, decayed_part(g, decay, decayed));
+    }
+    value v = g_add(g, g_scale(g, in[1], n->attr.sgd.momentum), d);
+    value w = g_sub(g, in[0], g_mul(g, v, in[3]));
+    out[0] = g_store(g, in[0], w);
+    out[1] = g_store(g, in[1], v);
+}
+
+/* w, v, copy, g, lr, clip -> w, v, copy */
+enum status shape_sgdm_copy(struct node *n, const struct type *in, const struct type *given,
+                            struct type *out)
+{
+    (void)given;
+    return shape_update_copy(n, 1, in, out);
+}
+
+void expand_sgdm_copy(struct graph *g, const struct node *n, const value *in, value *out)
+{
+    expand_update_copy(g, n, OP_SGDM, in, out);
 }
 
 /* The old state is not read. */
@@ -89,6 +158,14 @@ struct cost cost_adamw(const struct node *n, const struct type *in, const struct
     struct cost c = cost_move(n, in, out);
     if (n->op == OP_ADAMW_COPY) c.bytes -= (double)type_bytes(&in[3]);
     c.flops = 14.0 * (double)type_elements(&in[0]);
+    return c;
+}
+
+struct cost cost_sgdm(const struct node *n, const struct type *in, const struct type *out)
+{
+    struct cost c = cost_move(n, in, out);
+    if (n->op == OP_SGDM_COPY) c.bytes -= (double)type_bytes(&in[2]);
+    c.flops = 7.0 * (double)type_elements(&in[0]);
     return c;
 }
 

@@ -68,7 +68,7 @@ static void describe(struct trial *t, enum machine_precision p, const int64_t *s
     product.in_type[0] = type_2d(dtype, M, K);
     product.in_type[1] = type_2d(dtype, K, N);
     product.out_type[0] = type_2d(dtype, M, N);
-    t->attr.matmul.tf32 = p == MACHINE_TF32;
+    product.numerics.tf32 = p == MACHINE_TF32;
     t->pack_attr.pack.tb = false;
     t->pack_attr.pack.rows = M;
     t->pack = (struct kernel_call){.attr = &t->pack_attr, .n_in = 1, .n_out = 1};

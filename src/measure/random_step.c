@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "engine/device.h"
+#include "engine/optim.h"
 #include "engine/weights.h"
 
 #include <stdlib.h>
@@ -123,20 +124,21 @@ static void draw(struct random_step *n, int32_t iteration)
     }
 }
 
-enum { UPDATE_INPUTS = 3 };
-static const struct {
-    const char *name;
-    float value;
-} of_update[UPDATE_INPUTS] = {{"lr", 1e-4f}, {"bias1", 0.1f}, {"bias2", 0.05f}};
+static enum status feed_update(struct random_step *n, struct sequence *s, int part)
+{
+    const struct optimizer *o = optimizer_of(n->engine->config);
+    for (int i = 0; i < o->inputs; i++) {
+        float x = (float)o->input[i].timed;
+        TRY(sequence_feed(s, part, o->input[i].name, &x, sizeof x));
+    }
+    return ST_OK;
+}
 
 enum status random_step_feed(struct random_step *n, struct sequence *s, int part, int number)
 {
-    bool update = s->part[part].kind == GRAPH_UPDATE;
-    if (!update) draw(n, number);
-    for (int i = 0; update && i < UPDATE_INPUTS; i++)
-        TRY(sequence_feed(s, part, of_update[i].name, &of_update[i].value,
-                          sizeof of_update[i].value));
-    for (int i = 0; !update && i < n->inputs; i++) {
+    if (s->part[part].kind == GRAPH_UPDATE) return feed_update(n, s, part);
+    draw(n, number);
+    for (int i = 0; i < n->inputs; i++) {
         const struct random_step_input *in = &n->input[i];
         TRY(sequence_feed(s, part, in->name, in->ids, in->n * (int64_t)sizeof *in->ids));
     }

@@ -126,7 +126,6 @@ static value scaled(struct float8 *f, const struct node *n, value a, value b, va
     value from[] = {a, b, scale_a, scale_b, {0}};
     const struct type *given = graph_type(f->in, n->out[0]);
     union attr attr = {.matmul = {.tb = true, .fast = is_forward(n)}};
-    attr.matmul.deterministic = f->options->deterministic;
     if (n->op == OP_LINEAR) from[4] = g_cast(f->out, f->map[n->in[2].i], given->dtype);
     return graph_add(f->out, OP_MATMUL_SCALED, &attr, n->op == OP_LINEAR ? 5 : 4, from, given);
 }

@@ -323,8 +323,8 @@ static bool (*const matchers[])(struct fuse *, int) = {
     add_rmsnorm,        rmsnorm_grad_add,      score_softmax,    score_softmax_grad,
     cross_entropy_both, dropped_gradient,      embed_sum,        fuse_linear_gelu,
     gelu_both,          fuse_matmul_gelu_grad, gelu_grad,        fuse_quantise,
-    fuse_quantise_norm, fuse_matmul_sum,       fuse_sum_squares, fuse_adamw,
-    fuse_adamw_copy,
+    fuse_quantise_norm, fuse_matmul_sum,       fuse_sum_squares, fuse_update,
+    fuse_update_copy,
 };
 
 static bool match(struct fuse *f, int id)

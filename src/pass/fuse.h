@@ -30,8 +30,8 @@ bool fuse_matmul_sum(struct fuse *f, int id);
 
 /* fuse_update.c: operators of the update graph, applied to whole ranges. */
 bool fuse_sum_squares(struct fuse *f, int id);
-bool fuse_adamw(struct fuse *f, int id);
-/* Removes the store of a parameter's bf16 copy, which the single AdamW node writes itself. */
-bool fuse_adamw_copy(struct fuse *f, int id);
+bool fuse_update(struct fuse *f, int id);
+/* Drops the store of a parameter's bf16 copy where the one update writes it. */
+bool fuse_update_copy(struct fuse *f, int id);
 
 #endif

@@ -17,16 +17,13 @@ bool fuse_linear_gelu(struct fuse *f, int id)
     if ((!matmul && product->op != OP_LINEAR) || !fuse_quiet(f, product, id)) return false;
     if (graph_type(f->in, product->in[1])->rank != 2) return false;
     union attr attr = product->attr;
-    if (matmul)
-        attr = (union attr){.linear = {.tb = product->attr.matmul.tb,
-                                       .tf32 = product->attr.matmul.tf32,
-                                       .deterministic = product->attr.matmul.deterministic,
-                                       .portable = product->attr.matmul.portable}};
+    if (matmul) attr = (union attr){.linear = {.tb = product->attr.matmul.tb}};
     attr.linear.tanh = gelu->attr.gelu.tanh;
     attr.linear.keep = f->uses[product->out[0].i] > 1;
     value in[3] = {{0}};
     for (int i = 0; i < product->n_in; i++) in[i] = moved(f, product->in[i]);
     const struct type *t = graph_type(f->in, product->out[0]);
+    f->out->numerics = product->numerics;
     if (!pass_gains(f->options, f->out, OP_LINEAR_GELU, &attr, product->n_in, in, t)) return false;
     value first = graph_add(f->out, OP_LINEAR_GELU, &attr, product->n_in, in, t);
     f->map[gelu->out[0].i] = first;
@@ -45,6 +42,7 @@ bool fuse_matmul_gelu_grad(struct fuse *f, int id)
     attr.matmul.tanh = grad->attr.gelu.tanh;
     value in[] = {moved(f, product->in[0]), moved(f, product->in[1]), moved(f, grad->in[1])};
     const struct type *t = graph_type(f->in, product->out[0]);
+    f->out->numerics = product->numerics;
     if (!pass_gains(f->options, f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t)) return false;
     f->map[grad->out[0].i] = graph_add(f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t);
     return true;
@@ -134,6 +132,7 @@ bool fuse_matmul_sum(struct fuse *f, int id)
     const struct type *w = graph_type(f->in, product->out[0]);
     if (w->dtype != t->dtype || type_columns(w) != t->dim[0]) return false;
     value in[] = {moved(f, product->in[0]), moved(f, product->in[1])};
+    f->out->numerics = product->numerics;
     if (!pass_gains(f->options, f->out, OP_MATMUL_SUM, &product->attr, 2, in, w)) return false;
     value first = graph_add(f->out, OP_MATMUL_SUM, &product->attr, 2, in, w);
     f->map[product->out[0].i] = first;

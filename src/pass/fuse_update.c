@@ -1,5 +1,6 @@
 /* Fuses the update: one gradient norm and one AdamW over all parameters. All ranges have the same
  * layout (op.h), with zeros between the leaves. */
+#include "graph/attr.h"
 #include "graph/build.h"
 #include "pass/fuse.h"
 
@@ -72,30 +73,60 @@ bool fuse_sum_squares(struct fuse *f, int id)
     return true;
 }
 
-/* True if all AdamW nodes can become one: they have the same scalars, and decayed parameters come
- * before the others. */
-static bool adamw_fits(const struct fuse *f, struct range *all, int64_t *ret_decayed, int *ret_last)
+/* THE list of operators that update one parameter, with their form that also writes the bf16 copy. Their
+ * inputs are: the weights, the state, the gradient, numbers; of the other form the copy stands before the
+ * gradient. */
+static const struct update {
+    enum op op, copying;
+    size_t decay_elements; /* where union attr has the number of elements that decay */
+} updates[] = {
+    {OP_ADAMW, OP_ADAMW_COPY, offsetof(union attr, adamw.decay_elements)},
+    {OP_SGDM, OP_SGDM_COPY, offsetof(union attr, sgd.decay_elements)},
+};
+
+static const struct update *update_of(enum op op)
+{
+    for (int i = 0; i < COUNT_OF(updates); i++)
+        if (updates[i].op == op) return &updates[i];
+    return NULL;
+}
+
+static int64_t *decay_elements(const struct update *u, union attr *attr)
+{
+    return (int64_t *)((char *)attr + u->decay_elements);
+}
+
+/* Same numbers and attributes, but for how much decays. */
+static bool same_update(const struct update *u, const struct node *a, const struct node *b)
+{
+    union attr x = a->attr, y = b->attr;
+    int numbers = op_writes(u->op) + 1;
+    *decay_elements(u, &x) = *decay_elements(u, &y) = 0;
+    return a->op == b->op && attr_same(u->op, &x, &y) &&
+           !memcmp(a->in + numbers, b->in + numbers, (size_t)(a->n_in - numbers) * sizeof(value));
+}
+
+/* All updates may become one: same scalars, decayed parameters before the others. */
+static bool update_fits(const struct fuse *f, struct range *all, int64_t *ret_decayed,
+                        int *ret_last)
 {
     const struct node *first = NULL;
     int64_t decay_end = 0, free_start = INT64_MAX;
     for (int id = 0; id < f->in->nodes; id++) {
         const struct node *n = &f->in->node[id];
-        if (n->op != OP_ADAMW) continue;
+        const struct update *u = update_of(n->op);
+        if (!u) continue;
         if (!first) first = n;
-        if (n->attr.adamw.beta1 != first->attr.adamw.beta1 ||
-            n->attr.adamw.beta2 != first->attr.adamw.beta2 ||
-            n->attr.adamw.eps != first->attr.adamw.eps ||
-            n->attr.adamw.weight_decay != first->attr.adamw.weight_decay ||
-            memcmp(n->in + 4, first->in + 4, 4 * sizeof(value)))
-            return false;
+        if (!same_update(u, n, first)) return false;
         struct range own = {0};
         range_add(&own, f->in, graph_producer(f->in, n->in[0]));
         range_add(all, f->in, graph_producer(f->in, n->in[0]));
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i <= op_writes(n->op); i++) {
             const struct node *leaf = graph_producer(f->in, n->in[i]);
             if (leaf->op != OP_LEAF || leaf->attr.leaf.offset != own.first) return false;
         }
-        int64_t decayed = n->attr.adamw.decay_elements;
+        union attr attr = n->attr;
+        int64_t decayed = *decay_elements(u, &attr);
         if (decayed && decayed != type_elements(graph_type(f->in, n->in[0]))) return false;
         if (decayed && own.last > decay_end) decay_end = own.last;
         if (!decayed && own.first < free_start) free_start = own.first;
@@ -125,7 +156,7 @@ static bool all_copied(const struct graph *g)
 {
     for (int id = 0; id < g->nodes; id++) {
         const struct node *n = &g->node[id], *store;
-        if (n->op != OP_ADAMW) continue;
+        if (!update_of(n->op)) continue;
         if (!(store = copy_store(g, n))) return false;
         if (graph_producer(g, store->in[0])->attr.leaf.offset !=
             graph_producer(g, n->in[0])->attr.leaf.offset)
@@ -134,46 +165,43 @@ static bool all_copied(const struct graph *g)
     return true;
 }
 
-/* adamw per parameter -> one adamw over the range, which also writes the bf16 copy if one is
- * kept */
-bool fuse_adamw(struct fuse *f, int id)
+/* an update for each parameter -> one over the range, which writes the bf16 copy if one is kept */
+bool fuse_update(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
+    const struct update *u = update_of(n->op);
     struct range all = {0};
     int64_t decayed;
-    int last;
-    if (n->op != OP_ADAMW || !adamw_fits(f, &all, &decayed, &last)) return false;
-    if (id != last) return true; /* the last one replaces all */
-    static const enum storage storages[] = {STORAGE_WEIGHTS, STORAGE_MOMENT1, STORAGE_MOMENT2,
-                                            STORAGE_COPY, STORAGE_GRADIENTS};
+    int last, n_in = 0, state = op_writes(n->op);
+    if (!u || !update_fits(f, &all, &decayed, &last)) return false;
+    if (id != last) return true; /* the last one stands for all */
     enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
     bool copy = all_copied(f->in);
     union attr attr = n->attr;
-    attr.adamw.decay_elements = decayed;
+    *decay_elements(u, &attr) = decayed;
     value in[MAX_IN];
-    int n_in = 0;
-    for (int i = 0; i < COUNT_OF(storages); i++) {
-        bool is_copy = storages[i] == STORAGE_COPY;
-        if (is_copy && !copy) continue;
-        in[n_in++] = range_leaf(f, storages[i], &all, is_copy ? DT_BF16 : dtype);
+    for (int i = 0; i <= state; i++) {
+        if (i == state && copy) in[n_in++] = range_leaf(f, STORAGE_COPY, &all, DT_BF16);
+        enum storage storage = graph_producer(f->in, n->in[i])->attr.leaf.storage;
+        in[n_in++] = range_leaf(f, storage, &all, dtype);
     }
-    for (int i = 4; i < 8; i++) in[n_in++] = f->map[n->in[i].i];
+    for (int i = state + 1; i < n->n_in; i++) in[n_in++] = f->map[n->in[i].i];
     f->out->scope = "optimizer";
-    graph_add(f->out, copy ? OP_ADAMW_COPY : OP_ADAMW, &attr, n_in, in, NULL);
+    graph_add(f->out, copy ? u->copying : u->op, &attr, n_in, in, NULL);
     return true;
 }
 
-/* adamw, cast, store: the fused adamw includes the cast and the store */
-bool fuse_adamw_copy(struct fuse *f, int id)
+/* update, cast, store: the last two are part of the one update */
+bool fuse_update_copy(struct fuse *f, int id)
 {
-    const struct node *n = &f->in->node[id], *adamw;
+    const struct node *n = &f->in->node[id], *update;
     struct range all = {0};
     int64_t decayed;
     int last;
     if (n->op != OP_CAST && n->op != OP_STORE) return false;
     const struct node *cast = n->op == OP_CAST ? n : graph_producer(f->in, n->in[1]);
     if (cast->op != OP_CAST) return false;
-    adamw = graph_producer(f->in, cast->in[0]);
-    if (adamw->op != OP_ADAMW || !copy_store(f->in, adamw)) return false;
-    return adamw_fits(f, &all, &decayed, &last) && all_copied(f->in);
+    update = graph_producer(f->in, cast->in[0]);
+    if (!update_of(update->op) || !copy_store(f->in, update)) return false;
+    return update_fits(f, &all, &decayed, &last) && all_copied(f->in);
 }

@@ -37,8 +37,7 @@ static bool follows(const struct graph *g, const struct node *a, const struct no
 {
     const struct node *wa = graph_producer(g, a->in[1]), *wb = graph_producer(g, b->in[1]);
     const struct type *ta = graph_type(g, a->in[1]), *tb = graph_type(g, b->in[1]);
-    return a->in[0].i == b->in[0].i && a->attr.matmul.tf32 == b->attr.matmul.tf32 &&
-           ta->rank == 2 && tb->rank == 2 && ta->dim[1] == tb->dim[1] &&
+    return a->in[0].i == b->in[0].i && ta->rank == 2 && tb->rank == 2 && ta->dim[1] == tb->dim[1] &&
            wa->attr.leaf.offset + type_elements(ta) == wb->attr.leaf.offset;
 }
 
@@ -84,8 +83,7 @@ static void join(struct join *j, const struct node *to)
     value w = g_leaf(j->out, STORAGE_WEIGHTS, arena_printf(j->out->arena, "%s.weight", names), t,
                      graph_producer(g, first->in[1])->attr.leaf.offset);
     j->out->scope = names;
-    value all =
-        g_matmul_as(j->out, j->map[first->in[0].i], w, false, true, first->attr.matmul.tf32);
+    value all = g_matmul(j->out, j->map[first->in[0].i], w, false, true);
     if (to->op == OP_SWIGLU) {
         pass_mark(j->out, to);
         all = g_swiglu(j->out, all, (value){0});

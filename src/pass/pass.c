@@ -35,6 +35,7 @@ enum status pass_run(const struct pass *p, const struct graph *in, struct graph 
     graph_leave(&out, (struct graph_scope){"", -1});
     out.phase = PHASE_FORWARD;
     out.region = 0;
+    out.numerics = (struct numerics){0};
     if (st == ST_OK) st = graph_verify(&out);
     if (st != ST_OK) return fail_in(st, "pass %s", p->name);
     *ret_out = out;
@@ -69,7 +70,7 @@ bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
                 const union attr *attr, int n_in, const value *in, const struct type *given)
 {
     if (!o->kernels || graph_status(g) != ST_OK) return false;
-    struct node n = {.op = op, .attr = *attr, .n_in = n_in};
+    struct node n = {.op = op, .attr = *attr, .n_in = n_in, .numerics = g->numerics};
     struct type from[MAX_IN], to[MAX_OUT];
     for (int i = 0; i < n_in; i++) from[i] = *graph_type(g, in[i]);
     if (op_def(op)->shape(&n, from, given, to) != ST_OK) return false;
@@ -82,6 +83,7 @@ void pass_mark(struct graph *out, const struct node *n)
     out->layer = n->layer;
     out->region = n->region;
     out->scope = n->scope;
+    out->numerics = n->numerics;
 }
 
 static bool is_input(const struct node *n)

@@ -22,13 +22,10 @@ struct pass_options {
     /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:
      * disabled. Requires compute = DT_BF16. */
     enum dtype float8_gradients;
-    bool tf32;          /* matmuls of f32 operands may round them to TF32 */
-    bool deterministic; /* kernels give the same bits in every run */
-    /* exclude attention and matmul kernels of a single compute capability */
-    bool portable;
-    const struct pass_packing *packing; /* NULL: no packed weights */
-    /* NULL: no operator is created that only some kernels gain by */
-    const struct pass_kernels *kernels;
+    struct numerics numerics;           /* tf32 concerns operators of f32 operands alone */
+    const struct pass_packing *packing; /* NULL: weights are read as they lie */
+    const struct pass_kernels
+        *kernels; /* NULL: no operator is made that only some kernels gain by */
 };
 
 /* Properties of the target's kernels, for fused operators whose expansion is often as fast. */

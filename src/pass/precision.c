@@ -19,67 +19,6 @@ struct precision {
     value *cast[DT_COUNT]; /* the same cast to that type, created on first use */
 };
 
-enum policy {
-    WIDE,   /* f32 in and out */
-    NARROW, /* bf16 in and out, except for the inputs in `wide` */
-    FOLLOW, /* everything has the type of the first input */
-    /* of two operands the wider type wins, except for a vector or scalar that is broadcast */
-    MEET,
-    /* NARROW at `full`, WIDE below: row statistics, and operators that read a table in f32 */
-    ROWS,
-};
-
-static const struct {
-    enum policy policy;
-    unsigned wide; /* mask of inputs that are f32 at every rung: parameters, statistics, scalars */
-} policies[OP_COUNT] = {
-    [OP_CAST] = {FOLLOW, 0},
-    [OP_PACK] = {FOLLOW, 0},
-    [OP_STORE] = {FOLLOW, 0},
-    [OP_ACCUMULATE] = {FOLLOW, 0},
-    [OP_RESHAPE] = {FOLLOW, 0},
-    [OP_DETACH] = {FOLLOW, 0},
-    [OP_SCALE] = {FOLLOW, 0},
-    [OP_OFFSET] = {FOLLOW, 0},
-    [OP_AT_MOST] = {FOLLOW, 0},
-    [OP_RELU] = {FOLLOW, 0},
-    [OP_RELU_GRAD] = {FOLLOW, 0},
-    [OP_ELU] = {FOLLOW, 0},
-    [OP_ELU_GRAD] = {FOLLOW, 0},
-    [OP_CAUSAL_MASK] = {FOLLOW, 0},
-    [OP_COLUMN_MASK] = {FOLLOW, 0},
-    [OP_SPLIT_HEADS] = {FOLLOW, 0},
-    [OP_MERGE_HEADS] = {FOLLOW, 0},
-    [OP_SPLIT] = {FOLLOW, 0},
-    [OP_CONCAT] = {FOLLOW, 0},
-    [OP_DROPOUT] = {FOLLOW, 0},
-    [OP_EMBED_GRAD] = {FOLLOW, 0},
-    [OP_ADD] = {MEET, 0},
-    [OP_SUB] = {MEET, 0},
-    [OP_MUL] = {MEET, 0},
-    [OP_MATMUL] = {NARROW, 0},
-    [OP_LINEAR] = {NARROW, 1 << 2},
-    [OP_ATTENTION] = {NARROW, 0},
-    [OP_ATTENTION_GRAD] = {NARROW, 1 << 3},
-    [OP_EMBED] = {NARROW, 1 << 0},
-    [OP_GELU] = {NARROW, 0},
-    [OP_GELU_GRAD] = {NARROW, 0},
-    [OP_SILU] = {NARROW, 0},
-    [OP_SILU_GRAD] = {NARROW, 0},
-    [OP_SWIGLU] = {NARROW, 0},
-    [OP_SWIGLU_GRAD] = {NARROW, 0},
-    [OP_ROPE] = {ROWS, 1 << 1},
-    [OP_SUM_LEADING] = {ROWS, 0},
-    [OP_RMSNORM] = {ROWS, 1 << 1},
-    [OP_RMSNORM_GRAD] = {ROWS, 1 << 2 | 1 << 3},
-    [OP_LAYERNORM] = {ROWS, 1 << 1 | 1 << 2},
-    [OP_LAYERNORM_GRAD] = {ROWS, 1 << 2 | 1 << 3 | 1 << 4},
-    [OP_SOFTMAX] = {ROWS, 0},
-    [OP_SOFTMAX_GRAD] = {ROWS, 0},
-    [OP_CROSS_ENTROPY] = {ROWS, 0},
-    [OP_CROSS_ENTROPY_GRAD] = {ROWS, 1 << 2 | 1 << 3},
-};
-
 static enum dtype dtype_at(const struct precision *p, value old)
 {
     return graph_type(p->out, p->map[old.i])->dtype;
@@ -111,7 +50,7 @@ static value in_type(struct precision *p, value old, enum dtype dtype)
     return *known;
 }
 
-static enum dtype meet(const struct precision *p, const struct node *n)
+static enum dtype wider(const struct precision *p, const struct node *n)
 {
     enum dtype a = dtype_at(p, n->in[0]), b = dtype_at(p, n->in[1]);
     enum broadcast how = type_broadcast(graph_type(p->in, n->in[0]), graph_type(p->in, n->in[1]));
@@ -119,19 +58,27 @@ static enum dtype meet(const struct precision *p, const struct node *n)
     return repeated || a == b ? a : DT_F32;
 }
 
-/* The type of the float inputs that are not in `wide`. */
+/* The type of the first float input; of the first input where none is float. */
+static enum dtype input_type(const struct precision *p, const struct node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (dtype_is_float(dtype_at(p, n->in[i]))) return dtype_at(p, n->in[i]);
+    return dtype_at(p, n->in[0]);
+}
+
+/* What the float inputs become, but for those that stay f32. */
 static enum dtype work_type(const struct precision *p, const struct node *n)
 {
-    switch (policies[n->op].policy) {
-    case WIDE:
+    switch (op_def(n->op)->policy) {
+    case POLICY_F32:
         return DT_F32;
-    case NARROW:
+    case POLICY_BF16:
         return DT_BF16;
-    case FOLLOW: /* the first input of an embedding gradient is the ids */
-        return n->op == OP_EMBED_GRAD ? dtype_at(p, n->in[1]) : dtype_at(p, n->in[0]);
-    case MEET:
-        return meet(p, n);
-    case ROWS:
+    case POLICY_AS_INPUT:
+        return input_type(p, n);
+    case POLICY_WIDER:
+        return wider(p, n);
+    case POLICY_ROWS:
         return p->full ? DT_BF16 : DT_F32;
     }
     return DT_F32;
@@ -168,10 +115,10 @@ static void mixed(struct precision *p, int id)
     struct type given = *graph_type(p->in, n->out[0]);
     value from[MAX_IN];
     pass_mark(p->out, n);
-    unsigned all_wide = narrows_bias(p, n) ? 0 : policies[n->op].wide;
+    unsigned f32_inputs = narrows_bias(p, n) ? 0 : op_def(n->op)->f32_inputs;
     for (int i = 0; i < n->n_in; i++) {
-        bool wide = all_wide >> i & 1;
-        from[i] = in_type(p, n->in[i], wide ? DT_F32 : work);
+        bool stays_f32 = f32_inputs >> i & 1;
+        from[i] = in_type(p, n->in[i], stays_f32 ? DT_F32 : work);
     }
     if (n->n_in && dtype_is_float(given.dtype))
         given.dtype = is_parameter_gradient(p->in, n) ? DT_F32 : work;

@@ -21,23 +21,6 @@ enum profile_times {
 /* "clock", "events", "cupti" */
 const char *profile_times_name(enum profile_times by);
 
-/* THE list of families of operators; which is whose stands in family.c. */
-enum family {
-    FAMILY_PRODUCTS,
-    FAMILY_ATTENTION,
-    FAMILY_SOFTMAX,
-    FAMILY_NORMS,
-    FAMILY_POINTWISE,
-    FAMILY_LOSS,
-    FAMILY_OPTIMIZER,
-    FAMILY_COPIES,
-    FAMILY_EMBEDDINGS,
-    FAMILY_OTHER, /* of no node: inputs and results on their way */
-    FAMILY_IDLE,
-    FAMILIES
-};
-/* "matrix products" */
-const char *family_name(enum family family);
 /* `primitive`: layers were expanded to the bottom, so what is in a norm's scope is the norm. */
 enum family family_of(const struct node *n, bool primitive);
 

@@ -69,7 +69,7 @@ static void describe_node(struct making *m, struct profile_row *r, int mark)
     r->shape = call_shape(n->op, &s->call, m->a);
     r->types = types_text(&s->call, m->a);
     r->dtype = call_dtype(&s->call);
-    r->products = call_precision(n->op, &s->call);
+    r->products = call_precision(&s->call);
     r->cost = s->cost;
 }
 

@@ -55,7 +55,7 @@ static struct places places_of(const struct engine *e, const struct profile *p, 
                                .runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1,
                                .ms = time_of(p, kinds[k], id),
                                .product = family_of(n, false) == FAMILY_PRODUCTS,
-                               .peak = call_precision(n->op, &plan->step[id].call)};
+                               .peak = call_precision(&plan->step[id].call)};
         }
     }
     return all;

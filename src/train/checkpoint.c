@@ -10,11 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* File name suffixes of the two moments of a parameter. */
-static const char *const moment_suffix[] = {".m", ".v"};
-enum { MOMENTS = COUNT_OF(moment_suffix) };
-
-/* Folder names are zero-padded so that `ls` shows them in order. */
+/* Folder names are padded so that `ls` shows them in order. */
 static void iter_path(char path[1024], const char *run_dir, int64_t iter)
 {
     int n = snprintf(path, 1024, "%s/ckpt/%06lld", run_dir, (long long)iter);
@@ -50,16 +46,15 @@ static enum status write_model(const char *folder, const struct weights_tensor *
 static enum status write_optimizer(const char *folder, const struct weights_tensor *tensors,
                                    int count, struct safetensors_facts *ret, struct arena *a)
 {
-    struct safetensor *list = ARENA_NEW(a, struct safetensor, (int64_t)count * MOMENTS);
+    struct safetensor *list = ARENA_NEW(a, struct safetensor, (int64_t)count * OPTIMIZER_STATES);
     int kept = 0;
-    for (int i = 0; i < count; i++) {
-        const float *moments[MOMENTS] = {tensors[i].moment1, tensors[i].moment2};
-        for (int k = 0; k < MOMENTS; k++) {
-            if (!moments[k]) continue;
-            const char *name = arena_printf(a, "%s%s", tensors[i].name, moment_suffix[k]);
-            list[kept++] = as_safetensor(&tensors[i], name, moments[k]);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < OPTIMIZER_STATES; k++) {
+            const float *data = tensors[i].state[k].data;
+            if (!data) continue;
+            const char *name = arena_printf(a, "%s%s", tensors[i].name, tensors[i].state[k].suffix);
+            list[kept++] = as_safetensor(&tensors[i], name, data);
         }
-    }
     return safetensors_write(arena_printf(a, "%s/%s", folder, state_tensor_file(STATE_OPTIMIZER)),
                              list, kept, ret);
 }
@@ -322,15 +317,13 @@ static enum status load_model(const struct safetensors *s, const char *path,
 static enum status load_optimizer(const struct safetensors *s, const char *path,
                                   const struct weights_tensor *tensors, int count)
 {
-    for (int i = 0; i < count; i++) {
-        float *moments[MOMENTS] = {tensors[i].moment1, tensors[i].moment2};
-        for (int k = 0; k < MOMENTS; k++) {
-            if (!moments[k]) continue;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < OPTIMIZER_STATES; k++) {
+            if (!tensors[i].state[k].data) continue;
             char name[512];
-            snprintf(name, sizeof name, "%s%s", tensors[i].name, moment_suffix[k]);
-            TRY(load_tensor(s, path, &tensors[i], name, moments[k]));
+            snprintf(name, sizeof name, "%s%s", tensors[i].name, tensors[i].state[k].suffix);
+            TRY(load_tensor(s, path, &tensors[i], name, tensors[i].state[k].data));
         }
-    }
     return ST_OK;
 }
 
@@ -340,10 +333,11 @@ enum status checkpoint_load(const struct checkpoint *c, const struct weights_ten
     enum status (*const load[STATE_FILE_COUNT])(const struct safetensors *, const char *,
                                                 const struct weights_tensor *, int) = {
         [STATE_MODEL] = load_model, [STATE_OPTIMIZER] = load_optimizer};
-    bool moments = false;
-    for (int i = 0; i < count; i++) moments |= tensors[i].moment1 || tensors[i].moment2;
+    bool states = false;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < OPTIMIZER_STATES; k++) states |= tensors[i].state[k].data != NULL;
     enum status st = ST_OK;
-    for (int f = 0; f < (moments ? STATE_FILE_COUNT : 1) && st == ST_OK; f++) {
+    for (int f = 0; f < (states ? STATE_FILE_COUNT : 1) && st == ST_OK; f++) {
         struct arena scratch = {};
         struct safetensors s = {};
         const char *path = arena_printf(&scratch, "%s/%s", c->path, state_tensor_file(f));

@@ -10,8 +10,8 @@
 #include "base/arena.h"
 #include "engine/weights.h"
 
-/* The state besides the tensors that a run needs to continue as if it had not stopped; everything
- * else is a function of the seed and these numbers. */
+/* What a run needs besides its tensors to go on as if it had never stopped: all else is a function of
+ * the seed and of these numbers. */
 struct checkpoint_state {
     int64_t iter; /* updates done, which is the index of the next one */
     int64_t seed;

@@ -1,9 +1,9 @@
 #include "train/learner.h"
 
 #include "engine/device.h"
+#include "engine/lr.h"
 #include "engine/memory.h"
 #include "engine/weights.h"
-#include "train/lr.h"
 
 #include <math.h>
 
@@ -50,19 +50,18 @@ static enum status check_number(const char *what, double x)
 
 static enum status feed(struct learner *l, int64_t iter)
 {
-    const struct config_train *c = &l->config->train;
+    const struct optimizer *o = optimizer_of(l->config);
     struct sequence *s = &l->step;
     int update = s->parts - 1;
     for (int part = 0; part < update; part++) {
         l->loader.next = iter * update + part;
         TRY(batch_feed(&l->batch, &l->loader, s, part, l->loader.next));
     }
-    double t = (double)(iter + 1);
-    float lr = (float)lr_at(c, iter);
-    float bias1 = (float)(1 - pow(c->beta1, t)), bias2 = (float)(1 - pow(c->beta2, t));
-    TRY(sequence_feed(s, update, "lr", &lr, sizeof lr));
-    TRY(sequence_feed(s, update, "bias1", &bias1, sizeof bias1));
-    return sequence_feed(s, update, "bias2", &bias2, sizeof bias2);
+    for (int i = 0; i < o->inputs; i++) {
+        float x = (float)o->input[i].at(&l->config->train, iter);
+        TRY(sequence_feed(s, update, o->input[i].name, &x, sizeof x));
+    }
+    return ST_OK;
 }
 
 enum status learner_start(struct learner *l, int64_t iter)

@@ -8,39 +8,25 @@
 
 #include <string.h>
 
-static const char *const model_keys[] = {"model",  "n_layer",    "n_head",     "n_kv_head",
-                                         "n_embd", "block_size", "bias",       "gelu",
-                                         "d_ff",   "rope_theta", "vocab_size", "pad_vocab"};
-static const char *const training_keys[] = {"dataset", "seed"};
-
 struct differences {
     const char *run_dir;
-    bool training;
+    unsigned fixed; /* keys with these flags may not change */
     enum status st;
 };
-
-static bool contains(const char *key, const char *const *keys, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(key, keys[i])) return true;
-    return false;
-}
 
 static void compare_key(void *user, const char *key, const char *before, const char *now)
 {
     struct differences *d = user;
-    bool fixed = contains(key, model_keys, COUNT_OF(model_keys)) ||
-                 (d->training && contains(key, training_keys, COUNT_OF(training_keys)));
-    if (fixed && d->st == ST_OK)
-        d->st = fail(ST_USAGE,
-                     "the run in %s has %s = %s, not %s: keep that value, or train another run",
-                     d->run_dir, key, before, now);
+    if (config_key_flags(key) & d->fixed && d->st == ST_OK)
+        d->st =
+            fail(ST_USAGE, "the run in %s has %s = %s, not %s: leave that, or train another run",
+                 d->run_dir, key, before, now);
 }
 
 enum status saved_check_keys(const struct config *before, const struct config *now, bool training,
                              const char *run_dir)
 {
-    struct differences d = {run_dir, training, ST_OK};
+    struct differences d = {run_dir, training ? KEY_MODEL | KEY_RUN : KEY_MODEL, ST_OK};
     config_diff(before, now, compare_key, &d);
     return d.st;
 }

@@ -15,8 +15,8 @@
 static void log_change(void *user, const char *key, const char *before, const char *now)
 {
     (void)user;
-    if (strcmp(key, "init_from") != 0 && strcmp(key, "out_dir") != 0)
-        log_info("continuing with %s = %s; it was %s before", key, now, before);
+    if (!(config_key_flags(key) & KEY_PLACE))
+        log_info("goes on with %s = %s; until now it was %s", key, now, before);
 }
 
 static enum status check_same_run(const struct config *c, struct arena *a)

@@ -109,6 +109,7 @@ static void note_case(const struct op_case *c, enum dtype dtype)
     struct node node;
     struct kernel_call call = {.attr = &node.attr};
     if (case_node(c, dtype, &node, call.in_type, call.out_type) != ST_OK) return;
+    call.numerics = node.numerics;
     call.n_in = node.n_in;
     call.n_out = node.n_out;
     note_rows(backend_find("cuda"), &call, (int)node.op);
@@ -311,6 +312,7 @@ static void test_every_row_has_a_case(void **state)
                 struct node node;
                 struct kernel_call call = {.attr = &node.attr};
                 if (case_node(c, dtypes[d], &node, call.in_type, call.out_type) != ST_OK) continue;
+                call.numerics = node.numerics;
                 call.n_in = node.n_in;
                 call.n_out = node.n_out;
                 for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++)

@@ -375,9 +375,29 @@ static void test_every_file_in_configs(void **state)
     globfree(&found);
 }
 
+/* What resuming a run refuses to change, and what says only where it is. */
+static void test_key_flags(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        unsigned flags;
+    } keys[] = {{"model", KEY_MODEL},     {"n_kv_head", KEY_MODEL},
+                {"pad_vocab", KEY_MODEL}, {"block_size", KEY_MODEL},
+                {"dataset", KEY_RUN},     {"seed", KEY_RUN},
+                {"optimizer", KEY_RUN},   {"out_dir", KEY_PLACE},
+                {"init_from", KEY_PLACE}, {"dropout", 0},
+                {"learning_rate", 0},     {"fusion", 0},
+                {"no_such_key", 0}};
+    for (int i = 0; i < COUNT_OF(keys); i++)
+        if (config_key_flags(keys[i].key) != keys[i].flags)
+            fail_msg("%s has the flags %u", keys[i].key, config_key_flags(keys[i].key));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_key_flags),
         cmocka_unit_test_setup_teardown(test_defaults_are_nanogpts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),

@@ -66,9 +66,26 @@ expect 2 'n_kv_head = 2, not 4' "$STROBE" eval runs/shared --n_kv_head=4
 expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.conf --out_dir=runs/none \
     --n_head=4 --n_kv_head=3
 
-# --- a run from before there was that key
+# --- SGD with momentum: trained, resumed to the same weights and momentum, half of AdamW's state
+sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
+expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/sgd $sgd
+expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/sgd_half $sgd --max_iters=30
+expect 2 'optimizer = sgd, not adamw' "$STROBE" train runs/sgd_half --init_from=resume --optimizer=adamw
+expect 0 '30 iterations' "$STROBE" train runs/sgd_half --init_from=resume --max_iters=60
+for file in model optimizer; do
+    cmp runs/sgd/ckpt/000060/$file.safetensors runs/sgd_half/ckpt/000060/$file.safetensors ||
+        fail "resumed training by SGD ends in another $file"
+done
+grep -aq 'wte.weight.momentum' runs/sgd/ckpt/000060/optimizer.safetensors || fail "the momentum has no name"
+of_adamw=$(wc -c <$run/ckpt/000300/optimizer.safetensors) of_sgd=$(wc -c <runs/sgd/ckpt/000060/optimizer.safetensors)
+[ $((of_sgd * 10)) -lt $((of_adamw * 6)) ] || fail "SGD keeps $of_sgd bytes, AdamW $of_adamw"
+state_of() { "$STROBE" memory tiny.conf "$@" --json | sed -n 's/.*"optimizer": *\([0-9]*\).*/\1/p' | head -n 1; }
+[ "$(state_of)" = $((2 * $(state_of --optimizer=sgd))) ] || fail "strobe memory: $(state_of), $(state_of --optimizer=sgd)"
+expect 0 'val loss' "$STROBE" eval runs/sgd
+
+# --- a run from before there were those keys
 cp -r $run runs/old
-sed -i '/^n_kv_head/d' runs/old/config.conf
+sed -i '/^n_kv_head/d; /^optimizer/d; /^momentum/d' runs/old/config.conf
 grep -q n_kv_head $run/config.conf || fail "the run does not say how many heads share keys"
 "$STROBE" eval runs/old --json >eval.json
 grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(cat eval.json)"

@@ -1,6 +1,8 @@
 /* What a graph promises while it is built, and what verification does not let through. */
 #include "../support/hand.h"
 #include "base/str.h"
+#include "graph/attr.h"
+#include "graph/chain.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -442,12 +444,66 @@ static void test_print(void **state)
     graph_print(&g, &s);
     assert_non_null(strstr(str_text(&s), "# forward\n"));
     assert_non_null(strstr(str_text(&s), "%3 = EXP %1  f32 (4)"));
-    assert_non_null(strstr(str_text(&s), "LEAF [weights + 0]  f32 (4)  w"));
+    assert_non_null(strstr(str_text(&s), "LEAF [weights]  f32 (4)  w"));
     assert_non_null(strstr(str_text(&s), "output y = %4"));
     str_clear(&s);
     graph_print_dot(&g, &s);
     assert_non_null(strstr(str_text(&s), "n2 -> n3"));
     str_release(&s);
+}
+
+static const char *attr_text(enum op op, union attr attr, struct numerics n)
+{
+    static struct str s;
+    str_clear(&s);
+    attr_print(op, &attr, &n, &s);
+    return str_text(&s);
+}
+
+static void test_print_attributes(void **state)
+{
+    (void)state;
+    const struct numerics none = {0}, all = {true, true, true};
+    union attr attention = {.attention = {12, true, {DROPOUT_ATTENTION, 51, 1337, 3}}};
+    assert_string_equal(attr_text(OP_ATTENTION, attention, none),
+                        " [heads 12 causal drop 51/256 site 3 seed 1337 of scores]");
+    attention.attention.drop.threshold = 0; /* nothing is dropped: its site says nothing */
+    attention.attention.kv_heads = 4;
+    assert_string_equal(attr_text(OP_ATTENTION, attention, all),
+                        " [heads 12 kv_heads 4 causal tf32 deterministic portable]");
+    assert_string_equal(attr_text(OP_MATMUL, (union attr){0}, none), "");
+    assert_string_equal(attr_text(OP_MATMUL, (union attr){.matmul = {.tb = true, .packed = 64}},
+                                  (struct numerics){.portable = true}),
+                        " [tb packed 64 portable]");
+    assert_string_equal(attr_text(OP_COLUMN_MASK, (union attr){.column_mask = {0, 65}}, none),
+                        " [from 65 value 0]");
+    assert_string_equal(attr_text(OP_GELU, (union attr){0}, none), " [erf]");
+    assert_string_equal(attr_text(OP_GELU, (union attr){.gelu.tanh = true}, none), " [tanh]");
+    assert_string_equal(attr_text(OP_SPLIT, (union attr){.split = {{3, 4}}}, none),
+                        " [columns 3+4]");
+    assert_string_equal(attr_text(OP_QUANTISE, (union attr){.quantise = {DT_E5M2, 21}}, none),
+                        " [e5m2 first 21]");
+    struct chain chain = {.steps = 2,
+                          .step = {{.op = OP_SCALE, .attr.constant.value = 0.5}, {.op = OP_ADD}}};
+    assert_string_equal(attr_text(OP_CHAIN, (union attr){.chain = &chain}, none),
+                        " [steps SCALE value 0.5, ADD]");
+}
+
+static void test_same_attributes(void **state)
+{
+    (void)state;
+    union attr a = {.drop = {DROPOUT_POINTWISE, 51, 1, 2}}, b = a;
+    assert_true(attr_same(OP_DROPOUT, &a, &b));
+    b.drop.site = 3;
+    assert_false(attr_same(OP_DROPOUT, &a, &b));
+    assert_true(attr_same_work(OP_DROPOUT, &a, &b));
+    b.drop.threshold = 52;
+    assert_false(attr_same_work(OP_DROPOUT, &a, &b));
+    struct chain x = {.steps = 1, .step = {{.op = OP_SCALE, .attr.constant.value = 1}}}, y = x;
+    union attr c = {.chain = &x}, d = {.chain = &y};
+    assert_true(attr_same(OP_CHAIN, &c, &d));
+    y.step[0].attr.constant.value = 2;
+    assert_false(attr_same(OP_CHAIN, &c, &d));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
@@ -462,6 +518,8 @@ int main(void)
         TEST(test_scopes_and_layers),
         TEST(test_find),
         TEST(test_copy_keeps_marks),
+        TEST(test_print_attributes),
+        TEST(test_same_attributes),
         TEST(test_verify_input_of_the_future),
         TEST(test_verify_types),
         TEST(test_verify_arity_and_ownership),

@@ -5,9 +5,11 @@
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "check/cases.h"
 #include "check/check.h"
 #include "check/check_rules.h"
+#include "graph/attr.h"
 #include "graph/build.h"
 
 #include <math.h>
@@ -175,6 +177,46 @@ static void test_fused_flops_are_those_of_the_parts(void **state)
     }
 }
 
+/* An attribute that is not in its operator's schema would be neither printed nor compared. */
+static void test_schemas_name_every_attribute(void **state)
+{
+    (void)state;
+    const struct op_case *c;
+    for (int i = 0; (c = case_at(i)); i++) {
+        union attr rest = c->attr;
+        for (const struct attr_field *f = op_def(c->op)->attrs; f->name; f++)
+            memset((char *)&rest + f->offset, 0, attr_size(f->kind));
+        for (size_t b = 0; b < sizeof rest; b++)
+            if (((const char *)&rest)[b])
+                fail_msg("%s, %s: byte %zu of its attributes is in no field of its schema",
+                         op_def(c->op)->name, c->what, b);
+    }
+}
+
+/* Two cases of one operator print the same attributes exactly if they have the same. */
+static void test_printed_attributes_tell_cases_apart(void **state)
+{
+    (void)state;
+    const struct op_case *c, *d;
+    struct str x = {0}, y = {0};
+    int equal = 0, different = 0;
+    for (int i = 0; (c = case_at(i)); i++)
+        for (int k = 0; (d = case_at(k)); k++) {
+            if (c->op != d->op || c->op == OP_CHAIN) continue;
+            bool same =
+                attr_same(c->op, &c->attr, &d->attr) && numerics_same(&c->numerics, &d->numerics);
+            str_clear(&x), str_clear(&y);
+            attr_print(c->op, &c->attr, &c->numerics, &x);
+            attr_print(d->op, &d->attr, &d->numerics, &y);
+            if (same != !strcmp(str_text(&x), str_text(&y)))
+                fail_msg("%s: \"%s\" and \"%s\" print%s and%s", op_def(c->op)->name, c->what,
+                         d->what, str_text(&x), str_text(&y));
+            equal += same, different += !same;
+        }
+    assert_true(equal > 100 && different > 100);
+    str_release(&x), str_release(&y);
+}
+
 static void test_distance(void **state)
 {
     (void)state;
@@ -205,6 +247,8 @@ int main(void)
     const struct CMUnitTest whole[] = {
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_every_operator_has_a_case),
+        cmocka_unit_test(test_schemas_name_every_attribute),
+        cmocka_unit_test(test_printed_attributes_tell_cases_apart),
         cmocka_unit_test(test_costs_are_positive),
         cmocka_unit_test(test_fused_flops_are_those_of_the_parts),
         cmocka_unit_test(test_no_gradient_flows_through_detach),

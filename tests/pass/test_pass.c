@@ -228,12 +228,12 @@ static void test_numerics_are_marked(void **state)
             struct graph g = after(GRAPH_MICRO, NULL);
             for (int id = 0; id < g.nodes; id++) {
                 const struct node *n = &g.node[id];
-                if (n->op == OP_MATMUL) assert_int_equal(n->attr.matmul.tf32, wide);
-                if (n->op == OP_LINEAR) assert_int_equal(n->attr.linear.tf32, wide);
+                if (n->op == OP_MATMUL) assert_int_equal(n->numerics.tf32, wide);
+                if (n->op == OP_LINEAR) assert_int_equal(n->numerics.tf32, wide);
                 if (!is_flash(n->op)) continue;
-                assert_int_equal(n->attr.attention.tf32, wide);
-                assert_true(n->attr.attention.deterministic);
-                assert_int_equal(n->attr.attention.portable, !wide);
+                assert_int_equal(n->numerics.tf32, wide);
+                assert_true(n->numerics.deterministic);
+                assert_int_equal(n->numerics.portable, !wide);
             }
             assert_true(hand_count(&g, OP_MATMUL) > 0 && hand_count(&g, OP_LINEAR) > 0);
             assert_int_equal(hand_count(&g, OP_ATTENTION) > 0, flash);
@@ -249,7 +249,7 @@ static void test_numerics_are_passed_on(void **state)
     struct pass_options o = {.rung = RUNG_PRIMITIVE};
     hand_ok(pass_run(pass_find("expand"), &g, &out, &o));
     for (int id = 0; id < out.nodes; id++)
-        if (out.node[id].op == OP_MATMUL) assert_true(out.node[id].attr.matmul.tf32);
+        if (out.node[id].op == OP_MATMUL) assert_true(out.node[id].numerics.tf32);
     assert_int_equal(hand_count(&out, OP_LINEAR) + hand_count(&out, OP_ATTENTION_GRAD), 0);
 }
 

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "base/rng.h"
 #include "base/threads.h"
+#include "engine/optim.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -90,14 +91,14 @@ float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
 
 float tiny_update(struct tiny *t, int64_t iteration, double lr)
 {
-    const struct config_train *c = &t->config.train;
-    float rate = (float)lr, norm;
-    float bias1 = (float)(1 - pow(c->beta1, (double)iteration));
-    float bias2 = (float)(1 - pow(c->beta2, (double)iteration));
+    const struct optimizer *o = optimizer_of(&t->config);
     struct engine *e = &t->engine;
-    hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], "lr", &rate, sizeof rate));
-    hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], "bias1", &bias1, sizeof bias1));
-    hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], "bias2", &bias2, sizeof bias2));
+    float norm;
+    for (int i = 0; i < o->inputs; i++) {
+        bool rate = !strcmp(o->input[i].name, "lr");
+        float x = (float)(rate ? lr : o->input[i].at(&t->config.train, iteration - 1));
+        hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], o->input[i].name, &x, sizeof x));
+    }
     hand_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
     hand_ok(plan_read(&e->plan[GRAPH_UPDATE], "grad_norm", 0, &norm, sizeof norm));
     return norm;

@@ -46,8 +46,8 @@ static const struct weights_tensor *tensors_of(float store[TENSORS][3][LARGEST])
     t[2] = (struct weights_tensor){.name = "h.0.attn.c_attn.weight", .rank = 2, .dim = {4, 3}};
     for (int i = 0; i < TENSORS; i++) {
         t[i].weight = store[i][0];
-        t[i].moment1 = store[i][1];
-        t[i].moment2 = store[i][2];
+        t[i].state[0].suffix = ".m", t[i].state[0].data = store[i][1];
+        t[i].state[1].suffix = ".v", t[i].state[1].data = store[i][2];
     }
     return t;
 }
@@ -158,7 +158,7 @@ static void test_weights_alone_can_be_loaded(void **state)
     float loaded[TENSORS][3][LARGEST] = {};
     struct weights_tensor t[TENSORS];
     memcpy(t, tensors_of(loaded), sizeof t);
-    for (int i = 0; i < TENSORS; i++) t[i].moment1 = t[i].moment2 = NULL;
+    for (int i = 0; i < TENSORS; i++) t[i].state[0].data = t[i].state[1].data = NULL;
     assert_int_equal(checkpoint_load(&c, t, TENSORS), ST_OK);
     assert_true(loaded[2][0][11] == value_at(5, 2, 0, 11));
     assert_true(loaded[2][1][11] == 0);

@@ -66,7 +66,7 @@ static bool fits_bf16(const struct kernel_call *c)
 }
 static bool fits_tf32(const struct kernel_call *c)
 {
-    return c->attr->attention.tf32 && fits_tensor_cores(c, DT_F32);
+    return c->numerics.tf32 && fits_tensor_cores(c, DT_F32);
 }
 
 /* As many heads as leave half of the second cache free while their keys and values are in it: whole groups. */

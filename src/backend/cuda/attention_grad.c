@@ -179,7 +179,7 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
 
 static bool fits_mma_sums(const struct kernel_call *c)
 {
-    return !c->attr->attention.deterministic && fits_mma(c, true);
+    return !c->numerics.deterministic && fits_mma(c, true);
 }
 static void launches_mma_sums(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -225,7 +225,7 @@ static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 
 static bool fits_tf32(const struct kernel_call *c)
 {
-    return c->attr->attention.tf32 && is_of(c, DT_F32) && cuda_device_of(c)->arch >= 80 &&
+    return c->numerics.tf32 && is_of(c, DT_F32) && cuda_device_of(c)->arch >= 80 &&
            layout_tf32(c) && sizes_of(c).B * sizes_of(c).H <= GRID_YZ &&
            sizes_of(c).T <= GRID_YZ * (int64_t)16;
 }

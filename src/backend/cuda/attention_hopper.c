@@ -76,7 +76,7 @@ static int64_t tile_bytes(const struct heads *h, const struct tile *t)
 static bool fits(const struct kernel_call *c)
 {
     struct heads h = heads_of(c);
-    return cuda_hopper(c) && !c->attr->attention.portable && c->in_type[0].dtype == DT_BF16 &&
+    return cuda_hopper(c) && !c->numerics.portable && c->in_type[0].dtype == DT_BF16 &&
            c->in_type[1].dtype == DT_I32 && c->out_type[0].dtype == DT_BF16 &&
            c->out_type[1].dtype == DT_F32 && h.width > 0;
 }

@@ -105,7 +105,7 @@ static bool fits(const struct kernel_call *c)
     bool bf16 = c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
                 c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
     return bf16 && c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
-           !c->attr->attention.portable && cuda_hopper(c) && layout_of(s.width, false) &&
+           !c->numerics.portable && cuda_hopper(c) && layout_of(s.width, false) &&
            s.T * s.B * s.H <= INT32_MAX;
 }
 
@@ -208,7 +208,7 @@ static unsigned sums_shared_bytes(const struct sums_layout *y)
 /* Dropout is not in the text: its numbers' registers are not there. */
 static bool fits_sums(const struct kernel_call *c)
 {
-    return fits(c) && !c->attr->attention.deterministic && c->attr->attention.drop.threshold == 0 &&
+    return fits(c) && !c->numerics.deterministic && c->attr->attention.drop.threshold == 0 &&
            sums_layout_of(sizes_of(c).width);
 }
 static bool is_long(const struct kernel_call *c)

@@ -26,7 +26,7 @@ static struct sizes sizes_of(const struct kernel_call *c, const struct type *qkv
 
 static bool is_short(const struct kernel_call *c, const struct sizes *s)
 {
-    return cuda_hopper(c) && !c->attr->attention.portable && c->attr->attention.causal &&
+    return cuda_hopper(c) && !c->numerics.portable && c->attr->attention.causal &&
            attention_kv_heads(c->attr) == s->H && s->T >= LEAST && s->T <= ROWS &&
            (s->D == 16 || s->D == 32 || s->D == 64) && s->B * s->H <= INT32_MAX;
 }

@@ -48,6 +48,20 @@ static void adamw(const struct kernel_call *c, struct cuda_launches *l)
     arg_i64(k, n);
 }
 
+/* w, v [, copy], g, lr, clip -> w, v [, copy] */
+static void sgdm(const struct kernel_call *c, struct cuda_launches *l)
+{
+    int64_t n = type_elements(&c->in_type[0]), block = THREADS * EACH;
+    struct cuda_launch *k = launch_add(l, "optimizer.cu", "sgdm", (n + block - 1) / block, THREADS);
+    launch_define(k, "COPY", c->n_out == 3);
+    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    for (int i = c->n_out; i < c->n_in; i++) arg_in(k, i);
+    arg_f32(k, c->attr->sgd.momentum);
+    arg_f32(k, c->attr->sgd.weight_decay);
+    arg_i64(k, c->attr->sgd.decay_elements);
+    arg_i64(k, n);
+}
+
 static bool fits_sum_squares(const struct kernel_call *c)
 {
     return types_are(c, "f", "f");
@@ -60,10 +74,20 @@ static bool fits_adamw_copy(const struct kernel_call *c)
 {
     return types_are(c, "fffbfffff", "fffb");
 }
+static bool fits_sgdm(const struct kernel_call *c)
+{
+    return types_are(c, "fffff", "ff");
+}
+static bool fits_sgdm_copy(const struct kernel_call *c)
+{
+    return types_are(c, "ffbfff", "ffb");
+}
 
 const struct cuda_row optimizer_rows[] = {
     CUDA_ROW(SUM_SQUARES, "two stages", fits_sum_squares, sum_squares),
     CUDA_ROW(ADAMW, "vector", fits_adamw, adamw),
     CUDA_ROW(ADAMW_COPY, "vector", fits_adamw_copy, adamw),
+    CUDA_ROW(SGDM, "vector", fits_sgdm, sgdm),
+    CUDA_ROW(SGDM_COPY, "vector", fits_sgdm_copy, sgdm),
     CUDA_ROWS_END,
 };

@@ -61,7 +61,7 @@ bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *
     bool linear = op == OP_LINEAR_GELU;
     if (op == OP_MATMUL) return product_plain_of(c, ret);
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
-    if (linear ? c->attr->linear.portable : c->attr->matmul.portable) return false;
+    if (c->numerics.portable) return false;
     if (!linear && c->attr->matmul.ta) return false;
     if (a->dtype != DT_BF16 || b->dtype != DT_BF16 || y->dtype != DT_BF16 || b->rank != 2)
         return false;
@@ -69,7 +69,7 @@ bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *
     ret->end = !linear ? END_GELU_GRAD : c->attr->linear.keep ? END_GELU_KEEP : END_GELU;
     ret->bias = product_has_bias(op, c);
     ret->erf = linear ? !c->attr->linear.tanh : !c->attr->matmul.tanh;
-    ret->deterministic = linear ? c->attr->linear.deterministic : c->attr->matmul.deterministic;
+    ret->deterministic = c->numerics.deterministic;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     ret->M = type_rows(y);
     ret->N = type_columns(y);

@@ -41,7 +41,7 @@ static bool end_of(enum op op, const struct kernel_call *c, enum product_end *re
     case OP_MATMUL_GELU_GRAD:
         *ret = END_GELU_GRAD;
         return c->attr->matmul.tanh && even && c->in_type[1].rank == 2 &&
-               (x->dtype == DT_BF16 || c->attr->matmul.tf32);
+               (x->dtype == DT_BF16 || c->numerics.tf32);
     case OP_MATMUL_SUM:
         *ret = END_SUM;
         return true;
@@ -67,7 +67,7 @@ static bool scaled_of(const struct kernel_call *c, struct product *ret)
     ret->N = c->in_type[1].dim[0];
     ret->K = c->in_type[0].dim[1];
     ret->fast = c->attr->matmul.fast;
-    ret->deterministic = c->attr->matmul.deterministic;
+    ret->deterministic = c->numerics.deterministic;
     if (!dtype_is_float8(a) || !dtype_is_float8(b) || (a == DT_E5M2 && b == DT_E5M2)) return false;
     if (bias && (y != DT_BF16 || c->in_type[4].dtype != DT_BF16)) return false;
     return (y == DT_BF16 || y == DT_F32) && c->in_type[2].dtype == DT_F32 && is_even(ret->M) &&
@@ -87,8 +87,8 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
     ret->bias = product_has_bias(op, c);
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
-    ret->tf32 = a->dtype == DT_F32 && (linear ? c->attr->linear.tf32 : c->attr->matmul.tf32);
-    ret->deterministic = linear ? c->attr->linear.deterministic : c->attr->matmul.deterministic;
+    ret->tf32 = a->dtype == DT_F32 && c->numerics.tf32;
+    ret->deterministic = c->numerics.deterministic;
     ret->N = type_columns(y);
     ret->K = a->dim[a->rank - (ret->ta ? 2 : 1)];
     ret->M = type_rows(y);

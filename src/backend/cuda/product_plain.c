@@ -136,7 +136,7 @@ static bool is_whole(int64_t n)
 
 bool product_plain_of(const struct kernel_call *c, struct product *ret)
 {
-    if (c->attr->matmul.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
+    if (c->numerics.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
     if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
     if (ret->ta && c->in_type[0].rank != 2) return false;
     if (!is_length(ret->M) || !is_length(ret->N) || !is_length(ret->K)) return false;

@@ -48,20 +48,56 @@ static enum status run_adamw(const struct kernel_call *c)
     return ST_OK;
 }
 
+/* The copy is the last output. */
 static bool fits_copy(const struct kernel_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
-        if (c->in_type[i].dtype != (i == 3 ? DT_BF16 : REAL_DTYPE)) return false;
+        if (c->in_type[i].dtype != (i == c->n_out - 1 ? DT_BF16 : REAL_DTYPE)) return false;
     return true;
 }
 
-/* The same with a bf16 copy of the new weights: w, m, v, copy, g and the scalars. */
+/* The new weights in bf16. */
+static void write_copy(const struct kernel_call *c)
+{
+    const real *w = c->out[0];
+    uint16_t *copy = c->out[c->n_out - 1];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) copy[i] = bf16_store((double)w[i]);
+}
+
+/* w, m, v, copy; g and the scalars. */
 static enum status run_adamw_copy(const struct kernel_call *c)
 {
     adamw(c, c->in + 4);
-    const real *w = c->out[0];
-    uint16_t *copy = c->out[3];
-    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) copy[i] = bf16_store((double)w[i]);
+    write_copy(c);
+    return ST_OK;
+}
+
+/* w, v in place; g of the same type; lr, clip (1) */
+static void sgdm(const struct kernel_call *c, void *const *in)
+{
+    real *w = c->out[0], *v = c->out[1];
+    const real *g = in[0];
+    double lr = (double)*(const real *)in[1], clip = (double)*(const real *)in[2];
+    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) {
+        double gi = (double)g[i] * clip, wi = (double)w[i];
+        if (i < c->attr->sgd.decay_elements) gi += c->attr->sgd.weight_decay * wi;
+        double vi = c->attr->sgd.momentum * (double)v[i] + gi;
+        w[i] = (real)(wi - lr * vi);
+        v[i] = (real)vi;
+    }
+}
+
+static enum status run_sgdm(const struct kernel_call *c)
+{
+    sgdm(c, c->in + 2);
+    return ST_OK;
+}
+
+/* w, v, copy; g and the scalars. */
+static enum status run_sgdm_copy(const struct kernel_call *c)
+{
+    sgdm(c, c->in + 3);
+    write_copy(c);
     return ST_OK;
 }
 
@@ -70,6 +106,8 @@ const struct kernel REF(ref_state)[] = {
     {.op = OP_ACCUMULATE, .variant = "ref", .fits = fits_real, .run = run_accumulate},
     {.op = OP_ADAMW, .variant = "ref", .fits = fits_real, .run = run_adamw},
     {.op = OP_ADAMW_COPY, .variant = "ref", .fits = fits_copy, .run = run_adamw_copy},
+    {.op = OP_SGDM, .variant = "ref", .fits = fits_real, .run = run_sgdm},
+    {.op = OP_SGDM_COPY, .variant = "ref", .fits = fits_copy, .run = run_sgdm_copy},
     {.run = NULL},
 };
 

@@ -77,7 +77,66 @@ static enum status run_adamw_copy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* --- sum of squares: up to RUN numbers in fp32 lanes, these sums in fp64 --- */
+/* --- SGD with momentum --- */
+
+struct momentum_update {
+    float clip, lr, momentum, decay;
+};
+
+/* `copy` may be NULL. */
+INLINE void sgdm_run(const struct kernel_call *c, const float *gradient, uint16_t *copy,
+                     int64_t first, int64_t last, struct momentum_update u)
+{
+    float *w = c->in[0], *v = c->in[1];
+    for (int64_t i = first; i < last; i += W) {
+        int64_t left = last - i;
+        vf w1 = take(w + i, left);
+        vf g = take(gradient + i, left) * u.clip + u.decay * w1;
+        vf v1 = u.momentum * take(v + i, left) + g;
+        w1 -= u.lr * v1;
+        put(v + i, v1, left);
+        put(w + i, w1, left);
+        if (copy) put_bf16(copy + i, w1, left);
+    }
+}
+
+/* The first decay_elements decay. Behind the state, and the copy, stand: the gradient, lr, clip. */
+INLINE void sgdm_range(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
+{
+    void *const *in = c->in + (copies ? 3 : 2);
+    uint16_t *copy = copies ? c->in[2] : NULL;
+    struct momentum_update u = {.clip = *(const float *)in[2],
+                                .lr = *(const float *)in[1],
+                                .momentum = (float)c->attr->sgd.momentum,
+                                .decay = (float)c->attr->sgd.weight_decay};
+    int64_t decayed = at_most(c->attr->sgd.decay_elements, last);
+    if (first < decayed) sgdm_run(c, in[0], copy, first, decayed, u);
+    u.decay = 0;
+    sgdm_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
+}
+
+static void sgdm_plain_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    sgdm_range(c, first, last, false);
+}
+static void sgdm_copy_range(const struct kernel_call *c, int64_t first, int64_t last)
+{
+    sgdm_range(c, first, last, true);
+}
+
+static enum status run_sgdm(const struct kernel_call *c)
+{
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 2, sgdm_plain_range);
+    return ST_OK;
+}
+
+static enum status run_sgdm_copy(const struct kernel_call *c)
+{
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 2, sgdm_copy_range);
+    return ST_OK;
+}
+
+/* --- the sum of squares: fp32 lanes over at most RUN numbers, then fp64 --- */
 
 enum { RUN = 4096 };
 
@@ -150,9 +209,20 @@ static bool fits_adamw_copy(const struct kernel_call *c)
     return VEC(types_are)(c, DT_BF16, "fffafffff", "fffa");
 }
 
+static bool fits_sgdm(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, DT_F32, "fffff", "ff");
+}
+static bool fits_sgdm_copy(const struct kernel_call *c)
+{
+    return VEC(types_are)(c, DT_BF16, "ffafff", "ffa");
+}
+
 const struct kernel VEC(optimizer_rows)[] = {
     {.op = OP_ADAMW, .variant = ISA_NAME, .fits = fits_adamw, .run = run_adamw},
     {.op = OP_ADAMW_COPY, .variant = ISA_NAME, .fits = fits_adamw_copy, .run = run_adamw_copy},
+    {.op = OP_SGDM, .variant = ISA_NAME, .fits = fits_sgdm, .run = run_sgdm},
+    {.op = OP_SGDM_COPY, .variant = ISA_NAME, .fits = fits_sgdm_copy, .run = run_sgdm_copy},
     {.op = OP_SUM_SQUARES,
      .variant = ISA_NAME,
      .fits = VEC(all_f32),

@@ -1,6 +1,7 @@
-/* optimizer.cu - an update's work on whole ranges of floats: the sum of squares, AdamW. COPY: weights once more in bf16.
+/* optimizer.cu - an update's work on whole ranges of floats: the sum of squares, AdamW, SGD. COPY: weights once more in bf16.
  *
- * Bound by memory: 4 bytes an element (sum of squares), 28 (AdamW; w, m, v read and written, g read), 30 with the copy. */
+ * Bound by memory: 4 bytes an element (sum of squares), 28 (AdamW; w, m, v read and written, g read), 20 (SGD; w, v read and
+ * written, g read); the copy is 2 more. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -94,6 +95,58 @@ adamw(float *w, float *m, float *v,
     float m2 = m[i], v2 = v[i], w2 = adamw_of(u, w[i], m2, v2, g[i], i < decayed);
     w[i] = w2;
     m[i] = m2;
+    v[i] = v2;
+#if COPY
+    copy[i] = to<bf16>(w2);
+#endif
+}
+
+/* --- SGD with momentum --- */
+
+/* One element; returns its new weight. */
+DEVICE float sgdm_of(float w, float &v, float g, float clip, float lr, float momentum, float decay)
+{
+    g = g * clip + decay * w;
+    v = momentum * v + g;
+    return w - lr * v;
+}
+
+/* The first `decayed` of n elements decay. */
+KERNEL(THREADS)
+sgdm(float *w, float *v,
+#if COPY
+     bf16 *copy,
+#endif
+     const float *g, const float *lr, const float *clip, float momentum, float decay, i64 decayed, i64 n)
+{
+    const float c = *clip, rate = *lr;
+    const i64 first = ((i64)blockIdx.x * TIMES * THREADS + threadIdx.x) * N;
+    floats<N> w1[TIMES], v1[TIMES], g1[TIMES];
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        const i64 i = first + k * THREADS * N;
+        if (i + N > n) continue;
+        w1[k] = load<N>(w + i);
+        v1[k] = load<N>(v + i);
+        g1[k] = load_once<N>(g + i);
+    }
+#pragma unroll
+    for (int k = 0; k < TIMES; k++) {
+        const i64 i = first + k * THREADS * N;
+        if (i + N > n) continue;
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            w1[k][e] = sgdm_of(w1[k][e], v1[k][e], g1[k][e], c, rate, momentum, i + e < decayed ? decay : 0.0f);
+        store<N>(w + i, w1[k]);
+        store<N>(v + i, v1[k]);
+#if COPY
+        store<N>(copy + i, w1[k]);
+#endif
+    }
+    const i64 i = n / N * N + threadIdx.x; /* fewer than N are left after the last whole vector */
+    if (blockIdx.x != gridDim.x - 1 || i >= n) return;
+    float v2 = v[i], w2 = sgdm_of(w[i], v2, g[i], c, rate, momentum, i < decayed ? decay : 0.0f);
+    w[i] = w2;
     v[i] = v2;
 #if COPY
     copy[i] = to<bf16>(w2);

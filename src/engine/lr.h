@@ -1,6 +1,6 @@
 /* lr.h - the learning rate as a function of the iteration. */
-#ifndef TRAIN_LR_H
-#define TRAIN_LR_H
+#ifndef ENGINE_LR_H
+#define ENGINE_LR_H
 
 #include "config/config.h"
 

@@ -1,4 +1,4 @@
-#include "train/lr.h"
+#include "engine/lr.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,0 +1,54 @@
+/* attr.h - the attributes of each operator as data: names, types and places in union attr.
+ *
+ * A schema is a list of fields that ends with name == NULL; the operator's row in op_list.h names it.
+ * Printing, comparison and documentation all walk the schema. */
+#ifndef GRAPH_ATTR_H
+#define GRAPH_ATTR_H
+
+#include "graph/op.h"
+
+struct str;
+
+enum attr_kind {
+    ATTR_BOOL,
+    ATTR_INT,
+    ATTR_INT64,
+    ATTR_REAL,
+    ATTR_DTYPE,
+    ATTR_STORAGE,
+    ATTR_DROPOUT,
+    ATTR_PARTS, /* int64_t[MAX_PARTS], 0 behind the last */
+    ATTR_CHAIN
+};
+
+struct attr_field {
+    const char *name;
+    enum attr_kind kind;
+    size_t offset; /* in union attr */
+    /* ATTR_BOOL: the word for false, printed instead of nothing; NULL: none. */
+    const char *otherwise;
+    /* Printed even where the value is 0, which is otherwise the default that is left out. */
+    bool always;
+};
+
+/* clang-format off */
+#define ATTR_SCHEMAS(X)                                                                            \
+    X(none) X(leaf) X(constant) X(column_mask) X(matmul) X(matmul_gelu) X(matmul_scaled)           \
+    X(quantise) X(quantise_gelu) X(quantise_norm) X(linear) X(linear_gelu) X(pack) X(heads)        \
+    X(split) X(rope) X(rope_table) X(gelu) X(norm) X(norm_dropout) X(dropout) X(table) X(loss)     \
+    X(attention) X(score) X(adamw) X(sgd) X(chain)
+/* clang-format on */
+#define X(name) extern const struct attr_field attrs_##name[];
+ATTR_SCHEMAS(X)
+#undef X
+
+size_t attr_size(enum attr_kind kind);
+/* " [ta heads 12 eps 1e-05 tf32]": every attribute that is not at its default; nothing if none is. */
+void attr_print(enum op op, const union attr *attr, const struct numerics *n, struct str *s);
+/* Whether all attributes are equal; a chain's steps are compared, too. */
+bool attr_same(enum op op, const union attr *a, const union attr *b);
+/* The same, but dropouts may differ in their site: they are the same work. */
+bool attr_same_work(enum op op, const union attr *a, const union attr *b);
+bool numerics_same(const struct numerics *a, const struct numerics *b);
+
+#endif
