@@ -83,10 +83,10 @@ void bench_engine_close(struct bench_engine *b)
 static enum status run_timed(struct bench_engine *b, struct sequence *s, double *ret_ms)
 {
     const struct engine *e = &b->engine;
-    TRY(e->backend->sync(e->context));
+    TRY(e->backend->stream.sync(e->context));
     int64_t start = clock_ns();
     TRY(sequence_start(s, NULL));
-    TRY(e->backend->sync(e->context));
+    TRY(e->backend->stream.sync(e->context));
     *ret_ms = clock_ms(start, clock_ns());
     return ST_OK;
 }
@@ -122,7 +122,7 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         ret_ms[BENCH_DIFFERENCE] = ret_ms[BENCH_BOTH] - ret_ms[BENCH_FORWARD];
     }
     if (has(l, BENCH_STEP)) {
-        TRY(e->backend->sync(e->context));
+        TRY(e->backend->stream.sync(e->context));
         TRY(random_step_run(&b->random_step, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->random_step.loss;
     }

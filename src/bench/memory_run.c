@@ -14,7 +14,7 @@ static enum status run_plans(struct random_step *r, struct sequence plan[GRAPH_C
         TRY(random_step_feed(r, &plan[kind], 0, iteration));
         TRY(sequence_start(&plan[kind], NULL));
     }
-    return e->backend->sync(e->context);
+    return e->backend->stream.sync(e->context);
 }
 
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,

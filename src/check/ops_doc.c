@@ -80,10 +80,10 @@ static void print_attributes(const struct op_def *def, struct str *s)
 static const char *new_variant(enum op op, int i)
 {
     const struct backend *cpu = backend_find("cpu");
-    const struct kernel *k = cpu->row(i);
+    const struct kernel *k = cpu->kernels.row(i);
     if (k->op != op) return NULL;
     for (int before = 0; before < i; before++) {
-        const struct kernel *other = cpu->row(before);
+        const struct kernel *other = cpu->kernels.row(before);
         if (other->op == op && strcmp(other->variant, k->variant) == 0) return NULL;
     }
     return k->variant;
@@ -92,7 +92,7 @@ static const char *new_variant(enum op op, int i)
 static void print_variants(enum op op, struct str *s)
 {
     const char *separator = "";
-    for (int i = 0; backend_find("cpu")->row(i); i++) {
+    for (int i = 0; backend_find("cpu")->kernels.row(i); i++) {
         const char *variant = new_variant(op, i);
         if (!variant) continue;
         str_printf(s, "%s%s", separator, variant);

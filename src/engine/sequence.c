@@ -109,9 +109,9 @@ void sequence_close(struct sequence *s)
     if (!e || !e->backend) return;
     struct failure before;
     fail_keep(&before);
-    if (s->capture || sequence_in_flight(s)) (void)!e->backend->sync(e->context);
+    if (s->capture || sequence_in_flight(s)) (void)!e->backend->stream.sync(e->context);
     fail_again(&before);
-    if (s->capture) e->backend->recording_free(e->context, s->capture);
+    if (s->capture) e->backend->recording->free(e->context, s->capture);
     s->capture = NULL;
 }
 
@@ -145,8 +145,8 @@ static enum status take(struct sequence *s, const struct plan *p, int *i)
     char *to = plan_address(p, first->v);
     for (; *i + 1 < s->inputs && last[1].part == first->part; last++, ++*i)
         if ((char *)plan_address(p, last[1].v) - to != last[1].offset - first->offset) break;
-    return s->engine->backend->copy(s->engine->context, to, staged(s, TAKEN) + first->offset,
-                                    last->offset + last->bytes - first->offset);
+    return s->engine->backend->memory.copy(s->engine->context, to, staged(s, TAKEN) + first->offset,
+                                           last->offset + last->bytes - first->offset);
 }
 
 static enum status run_part(struct sequence *s, int number, const struct plan_hooks *hooks)
@@ -158,8 +158,8 @@ static enum status run_part(struct sequence *s, int number, const struct plan_ho
         if (s->input[i].part == number) TRY(take(s, p, &i));
     TRY(plan_run_part(p, part->from, part->to, hooks));
     if (!is_staged(s)) return ST_OK;
-    return e->backend->copy(e->context, staged(s, RESULTS) + result_bytes(number),
-                            plan_output(p, part->result), sizeof(float));
+    return e->backend->memory.copy(e->context, staged(s, RESULTS) + result_bytes(number),
+                                   plan_output(p, part->result), sizeof(float));
 }
 
 static enum status run_parts(struct sequence *s, const struct plan_hooks *hooks)
@@ -171,11 +171,11 @@ static enum status run_parts(struct sequence *s, const struct plan_hooks *hooks)
 static enum status capture(struct sequence *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
-    TRY(e->backend->capture_begin(e->context));
+    TRY(e->backend->recording->begin(e->context));
     enum status st = run_parts(s, hooks);
     struct failure first;
     fail_keep(&first);
-    enum status ended = e->backend->capture_end(e->context, &s->capture);
+    enum status ended = e->backend->recording->end(e->context, &s->capture);
     if (st == ST_OK) return ended;
     fail_again(&first);
     return st;
@@ -193,7 +193,7 @@ static enum status run_or_replay(struct sequence *s, const struct plan_hooks *ho
     const struct engine *e = s->engine;
     if (!sequence_replays(s, hooks) || s->started == 0) return run_parts(s, hooks);
     if (!s->capture) TRY(capture(s, hooks));
-    return e->backend->replay(e->context, s->capture);
+    return e->backend->recording->replay(e->context, s->capture);
 }
 
 static enum status start_staged(struct sequence *s, const struct plan_hooks *hooks)
@@ -203,11 +203,12 @@ static enum status start_staged(struct sequence *s, const struct plan_hooks *hoo
     int slot = (int)(s->started % SEQUENCE_IN_FLIGHT);
     BUG_IF(sequence_in_flight(s) == SEQUENCE_IN_FLIGHT, "%d runs are in flight",
            SEQUENCE_IN_FLIGHT);
-    TRY(b->stage(e->context, staged(s, COMING), s->image, s->image_bytes));
-    TRY(b->unstage(e->context, staged(s, TAKEN), staged(s, COMING), s->image_bytes));
+    TRY(b->memory.stage(e->context, staged(s, COMING), s->image, s->image_bytes));
+    TRY(b->memory.unstage(e->context, staged(s, TAKEN), staged(s, COMING), s->image_bytes));
     TRY(run_or_replay(s, hooks));
-    TRY(b->download_later(e->context, s->result[slot], staged(s, RESULTS), result_bytes(s->parts)));
-    return b->mark(e->context, EVENT_STEPS + slot);
+    TRY(b->memory.download_later(e->context, s->result[slot], staged(s, RESULTS),
+                                 result_bytes(s->parts)));
+    return b->stream.event_record(e->context, EVENT_STEPS + slot);
 }
 
 enum status sequence_start(struct sequence *s, const struct plan_hooks *hooks)
@@ -225,9 +226,10 @@ enum status sequence_wait(struct sequence *s, const float **ret_result)
     if (!is_staged(s))
         return s->part->result
                    ? plan_read(&e->plan[s->part->kind], s->part->result, 0, result, sizeof *result)
-                   : e->backend->sync(e->context);
+                   : e->backend->stream.sync(e->context);
     BUG_IF(!sequence_in_flight(s), "no run is in flight");
-    TRY(e->backend->reached(e->context, EVENT_STEPS + (int)(s->finished % SEQUENCE_IN_FLIGHT)));
+    TRY(e->backend->stream.event_wait(e->context,
+                                      EVENT_STEPS + (int)(s->finished % SEQUENCE_IN_FLIGHT)));
     s->finished++;
     return ST_OK;
 }

@@ -39,7 +39,7 @@ enum status random_step_check(const struct config *c, int64_t vocab, enum memory
     int64_t bytes;
     TRY(device_of(c, &device));
     TRY(random_step_bytes(c, vocab, extent, &bytes));
-    return random_step_check_room(bytes, device.backend->room(device.number));
+    return random_step_check_room(bytes, device.backend->devices.free_memory(device.number));
 }
 
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
@@ -90,7 +90,7 @@ static enum status draw_state(const struct engine *e)
     for (int64_t i = 0; i < n; i += DRAWN_AT_ONCE)
         rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < DRAWN_AT_ONCE ? n - i : DRAWN_AT_ONCE,
                     x + i);
-    enum status st = e->backend->upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
+    enum status st = e->backend->memory.upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
     free(x);
     return st;
 }

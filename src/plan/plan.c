@@ -10,9 +10,9 @@ static const struct kernel *choose(const struct plan *p, const struct node *n,
 {
     const struct kernel *k;
     if (p->options.variant)
-        for (int i = 0; (k = p->backend->kernel((int)n->op, call, i)); i++)
+        for (int i = 0; (k = p->backend->kernels.find((int)n->op, call, i)); i++)
             if (!strcmp(k->variant, p->options.variant)) return k;
-    return p->backend->kernel((int)n->op, call, 0);
+    return p->backend->kernels.find((int)n->op, call, 0);
 }
 
 static enum status plan_step(struct plan *p, int id)
@@ -140,14 +140,14 @@ enum status storage_alloc(struct storage_blocks *s)
 {
     for (int i = 0; i < STORAGE_COUNT; i++)
         if (s->bytes[i] && !s->base[i])
-            TRY(s->backend->alloc(s->context, s->bytes[i], &s->base[i]));
+            TRY(s->backend->memory.alloc(s->context, s->bytes[i], &s->base[i]));
     return ST_OK;
 }
 
 void storage_free(struct storage_blocks *s)
 {
     for (int i = 0; i < STORAGE_COUNT; i++) {
-        if (s->base[i]) s->backend->free(s->context, s->base[i]);
+        if (s->base[i]) s->backend->memory.free(s->context, s->base[i]);
         s->base[i] = NULL;
     }
 }
@@ -195,7 +195,7 @@ enum status plan_feed(const struct plan *p, const char *input, const void *data,
     if (!v.i) return ST_OK;
     BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s of %lld bytes", input,
            (long long)bytes);
-    return p->backend->upload(p->context, plan_address(p, v), data, bytes);
+    return p->backend->memory.upload(p->context, plan_address(p, v), data, bytes);
 }
 
 enum status plan_read(const struct plan *p, const char *output, int64_t from, void *ret_data,
@@ -204,7 +204,8 @@ enum status plan_read(const struct plan *p, const char *output, int64_t from, vo
     value v = graph_find_output(p->graph, output);
     BUG_IF(!v.i, "no output %s", output);
     BUG_IF(type_bytes(graph_type(p->graph, v)) < from + bytes, "output %s is smaller", output);
-    return p->backend->download(p->context, ret_data, (char *)plan_address(p, v) + from, bytes);
+    return p->backend->memory.download(p->context, ret_data, (char *)plan_address(p, v) + from,
+                                       bytes);
 }
 
 int plan_kernels(const struct plan *p)

@@ -347,14 +347,14 @@ static void test_the_cpu(void **state)
     struct device_sample s;
     threads_set(1);
     assert_int_equal(cpu->open(0, &ctx), ST_OK);
-    assert_int_equal(cpu->sample(ctx, &s), ST_OK);
+    assert_int_equal(cpu->telemetry->sample(ctx, &s), ST_OK);
     assert_true(s.utilization == -1 && s.memory_bytes > 0 && s.power_w == -1);
     volatile double x = 1;
     for (int64_t from_ns = clock_ns(); clock_ms(from_ns, clock_ns()) < 200;) x = x * 1.0000001;
-    assert_int_equal(cpu->sample(ctx, &s), ST_OK);
+    assert_int_equal(cpu->telemetry->sample(ctx, &s), ST_OK);
     assert_true(s.utilization > 1 && s.utilization <= 100);
     wait_ms(200);
-    assert_int_equal(cpu->sample(ctx, &s), ST_OK);
+    assert_int_equal(cpu->telemetry->sample(ctx, &s), ST_OK);
     assert_true(s.utilization < 10);
     cpu->close(ctx);
 }

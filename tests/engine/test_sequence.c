@@ -155,7 +155,7 @@ static int copies;
 static enum status counting_copy(void *context, void *dst, const void *src, int64_t size)
 {
     copies++;
-    return counted->copy(context, dst, src, size);
+    return counted->memory.copy(context, dst, src, size);
 }
 
 /* A part's inputs lie in its plan as they lie in the image, so it takes them by one copy, and its result by another. */
