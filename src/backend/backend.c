@@ -19,7 +19,7 @@ const struct backend *backend_find(const char *name)
 
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret)
 {
-    for (int i = 0; b->library && b->library(i, ret); i++)
+    for (int i = 0; b->devices.library && b->devices.library(i, ret); i++)
         if (strcmp(ret->name, name) == 0) return true;
     return false;
 }

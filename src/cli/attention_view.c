@@ -146,7 +146,8 @@ static int processors_of(const struct attention_options *o)
 {
     struct device_facts facts;
     if (o->device.backend->host_memory) return 0;
-    return o->device.backend->describe(o->device.number, &facts) == ST_OK ? facts.processors : 0;
+    return o->device.backend->devices.describe(o->device.number, &facts) == ST_OK ? facts.processors
+                                                                                  : 0;
 }
 
 struct table attention_table(const struct attention_view *v, struct arena *a)

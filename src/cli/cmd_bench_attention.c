@@ -264,7 +264,7 @@ static enum status run(struct options *o, struct arena *a)
     struct attention_cell *cell;
     struct attention_view v = {.o = &o->run, .machine = &m};
     TRY(ceilings_get(&m, &o->run.device, a));
-    int64_t room = o->run.device.backend->room(o->run.device.number);
+    int64_t room = o->run.device.backend->devices.free_memory(o->run.device.number);
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
     o->run.each = show;
     o->run.user = &progress;

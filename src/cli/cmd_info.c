@@ -58,7 +58,7 @@ static bool has_library(const struct environment *e, const char *name)
 static void print_kernels(void)
 {
     const struct backend *cpu = backend_find("cpu");
-    const char *library = cpu->library_isa();
+    const char *library = cpu->kernels.library_isa();
     for (int d = 0; d < COUNT_OF(dtypes); d++) {
         struct chosen c[CHOSEN_MOST];
         int n = chosen_variants(cpu, dtypes[d].dtype, c);
@@ -89,7 +89,8 @@ static const char *gpu_words(int number, struct arena *a)
     char memory[32];
     if (!cuda)
         return "none: this build has no CUDA backend (the CUDA toolkit's headers were not there)";
-    if (cuda->describe(number, &f) != ST_OK) return arena_printf(a, "none: %s", fail_message());
+    if (cuda->devices.describe(number, &f) != ST_OK)
+        return arena_printf(a, "none: %s", fail_message());
     return arena_printf(a, "%s, compute capability %s, %d SMs, %s", f.name, f.capability,
                         f.processors, str_bytes(memory, (double)f.bytes));
 }
@@ -97,7 +98,7 @@ static const char *gpu_words(int number, struct arena *a)
 static int gpus(void)
 {
     const struct backend *cuda = backend_find("cuda");
-    return cuda ? cuda->devices() : 0;
+    return cuda ? cuda->devices.count() : 0;
 }
 
 /* Number i of the libraries for GPUs: those of runs, and the one of profiles. */
@@ -105,9 +106,9 @@ static bool device_library(int i, struct device_library *ret)
 {
     const struct backend *cuda = backend_find("cuda");
     if (!cuda) return false;
-    if (cuda->library(i, ret)) return true;
-    if (i > 0 && !cuda->library(i - 1, ret)) return false;
-    cuda->trace_library(ret);
+    if (cuda->devices.library(i, ret)) return true;
+    if (i > 0 && !cuda->devices.library(i - 1, ret)) return false;
+    cuda->trace->library(ret);
     return true;
 }
 
@@ -176,7 +177,7 @@ static json_t *isa_json(void)
     for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
         if (without[i]) json_object_set_new(missing, isa_words[i], json_string(without[i]));
     return json_pack("{s:s, s:o, s:o, s:s?}", "used", isa_words[isa_used()], "available", there,
-                     "without", missing, "onednn", backend_find("cpu")->library_isa());
+                     "without", missing, "onednn", backend_find("cpu")->kernels.library_isa());
 }
 
 static json_t *gpus_json(void)
@@ -184,7 +185,7 @@ static json_t *gpus_json(void)
     json_t *all = json_array();
     struct device_facts f;
     for (int i = 0, n = gpus(); i < n; i++)
-        if (backend_find("cuda")->describe(i, &f) == ST_OK)
+        if (backend_find("cuda")->devices.describe(i, &f) == ST_OK)
             json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:I, s:I}", "name", f.name,
                                                  "compute_capability", f.capability, "processors",
                                                  f.processors, "memory_bytes", (json_int_t)f.bytes,

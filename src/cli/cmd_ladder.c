@@ -229,7 +229,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY(isa_limit(c.plan.isa));
     TRY(device_of(&c, &device));
     TRY(ceilings_get(&m, &device, a));
-    int64_t room = device.backend->room(device.number);
+    int64_t room = device.backend->devices.free_memory(device.number);
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
     o->run.config = &c;
     o->run.machine = &m;

@@ -109,10 +109,10 @@ static void gather_device(struct environment *e, const struct device *d, struct 
 {
     struct device_facts f;
     struct device_library l;
-    if (d->backend->host_memory || d->backend->describe(d->number, &f) != ST_OK) return;
+    if (d->backend->host_memory || d->backend->devices.describe(d->number, &f) != ST_OK) return;
     e->device = arena_strdup(a, f.name);
     if (backend_library(d->backend, "driver", &l)) e->driver = arena_strdup(a, l.version);
-    for (int i = 0; d->backend->library(i, &l); i++)
+    for (int i = 0; d->backend->devices.library(i, &l); i++)
         if (!l.why && strcmp(l.name, "driver") != 0)
             environment_add_library(e, l.name, arena_strdup(a, l.version));
 }
@@ -127,7 +127,7 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     e->isa = isa_words[isa_used()];
     struct device d;
     if (device_of(c, &d) != ST_OK) return; /* the trainer will say so */
-    e->isa_library = d.backend->library_isa ? d.backend->library_isa() : NULL;
+    e->isa_library = d.backend->kernels.library_isa ? d.backend->kernels.library_isa() : NULL;
     gather_device(e, &d, a);
 }
 

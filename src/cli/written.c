@@ -50,11 +50,11 @@ static const char *node_line(const struct plan *p, int id, enum graph_kind kind,
 
 static void find(struct writing *w, const struct plan *p, enum graph_kind kind)
 {
-    if (!p->backend->written) return;
+    if (!p->backend->launches) return;
     for (int id = 0; id < p->steps; id++) {
         struct str text = {0};
         const struct step *s = &p->step[id];
-        if (s->kernel && p->backend->written(s->kernel, &s->call, &text))
+        if (s->kernel && p->backend->launches->generated(s->kernel, &s->call, &text))
             note(w, str_text(&text), node_line(p, id, kind, &w->arena));
         str_release(&text);
     }

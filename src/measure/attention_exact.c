@@ -166,11 +166,12 @@ static enum status feed_dy(const struct attention_exact *e, const struct plan *p
     const struct attention_shape *s = &e->shape;
     int64_t bytes = dtype_size(s->dtype);
     char *to = plan_input(p, "dy");
-    TRY(p->backend->fill(p->context, to, 0, s->B * s->T * s->H * s->D * bytes));
+    TRY(p->backend->memory.fill(p->context, to, 0, s->B * s->T * s->H * s->D * bytes));
     for (int i = 0; i < e->heads; i++)
         for (int r = 0; r < e->rows; r++) {
             int64_t at = row_at(s, &e->head[i], e->row[r]) * bytes;
-            TRY(p->backend->upload(p->context, to + at, (const char *)e->dy + at, s->D * bytes));
+            TRY(p->backend->memory.upload(p->context, to + at, (const char *)e->dy + at,
+                                          s->D * bytes));
         }
     return ST_OK;
 }
@@ -183,9 +184,9 @@ static enum status error_of_y(const struct attention_exact *e, const struct exac
     char *narrow = arena_alloc(scratch, n * bytes);
     double *x = ARENA_NEW(scratch, double, n);
     for (int i = 0; i < e->rows; i++)
-        TRY(p->backend->download(p->context, narrow + i * s->D * bytes,
-                                 (char *)plan_output(p, "y") + row_at(s, h, e->row[i]) * bytes,
-                                 s->D * bytes));
+        TRY(p->backend->memory.download(
+            p->context, narrow + i * s->D * bytes,
+            (char *)plan_output(p, "y") + row_at(s, h, e->row[i]) * bytes, s->D * bytes));
     TRY(reference_convert(x, DT_F64, narrow, s->dtype, n));
     *ret = fmax(*ret, check_distance(x, h->y, n));
     return ST_OK;
@@ -199,8 +200,8 @@ static enum status error_of_gradient(const struct attention_exact *e, const stru
     int64_t bytes = s->T * columns * dtype_size(s->dtype);
     char *sequence = arena_alloc(scratch, bytes);
     double *x = ARENA_NEW(scratch, double, 3 * n);
-    TRY(p->backend->download(p->context, sequence, (char *)plan_output(p, "dqkv") + h->b * bytes,
-                             bytes));
+    TRY(p->backend->memory.download(p->context, sequence,
+                                    (char *)plan_output(p, "dqkv") + h->b * bytes, bytes));
     for (int part = 0; part < 3; part++)
         TRY(gather(s, sequence, columns, column_of(s, h->h, part), x + part * n, scratch));
     *ret = fmax(*ret, check_distance(x, h->dqkv, 3 * n));
@@ -214,7 +215,7 @@ enum status attention_exact_error(const struct attention_exact *e, struct plan *
     *ret_y = *ret_dqkv = 0;
     TRY(feed_dy(e, p));
     TRY(plan_run(p, NULL));
-    TRY(p->backend->sync(p->context));
+    TRY(p->backend->stream.sync(p->context));
     for (int i = 0; i < e->heads && st == ST_OK; i++) {
         struct arena scratch = {0};
         st = error_of_y(e, &e->head[i], p, ret_y, &scratch);

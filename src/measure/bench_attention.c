@@ -210,16 +210,16 @@ static enum status feed(struct trial *t)
     int32_t step = 0;
     void *at = plan_input(&t->plan, "step");
     const struct stock *s = l->stock;
-    TRY(l->backend->copy(l->context, plan_input(&t->plan, "qkv"), l->qkv, s->qkv_bytes));
-    TRY(l->backend->copy(l->context, plan_input(&t->plan, "dy"), l->dy, s->dy_bytes));
-    return at ? l->backend->upload(l->context, at, &step, sizeof step) : ST_OK;
+    TRY(l->backend->memory.copy(l->context, plan_input(&t->plan, "qkv"), l->qkv, s->qkv_bytes));
+    TRY(l->backend->memory.copy(l->context, plan_input(&t->plan, "dy"), l->dy, s->dy_bytes));
+    return at ? l->backend->memory.upload(l->context, at, &step, sizeof step) : ST_OK;
 }
 
 static void note_turn(void *user, const struct plan *p, int step)
 {
     struct trial *t = user;
     if (t->turned || p->graph->node[step].phase != PHASE_BACKWARD) return;
-    t->turned = p->backend->mark(p->context, TURN) == ST_OK;
+    t->turned = p->backend->stream.event_record(p->context, TURN) == ST_OK;
 }
 
 static enum status sample_pass(void *user, int calls, double *ret_ms)
@@ -230,12 +230,12 @@ static enum status sample_pass(void *user, int calls, double *ret_ms)
     BUG_IF(calls != 1, "%d calls", calls);
     TRY(feed(t));
     t->turned = false;
-    TRY(l->backend->mark(l->context, START));
+    TRY(l->backend->stream.event_record(l->context, START));
     TRY(plan_run(&t->plan, &hooks));
-    TRY(l->backend->mark(l->context, END));
-    TRY(l->backend->sync(l->context));
-    TRY(l->backend->elapsed(l->context, START, TURN, &ret_ms[0]));
-    return l->backend->elapsed(l->context, TURN, END, &ret_ms[1]);
+    TRY(l->backend->stream.event_record(l->context, END));
+    TRY(l->backend->stream.sync(l->context));
+    TRY(l->backend->stream.event_elapsed(l->context, START, TURN, &ret_ms[0]));
+    return l->backend->stream.event_elapsed(l->context, TURN, END, &ret_ms[1]);
 }
 
 /* The one kernel again and again, then the other. */
@@ -314,7 +314,7 @@ static void read_clock(struct length *l, struct report *r)
 {
     struct device_facts facts;
     struct gauge_summary g = {0};
-    bool known = l->backend->describe(l->o->device.number, &facts) == ST_OK;
+    bool known = l->backend->devices.describe(l->o->device.number, &facts) == ST_OK;
     double mhz = 0;
     if (r->gauge) {
         gauge_work(r->gauge, false);
@@ -331,10 +331,10 @@ static void read_clock(struct length *l, struct report *r)
 static enum status place_stock(struct length *l)
 {
     const struct stock *s = l->stock;
-    TRY(l->backend->alloc(l->context, s->qkv_bytes, &l->qkv));
-    TRY(l->backend->alloc(l->context, s->dy_bytes, &l->dy));
-    TRY(l->backend->upload(l->context, l->qkv, s->qkv, s->qkv_bytes));
-    return l->backend->upload(l->context, l->dy, s->dy, s->dy_bytes);
+    TRY(l->backend->memory.alloc(l->context, s->qkv_bytes, &l->qkv));
+    TRY(l->backend->memory.alloc(l->context, s->dy_bytes, &l->dy));
+    TRY(l->backend->memory.upload(l->context, l->qkv, s->qkv, s->qkv_bytes));
+    return l->backend->memory.upload(l->context, l->dy, s->dy, s->dy_bytes);
 }
 
 /* Each way on an adjoint of a few rows, beside the same in double precision. */
@@ -391,8 +391,8 @@ static enum status time_together(struct length *l, struct trial **running, int n
 
 static void release_memory(struct length *l)
 {
-    if (l->qkv) l->backend->free(l->context, l->qkv);
-    if (l->dy) l->backend->free(l->context, l->dy);
+    if (l->qkv) l->backend->memory.free(l->context, l->qkv);
+    if (l->dy) l->backend->memory.free(l->context, l->dy);
     l->qkv = l->dy = NULL;
     if (l->storage.backend) storage_free(&l->storage);
     l->storage = (struct storage_blocks){0};

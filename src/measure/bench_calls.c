@@ -24,10 +24,10 @@ static struct bench_row *rows_of(const struct backend *b, enum op op, const stru
                                  int *ret_n, struct arena *a)
 {
     int n = 0;
-    while (b->kernel((int)op, &s->call, n)) n++;
+    while (b->kernels.find((int)op, &s->call, n)) n++;
     struct bench_row *row = ARENA_NEW(a, struct bench_row, n);
     for (int i = 0; i < n; i++) {
-        row[i].kernel = b->kernel((int)op, &s->call, i);
+        row[i].kernel = b->kernels.find((int)op, &s->call, i);
         row[i].taken = row[i].kernel == s->kernel;
     }
     *ret_n = n;

@@ -277,7 +277,7 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     struct device device;
     int64_t sum = 0, limit = all->o->limit;
     TRY(device_of(&cell[0].config, &device));
-    int64_t free = device.backend->room(device.number);
+    int64_t free = device.backend->devices.free_memory(device.number);
     bool limited = limit && (free < 0 || limit < free);
     int64_t room = limited ? limit : free;
     for (int i = 0; i < cells; i++) {

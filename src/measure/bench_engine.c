@@ -85,7 +85,7 @@ void bench_engine_close(struct bench_engine *b)
     noise_close(&b->noise);
     for (int i = 0; i < COUNT_OF(piece); i++)
         if (piece[i]->recording)
-            b->engine.backend->recording_free(b->engine.context, piece[i]->recording);
+            b->engine.backend->recording->free(b->engine.context, piece[i]->recording);
     engine_close(&b->engine);
     arena_release(&b->arena);
     free(b);
@@ -93,11 +93,11 @@ void bench_engine_close(struct bench_engine *b)
 
 static enum status record(struct engine *e, struct piece *p)
 {
-    TRY(e->backend->capture_begin(e->context));
+    TRY(e->backend->recording->begin(e->context));
     enum status st = plan_run_part(&e->plan[p->kind], p->from, p->to, NULL);
     struct failure first;
     fail_keep(&first);
-    enum status ended = e->backend->capture_end(e->context, &p->recording);
+    enum status ended = e->backend->recording->end(e->context, &p->recording);
     if (st == ST_OK) return ended;
     fail_again(&first);
     return st;
@@ -110,17 +110,17 @@ static enum status run(struct engine *e, struct piece *p)
     if (!engine_replays(e, NULL) || p->runs++ == 0)
         return plan_run_part(&e->plan[p->kind], p->from, p->to, NULL);
     if (!p->recording) TRY(record(e, p));
-    return e->backend->replay(e->context, p->recording);
+    return e->backend->recording->replay(e->context, p->recording);
 }
 
 /* The device is idle before and after. */
 static enum status time_piece(struct bench_engine *b, struct piece *p, double *ret_ms)
 {
     const struct engine *e = &b->engine;
-    TRY(e->backend->sync(e->context));
+    TRY(e->backend->stream.sync(e->context));
     int64_t start = clock_ns();
     TRY(run(&b->engine, p));
-    TRY(e->backend->sync(e->context));
+    TRY(e->backend->stream.sync(e->context));
     *ret_ms = clock_ms(start, clock_ns());
     return ST_OK;
 }
@@ -148,7 +148,7 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         ret_ms[BENCH_DIFFERENCE] = ret_ms[BENCH_BOTH] - ret_ms[BENCH_FORWARD];
     }
     if (has(l, BENCH_STEP)) {
-        TRY(e->backend->sync(e->context));
+        TRY(e->backend->stream.sync(e->context));
         TRY(noise_step(&b->noise, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->noise.loss;
     }

@@ -43,19 +43,19 @@ struct running {
 
 static enum status take(struct session *s, int64_t bytes, void **ret)
 {
-    return s->engine->backend->alloc(s->engine->context, bytes, ret);
+    return s->engine->backend->memory.alloc(s->engine->context, bytes, ret);
 }
 
 static void give(struct session *s, void *memory)
 {
-    if (memory) s->engine->backend->free(s->engine->context, memory);
+    if (memory) s->engine->backend->memory.free(s->engine->context, memory);
 }
 
 static enum status copy_input(struct session *s, const void *from, int64_t bytes, void **ret)
 {
     const struct backend *b = s->engine->backend;
     TRY(take(s, bytes, ret));
-    return b->copy(s->engine->context, *ret, from, bytes);
+    return b->memory.copy(s->engine->context, *ret, from, bytes);
 }
 
 /* Outputs that are inputs, written in place, stay so. */
@@ -276,7 +276,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     bench_calls_find(e, o->op, ret, a);
     if (!ret->calls) return ST_OK;
     if (!e->backend->host_memory) {
-        TRY(e->backend->describe(o->machine->device.number, &facts));
+        TRY(e->backend->devices.describe(o->machine->device.number, &facts));
         s.cache_bytes = facts.cache_bytes;
         TRY(announce(e, ret));
     }

@@ -21,7 +21,7 @@ enum status products_run(struct plan *p, struct products *ret)
         sum.kernels++;
     }
     *ret = sum;
-    return p->backend->sync(p->context);
+    return p->backend->stream.sync(p->context);
 }
 
 enum status bench_step_run(struct engine *e, int warmup, int steps,

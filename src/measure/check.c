@@ -86,8 +86,8 @@ static enum status take(struct trial *t, int64_t size, void **ret_mem)
 {
     char *poison = arena_alloc(t->arena, size + GUARD_BYTES);
     memset(poison, POISON, (size_t)(size + GUARD_BYTES));
-    TRY(t->b->alloc(t->context, size + GUARD_BYTES, ret_mem));
-    return t->b->upload(t->context, *ret_mem, poison, size + GUARD_BYTES);
+    TRY(t->b->memory.alloc(t->context, size + GUARD_BYTES, ret_mem));
+    return t->b->memory.upload(t->context, *ret_mem, poison, size + GUARD_BYTES);
 }
 
 static enum status place_inputs(struct trial *t)
@@ -97,7 +97,7 @@ static enum status place_inputs(struct trial *t)
         void *host;
         TRY(case_copy(t->data, i, t->dtype, t->arena, &host));
         TRY(take(t, type_bytes(type), &t->call.in[i]));
-        TRY(t->b->upload(t->context, t->call.in[i], host, type_bytes(type)));
+        TRY(t->b->memory.upload(t->context, t->call.in[i], host, type_bytes(type)));
     }
     return ST_OK;
 }
@@ -119,10 +119,10 @@ static enum status place_outputs(struct trial *t)
 static void free_all(struct trial *t)
 {
     for (int i = 0; i < t->call.n_out; i++)
-        if (t->call.out[i] && taken_input(t, i) < 0) t->b->free(t->context, t->call.out[i]);
+        if (t->call.out[i] && taken_input(t, i) < 0) t->b->memory.free(t->context, t->call.out[i]);
     for (int i = 0; i < t->call.n_in; i++)
-        if (t->call.in[i]) t->b->free(t->context, t->call.in[i]);
-    if (t->call.scratch) t->b->free(t->context, t->call.scratch);
+        if (t->call.in[i]) t->b->memory.free(t->context, t->call.in[i]);
+    if (t->call.scratch) t->b->memory.free(t->context, t->call.scratch);
     memset(t->call.in, 0, sizeof t->call.in);
     memset(t->call.out, 0, sizeof t->call.out);
     t->call.scratch = NULL;
@@ -134,7 +134,7 @@ static enum status fetch(struct trial *t, const void *mem, const struct type *ty
 {
     int64_t size = type_bytes(type);
     unsigned char *bytes = arena_alloc(t->arena, size + GUARD_BYTES);
-    TRY(t->b->download(t->context, bytes, mem, size + GUARD_BYTES));
+    TRY(t->b->memory.download(t->context, bytes, mem, size + GUARD_BYTES));
     for (int i = 0; i < GUARD_BYTES; i++)
         if (bytes[size + i] != POISON) t->problem = "writes behind a tensor";
     *ret_bytes = bytes;
@@ -164,7 +164,7 @@ static enum status run_once(struct trial *t, void **ret_out)
         t->problem = arena_strdup(t->arena, fail_message());
         goto out;
     }
-    TRY_OUT(st, t->b->sync(t->context));
+    TRY_OUT(st, t->b->stream.sync(t->context));
     for (int i = 0; i < t->call.n_out; i++)
         TRY_OUT(st, fetch(t, t->call.out[i], &t->call.out_type[i], &ret_out[i]));
     TRY_OUT(st, check_inputs(t));
@@ -250,7 +250,7 @@ static bool call_of_case(const struct backend *b, void *context, int i, enum dty
     ret->numerics = node->numerics;
     ret->n_in = node->n_in;
     ret->n_out = node->n_out;
-    return touches(ret, dtype) && b->kernel((int)node->op, ret, 0);
+    return touches(ret, dtype) && b->kernels.find((int)node->op, ret, 0);
 }
 
 static bool is_asked(const struct kernel *k, const char *variant)
@@ -280,7 +280,7 @@ static enum status check_case(const struct question *ask, int i, enum dtype dtyp
     TRY(case_fill(i, dtype, a, &data));
     TRY(expect(&data, a, expected));
     const struct kernel *k;
-    for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+    for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
         if (!is_asked(k, ask->variant)) continue;
         struct trial t = {b, ask->context, k, &data, dtype, call, CHECK_APART, a, NULL};
         if (k->prepare) TRY(k->prepare(k, &t.call));
@@ -311,7 +311,7 @@ static enum status announce(const struct question *ask)
             struct node node;
             struct kernel_call call;
             if (!call_of_case(b, ask->context, i, dtypes[d], &node, &call)) continue;
-            for (int n = 0; (k = b->kernel((int)node.op, &call, n)); n++) {
+            for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
                 if (!is_asked(k, ask->variant)) continue;
                 if (k->prepare) TRY(k->prepare(k, &call));
                 if (k->release) k->release(&call);

@@ -43,8 +43,8 @@ static bool pair_init(struct pair *p, const struct case_data *data, enum dtype d
     p->product.n_in = node.n_in;
     p->product.n_out = node.n_out;
     p->product.context = p->context;
-    p->packer = p->b->kernel(OP_PACK, &p->pack, 0);
-    p->multiplier = p->b->kernel((int)node.op, &p->product, 0);
+    p->packer = p->b->kernels.find(OP_PACK, &p->pack, 0);
+    p->multiplier = p->b->kernels.find((int)node.op, &p->product, 0);
     return p->packer && p->multiplier;
 }
 
@@ -55,8 +55,8 @@ static enum status give(struct pair *p, const struct case_data *data, int i, enu
     struct type t = case_type(data->c, i, dtype);
     int64_t size = type_bytes(&t);
     TRY(case_copy(data, i, dtype, a, &host));
-    TRY(p->b->alloc(p->context, size, ret_mem));
-    return p->b->upload(p->context, *ret_mem, host, size);
+    TRY(p->b->memory.alloc(p->context, size, ret_mem));
+    return p->b->memory.upload(p->context, *ret_mem, host, size);
 }
 
 static enum status place(struct pair *p, const struct case_data *data, enum dtype dtype,
@@ -67,10 +67,10 @@ static enum status place(struct pair *p, const struct case_data *data, enum dtyp
     for (int i = 0; i < p->product.n_in; i++)
         TRY(give(p, data, i, dtype, a, i == 1 ? &p->pack.in[0] : &p->product.in[i]));
     for (int k = 0; k < 2; k++) {
-        TRY(p->b->alloc(p->context, type_bytes(&calls[k]->out_type[0]), &calls[k]->out[0]));
+        TRY(p->b->memory.alloc(p->context, type_bytes(&calls[k]->out_type[0]), &calls[k]->out[0]));
         if (!kernels[k]->scratch_bytes) continue;
-        TRY(p->b->alloc(p->context, kernels[k]->scratch_bytes(kernels[k], calls[k]),
-                        &calls[k]->scratch));
+        TRY(p->b->memory.alloc(p->context, kernels[k]->scratch_bytes(kernels[k], calls[k]),
+                               &calls[k]->scratch));
     }
     p->product.in[1] = p->pack.out[0];
     return ST_OK;
@@ -81,7 +81,7 @@ static void free_all(struct pair *p)
     void *mem[] = {p->pack.in[0],    p->pack.out[0],    p->pack.scratch,   p->product.in[0],
                    p->product.in[2], p->product.out[0], p->product.scratch};
     for (int i = 0; i < COUNT_OF(mem); i++)
-        if (mem[i]) p->b->free(p->context, mem[i]);
+        if (mem[i]) p->b->memory.free(p->context, mem[i]);
 }
 
 static enum status run(struct pair *p, const double *expected, struct arena *a, double *ret_error)
@@ -92,8 +92,8 @@ static enum status run(struct pair *p, const double *expected, struct arena *a, 
     double *x = ARENA_NEW(a, double, n);
     TRY(p->packer->run(&p->pack));
     TRY(p->multiplier->run(&p->product));
-    TRY(p->b->sync(p->context));
-    TRY(p->b->download(p->context, out, p->product.out[0], type_bytes(type)));
+    TRY(p->b->stream.sync(p->context));
+    TRY(p->b->memory.download(p->context, out, p->product.out[0], type_bytes(type)));
     TRY(reference_convert(x, DT_F64, out, type->dtype, n));
     *ret_error = check_distance(x, expected, n);
     return ST_OK;

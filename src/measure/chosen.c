@@ -30,7 +30,7 @@ const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype
         call.numerics = node.numerics;
         call.n_in = node.n_in;
         call.n_out = node.n_out;
-        const struct kernel *k = b->kernel((int)node.op, &call, 0);
+        const struct kernel *k = b->kernels.find((int)node.op, &call, 0);
         if (k && has_tensor_of(&call, dtype)) return k->variant;
     }
     return NULL;

@@ -181,7 +181,7 @@ static void watch(struct climb *one, bool begins)
 static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
-    one->room = c->device.backend->room(c->device.number);
+    one->room = c->device.backend->devices.free_memory(c->device.number);
     TRY(noise_open(&one->engine, &r->config, c->o->vocab, &one->arena));
     one->open = true;
     r->facts = facts_of(&one->engine);
@@ -210,14 +210,14 @@ static enum status step(void *user, int calls, double *ret_ms)
 {
     struct climb *one = user;
     const struct engine *e = &one->engine;
-    int64_t before = e->backend->started ? e->backend->started(e->context) : 0;
+    int64_t before = e->backend->launches ? e->backend->launches->count(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
     watch(one, true);
     TRY(noise_step(&one->noise, one->iteration, NULL, &ret_ms[0]));
     if (!one->beside) watch(one, false);
     if (one->iteration++) return ST_OK;
     one->rung->loss = one->noise.loss;
-    if (e->backend->started) one->rung->started = e->backend->started(e->context) - before;
+    if (e->backend->launches) one->rung->started = e->backend->launches->count(e->context) - before;
     return ST_OK;
 }
 
@@ -237,7 +237,7 @@ static int64_t taken(const struct climbing *c, const struct climb *one)
 {
     const struct backend *b = c->device.backend;
     if (b->host_memory || one->room < 0) return 0;
-    int64_t now = b->room(c->device.number);
+    int64_t now = b->devices.free_memory(c->device.number);
     return now >= 0 && now < one->room ? one->room - now : 0;
 }
 

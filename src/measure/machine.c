@@ -47,7 +47,7 @@ static enum status identify_gpu(struct machine *m, struct arena *a)
 {
     const struct backend *b = m->device.backend;
     struct device_facts f;
-    TRY(b->describe(m->device.number, &f));
+    TRY(b->devices.describe(m->device.number, &f));
     const char *driver = library_of(b, "driver", a), *products = library_of(b, "cuBLASLt", a);
     m->gpu = true;
     m->threads = 1;

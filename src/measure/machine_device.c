@@ -20,7 +20,7 @@ static enum status start(void *user, int i)
     struct copying *c = user;
     (void)i;
     if (c->kernel) return c->kernel->run(&c->call);
-    return c->device->backend->copy(c->context, c->to, c->from, c->bytes);
+    return c->device->backend->memory.copy(c->context, c->to, c->from, c->bytes);
 }
 
 /* Bytes per second, read and written, that the fastest of several tries moves. */
@@ -56,7 +56,7 @@ static enum status prepare(struct copying *c)
                                    .in = {c->to, c->from},
                                    .out = {c->to},
                                    .context = c->context};
-    c->kernel = c->device->backend->kernel(OP_STORE, &c->call, 0);
+    c->kernel = c->device->backend->kernels.find(OP_STORE, &c->call, 0);
     return c->kernel && c->kernel->prepare ? c->kernel->prepare(c->kernel, &c->call) : ST_OK;
 }
 
@@ -95,25 +95,25 @@ static enum status sizes(struct machine_work *w, struct copying *c, int64_t larg
 static enum status fill(struct copying *c, int64_t bytes)
 {
     const struct backend *b = c->device->backend;
-    TRY(b->fill(c->context, c->from, 0x5a, bytes));
-    return b->fill(c->context, c->to, 0xa5, bytes);
+    TRY(b->memory.fill(c->context, c->from, 0x5a, bytes));
+    return b->memory.fill(c->context, c->to, 0xa5, bytes);
 }
 
 enum status machine_measure_device_copies(struct machine_work *w)
 {
     struct copying c = {.device = &w->machine->device};
     const struct backend *b = c.device->backend;
-    int64_t largest = w->quick ? HASTY : ENOUGH, room = b->room(c.device->number);
+    int64_t largest = w->quick ? HASTY : ENOUGH, room = b->devices.free_memory(c.device->number);
     enum status st = ST_OK;
     while (room >= 0 && largest > room / 2 && largest > SMALLEST) largest /= 2;
     TRY(b->open(c.device->number, &c.context));
-    TRY_OUT(st, b->alloc(c.context, largest / 2, &c.from));
-    TRY_OUT(st, b->alloc(c.context, largest / 2, &c.to));
+    TRY_OUT(st, b->memory.alloc(c.context, largest / 2, &c.from));
+    TRY_OUT(st, b->memory.alloc(c.context, largest / 2, &c.to));
     TRY_OUT(st, fill(&c, largest / 2));
     TRY_OUT(st, sizes(w, &c, largest));
 out:
-    if (c.from) b->free(c.context, c.from);
-    if (c.to) b->free(c.context, c.to);
+    if (c.from) b->memory.free(c.context, c.from);
+    if (c.to) b->memory.free(c.context, c.to);
     b->close(c.context);
     return st;
 }

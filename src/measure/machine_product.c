@@ -43,7 +43,7 @@ struct trial {
 
 static enum status take(struct trial *t, const struct type *type, void **ret)
 {
-    return t->backend->alloc(t->context, type_bytes(type), ret);
+    return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
 /* Random bf16 numbers of a size between 0.5 and 2; two of them make a float of such a size, too. */
@@ -57,7 +57,7 @@ static enum status fill(struct trial *t, void *to, const struct type *type, stru
         for (int64_t k = i; k < i + 4 && k < n; k++)
             x[k] = (r.w[k - i] & 0x80ff80ffu) | 0x3f003f00u;
     }
-    return t->backend->upload(t->context, to, x, n * (int64_t)sizeof(uint32_t));
+    return t->backend->memory.upload(t->context, to, x, n * (int64_t)sizeof(uint32_t));
 }
 
 static void describe(struct trial *t, enum machine_precision p, const int64_t *shape, bool packed)
@@ -80,8 +80,8 @@ static void describe(struct trial *t, enum machine_precision p, const int64_t *s
         product.in_type[1] = t->pack.out_type[0];
     }
     t->call = product;
-    t->kernel = t->backend->kernel(OP_MATMUL, &t->call, 0);
-    t->packer = packed ? t->backend->kernel(OP_PACK, &t->pack, 0) : NULL;
+    t->kernel = t->backend->kernels.find(OP_MATMUL, &t->call, 0);
+    t->packer = packed ? t->backend->kernels.find(OP_PACK, &t->pack, 0) : NULL;
 }
 
 static enum status prepare(const struct kernel *k, struct trial *t, struct kernel_call *call)
@@ -112,15 +112,15 @@ static void close_call(struct trial *t, const struct kernel *k, struct kernel_ca
 {
     if (k && k->release) k->release(call);
     for (int i = 0; i < call->n_in; i++)
-        if (call->in[i]) t->backend->free(t->context, call->in[i]);
-    if (call->scratch) t->backend->free(t->context, call->scratch);
+        if (call->in[i]) t->backend->memory.free(t->context, call->in[i]);
+    if (call->scratch) t->backend->memory.free(t->context, call->scratch);
 }
 
 static void close_trial(struct trial *t)
 {
     close_call(t, t->packer, &t->pack);
     close_call(t, t->kernel, &t->call);
-    if (t->call.out[0]) t->backend->free(t->context, t->call.out[0]);
+    if (t->call.out[0]) t->backend->memory.free(t->context, t->call.out[0]);
 }
 
 static enum status start(void *user, int i)

@@ -14,7 +14,7 @@ static enum status run_part(struct noise *n, int iteration)
         TRY(noise_feed(n, parts[i], iteration));
         TRY(engine_run(e, parts[i], NULL));
     }
-    return e->backend->sync(e->context);
+    return e->backend->stream.sync(e->context);
 }
 
 /* A host that has too little would end the process, not this call. */
@@ -26,7 +26,7 @@ static enum status check_room(const struct config *c, int64_t vocab, enum memory
     TRY(device_of(c, &device));
     enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
     if (st == ST_OK) {
-        st = noise_check_room(engine_bytes(&e), device.backend->room(device.number));
+        st = noise_check_room(engine_bytes(&e), device.backend->devices.free_memory(device.number));
         engine_close(&e);
     }
     arena_release(&a);

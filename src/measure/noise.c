@@ -44,7 +44,7 @@ enum status noise_check(const struct config *c, int64_t vocab)
     int64_t bytes;
     TRY(device_of(c, &device));
     TRY(noise_bytes(c, vocab, &bytes));
-    return noise_check_room(bytes, device.backend->room(device.number));
+    return noise_check_room(bytes, device.backend->devices.free_memory(device.number));
 }
 
 enum status noise_open(struct engine *e, const struct config *c, int64_t vocab, struct arena *a)
@@ -94,7 +94,7 @@ static enum status draw_state(const struct engine *e)
     for (int64_t i = 0; i < n; i += DRAWN_AT_ONCE)
         rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < DRAWN_AT_ONCE ? n - i : DRAWN_AT_ONCE,
                     x + i);
-    enum status st = e->backend->upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
+    enum status st = e->backend->memory.upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
     free(x);
     return st;
 }

@@ -10,7 +10,7 @@ enum status reference_run(enum op op, struct kernel_call *call, struct arena *sc
 {
     const struct backend *cpu = backend_find("cpu");
     const struct kernel *k;
-    for (int i = 0; (k = cpu->kernel((int)op, call, i)); i++)
+    for (int i = 0; (k = cpu->kernels.find((int)op, call, i)); i++)
         if (strcmp(k->variant, "ref") == 0) break;
     BUG_IF(!k, "%s has no reference kernel for these types", op_def(op)->name);
     if (k->scratch_bytes) {

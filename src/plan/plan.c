@@ -10,9 +10,9 @@ static const struct kernel *choose(const struct plan *p, const struct node *n,
 {
     const struct kernel *k;
     if (p->options.variant)
-        for (int i = 0; (k = p->backend->kernel((int)n->op, call, i)); i++)
+        for (int i = 0; (k = p->backend->kernels.find((int)n->op, call, i)); i++)
             if (!strcmp(k->variant, p->options.variant)) return k;
-    return p->backend->kernel((int)n->op, call, 0);
+    return p->backend->kernels.find((int)n->op, call, 0);
 }
 
 static enum status plan_step(struct plan *p, int id)
@@ -139,14 +139,14 @@ enum status storage_alloc(struct storage_blocks *s)
 {
     for (int i = 0; i < STORAGE_COUNT; i++)
         if (s->bytes[i] && !s->base[i])
-            TRY(s->backend->alloc(s->context, s->bytes[i], &s->base[i]));
+            TRY(s->backend->memory.alloc(s->context, s->bytes[i], &s->base[i]));
     return ST_OK;
 }
 
 void storage_free(struct storage_blocks *s)
 {
     for (int i = 0; i < STORAGE_COUNT; i++) {
-        if (s->base[i]) s->backend->free(s->context, s->base[i]);
+        if (s->base[i]) s->backend->memory.free(s->context, s->base[i]);
         s->base[i] = NULL;
     }
 }

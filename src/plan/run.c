@@ -8,7 +8,7 @@
 static enum status poison(const struct plan *p, int v)
 {
     const struct span *s = &p->span[v];
-    return p->backend->fill(p->context, p->base[s->storage] + s->offset, 0xff, s->bytes);
+    return p->backend->memory.fill(p->context, p->base[s->storage] + s->offset, 0xff, s->bytes);
 }
 
 static bool takes_place(const struct plan *p, const struct node *n, value out)
@@ -24,7 +24,7 @@ static enum status poison_before(const struct plan *p, int id)
     const struct node *n = &p->graph->node[id];
     const struct step *s = &p->step[id];
     if (s->scratch_bytes && s->kernel)
-        TRY(p->backend->fill(p->context, s->call.scratch, 0xff, s->scratch_bytes));
+        TRY(p->backend->memory.fill(p->context, s->call.scratch, 0xff, s->scratch_bytes));
     for (int i = 0; n->op != OP_LEAF && i < n->n_out; i++)
         if (p->span[n->out[i].i].storage == STORAGE_ARENA && !takes_place(p, n, n->out[i]))
             TRY(poison(p, n->out[i].i));

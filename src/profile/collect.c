@@ -119,7 +119,7 @@ static void choose_steps(struct session *s)
 static void attend(struct session *s, bool begin)
 {
     const struct engine *e = s->engine;
-    if (e->backend->attend) e->backend->attend(e->context, begin);
+    if (e->backend->trace) e->backend->trace->profiler_range(e->context, begin);
 }
 
 static enum status plain_step(struct session *s)
@@ -191,7 +191,7 @@ static enum status collect_by_hooks(struct session *s)
     TRY(warm_up(s, WARM_LEAST, NULL));
     choose_steps(s);
     struct watch *w = watch_new(&s->c->marks, s->p->steps, s->host, s->a);
-    TRY(s->engine->backend->attend ? one_after_the_other(s, w) : take_turns(s, w));
+    TRY(s->engine->backend->trace ? one_after_the_other(s, w) : take_turns(s, w));
     watch_take(w, s->c);
     s->p->steps = s->c->watched_steps;
     return ST_OK;
@@ -203,7 +203,7 @@ static void mark_before(void *user, const struct plan *p, int node)
 {
     const struct session *s = user;
     int mark = mark_of(&s->c->marks, p, node);
-    p->backend->trace_mark(p->context, mark);
+    p->backend->trace->mark(p->context, mark);
     host_watch_before(s->host, mark);
 }
 
@@ -212,7 +212,7 @@ static enum status mark_after(void *user, const struct plan *p, int node)
     const struct session *s = user;
     (void)node;
     host_watch_after(s->host);
-    p->backend->trace_mark(p->context, -1);
+    p->backend->trace->mark(p->context, -1);
     return ST_OK;
 }
 
@@ -222,7 +222,7 @@ static void mark_start(void *user, enum noise_part part, int iteration, bool beg
     struct session *s = user;
     const struct engine *e = s->engine;
     if (part == NOISE_STARTS)
-        e->backend->trace_mark(e->context, begins ? steps_mark(&s->c->marks, iteration) : -1);
+        e->backend->trace->mark(e->context, begins ? steps_mark(&s->c->marks, iteration) : -1);
     if (s->told) s->told(s->host, part, iteration, begins);
 }
 
@@ -277,7 +277,7 @@ static enum status traced_block(struct session *s, const struct plan_hooks *hook
     struct trace trace;
     double ms;
     int number = s->c->watched_steps, first = s->iteration + 1;
-    TRY(e->backend->trace_begin(e->context));
+    TRY(e->backend->trace->begin(e->context));
     enum status st = ST_OK;
     host_watch_begin(s->host, &s->noise, first, number, number + n);
     hear_starts(s);
@@ -288,7 +288,7 @@ static enum status traced_block(struct session *s, const struct plan_hooks *hook
     }
     if (st == ST_OK) st = land(s); /* after Ctrl-C there may be one */
     host_watch_end(s->host, &s->noise);
-    enum status ended = e->backend->trace_end(e->context, &trace, s->a);
+    enum status ended = e->backend->trace->end(e->context, &trace, s->a);
     TRY(st);
     TRY(ended);
     keep_steps(s, &trace, first, number, n);
@@ -310,11 +310,11 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
     const struct engine *e = s->engine;
     struct trace unused;
     struct arena scratch = {0};
-    TRY(e->backend->trace_begin(e->context));
+    TRY(e->backend->trace->begin(e->context));
     hear_starts(s);
     enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks);
     s->noise.tell = NULL;
-    enum status ended = e->backend->trace_end(e->context, &unused, &scratch);
+    enum status ended = e->backend->trace->end(e->context, &unused, &scratch);
     arena_release(&scratch);
     return st == ST_OK ? ended : st;
 }
@@ -367,7 +367,7 @@ static bool traced(struct session *s)
     if (b->host_memory) return false;
     if (s->o->no_trace)
         p->why = "events were asked for";
-    else if (!b->trace_begin)
+    else if (!b->trace)
         p->why = arena_printf(s->a, "%s does not tell what its device does", b->name);
     else if (collect_by_trace(s) != ST_OK && !interrupt_noted())
         p->why = arena_strdup(s->a, fail_message());

@@ -87,13 +87,14 @@ static enum status after_by_clock(void *user, const struct plan *p, int node)
 /* Event 0 of a step stands before its first kernel, event i behind kernel i. */
 static enum status settle(struct watch *w, int64_t until)
 {
-    if (w->settled < until) TRY(w->backend->reached(w->context, (int)((until - 1) % EVENT_RING)));
+    if (w->settled < until)
+        TRY(w->backend->stream.event_wait(w->context, (int)((until - 1) % EVENT_RING)));
     for (; w->settled < until; w->settled++) {
         double ms = 0;
         int64_t at = w->settled;
         if (at > 0)
-            TRY(w->backend->elapsed(w->context, (int)((at - 1) % EVENT_RING),
-                                    (int)(at % EVENT_RING), &ms));
+            TRY(w->backend->stream.event_elapsed(w->context, (int)((at - 1) % EVENT_RING),
+                                                 (int)(at % EVENT_RING), &ms));
         if (at > 0) w->activity[w->first + at - 1].start_ns = (int64_t)(1e6 * w->at_ms);
         w->at_ms += ms;
         if (at > 0) w->activity[w->first + at - 1].end_ns = (int64_t)(1e6 * w->at_ms);
@@ -106,7 +107,7 @@ static enum status mark_event(struct watch *w)
     /* The half that comes next was filled a ring ago; its last event must stay until the one behind it is read. */
     if (w->marked % EVENT_HALF == 0 && w->marked >= EVENT_RING)
         TRY(settle(w, w->marked - EVENT_HALF + 1));
-    TRY(w->backend->mark(w->context, (int)(w->marked % EVENT_RING)));
+    TRY(w->backend->stream.event_record(w->context, (int)(w->marked % EVENT_RING)));
     w->marked++;
     return ST_OK;
 }

@@ -188,7 +188,7 @@ void suite_say_small(struct sheet *s, const struct suite_request *r,
 
 int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit)
 {
-    int64_t room = d->backend->room(d->number);
+    int64_t room = d->backend->devices.free_memory(d->number);
     if (r->limit) limit = r->limit;
     return limit && (room < 0 || limit < room) ? limit : room;
 }

@@ -27,7 +27,7 @@ static bool backend_packs(const struct config *c, const struct type *matrix,
     struct kernel_call call = {.attr = &attr, .n_in = 1, .n_out = 1, .in_type = {*matrix}};
     call.in_type[0].dtype = product_dtype(c);
     call.out_type[0] = packed_type(c, matrix);
-    return b->kernel(OP_PACK, &call, 0) != NULL;
+    return b->kernels.find(OP_PACK, &call, 0) != NULL;
 }
 
 /* Packing costs once an update what it saves with each product: measured, docs/MEASURING.md. */

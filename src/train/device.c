@@ -12,8 +12,8 @@ static bool is_usable(const struct backend *b)
 {
     static bool said;
     struct device_library l;
-    if (!b || b->devices() == 0) return false;
-    for (int i = 0; b->library(i, &l) && l.needed; i++) {
+    if (!b || b->devices.count() == 0) return false;
+    for (int i = 0; b->devices.library(i, &l) && l.needed; i++) {
         if (!l.why) continue;
         if (!said)
             log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
@@ -76,8 +76,9 @@ enum status device_check_type(const struct engine *e)
               [PRECISION_TFLOAT32] = {"tfloat32", "float32", DT_F32},
               [PRECISION_BFLOAT16] = {"bfloat16", "float32", DT_BF16},
               [PRECISION_FLOAT8] = {"float8", "bfloat16", DT_E4M3}};
-    if (!b->refuses) return ST_OK;
-    const char *why = b->refuses(e->context, of[precision].dtype, precision == PRECISION_TFLOAT32);
+    if (!b->devices.refuses) return ST_OK;
+    const char *why =
+        b->devices.refuses(e->context, of[precision].dtype, precision == PRECISION_TFLOAT32);
     if (!why) return ST_OK;
     return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=%s",
                 of[precision].word, why, of[precision].instead);
@@ -87,7 +88,8 @@ enum status device_check_room(const struct engine *e, unsigned kinds)
 {
     const struct backend *b = e->backend;
     char needed[32], there[32], missing[32];
-    int64_t bytes = engine_bytes(e), room = b->room(device_number(e->config)), batch = 0;
+    int64_t bytes = engine_bytes(e), room = b->devices.free_memory(device_number(e->config)),
+            batch = 0;
     if (b->host_memory || room < 0 || bytes <= room) return ST_OK;
     str_bytes(needed, (double)bytes);
     str_bytes(there, (double)room);

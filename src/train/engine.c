@@ -31,7 +31,7 @@ static bool gain(const void *who, const struct node *n, const struct type *in,
                                .context = k->context};
     for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
     for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
-    return k->backend->gains && k->backend->gains((int)n->op, &call);
+    return k->backend->kernels.gains && k->backend->kernels.gains((int)n->op, &call);
 }
 
 void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context)
@@ -299,7 +299,7 @@ static int64_t taken_bytes(const struct engine *e)
 {
     if (e->backend->host_memory) return host_anonymous_bytes();
     enum { FAR = 50 }; /* no device has 2^50 bytes */
-    int64_t room = e->backend->room(device_number(e->config));
+    int64_t room = e->backend->devices.free_memory(device_number(e->config));
     return room < 0 ? -1 : ((int64_t)1 << FAR) - room;
 }
 
@@ -339,7 +339,7 @@ out:
 void engine_close(struct engine *e)
 {
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        if (e->recording[kind]) e->backend->recording_free(e->context, e->recording[kind]);
+        if (e->recording[kind]) e->backend->recording->free(e->context, e->recording[kind]);
         e->recording[kind] = NULL;
         if (e->built[kind]) plan_release(&e->plan[kind]);
         e->built[kind] = false;

@@ -9,11 +9,11 @@ enum status engine_refresh(struct engine *e)
 
 static enum status record(struct engine *e, enum graph_kind kind, const struct plan_hooks *hooks)
 {
-    TRY(e->backend->capture_begin(e->context));
+    TRY(e->backend->recording->begin(e->context));
     enum status st = plan_run(&e->plan[kind], hooks);
     struct failure first;
     fail_keep(&first);
-    enum status ended = e->backend->capture_end(e->context, &e->recording[kind]);
+    enum status ended = e->backend->recording->end(e->context, &e->recording[kind]);
     if (st == ST_OK) return ended;
     fail_again(&first);
     return st;
@@ -29,7 +29,7 @@ enum status engine_run(struct engine *e, enum graph_kind kind, const struct plan
 {
     if (!engine_replays(e, hooks) || e->runs[kind]++ == 0) return plan_run(&e->plan[kind], hooks);
     if (!e->recording[kind]) TRY(record(e, kind, hooks));
-    return e->backend->replay(e->context, e->recording[kind]);
+    return e->backend->recording->replay(e->context, e->recording[kind]);
 }
 
 enum status engine_feed(struct engine *e, enum graph_kind kind, const char *input, const void *data,
@@ -39,7 +39,7 @@ enum status engine_feed(struct engine *e, enum graph_kind kind, const char *inpu
     if (!v.i) return ST_OK;
     BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) != bytes, "input %s of %lld bytes", input,
            (long long)bytes);
-    return e->backend->upload(e->context, plan_address(&e->plan[kind], v), data, bytes);
+    return e->backend->memory.upload(e->context, plan_address(&e->plan[kind], v), data, bytes);
 }
 
 enum status engine_read(struct engine *e, enum graph_kind kind, const char *output, void *ret_data,
@@ -48,5 +48,6 @@ enum status engine_read(struct engine *e, enum graph_kind kind, const char *outp
     value v = graph_find_output(&e->graph[kind], output);
     BUG_IF(!v.i, "no output %s", output);
     BUG_IF(type_bytes(graph_type(&e->graph[kind], v)) < bytes, "output %s is smaller", output);
-    return e->backend->download(e->context, ret_data, plan_address(&e->plan[kind], v), bytes);
+    return e->backend->memory.download(e->context, ret_data, plan_address(&e->plan[kind], v),
+                                       bytes);
 }

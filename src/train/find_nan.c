@@ -50,7 +50,7 @@ static enum status look_at(struct find_nan *f, const struct plan *p, const struc
     const char *from = plan_address(p, v);
     for (int64_t done = 0; done < elements; done += per_chunk) {
         int64_t some = elements - done < per_chunk ? elements - done : per_chunk;
-        TRY(p->backend->download(p->context, f->chunk, from + done * size, some * size));
+        TRY(p->backend->memory.download(p->context, f->chunk, from + done * size, some * size));
         int64_t at = first_bad(t->dtype, f->chunk, some);
         if (at == some) continue;
         char text[TYPE_TEXT];
@@ -64,7 +64,7 @@ static enum status after_step(void *user, const struct plan *p, int step)
 {
     const struct node *n = &p->graph->node[step];
     /* A kernel that fails is this node's, whatever its outputs are. */
-    TRY(p->backend->sync(p->context));
+    TRY(p->backend->stream.sync(p->context));
     for (int i = 0; i < n->n_out; i++) {
         if (!dtype_is_float(graph_type(p->graph, n->out[i])->dtype)) continue;
         TRY(look_at(user, p, n, n->out[i]));

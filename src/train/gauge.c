@@ -133,7 +133,7 @@ static enum status sample(struct gauge *g)
     struct device_sample x;
     pthread_mutex_lock(&g->asking);
     int64_t from_ns = clock_ns();
-    enum status st = g->backend->sample(g->context, &x);
+    enum status st = g->backend->telemetry->sample(g->context, &x);
     int64_t now_ns = clock_ns();
     if (st == ST_OK) {
         pthread_mutex_lock(&g->lock);
@@ -198,7 +198,7 @@ static enum status start(struct gauge *g)
 enum status gauge_open(struct gauge **ret, const struct backend *b, void *context,
                        int64_t interval_ms)
 {
-    if (!b->sample) return fail(ST_UNSUPPORTED, "%s devices say nothing of themselves", b->name);
+    if (!b->telemetry) return fail(ST_UNSUPPORTED, "%s devices say nothing of themselves", b->name);
     struct gauge *g = calloc(1, sizeof *g);
     BUG_IF(!g, "no host memory");
     g->backend = b;

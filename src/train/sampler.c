@@ -42,8 +42,8 @@ static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t 
 {
     struct engine *e = s->engine;
     const float *all = plan_output(&e->plan[kind], "logits");
-    return e->backend->download(e->context, s->logits, all + row * e->model.padded_vocab,
-                                s->vocab * (int64_t)sizeof(float));
+    return e->backend->memory.download(e->context, s->logits, all + row * e->model.padded_vocab,
+                                       s->vocab * (int64_t)sizeof(float));
 }
 
 /* The window as one batch of one sequence. It is causal, so what stands behind the last token, here

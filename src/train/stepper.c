@@ -73,9 +73,9 @@ void stepper_close(struct stepper *s)
     if (!e || !e->backend) return;
     struct failure before;
     fail_keep(&before);
-    if (stepper_flying(s)) (void)!e->backend->sync(e->context);
+    if (stepper_flying(s)) (void)!e->backend->stream.sync(e->context);
     fail_again(&before);
-    if (s->recording) e->backend->recording_free(e->context, s->recording);
+    if (s->recording) e->backend->recording->free(e->context, s->recording);
     s->recording = NULL;
 }
 
@@ -114,8 +114,8 @@ static enum status take(struct stepper *s, const struct plan *p, int *i)
     char *to = plan_address(p, first->v);
     for (; *i + 1 < s->inputs && last[1].run == first->run; last++, ++*i)
         if ((char *)plan_address(p, last[1].v) - to != last[1].offset - first->offset) break;
-    return s->engine->backend->copy(s->engine->context, to, taken(s) + first->offset,
-                                    last->offset + last->bytes - first->offset);
+    return s->engine->backend->memory.copy(s->engine->context, to, taken(s) + first->offset,
+                                           last->offset + last->bytes - first->offset);
 }
 
 static enum status run(struct stepper *s, int64_t number, const struct plan_hooks *hooks)
@@ -127,8 +127,8 @@ static enum status run(struct stepper *s, int64_t number, const struct plan_hook
         if (s->input[i].run == number) TRY(take(s, p, &i));
     TRY(plan_run(p, hooks));
     const float *result = plan_output(p, kind == GRAPH_UPDATE ? "grad_norm" : "loss");
-    return e->backend->copy(e->context, results(s) + number * (int64_t)sizeof *result, result,
-                            sizeof *result);
+    return e->backend->memory.copy(e->context, results(s) + number * (int64_t)sizeof *result,
+                                   result, sizeof *result);
 }
 
 static enum status run_all(struct stepper *s, const struct plan_hooks *hooks)
@@ -140,11 +140,11 @@ static enum status run_all(struct stepper *s, const struct plan_hooks *hooks)
 static enum status record(struct stepper *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
-    TRY(e->backend->capture_begin(e->context));
+    TRY(e->backend->recording->begin(e->context));
     enum status st = run_all(s, hooks);
     struct failure first;
     fail_keep(&first);
-    enum status ended = e->backend->capture_end(e->context, &s->recording);
+    enum status ended = e->backend->recording->end(e->context, &s->recording);
     if (st == ST_OK) return ended;
     fail_again(&first);
     return st;
@@ -155,7 +155,7 @@ static enum status run_or_replay(struct stepper *s, const struct plan_hooks *hoo
     const struct engine *e = s->engine;
     if (!engine_replays(e, hooks) || s->begun == 0) return run_all(s, hooks);
     if (!s->recording) TRY(record(s, hooks));
-    return e->backend->replay(e->context, s->recording);
+    return e->backend->recording->replay(e->context, s->recording);
 }
 
 enum status stepper_start(struct stepper *s, const struct plan_hooks *hooks)
@@ -164,11 +164,12 @@ enum status stepper_start(struct stepper *s, const struct plan_hooks *hooks)
     const struct backend *b = e->backend;
     int slot = (int)(s->begun % STEPPER_AHEAD);
     BUG_IF(stepper_flying(s) == STEPPER_AHEAD, "%d steps are on their way", STEPPER_AHEAD);
-    TRY(b->stage(e->context, staged(s), s->image, s->image_bytes));
-    TRY(b->unstage(e->context, taken(s), staged(s), s->image_bytes));
+    TRY(b->memory.stage(e->context, staged(s), s->image, s->image_bytes));
+    TRY(b->memory.unstage(e->context, taken(s), staged(s), s->image_bytes));
     TRY(run_or_replay(s, hooks));
-    TRY(b->download_later(e->context, s->reading[slot], results(s), reading_bytes(s->micro_steps)));
-    TRY(b->mark(e->context, EVENT_STEPS + slot));
+    TRY(b->memory.download_later(e->context, s->reading[slot], results(s),
+                                 reading_bytes(s->micro_steps)));
+    TRY(b->stream.event_record(e->context, EVENT_STEPS + slot));
     s->begun++;
     return ST_OK;
 }
@@ -179,7 +180,7 @@ enum status stepper_wait(struct stepper *s, struct step_result *ret)
     int slot = (int)(s->done % STEPPER_AHEAD);
     double sum = 0;
     BUG_IF(!stepper_flying(s), "no step is on its way");
-    TRY(e->backend->reached(e->context, EVENT_STEPS + slot));
+    TRY(e->backend->stream.event_wait(e->context, EVENT_STEPS + slot));
     for (int64_t i = 0; i < s->micro_steps; i++) sum += (double)s->reading[slot][i];
     *ret = (struct step_result){sum / (double)s->micro_steps,
                                 (double)s->reading[slot][s->micro_steps]};

@@ -16,11 +16,12 @@ enum status weights_draw(struct engine *e)
     static const enum storage zeroed[] = {STORAGE_MOMENT1, STORAGE_MOMENT2, STORAGE_AMAX};
     for (int i = 0; i < COUNT_OF(zeroed); i++) {
         void *range = e->storage.base[zeroed[i]];
-        if (range) TRY_OUT(st, e->backend->fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
+        if (range)
+            TRY_OUT(st, e->backend->memory.fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
     }
     model_draw(&e->model, weights);
-    TRY_OUT(st, e->backend->upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
-                                   e->storage.bytes[STORAGE_WEIGHTS]));
+    TRY_OUT(st, e->backend->memory.upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
+                                          e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));
 out:
     free(weights);
@@ -61,8 +62,8 @@ static enum status copy_range(const struct engine *e, enum storage s, float *hos
     int64_t bytes = e->model.elements * (int64_t)sizeof(float);
     if (!device) return ST_OK;
     void *copied = host - e->model.parameter[0].offset;
-    return to_host ? e->backend->download(e->context, copied, device, bytes)
-                   : e->backend->upload(e->context, device, copied, bytes);
+    return to_host ? e->backend->memory.download(e->context, copied, device, bytes)
+                   : e->backend->memory.upload(e->context, device, copied, bytes);
 }
 
 static enum status copy(const struct engine *e, const struct checkpoint_tensor *t, bool to_host)

@@ -127,7 +127,7 @@ static bool run_row(struct trial *t, int i)
     poison(t);
     for (int k = 0; k < COUNT_OF(ops); k++) {
         struct kernel_call call = call_of(t, ops[k]);
-        const struct kernel *row = backend_find("cpu")->kernel((int)ops[k], &call, i);
+        const struct kernel *row = backend_find("cpu")->kernels.find((int)ops[k], &call, i);
         if (!row) return false;
         t->row = row->variant;
         if (row->scratch_bytes)

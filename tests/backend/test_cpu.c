@@ -24,19 +24,19 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
     static const int64_t sizes[] = {0, 1, 100, 4096, (2 << 20) - 1, (2 << 20) + 1};
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         char *mem;
-        assert_int_equal(cpu->alloc(context, sizes[i], (void **)&mem), ST_OK);
+        assert_int_equal(cpu->memory.alloc(context, sizes[i], (void **)&mem), ST_OK);
         assert_non_null(mem);
         assert_int_equal((uintptr_t)mem % 64, 0);
         for (int64_t k = 0; k < sizes[i]; k++) assert_int_equal(mem[k], 0);
-        cpu->free(context, mem);
+        cpu->memory.free(context, mem);
     }
     float from[3] = {1, 2, 3}, to[3] = {0};
     void *mem;
-    assert_int_equal(cpu->alloc(context, sizeof from, &mem), ST_OK);
-    assert_int_equal(cpu->upload(context, mem, from, sizeof from), ST_OK);
-    assert_int_equal(cpu->download(context, to, mem, sizeof to), ST_OK);
+    assert_int_equal(cpu->memory.alloc(context, sizeof from, &mem), ST_OK);
+    assert_int_equal(cpu->memory.upload(context, mem, from, sizeof from), ST_OK);
+    assert_int_equal(cpu->memory.download(context, to, mem, sizeof to), ST_OK);
     assert_memory_equal(from, to, sizeof from);
-    cpu->free(context, mem);
+    cpu->memory.free(context, mem);
     cpu->close(context);
 }
 
@@ -50,11 +50,11 @@ static void test_used_memory_is_zeroed(void **state)
     const struct backend *cpu = open_cpu(&context);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < BLOCKS; i++) {
-            assert_int_equal(cpu->alloc(context, SIZE, (void **)&mem[i]), ST_OK);
+            assert_int_equal(cpu->memory.alloc(context, SIZE, (void **)&mem[i]), ST_OK);
             for (int k = 0; k < SIZE; k++) assert_int_equal(mem[i][k], 0);
             memset(mem[i], 1, SIZE);
         }
-        for (int i = 0; i < BLOCKS; i++) cpu->free(context, mem[i]);
+        for (int i = 0; i < BLOCKS; i++) cpu->memory.free(context, mem[i]);
     }
     cpu->close(context);
 }
@@ -67,7 +67,7 @@ static void test_too_much_memory_is_said(void **state)
 #endif
     void *context, *mem = NULL;
     const struct backend *cpu = open_cpu(&context);
-    assert_int_equal(cpu->alloc(context, INT64_MAX / 4, &mem), ST_MEMORY);
+    assert_int_equal(cpu->memory.alloc(context, INT64_MAX / 4, &mem), ST_MEMORY);
     assert_null(mem);
     assert_non_null(strstr(fail_message(), "memory"));
     cpu->close(context);
@@ -87,10 +87,10 @@ static void test_time_passes(void **state)
     void *context;
     double ms = -1;
     const struct backend *cpu = open_cpu(&context);
-    assert_int_equal(cpu->mark(context, 0), ST_OK);
+    assert_int_equal(cpu->stream.event_record(context, 0), ST_OK);
     for (volatile int i = 0; i < 100000; i = i + 1) {}
-    assert_int_equal(cpu->mark(context, BACKEND_EVENTS - 1), ST_OK);
-    assert_int_equal(cpu->elapsed(context, 0, BACKEND_EVENTS - 1, &ms), ST_OK);
+    assert_int_equal(cpu->stream.event_record(context, BACKEND_EVENTS - 1), ST_OK);
+    assert_int_equal(cpu->stream.event_elapsed(context, 0, BACKEND_EVENTS - 1, &ms), ST_OK);
     assert_true(ms > 0 && ms < 60e3);
     cpu->close(context);
 }
@@ -114,14 +114,14 @@ static void test_rows_are_found_in_order(void **state)
     const struct backend *cpu = backend_find("cpu");
     struct kernel_call f32 = scale_call(DT_F32), i32 = scale_call(DT_I32);
     const struct kernel *k, *last = NULL;
-    for (int n = 0; (k = cpu->kernel(OP_SCALE, &f32, n)); n++) {
+    for (int n = 0; (k = cpu->kernels.find(OP_SCALE, &f32, n)); n++) {
         assert_int_equal(k->op, OP_SCALE);
         assert_ptr_not_equal(k, last);
         last = k;
     }
     assert_non_null(last);
     assert_string_equal(last->variant, "ref");
-    assert_null(cpu->kernel(OP_SCALE, &i32, 0));
+    assert_null(cpu->kernels.find(OP_SCALE, &i32, 0));
 }
 
 static void test_every_row_is_listed(void **state)
@@ -130,7 +130,7 @@ static void test_every_row_is_listed(void **state)
     const struct backend *cpu = backend_find("cpu");
     const struct kernel *k;
     bool seen[OP_COUNT] = {false};
-    for (int i = 0; (k = cpu->row(i)); i++) {
+    for (int i = 0; (k = cpu->kernels.row(i)); i++) {
         assert_non_null(k->variant);
         assert_non_null(k->run);
         seen[k->op] = true;
@@ -169,13 +169,13 @@ static void test_casts_to_bfloat16(void **state)
         call.out_type[0] = type_1d(DT_BF16, 1);
         call.in[0] = &x;
         call.out[0] = &bits;
-        assert_int_equal(backend_find("cpu")->kernel(OP_CAST, &call, 0)->run(&call), ST_OK);
+        assert_int_equal(backend_find("cpu")->kernels.find(OP_CAST, &call, 0)->run(&call), ST_OK);
         assert_int_equal(bits, cases[i].bits);
         call.in_type[0] = type_1d(DT_BF16, 1);
         call.out_type[0] = type_1d(DT_F64, 1);
         call.in[0] = &bits;
         call.out[0] = &back;
-        assert_int_equal(backend_find("cpu")->kernel(OP_CAST, &call, 0)->run(&call), ST_OK);
+        assert_int_equal(backend_find("cpu")->kernels.find(OP_CAST, &call, 0)->run(&call), ST_OK);
         if (isfinite(x) && fabs(x) < 1e38) assert_true(fabs(back - x) <= fabs(x) / 256 + 1e-40);
     }
 }
@@ -194,7 +194,7 @@ static void test_ids_outside_their_table_are_refused(void **state)
             .out = {out},
         };
         const struct kernel *k = NULL, *ref = NULL;
-        for (int n = 0; (k = backend_find("cpu")->kernel(OP_EMBED, &call, n)); n++) ref = k;
+        for (int n = 0; (k = backend_find("cpu")->kernels.find(OP_EMBED, &call, n)); n++) ref = k;
         assert_non_null(ref);
         assert_int_equal(ref->run(&call), ST_FORMAT);
     }

@@ -85,7 +85,7 @@ static void note_beside(const struct cuda_row *rows, const struct kernel_call *c
 static void note_rows(const struct backend *cuda, const struct kernel_call *call, int op)
 {
     const struct kernel *k;
-    for (int n = 0; (k = cuda->kernel(op, call, n)); n++) {
+    for (int n = 0; (k = cuda->kernels.find(op, call, n)); n++) {
         if (k->prepare == cuda_prepare) {
             note_launches((const struct cuda_row *)k, call);
             continue;
@@ -212,7 +212,7 @@ static void test_every_row_has_a_case(void **state)
     const struct kernel *row, *k;
     const struct op_case *c;
     int missing = 0;
-    for (int r = 0; (row = cuda->row(r)); r++) {
+    for (int r = 0; (row = cuda->kernels.row(r)); r++) {
         bool met = false;
         for (int i = 0; !met && (c = case_at(i)); i++)
             for (int d = 0; c->op == row->op && d < COUNT_OF(dtypes); d++) {
@@ -222,7 +222,7 @@ static void test_every_row_has_a_case(void **state)
                 call.numerics = node.numerics;
                 call.n_in = node.n_in;
                 call.n_out = node.n_out;
-                for (int n = 0; (k = cuda->kernel((int)row->op, &call, n)); n++)
+                for (int n = 0; (k = cuda->kernels.find((int)row->op, &call, n)); n++)
                     met |= same_row(k, row);
             }
         if (met) continue;

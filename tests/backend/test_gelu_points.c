@@ -83,11 +83,11 @@ static void run(const struct backend *b, struct kernel_call *call)
 {
     static float x[POINTS], y[POINTS], grad[POINTS];
     for (int i = 0; i < POINTS; i++) x[i] = point(i);
-    hand_ok(b->upload(call->context, call->in[0], x, sizeof x));
+    hand_ok(b->memory.upload(call->context, call->in[0], x, sizeof x));
     hand_ok(cuda_prepare(&row.kernel, call));
     hand_ok(cuda_run(call));
-    hand_ok(b->download(call->context, y, call->out[0], sizeof y));
-    hand_ok(b->download(call->context, grad, call->out[1], sizeof grad));
+    hand_ok(b->memory.download(call->context, y, call->out[0], sizeof y));
+    hand_ok(b->memory.download(call->context, grad, call->out[1], sizeof grad));
     cuda_release(call);
     compare(y, grad);
 }
@@ -97,7 +97,7 @@ static void test_points(void **state)
     (void)state;
     const struct backend *b = backend_find("cuda");
     struct kernel_call call = {.context = NULL};
-    if (!b || b->devices() == 0) {
+    if (!b || b->devices.count() == 0) {
         print_message("skipped: there is no GPU\n");
         skip();
     }
@@ -108,13 +108,13 @@ static void test_points(void **state)
     }
     void **memory[] = {&call.in[0], &call.out[0], &call.out[1]};
     for (int i = 0; i < COUNT_OF(memory); i++)
-        hand_ok(b->alloc(call.context, POINTS * sizeof(float), memory[i]));
+        hand_ok(b->memory.alloc(call.context, POINTS * sizeof(float), memory[i]));
     for (int i = 0; i < 2; i++) {
         approximate = i;
         run(b, &call);
         print_message("%s\n", approximate ? "tanh" : "erf");
     }
-    for (int i = 0; i < COUNT_OF(memory); i++) b->free(call.context, *memory[i]);
+    for (int i = 0; i < COUNT_OF(memory); i++) b->memory.free(call.context, *memory[i]);
     b->close(call.context);
 }
 #else

@@ -171,7 +171,7 @@ static void compare(struct world *w)
     void *host[3];
     for (int i = 0; i < 3; i++) {
         host[i] = malloc((size_t)bytes[i]);
-        hand_ok(w->backend->download(w->call.context, host[i], w->call.out[i], bytes[i]));
+        hand_ok(w->backend->memory.download(w->call.context, host[i], w->call.out[i], bytes[i]));
     }
     const uint16_t *c = host[0], *transposed = host[1];
     const float *sums = host[2];
@@ -205,13 +205,13 @@ static void give_outputs(struct world *w)
                               (int64_t)BATCH * now->columns * ROWS_PITCH * 2,
                               (int64_t)BATCH * 128 * now->columns * 4};
     for (int i = 0; i < 3; i++) {
-        hand_ok(w->backend->alloc(w->call.context, bytes[i], &w->call.out[i]));
-        hand_ok(w->backend->fill(w->call.context, w->call.out[i], 0xff, bytes[i]));
+        hand_ok(w->backend->memory.alloc(w->call.context, bytes[i], &w->call.out[i]));
+        hand_ok(w->backend->memory.fill(w->call.context, w->call.out[i], 0xff, bytes[i]));
     }
 }
 static void free_outputs(struct world *w, void *const *out)
 {
-    for (int i = 0; i < 3; i++) w->backend->free(w->call.context, out[i]);
+    for (int i = 0; i < 3; i++) w->backend->memory.free(w->call.context, out[i]);
 }
 
 static void give_inputs(struct world *w)
@@ -219,8 +219,8 @@ static void give_inputs(struct world *w)
     const int64_t bytes[3] = {2 * elements_a(), 2 * elements_b(), 4ll * now->columns};
     const void *from[3] = {w->a, w->b, w->bias};
     for (int i = 0; i < 3; i++) {
-        hand_ok(w->backend->alloc(w->call.context, bytes[i], &w->call.in[i]));
-        hand_ok(w->backend->upload(w->call.context, w->call.in[i], from[i], bytes[i]));
+        hand_ok(w->backend->memory.alloc(w->call.context, bytes[i], &w->call.in[i]));
+        hand_ok(w->backend->memory.upload(w->call.context, w->call.in[i], from[i], bytes[i]));
     }
 }
 
@@ -238,13 +238,13 @@ static void run_shape(struct world *w)
     give_outputs(w);
     hand_ok(cuda_run(&w->call));
     compare(w);
-    hand_ok(w->backend->capture_begin(w->call.context));
+    hand_ok(w->backend->recording->begin(w->call.context));
     hand_ok(cuda_run(&w->call));
-    hand_ok(w->backend->capture_end(w->call.context, &recording));
-    hand_ok(w->backend->fill(w->call.context, w->call.out[2], 0xff, 4));
-    hand_ok(w->backend->replay(w->call.context, recording));
+    hand_ok(w->backend->recording->end(w->call.context, &recording));
+    hand_ok(w->backend->memory.fill(w->call.context, w->call.out[2], 0xff, 4));
+    hand_ok(w->backend->recording->replay(w->call.context, recording));
     compare(w);
-    w->backend->recording_free(w->call.context, recording);
+    w->backend->recording->free(w->call.context, recording);
     cuda_release(&w->call);
     free_outputs(w, w->call.out);
     free_outputs(w, first);
@@ -255,7 +255,7 @@ static void run_shape(struct world *w)
 static bool open(struct world *w)
 {
     *w = (struct world){.backend = backend_find("cuda")};
-    if (!w->backend || w->backend->devices() == 0) return false;
+    if (!w->backend || w->backend->devices.count() == 0) return false;
     hand_ok(w->backend->open(0, &w->call.context));
     if (cuda_hopper(&w->call)) return true;
     w->backend->close(w->call.context);

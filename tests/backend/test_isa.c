@@ -50,7 +50,7 @@ static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limi
     const struct backend *cpu = backend_find("cpu");
     bool own = limit < ISA_AVX512, library = false, ok = true;
     const struct kernel *k;
-    for (int n = 0; (k = cpu->kernel((int)op, &h->call, n)); n++) {
+    for (int n = 0; (k = cpu->kernels.find((int)op, &h->call, n)); n++) {
         enum isa isa = isa_of(k->variant);
         library |= !strcmp(k->variant, "onednn");
         own |= isa == limit;
@@ -87,7 +87,7 @@ static bool holds(enum isa limit)
     product(&two);
     bool ok = rows_are_within(OP_EXP, &one, limit) && rows_are_within(OP_MATMUL, &two, limit) &&
               rows_agree(&two, limit);
-    const char *library = cpu->library_isa();
+    const char *library = cpu->kernels.library_isa();
     if (library && library_words[limit])
         ok &= says(library, isa_widest() > limit || !strcmp(library, library_words[limit]), limit);
     ok &= says("a library in plain C", !library || limit != ISA_PLAIN, limit);
@@ -123,7 +123,7 @@ static void test_every_row_names_a_set(void **state)
     (void)state;
     bool seen[ISA_COUNT] = {false};
     const struct kernel *k;
-    for (int i = 0; (k = backend_find("cpu")->row(i)); i++) seen[isa_of(k->variant)] = true;
+    for (int i = 0; (k = backend_find("cpu")->kernels.row(i)); i++) seen[isa_of(k->variant)] = true;
     assert_true(seen[ISA_PLAIN] && seen[ISA_AUTO]);
 #ifdef __x86_64__
     assert_true(seen[ISA_AVX512] && seen[ISA_AVX2] && seen[ISA_SSE2]);

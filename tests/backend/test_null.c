@@ -26,20 +26,20 @@ static void test_addresses_without_memory(void **state)
     const int64_t size = (int64_t)1 << 40;
     void *context, *a, *b;
     assert_int_equal(null->open(0, &context), ST_OK);
-    assert_int_equal(null->alloc(context, size, &a), ST_OK);
-    assert_int_equal(null->alloc(context, 0, &b), ST_OK);
+    assert_int_equal(null->memory.alloc(context, size, &a), ST_OK);
+    assert_int_equal(null->memory.alloc(context, 0, &b), ST_OK);
     assert_non_null(a);
     assert_int_equal((uintptr_t)a % 64, 0);
     assert_int_equal((uintptr_t)b % 64, 0);
     assert_true((uintptr_t)b - (uintptr_t)a >= (uintptr_t)size);
-    assert_int_equal(null->alloc(context, 1, &a), ST_OK);
-    assert_int_equal(null->alloc(context, 1, &b), ST_OK);
+    assert_int_equal(null->memory.alloc(context, 1, &a), ST_OK);
+    assert_int_equal(null->memory.alloc(context, 1, &b), ST_OK);
     assert_ptr_not_equal(a, b);
     float x[2] = {1, 2};
-    assert_int_equal(null->upload(context, a, x, sizeof x), ST_OK);
-    assert_int_equal(null->download(context, x, a, sizeof x), ST_OK);
+    assert_int_equal(null->memory.upload(context, a, x, sizeof x), ST_OK);
+    assert_int_equal(null->memory.download(context, x, a, sizeof x), ST_OK);
     assert_true(x[0] == 0 && x[1] == 0);
-    null->free(context, a);
+    null->memory.free(context, a);
     null->close(context);
 }
 
@@ -50,15 +50,15 @@ static void test_every_operator_has_a_row(void **state)
     const struct backend *null = backend_find("null");
     for (int op = 0; op < OP_COUNT; op++) {
         struct kernel_call call = {0};
-        const struct kernel *k = null->kernel(op, &call, 0);
+        const struct kernel *k = null->kernels.find(op, &call, 0);
         assert_non_null(k);
         assert_int_equal(k->op, op);
         assert_string_equal(k->variant, "null");
         assert_int_equal(k->run(&call), ST_OK);
-        assert_null(null->kernel(op, &call, 1));
-        assert_ptr_equal(null->row(op), k);
+        assert_null(null->kernels.find(op, &call, 1));
+        assert_ptr_equal(null->kernels.row(op), k);
     }
-    assert_null(null->row(OP_COUNT));
+    assert_null(null->kernels.row(OP_COUNT));
 }
 
 int main(void)

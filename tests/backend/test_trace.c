@@ -37,7 +37,7 @@ static void open(struct hand *s)
 static void mark_step(void *user, const struct plan *p, int step)
 {
     (void)user;
-    p->backend->trace_mark(p->context, step);
+    p->backend->trace->mark(p->context, step);
 }
 
 static const struct plan_hooks marking = {.before = mark_step};
@@ -45,15 +45,15 @@ static const struct plan_hooks marking = {.before = mark_step};
 static void run(struct hand *s)
 {
     hand_ok(plan_run(&s->plan, &marking));
-    s->backend->trace_mark(s->context, -1);
+    s->backend->trace->mark(s->context, -1);
 }
 
 static void *record(struct hand *s)
 {
     void *recording;
-    hand_ok(s->backend->capture_begin(s->context));
+    hand_ok(s->backend->recording->begin(s->context));
     run(s);
-    hand_ok(s->backend->capture_end(s->context, &recording));
+    hand_ok(s->backend->recording->end(s->context, &recording));
     return recording;
 }
 
@@ -62,15 +62,15 @@ static bool there(void)
 {
     const struct backend *b = backend_find("cuda");
     void *context;
-    if (!b || b->devices() == 0) {
+    if (!b || b->devices.count() == 0) {
         print_message("skipped: there is no GPU\n");
         return false;
     }
     hand_ok(b->open(0, &context));
-    enum status st = b->trace_begin(context);
+    enum status st = b->trace->begin(context);
     struct arena a = {0};
     struct trace t;
-    if (st == ST_OK) st = b->trace_end(context, &t, &a);
+    if (st == ST_OK) st = b->trace->end(context, &t, &a);
     arena_release(&a);
     b->close(context);
     if (st != ST_OK) print_message("skipped: %s\n", fail_message());
@@ -80,7 +80,7 @@ static bool there(void)
 static bool emulated(const struct hand *s)
 {
     struct device_facts f;
-    hand_ok(s->backend->describe(0, &f));
+    hand_ok(s->backend->devices.describe(0, &f));
     return strstr(f.name, "emulated") != NULL;
 }
 
@@ -116,12 +116,12 @@ static void check_order(const struct trace *t)
 
 static void begin(struct hand *s)
 {
-    hand_ok(s->backend->trace_begin(s->context));
+    hand_ok(s->backend->trace->begin(s->context));
 }
 
 static void end(struct hand *s, struct trace *t)
 {
-    hand_ok(s->backend->trace_end(s->context, t, &s->arena));
+    hand_ok(s->backend->trace->end(s->context, t, &s->arena));
     if (t->why) print_message("%s\n", t->why);
     check_order(t);
 }
@@ -133,7 +133,7 @@ static void test_each_kernel_is_of_its_node(void **state)
     struct trace t;
     open(&s);
     run(&s); /* compiles; and without a trace a mark is nothing */
-    hand_ok(s.backend->sync(s.context));
+    hand_ok(s.backend->stream.sync(s.context));
     int64_t from = clock_ns();
     begin(&s);
     for (int i = 0; i < 2; i++) run(&s);
@@ -164,12 +164,12 @@ static void test_plays_have_the_marks_of_the_recording(void **state)
     begin(&s);
     void *recording = record(&s);
     for (int play = 0; play < PLAYS; play++) {
-        s.backend->trace_mark(s.context, OUTSIDE + play);
-        hand_ok(s.backend->upload(s.context, hand_input(&s, "x"), x, sizeof x));
-        hand_ok(s.backend->replay(s.context, recording));
-        hand_ok(s.backend->download(s.context, x, hand_output(&s, "h"), sizeof x));
+        s.backend->trace->mark(s.context, OUTSIDE + play);
+        hand_ok(s.backend->memory.upload(s.context, hand_input(&s, "x"), x, sizeof x));
+        hand_ok(s.backend->recording->replay(s.context, recording));
+        hand_ok(s.backend->memory.download(s.context, x, hand_output(&s, "h"), sizeof x));
     }
-    s.backend->recording_free(s.context, recording);
+    s.backend->recording->free(s.context, recording);
     end(&s, &t);
     int64_t i = 0;
     for (int play = 0; play < PLAYS; play++) {
@@ -196,18 +196,18 @@ static void test_a_recording_from_before_is_not_guessed(void **state)
     run(&s);
     void *before = record(&s);
     begin(&s);
-    hand_ok(s.backend->replay(s.context, before));
+    hand_ok(s.backend->recording->replay(s.context, before));
     void *now = record(&s);
-    hand_ok(s.backend->replay(s.context, now));
-    enum status st = s.backend->trace_end(s.context, &t, &s.arena);
+    hand_ok(s.backend->recording->replay(s.context, now));
+    enum status st = s.backend->trace->end(s.context, &t, &s.arena);
     hand_ok(st);
     int64_t i = 0;
     while (i < t.activities && t.activity[i].mark < 0) i++;
     assert_int_equal(i, t.unmatched);
     assert_int_equal(check_run(&s, &t, i, 1), t.activities);
     assert_non_null(strstr(t.why, "made before the trace began"));
-    s.backend->recording_free(s.context, before);
-    s.backend->recording_free(s.context, now);
+    s.backend->recording->free(s.context, before);
+    s.backend->recording->free(s.context, now);
     hand_close(&s);
 }
 
@@ -223,13 +223,13 @@ static void test_a_recording_serves_later_traces(void **state)
     void *recording = record(&s);
     end(&s, &t);
     assert_int_equal(t.activities, 0);
-    hand_ok(s.backend->replay(s.context, recording)); /* which nobody notes */
+    hand_ok(s.backend->recording->replay(s.context, recording)); /* which nobody notes */
     begin(&s);
-    hand_ok(s.backend->replay(s.context, recording));
+    hand_ok(s.backend->recording->replay(s.context, recording));
     end(&s, &t);
     assert_int_equal(check_run(&s, &t, 0, 0), t.activities);
     assert_int_equal(t.unmatched, 0);
-    s.backend->recording_free(s.context, recording);
+    s.backend->recording->free(s.context, recording);
     hand_close(&s);
 }
 
@@ -244,16 +244,16 @@ static int once(void)
     range_pop();
     range_pop();
     run(&s);
-    s.backend->attend(s.context, true);
-    enum status st = s.backend->trace_begin(s.context);
+    s.backend->trace->profiler_range(s.context, true);
+    enum status st = s.backend->trace->begin(s.context);
     if (st == ST_OK) {
         for (int i = 0; i < 2; i++) run(&s);
         void *recording = record(&s);
-        for (int i = 0; i < 2; i++) hand_ok(s.backend->replay(s.context, recording));
-        st = s.backend->trace_end(s.context, &t, &s.arena);
-        s.backend->recording_free(s.context, recording);
+        for (int i = 0; i < 2; i++) hand_ok(s.backend->recording->replay(s.context, recording));
+        st = s.backend->trace->end(s.context, &t, &s.arena);
+        s.backend->recording->free(s.context, recording);
     }
-    s.backend->attend(s.context, false);
+    s.backend->trace->profiler_range(s.context, false);
     if (st != ST_OK)
         printf("refused: %s\n", fail_message());
     else

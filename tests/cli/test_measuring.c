@@ -67,7 +67,7 @@ static void refuses(const char *words, int code, const char *sentence)
 static void refuses_the_eighth_gpu(const char *command)
 {
     const struct backend *cuda = backend_find("cuda");
-    if (cuda && cuda->devices() > 7) return;
+    if (cuda && cuda->devices.count() > 7) return;
     refuses(arena_printf(&arena, "%s --device=cuda:7", command), 1,
             cuda ? "there is no" : "this build has no CUDA backend");
 }

@@ -80,18 +80,14 @@ static enum status elapsed(void *ctx, int from, int to, double *ret_ms)
     return ST_OK;
 }
 
-static const struct backend plain = {.name = "plain",
-                                     .sync = sync,
-                                     .mark = mark,
-                                     .elapsed = elapsed},
-                            records = {.name = "records",
-                                       .sync = sync,
-                                       .mark = mark,
-                                       .elapsed = elapsed,
-                                       .capture_begin = begin,
-                                       .capture_end = end,
-                                       .replay = replay,
-                                       .recording_free = recording_free};
+static const struct backend_recording recording = {
+    .begin = begin, .end = end, .replay = replay, .free = recording_free};
+static const struct backend
+    plain = {.name = "plain",
+             .stream = {.sync = sync, .event_record = mark, .event_elapsed = elapsed}},
+    records = {.name = "records",
+               .stream = {.sync = sync, .event_record = mark, .event_elapsed = elapsed},
+               .recording = &recording};
 
 static double time_of(struct stopwatch *w, int *last, int calls)
 {

@@ -304,7 +304,7 @@ static void release(struct kernel_call *call)
 
 static const struct kernel *fussy_kernel(int op, const struct kernel_call *call, int n)
 {
-    const struct kernel *k = backend_find("cpu")->kernel(op, call, n);
+    const struct kernel *k = backend_find("cpu")->kernels.find(op, call, n);
     if (!k) return NULL;
     fussy = *k;
     fussy.prepare = prepare;
@@ -323,7 +323,7 @@ static void test_missing_kernel_is_named(void **state)
     struct hand s;
     struct backend lame = *backend_find("cpu");
     lame.name = "lame";
-    lame.kernel = no_exp;
+    lame.kernels.find = no_exp;
     hand_init(&s);
     graph_enter(&s.graph, "h.1.mlp", 1);
     g_exp(&s.graph, g_scale(&s.graph, vector(&s, "x", 64), 2));
@@ -429,7 +429,7 @@ static void test_failed_prepare_releases_what_was_prepared(void **state)
     (void)state;
     struct hand s;
     struct backend b = *backend_find("cpu");
-    b.kernel = fussy_kernel;
+    b.kernels.find = fussy_kernel;
     hand_init(&s);
     struct graph *g = &s.graph;
     value a = g_exp(g, g_exp(g, vector(&s, "x", 64)));

@@ -22,7 +22,7 @@ enum { STEPS = 4, PLAYED_NS = 2000, GAP_NS = 500, MOST = 1 << 18 };
 static struct {
     struct backend backend;
     bool tracing, capturing, refuses;
-    int mark, begun;
+    int mark, begun, ranges; /* ranges: begun for a profiler and not ended */
     int64_t since, activities;
     struct activity activity[MOST];
     int recorded, mark_recorded[MOST];
@@ -118,6 +118,17 @@ static void forget(void *ctx, void *recording)
     (void)ctx, (void)recording;
 }
 
+static void profiler_range(void *ctx, bool begins)
+{
+    (void)ctx;
+    fake.ranges += begins ? 1 : -1;
+}
+
+static const struct backend_trace fake_trace = {
+    .begin = begin, .mark = mark, .end = end, .profiler_range = profiler_range};
+static const struct backend_recording fake_recording = {
+    .begin = capture_begin, .end = capture_end, .replay = play, .free = forget};
+
 static void open_fake(struct config c)
 {
     struct config words;
@@ -133,13 +144,8 @@ static void open_fake(struct config c)
     fake.mark = -1;
     fake.backend = *tiny.engine.backend;
     fake.backend.host_memory = false;
-    fake.backend.trace_begin = begin;
-    fake.backend.trace_mark = mark;
-    fake.backend.trace_end = end;
-    fake.backend.capture_begin = capture_begin;
-    fake.backend.capture_end = capture_end;
-    fake.backend.replay = play;
-    fake.backend.recording_free = forget;
+    fake.backend.trace = &fake_trace;
+    fake.backend.recording = &fake_recording;
     tiny.engine.backend = &fake.backend;
     for (int kind = 0; kind < GRAPH_COUNT; kind++) tiny.engine.plan[kind].backend = &fake.backend;
 }
@@ -265,7 +271,7 @@ static void test_events_are_a_ring(void **state)
     c.plan.fusion = FUSION_PRIMITIVE;
     c.plan.flash = false;
     open_fake(c);
-    fake.backend.trace_begin = NULL;
+    fake.backend.trace = NULL;
     assert_true(kernels() > BACKEND_EVENTS + BACKEND_EVENTS / 2);
     measure();
     assert_int_equal(p.by, PROFILE_EVENTS);

@@ -24,7 +24,7 @@ bool attention_gpu_open(struct attention_gpu *g)
 {
     *g = (struct attention_gpu){.backend = backend_find("cuda")};
 #ifdef HAVE_CUDA
-    if (g->backend && g->backend->devices() > 0) {
+    if (g->backend && g->backend->devices.count() > 0) {
         hand_ok(g->backend->open(0, &g->context));
         struct kernel_call c = {.context = g->context};
         if (cuda_hopper(&c)) return true;

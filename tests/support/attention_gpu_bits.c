@@ -87,8 +87,8 @@ static void read_backward(struct attention_gpu *g, struct row_run *r, const stru
         put_ones(qkv, columns, C, w), put_first(qkv, columns, 2 * C, s), put_first(dy, C, 0, s);
     else
         put_ones(dy, C, 0, w);
-    hand_ok(r->backend->fill(r->call.context, r->in[2].at, 0,
-                             r->in[2].bytes)); /* y: no sum of a row's dp p */
+    hand_ok(r->backend->memory.fill(r->call.context, r->in[2].at, 0,
+                                    r->in[2].bytes)); /* y: no sum of a row's dp p */
     const void *from[] = {dy, qkv, NULL, lse, &step_now};
     for (int i = 0; i < COUNT_OF(from); i++)
         if (from[i]) row_give(r, i, 0, from[i], r->in[i].bytes);
@@ -107,7 +107,7 @@ static void read_slow(struct attention_gpu *g, struct row_run *r, const struct a
 {
     struct window w = {s, r->kernel->variant, 0, NULL, NULL};
     uint16_t *p = malloc((size_t)r->out[0].bytes);
-    hand_ok(r->backend->fill(r->call.context, r->in[0].at, 0, r->in[0].bytes));
+    hand_ok(r->backend->memory.fill(r->call.context, r->in[0].at, 0, r->in[0].bytes));
     row_give(r, 1, 0, &step_now, sizeof step_now);
     row_start(r);
     row_take(r, 1, 0, p, r->out[1].bytes);
@@ -292,7 +292,7 @@ static void load_open(const struct attention_gpu *g, struct load *l)
     int module = jit_want(cuda_jit(g->context), "load.cu", load_text, "");
     hand_ok(jit_finish(cuda_jit(g->context)));
     hand_ok(jit_function(cuda_jit(g->context), module, "burden", &l->function));
-    hand_ok(g->backend->alloc(g->context, LOAD_WORDS * 4, &l->memory));
+    hand_ok(g->backend->memory.alloc(g->context, LOAD_WORDS * 4, &l->memory));
     hand_ok(cuda_check(cuda_driver(NULL)->cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING),
                        "make a stream"));
 }
@@ -310,7 +310,7 @@ static void load_close(const struct attention_gpu *g, struct load *l)
 {
     hand_ok(cuda_check(cuda_driver(NULL)->cuStreamSynchronize(l->stream), "wait for the load"));
     cuda_driver(NULL)->cuStreamDestroy(l->stream);
-    g->backend->free(g->context, l->memory);
+    g->backend->memory.free(g->context, l->memory);
 }
 #else
 struct load {

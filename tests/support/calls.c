@@ -35,7 +35,7 @@ const struct kernel *call_row(const struct hand_call *h, enum op op, int n)
 {
     const struct backend *cpu = backend_find("cpu");
     const struct kernel *row;
-    for (int i = 0; (row = cpu->kernel((int)op, &h->call, i)); i++)
+    for (int i = 0; (row = cpu->kernels.find((int)op, &h->call, i)); i++)
         if (strcmp(row->variant, "ref") != 0 && n-- == 0) return row;
     return NULL;
 }

@@ -12,7 +12,7 @@ bool row_find(struct row_run *r, enum op op, const char *variant, int n)
 {
     const struct kernel *k;
     r->call.attr = &r->attr;
-    for (int i = 0; (k = r->backend->kernel((int)op, &r->call, i)); i++) {
+    for (int i = 0; (k = r->backend->kernels.find((int)op, &r->call, i)); i++) {
         if (variant && strcmp(k->variant, variant) != 0) continue;
         if (n-- > 0) continue;
         r->kernel = k;
@@ -26,8 +26,8 @@ static void *take(struct row_run *r, struct row_memory *m, int64_t bytes)
 {
     int64_t all = GUARD + ASKEW + bytes + GUARD;
     m->bytes = bytes;
-    hand_ok(r->backend->alloc(r->call.context, all, &m->all));
-    hand_ok(r->backend->fill(r->call.context, m->all, POISON, all));
+    hand_ok(r->backend->memory.alloc(r->call.context, all, &m->all));
+    hand_ok(r->backend->memory.fill(r->call.context, m->all, POISON, all));
     m->at = (char *)m->all + GUARD + ASKEW;
     return m->at;
 }
@@ -49,7 +49,7 @@ void row_close(struct row_run *r)
     for (int i = 0; i < r->call.n_out; i++) all[n++] = &r->out[i];
     all[n++] = &r->scratch;
     for (int i = 0; i < n; i++) {
-        if (all[i]->all) r->backend->free(r->call.context, all[i]->all);
+        if (all[i]->all) r->backend->memory.free(r->call.context, all[i]->all);
         *all[i] = (struct row_memory){0};
     }
     if (r->kernel && r->kernel->release) r->kernel->release(&r->call);
@@ -58,28 +58,28 @@ void row_close(struct row_run *r)
 
 void row_give(struct row_run *r, int i, int64_t at, const void *from, int64_t bytes)
 {
-    hand_ok(r->backend->upload(r->call.context, r->in[i].at + at, from, bytes));
+    hand_ok(r->backend->memory.upload(r->call.context, r->in[i].at + at, from, bytes));
 }
 
 void row_take(struct row_run *r, int i, int64_t at, void *to, int64_t bytes)
 {
-    hand_ok(r->backend->download(r->call.context, to, r->out[i].at + at, bytes));
+    hand_ok(r->backend->memory.download(r->call.context, to, r->out[i].at + at, bytes));
 }
 
 void row_start(struct row_run *r)
 {
     for (int i = 0; i < r->call.n_out; i++)
-        hand_ok(r->backend->fill(r->call.context, r->out[i].at, POISON, r->out[i].bytes));
+        hand_ok(r->backend->memory.fill(r->call.context, r->out[i].at, POISON, r->out[i].bytes));
     if (r->scratch.bytes)
-        hand_ok(r->backend->fill(r->call.context, r->scratch.at, POISON, r->scratch.bytes));
+        hand_ok(r->backend->memory.fill(r->call.context, r->scratch.at, POISON, r->scratch.bytes));
     hand_ok(r->kernel->run(&r->call));
-    hand_ok(r->backend->sync(r->call.context));
+    hand_ok(r->backend->stream.sync(r->call.context));
 }
 
 static bool is_poison(struct row_run *r, const void *at, int64_t bytes)
 {
     unsigned char now[GUARD + ASKEW];
-    hand_ok(r->backend->download(r->call.context, now, at, bytes));
+    hand_ok(r->backend->memory.download(r->call.context, now, at, bytes));
     for (int64_t i = 0; i < bytes; i++)
         if (now[i] != POISON) return false;
     return true;

@@ -31,7 +31,8 @@ static enum status ask(void *ctx, struct device_sample *ret)
     return ST_OK;
 }
 
-static const struct backend device = {.name = "device", .sample = ask},
+static const struct backend_telemetry telemetry = {.sample = ask};
+static const struct backend device = {.name = "device", .telemetry = &telemetry},
                             without = {.name = "without"};
 
 static int set_up(void **state)
@@ -346,14 +347,14 @@ static void test_the_cpu(void **state)
     struct device_sample s;
     threads_set(1);
     assert_int_equal(cpu->open(0, &ctx), ST_OK);
-    assert_int_equal(cpu->sample(ctx, &s), ST_OK);
+    assert_int_equal(cpu->telemetry->sample(ctx, &s), ST_OK);
     assert_true(s.utilization == -1 && s.memory_bytes > 0 && s.power_w == -1);
     volatile double x = 1;
     for (int64_t from_ns = clock_ns(); clock_ms(from_ns, clock_ns()) < 200;) x = x * 1.0000001;
-    assert_int_equal(cpu->sample(ctx, &s), ST_OK);
+    assert_int_equal(cpu->telemetry->sample(ctx, &s), ST_OK);
     assert_true(s.utilization > 1 && s.utilization <= 100);
     wait_ms(200);
-    assert_int_equal(cpu->sample(ctx, &s), ST_OK);
+    assert_int_equal(cpu->telemetry->sample(ctx, &s), ST_OK);
     assert_true(s.utilization < 10);
     cpu->close(ctx);
 }

@@ -154,7 +154,7 @@ static int copies;
 static enum status counting_copy(void *context, void *dst, const void *src, int64_t size)
 {
     copies++;
-    return counted->copy(context, dst, src, size);
+    return counted->memory.copy(context, dst, src, size);
 }
 
 /* A run's inputs lie in its plan as they lie in the image, so it takes them by one copy, and its result by another. */
@@ -168,7 +168,7 @@ static void test_inputs_come_at_once(void **state)
     tiny_open(&t, &c, training);
     counted = t.engine.backend;
     struct backend counting = *counted;
-    counting.copy = counting_copy;
+    counting.memory.copy = counting_copy;
     t.engine.backend = &counting;
     stepper_init(&s, &t.engine, &t.arena);
     feed(&s, 0);
