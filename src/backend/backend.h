@@ -30,77 +30,119 @@ struct device_library {
     char version[48];    /* empty: unknown */
 };
 
-struct backend {
-    const char *name;
-    /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
-    const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
-    /* Whether an operator that stands for smaller ones is faster here than these, for operators of which the pass
-     * `fuse` is not sure (pass.h). NULL: never. */
-    bool (*gains)(int op, const struct kernel_call *call);
+/* Which kernels a backend has. */
+struct backend_kernels {
+    /* A row of the table for the call, best first, the n-th that fits; NULL: no more. */
+    const struct kernel *(*find)(int op, const struct kernel_call *call, int n);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
-    /* Appends the texts of kernels that are written for this call alone; false: it has none. NULL: none is ever written. */
-    bool (*written)(const struct kernel *k, const struct kernel_call *call, struct str *s);
-    /* The instruction set that its library of products uses, as the library calls it; NULL: none is used.
+    /* Whether an operator that stands for smaller ones is faster than these, for operators of which the
+     * pass `fuse` is not sure (pass.h). NULL: never. */
+    bool (*gains)(int op, const struct kernel_call *call);
+    /* The instruction set that its matmul library uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);
-    /* Devices that are there to be opened, numbered from 0. */
-    int (*devices)(void);
-    bool host_memory; /* what alloc gives, the host may read and write */
+};
+
+/* Which devices there are, asked before one is opened. */
+struct backend_devices {
+    /* How many can be opened; they are numbered from 0. */
+    int (*count)(void);
     /* A failure says why there is no such device. */
     enum status (*describe)(int device, struct device_facts *ret);
     /* Bytes of a device's memory that are free; -1: unknown. */
-    int64_t (*room)(int device);
+    int64_t (*free_memory)(int device);
     /* Library i of those that it opens, the needed ones first; false after the last. NULL: it opens none. */
     bool (*library)(int i, struct device_library *ret);
-    /* What the device says of itself now (sample.h). From any thread, one at a time; neither the device nor what was given to
-     * it is waited for, but it may take milliseconds. A failure says why it tells nothing. NULL: it never does. */
-    enum status (*sample)(void *ctx, struct device_sample *ret);
-    /* The library that traces need; nothing but a trace, and this question, opens it. NULL: they need none. */
-    void (*trace_library)(struct device_library *ret);
-    enum status (*open)(int device, void **ret_ctx);
-    void (*close)(void *ctx);
-    /* Why this device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
+    /* Why an open device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does.
+     * NULL: every device computes in every type. */
     const char *(*refuses)(const void *ctx, enum dtype dtype, bool tf32);
-    /* Memory is 64-byte aligned and zeroed. */
+};
+
+/* Memory of a device. Copies take their turn in the stream. */
+struct backend_memory {
+    /* 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);
     enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
-    /* As download, but the host goes on: dst is filled when sync returns, or reached for a later moment. For few bytes. */
+    /* As download, but the host does not wait: dst is filled when sync returns, or event_wait for a later
+     * event. For few bytes. */
     enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
-    /* An upload beside what runs: stage begins to copy to `room`, device memory, as soon as what was staged there before has
-     * been taken; src may change when it returns. unstage takes its turn after the work that was given: what was staged
-     * last goes from there to dst. Neither is recorded. */
-    enum status (*stage)(void *ctx, void *room, const void *src, int64_t size);
-    enum status (*unstage)(void *ctx, void *dst, const void *room, int64_t size);
+    /* An upload beside what runs: stage copies to `staging`, device memory, as soon as unstage has read
+     * what was staged there before; src may change when it returns. unstage copies, in the stream, what was
+     * staged last to dst. Neither becomes part of a recording. */
+    enum status (*stage)(void *ctx, void *staging, const void *src, int64_t size);
+    enum status (*unstage)(void *ctx, void *dst, const void *staging, int64_t size);
     /* From device memory to device memory; the two do not overlap. */
     enum status (*copy)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
+};
+
+/* The order in which a device works, and its clock. */
+struct backend_stream {
+    /* The host waits until all work is done. */
     enum status (*sync)(void *ctx);
-    /* Kernels that were started or recorded so far: a row may be several. NULL: it does not count them. */
-    int64_t (*started)(void *ctx);
-    /* Notes the moment at which everything before it is done; elapsed reads the time between two. */
-    enum status (*mark)(void *ctx, int event);
-    /* The host waits for that moment. */
-    enum status (*reached)(void *ctx, int event);
-    enum status (*elapsed)(void *ctx, int from, int to, double *ret_ms);
-    /* What runs between these two is recorded instead, and played as one afterwards, at the same addresses; all NULL:
-     * this backend has no replay. */
-    enum status (*capture_begin)(void *ctx);
-    enum status (*capture_end)(void *ctx, void **ret_recording);
+    /* The event happens when all work that was given before is done. */
+    enum status (*event_record)(void *ctx, int event);
+    /* The host waits for the event. */
+    enum status (*event_wait)(void *ctx, int event);
+    enum status (*event_elapsed)(void *ctx, int from, int to, double *ret_ms);
+};
+
+/* Kernels that are compiled for a call and launched: a row may be several. */
+struct backend_launches {
+    /* Appends the texts that are generated for this call alone; false: none are. */
+    bool (*generated)(const struct kernel *k, const struct kernel_call *call, struct str *s);
+    /* Launches so far, those that were captured included. */
+    int64_t (*count)(void *ctx);
+};
+
+/* A recording: work between begin and end is captured instead of run, and replayed as one afterwards, at
+ * the same addresses. */
+struct backend_recording {
+    enum status (*begin)(void *ctx);
+    enum status (*end)(void *ctx, void **ret_recording);
     enum status (*replay)(void *ctx, void *recording);
-    void (*recording_free)(void *ctx, void *recording);
-    /* What the device does from here on is noted until trace_end hands it out (trace.h). A failure of either says in a sentence
-     * why it cannot be; then nothing is noted, and all else goes on. All NULL: this backend does not see its device. */
-    enum status (*trace_begin)(void *ctx);
-    /* What this thread starts or records from here on is of that mark, 0 or more; -1, as when a trace begins: nobody's. Costs
-     * next to nothing, and without a trace nothing. */
-    void (*trace_mark)(void *ctx, int mark);
+    void (*free)(void *ctx, void *recording);
+};
+
+/* A trace (trace.h) notes what the device does between begin and end. A failure of either says why there is
+ * none; then nothing is noted, and all else goes on. */
+struct backend_trace {
+    /* The library that traces need; only a trace, and this question, opens it. */
+    void (*library)(struct device_library *ret);
+    enum status (*begin)(void *ctx);
+    /* What this thread launches or captures from here on has that mark, 0 or more; -1, as when a trace
+     * begins: none. Costs next to nothing, and without a trace nothing. */
+    void (*mark)(void *ctx, int mark);
     /* Waits for the device. */
-    enum status (*trace_end)(void *ctx, struct trace *ret, struct arena *a);
-    /* Begins and ends what a profiler that is attached to the process shall look at. NULL: no such profiler knows it. */
-    void (*attend)(void *ctx, bool begin);
+    enum status (*end)(void *ctx, struct trace *ret, struct arena *a);
+    /* Begins and ends the range that a profiler attached to the process shall look at. */
+    void (*profiler_range)(void *ctx, bool begin);
+};
+
+/* Readings of a device's gauges. */
+struct backend_telemetry {
+    /* What the device says of itself now (sample.h). From any thread, one at a time; it does not wait for
+     * the device or its work, but may take milliseconds. A failure says why there is no reading. */
+    enum status (*sample)(void *ctx, struct device_sample *ret);
+};
+
+struct backend {
+    const char *name;
+    bool host_memory; /* what alloc gives, the host may read and write */
+    enum status (*open)(int device, void **ret_ctx);
+    void (*close)(void *ctx);
+    struct backend_kernels kernels;
+    struct backend_devices devices;
+    struct backend_memory memory;
+    struct backend_stream stream;
+    /* NULL: it has nothing of the kind. A group that is there has all its functions. */
+    const struct backend_launches *launches;
+    const struct backend_recording *recording;
+    const struct backend_trace *trace;
+    const struct backend_telemetry *telemetry;
 };
 
 enum {

@@ -27,7 +27,7 @@ static const char head[] =
     "- *precision*: the type it works in under mixed precision: `f32`; `bf16`; `as input`; "
     "`wider`:\n"
     "  the wider type of two operands; `rows`: bf16 at `fusion=full`, f32 below it. Inputs named\n"
-    "  behind it stay f32.\n"
+    "  behind it stay f32. Empty: `fuse` makes it of operators whose types are chosen already.\n"
     "- *attributes*: what `strobe graph` prints of it. Of operators with *numerics* it prints\n"
     "  `tf32`, `deterministic` and `portable`, too.\n"
     "- *cases*: how many nodes each kernel, the gradient and the expansion are tried on\n"
@@ -56,6 +56,7 @@ static void print_flags(enum op op, struct str *s)
     if (flags & OP_NUMERICS) str_append(s, "numerics");
 }
 
+/* Fused operators are made after the types were chosen, but for those that models are written with. */
 static void print_precision(const struct op_def *def, struct str *s)
 {
     static const char *const words[] = {[POLICY_F32] = "f32",
@@ -63,6 +64,7 @@ static void print_precision(const struct op_def *def, struct str *s)
                                         [POLICY_AS_INPUT] = "as input",
                                         [POLICY_WIDER] = "wider",
                                         [POLICY_ROWS] = "rows"};
+    if (def->level == LEVEL_FUSED && def->policy == POLICY_F32) return;
     str_append(s, words[def->policy]);
     for (int i = 0; i < MAX_IN; i++)
         if (def->f32_inputs >> i & 1) str_printf(s, ", input %d", i);

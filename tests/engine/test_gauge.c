@@ -32,7 +32,8 @@ static enum status ask(void *ctx, struct device_sample *ret)
     return ST_OK;
 }
 
-static const struct backend device = {.name = "device", .sample = ask},
+static const struct backend_telemetry telemetry = {.sample = ask};
+static const struct backend device = {.name = "device", .telemetry = &telemetry},
                             without = {.name = "without"};
 
 static int set_up(void **state)

@@ -22,7 +22,7 @@ enum { STEPS = 4, PLAYED_NS = 2000, GAP_NS = 500, MOST = 1 << 18 };
 static struct {
     struct backend backend;
     bool tracing, capturing, refuses;
-    int mark, begun;
+    int mark, begun, ranges; /* ranges: begun for a profiler and not ended */
     int64_t since, activities;
     struct activity activity[MOST];
     int recorded, mark_recorded[MOST];
