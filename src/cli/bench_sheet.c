@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
@@ -16,6 +15,7 @@
 #include "suite/grid.h"
 #include "train/device.h"
 #include "train/interrupt.h"
+#include "view/ceilings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,13 +3,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "present/table_form.h"
 #include "measure/bench_kernels.h"
 #include "measure/noise.h"
+#include "present/table_form.h"
 #include "train/device.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "present/table_form.h"
 #include "measure/accumulate.h"
 #include "present/sheet.h"
+#include "present/table_form.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "view/ceilings.h"
 
 #include <jansson.h>
 #include <stdio.h>

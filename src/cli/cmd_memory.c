@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "view/memory_view.h"
 #include "train/fit.h"
+#include "view/memory_view.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,17 +3,17 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/ceilings.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "view/profile_table.h"
-#include "present/table_form.h"
 #include "cli/version.h"
 #include "measure/noise.h"
+#include "present/table_form.h"
 #include "profile/file.h"
 #include "profile/trace_file.h"
 #include "train/device.h"
 #include "train/interrupt.h"
+#include "view/ceilings.h"
+#include "view/profile_table.h"
 
 #include <stdio.h>
 #include <string.h>
