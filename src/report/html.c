@@ -2,11 +2,11 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "present/assets.h"
+#include "present/page.h"
+#include "present/svg.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A curve has no more points than this: what a screen cannot show only makes the page slow. */
@@ -167,34 +167,11 @@ void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
     json_t *more = profile_page_json(p->profiles, a);
     json_object_update(data, more);
     json_decref(more);
-    /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
-    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
-    BUG_IF(!text, "the data of the page are not JSON");
-    for (const char *from = text, *stop; *from; from = stop) {
-        stop = strchrnul(from, '<');
-        str_append_bytes(s, from, stop - from);
-        if (*stop) {
-            str_append(s, "\\u003c");
-            stop++;
-        }
-    }
-    free(text);
+    page_print_data(data, s);
     json_decref(data);
 }
 
 /* --- the page ---------------------------------------------------------------------------------- */
-
-static void print_escaped(struct str *s, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '&')
-            str_append(s, "&amp;");
-        else if (*text == '<')
-            str_append(s, "&lt;");
-        else
-            str_append_bytes(s, text, 1);
-    }
-}
 
 /* NULL: it has the name of another. */
 static const char *name_of(const struct html_page *p, int i)
@@ -212,51 +189,20 @@ static void print_title(const struct html_page *p, struct str *s)
         const char *name = name_of(p, i);
         if (!name || n++ >= 4) continue;
         if (n > 1) str_append(s, ", ");
-        print_escaped(s, name);
+        svg_escape(s, name);
     }
     if (n > 4) str_printf(s, " and %d more", n - 4);
 }
 
-/* A text of ours or of the library. The comment that points a debugger to the library's source map
- * goes: the map is not in the page. */
-static enum status print_asset(const char *name, struct arena *a, struct str *s)
-{
-    struct asset asset;
-    TRY(asset_find(name, a, &asset));
-    const char *map = memmem(asset.text, (size_t)asset.size, "\n//# sourceMappingURL", 21);
-    if (!map) map = memmem(asset.text, (size_t)asset.size, "\n/*# sourceMappingURL", 21);
-    str_append_bytes(s, asset.text, map ? map - asset.text : asset.size);
-    return ST_OK;
-}
-
-/* Copies the frame; where it says {{name}}, the asset of that name stands, or the title or the data. */
-static enum status print_page(const struct html_page *p, struct arena *a, struct str *s)
-{
-    struct asset frame;
-    TRY(asset_find("page.html", a, &frame));
-    const char *from = frame.text, *end = frame.text + frame.size;
-    for (;;) {
-        const char *open = memmem(from, (size_t)(end - from), "{{", 2);
-        str_append_bytes(s, from, (open ? open : end) - from);
-        if (!open) return ST_OK;
-        const char *close = memmem(open, (size_t)(end - open), "}}", 2);
-        BUG_IF(!close, "page.html: {{ without }}");
-        const char *name = arena_printf(a, "%.*s", (int)(close - open - 2), open + 2);
-        if (strcmp(name, "title") == 0)
-            print_title(p, s);
-        else if (strcmp(name, "data") == 0)
-            html_print_data(p, a, s);
-        else
-            TRY(print_asset(name, a, s));
-        from = close + 2;
-    }
-}
-
 enum status html_write(const struct html_page *p, const char *path, struct arena *a)
 {
-    struct str s = {0};
-    enum status st = print_page(p, a, &s);
+    struct str title = {0}, data = {0}, s = {0};
+    print_title(p, &title);
+    html_print_data(p, a, &data);
+    enum status st = page_print(str_text(&title), str_text(&data), a, &s);
     if (st == ST_OK) st = file_write(path, s.data, s.len);
+    str_release(&title);
+    str_release(&data);
     str_release(&s);
     return st;
 }
