@@ -12,8 +12,8 @@ int64_t threads_count(void);
 /* One for each core that this process may use, by its affinity mask and the cpu limit of its control
  * groups: the second thread of a core has no vector unit of its own, and at each barrier waits, and lets wait. */
 int64_t threads_available(void);
-/* Lets this thread run on all processors of the process again where OpenMP bound it to one place: a program that
- * starts itself once more would else be left with that one. */
+/* Lets this thread run on all processors of the process again where OpenMP bound it to one place: a thread
+ * that it starts would else be left with that one. */
 void threads_unbind(void);
 /* Cores among `n` logical processors, in rising order; `root` is /sys/devices/system/cpu. A processor
  * whose core is not told is one. */
