@@ -12,7 +12,6 @@
 #include "view/kernels_view.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 enum { SAMPLES_MOST = 100000, SECONDS_MOST = 1000000 };
 
@@ -43,18 +42,6 @@ static enum status measure(const struct config *c, int64_t vocab,
     if (progress.what) progress_end(&progress);
     engine_close(&e);
     return st;
-}
-
-static enum status find_op(const char *name, enum op *ret_op)
-{
-    *ret_op = OP_COUNT;
-    if (!name) return ST_OK;
-    for (int op = 0; op < OP_COUNT; op++)
-        if (strcasecmp(op_def((enum op)op)->name, name) == 0) {
-            *ret_op = (enum op)op;
-            return ST_OK;
-        }
-    return fail(ST_USAGE, "there is no operator %s; docs/OPS.md lists them", name);
 }
 
 /* The built-in model, over which the words go. */
@@ -128,7 +115,7 @@ enum status cmd_bench_kernels(int argc, char **argv)
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(table_form_check(&form));
-    TRY(find_op(op, &o.op));
+    TRY(command_find_op(op, &o.op));
     if (samples < 1 || samples > SAMPLES_MOST || limit < 0 || limit > SECONDS_MOST)
         return fail(ST_USAGE, "--samples is 1 to %d, --limit 0 to %d", SAMPLES_MOST, SECONDS_MOST);
     o.samples = (int)samples;

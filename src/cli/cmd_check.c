@@ -8,19 +8,6 @@
 #include "view/check_view.h"
 
 #include <stdio.h>
-#include <strings.h>
-
-static enum status find_op(const char *name, enum op *ret_op)
-{
-    *ret_op = OP_COUNT;
-    if (!name) return ST_OK;
-    for (int op = 0; op < OP_COUNT; op++)
-        if (strcasecmp(op_def((enum op)op)->name, name) == 0) {
-            *ret_op = (enum op)op;
-            return ST_OK;
-        }
-    return fail(ST_USAGE, "there is no operator %s; docs/OPS.md lists them", name);
-}
 
 enum status cmd_check(int argc, char **argv)
 {
@@ -42,7 +29,7 @@ enum status cmd_check(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 0)
         return fail(ST_USAGE, "%s: check takes options only; see strobe check --help", argv[0]);
-    TRY(find_op(name, &op));
+    TRY(command_find_op(name, &op));
     TRY(isa_limit_word(isa));
     TRY(device_of_word(word, &device));
     enum status st = check_run(&lines, &device, op, row);

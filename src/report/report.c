@@ -2,12 +2,12 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "present/lenient.h"
 #include "report/changes.h"
 #include "report/html.h"
 #include "report/roofline.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { CHANGES_MOST = 15 };
@@ -94,11 +94,6 @@ static json_t *changes_json(const struct report *x, struct arena *a)
     return all;
 }
 
-static json_t *json_number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *profiles_json(const struct profile_set *set)
 {
     json_t *all = json_array();
@@ -112,9 +107,9 @@ static json_t *profiles_json(const struct profile_set *set)
                 json_object_set_new(families, profile_file_family_name(k), json_real(ms[k]));
         json_array_append_new(
             all, json_pack("{s:s, s:s, s:o, s:o, s:f, s:f, s:o}", "name", p->name, "path", p->path,
-                           "step_ms_mean", json_number(p->step_ms.mean), "step_ms_median",
-                           json_number(p->step_ms.median), "floor_ms", profile_file_floor(p),
-                           "idle_ms", p->idle_ms, "families_ms", families));
+                           "step_ms_mean", lenient_number_json(p->step_ms.mean), "step_ms_median",
+                           lenient_number_json(p->step_ms.median), "floor_ms",
+                           profile_file_floor(p), "idle_ms", p->idle_ms, "families_ms", families));
     }
     return all;
 }
