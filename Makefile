@@ -184,6 +184,7 @@ texts_of = $(patsubst $(KERNELS)/%.$(1),F(%),$(wildcard $(KERNELS)/*.$(1)))
 $(BUILD)/src/backend/cuda/texts.o: DEFINES := '-DTEXTS(F)=$(call texts_of,cu)' '-DHEADERS(F)=$(call texts_of,cuh)'
 $(BUILD)/src/backend/cuda/texts.o: $(wildcard $(KERNELS)/*)
 $(BUILD)/src/suite/texts.o: $(wildcard configs/*.conf)
+$(BUILD)/src/view/published.o: $(wildcard configs/published/*.json)
 $(BUILD)/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
 
 $(BUILD)/strobe: $(OBJECTS)

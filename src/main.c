@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* STROBE_LOG=error|warning|info|debug: how much is said on stderr. */
+/* STROBE_LOG=error|warning|info|debug: what is reported on stderr. */
 static enum status set_log_level(const char *name)
 {
     static const char *const names[] = {[LOG_ERROR] = "error",
@@ -28,19 +27,39 @@ enum { MANY_CORES = 8 };
 /* OpenMP's threads wait for each other by spinning, some ten milliseconds long: beside another busy
  * program a step then took 570 ms instead of 40 (two cores, configs/shakespeare_char_cpu.conf). About
  * 0.1 ms (5,000 turns) bridges what two balanced threads wait; many are less balanced, and on 16 cores a
- * step took 6.6 ms with 0.1 and 5.0 with 0.4. The library reads this before main, so the program starts
- * itself once more; whoever sets one of these variables decides. */
-static void spin_less(char **argv)
+ * step took 6.6 ms with 0.1 and 5.0 with 0.4. Whoever sets one of the variables below decides.
+ *
+ * libgomp reads GOMP_SPINCOUNT in its constructor: before main, before any constructor of this program, and
+ * nothing changes it afterwards. Only .preinit_array runs before the constructors of libraries. libc is not
+ * initialised then and will take `envp` as it is, an array that cannot grow; so the entry of PATH, which no
+ * constructor reads, lends its place until they have run. Where there is no PATH, libgomp's default stays. */
+static char spin_count[] = "GOMP_SPINCOUNT=20000";
+static char **lent, *path; /* the place in envp, and what belongs there */
+
+static void lend_place(int argc, char **argv, char **envp)
 {
-    if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0) return;
-    self[n] = '\0';
-    setenv("GOMP_SPINCOUNT", threads_available() < MANY_CORES ? "5000" : "20000", 1);
-    threads_unbind();
-    execv(self, argv); /* where this fails, things go on as they were */
+    char **place = NULL;
+    (void)argc, (void)argv;
+    for (char **e = envp; *e; e++) {
+        if (!strncmp(*e, "GOMP_SPINCOUNT=", 15) || !strncmp(*e, "OMP_WAIT_POLICY=", 16)) return;
+        if (!strncmp(*e, "PATH=", 5)) place = e;
+    }
+    if (!place) return;
+    if (threads_available() < MANY_CORES) strcpy(strchr(spin_count, '=') + 1, "5000");
+    lent = place;
+    path = *place;
+    *place = spin_count;
 }
+
+[[gnu::constructor]] static void give_place_back(void)
+{
+    if (!lent) return;
+    *lent = path;
+    putenv(spin_count); /* for the processes that this one starts */
+}
+
+[[gnu::section(".preinit_array"),
+  gnu::used]] static void (*const before_libraries)(int, char **, char **) = lend_place;
 
 static enum status run(int argc, char **argv)
 {
@@ -63,7 +82,6 @@ static enum status run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    spin_less(argv);
     enum status st = run(argc, argv);
     /* What a full disk or a closed pipe swallowed is a failure, too. */
     bool lost = fflush(stdout) != 0 || ferror(stdout);

@@ -11,14 +11,8 @@
 #include "engine/gauge.h"
 #include "machine/machine.h"
 
-enum { LADDER_RUNGS = 8, LADDER_PUBLISHED = 2 }; /* at most; machines of others */
+enum { LADDER_RUNGS = 8 }; /* at most */
 enum ladder_order { LADDER_IN_TURN, LADDER_NO_ROOM, LADDER_WARM };
-
-/* Whose figures stand beside a GPU's ladder. */
-struct ladder_source {
-    const char *machine, *where;
-};
-extern const struct ladder_source ladder_published[LADDER_PUBLISHED];
 
 struct ladder_rung {
     const char *name;    /* "bfloat16" */
@@ -38,7 +32,6 @@ struct ladder_rung {
     int64_t started;   /* kernels, in the first step; 0: not counted */
     int64_t taken;     /* bytes that the driver says were taken; 0: not known */
     struct gauge_summary gauges; /* of the device, but for the first steps; no samples: not known */
-    double published[LADDER_PUBLISHED]; /* tokens per second of others; 0: none */
 };
 
 struct ladder {

@@ -186,31 +186,6 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
     return ST_OK;
 }
 
-static enum status run_suite(const struct suite *suite, const struct suite_request *asked,
-                             struct sheet *s, struct arena *a)
-{
-    struct progress progress = {0};
-    struct suite_request r = *asked;
-    r.user = &progress;
-    progress_start(&progress, suite->name, 0, PERMILLE);
-    enum status st = suite_run(suite, &r, s, a);
-    progress_end(&progress);
-    return st;
-}
-
-static enum status run_grid(const struct bench_grid *g, const struct suite_request *asked,
-                            struct sheet *s, struct arena *a)
-{
-    struct progress progress = {0};
-    struct suite_request r = *asked;
-    *s = (struct sheet){.name = "bench"};
-    r.user = &progress;
-    progress_start(&progress, "bench", 0, PERMILLE);
-    enum status st = grid_run(g, &r, s, a);
-    progress_end(&progress);
-    return st;
-}
-
 static enum status name_machine(struct sheet *s, const struct device *d, const char *command,
                                 struct arena *a)
 {
@@ -250,14 +225,26 @@ struct subject {
     struct device device;
 };
 
+static enum status run(const struct subject *x, struct sheet *s, struct arena *a)
+{
+    struct progress progress = {0};
+    struct suite_request r = x->request;
+    const char *name = x->suite ? x->suite->name : "bench";
+    *s = (struct sheet){.name = name};
+    r.user = &progress;
+    progress_start(&progress, name, 0, PERMILLE);
+    enum status st = x->suite ? suite_run(x->suite, &r, s, a) : grid_run(&x->grid, &r, s, a);
+    progress_end(&progress);
+    return st;
+}
+
 /* After Ctrl-C the table is of what was measured until then, and it says so. */
 static enum status measure(const struct subject *x, const struct bench_words *w, struct arena *a)
 {
     static const char stopped[] = "stopped: the table is of what was measured until then";
     const char *folder = x->request.out_dir;
     struct sheet s;
-    TRY(x->suite ? run_suite(x->suite, &x->request, &s, a)
-                 : run_grid(&x->grid, &x->request, &s, a));
+    TRY(run(x, &s, a));
     bool whole = !interrupt_noted();
     if (!whole) sheet_note(&s, "Stopped by Ctrl-C: this is what was measured until then.");
     TRY(name_machine(&s, &x->device, w->command, a));

@@ -5,10 +5,10 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "view/bench_beside.h"
 #include "cli/bench_sheet.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "view/bench_beside.h"
 
 #include <string.h>
 

@@ -110,7 +110,7 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
 
 /* What is given as words. */
 struct words {
-    const char *lengths, *sizes, *causal, *layout, *dtypes, *hopper, *deterministic, *check;
+    const char *lengths, *sizes, *causal, *dtypes, *hopper, *deterministic, *check;
     const char *device, *isa;
     bool flash_only;
     int64_t tokens, heads, samples, limit, threads;
@@ -179,11 +179,6 @@ static enum status parse(struct attention_options *o, struct words *w)
     if (w->samples < 1 || w->samples > 100000 || w->limit < 0 || w->limit > 1000000)
         return fail(ST_USAGE, "--samples is 1 to 100000, --limit 0 to 1000000");
     if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads is 0 to 4096");
-    if (strcmp(w->layout, "packed") != 0)
-        return fail(ST_USAGE,
-                    "--layout=%s: attention reads q, k and v packed in one tensor, and no "
-                    "other layout",
-                    w->layout);
     TRY(parse_sizes(o, w->sizes));
     TRY(check_heads(o));
     TRY(parse_lengths(o, w->lengths));
@@ -213,47 +208,13 @@ static void show(void *user, double done, double all, const struct attention_cel
     progress_show(p, (int64_t)done, text);
 }
 
-static json_t *make_json(const struct options *o, const struct machine *m,
-                         const struct machine *now, const struct table *t)
-{
-    return json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "v", 2, "layout",
-                     "packed", "tokens", (json_int_t)o->run.tokens, "formula", attention_flops_note,
-                     "machine", machine_json(m), "rows", table_json(t), "svg", o->svg, "date",
-                     now->date, "version", version_number, "commit", version_commit, "command",
-                     o->command);
-}
-
-static void print(const struct options *o, const struct attention_view *v, const struct table *t,
-                  const struct machine *now, bool whole, struct arena *a)
+static enum status draw(const struct attention_view *v, struct arena *a)
 {
     struct str s = {0};
-    if (o->form.json) {
-        json_print(make_json(o, v->machine, now, t), &s);
-    } else {
-        const char *stopped =
-            whole ? "" : "\nStopped by Ctrl-C: this is what was measured until then.";
-        table_form_print(&o->form, t, &s);
-        table_form_note(&o->form,
-                        arena_printf(a, "%s\n%s\n%.10s, %s, strobe %s (%s).%s",
-                                     attention_notes(v, a), ceilings_words(v->machine, a),
-                                     now->date, ceilings_who(now, a), version_number,
-                                     version_commit, stopped),
-                        &s);
-    }
-    fputs(str_text(&s), stdout);
-    fflush(stdout);
+    attention_picture(v, &s, a);
+    enum status st = file_write(v->svg, s.data, s.len);
     str_release(&s);
-}
-
-static enum status draw(const struct options *o, struct attention_view *v, struct machine *m,
-                        struct arena *a)
-{
-    struct str s = {0};
-    const char *note = arena_printf(a, "%.10s, %s. Hollow points: known from the plan, not run.",
-                                    m->date, ceilings_who(m, a));
-    attention_picture(v, note, &s);
-    enum status st = file_write(o->svg, s.data, s.len);
-    str_release(&s);
+    if (st == ST_OK) log_info("picture: %s", v->svg);
     return st;
 }
 
@@ -262,7 +223,14 @@ static enum status run(struct options *o, struct arena *a)
     struct machine m, now; /* the record of its peaks may be of another day */
     struct progress progress = {0};
     struct attention_cell *cell;
-    struct attention_view v = {.o = &o->run, .machine = &m};
+    struct attention_view v = {.o = &o->run,
+                               .machine = &m,
+                               .now = &now,
+                               .svg = o->svg,
+                               .command = o->command,
+                               .version = version_number,
+                               .commit = version_commit};
+    struct str s = {0};
     TRY(ceilings_get(&m, &o->run.device, a));
     int64_t room = o->run.device.backend->devices.free_memory(o->run.device.number);
     o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
@@ -272,16 +240,18 @@ static enum status run(struct options *o, struct arena *a)
     enum status st = bench_attention_run(&o->run, &cell, &v.cells, a);
     interrupt_release();
     if (progress.what) progress_end(&progress);
-    bool whole = st != ST_INTERRUPTED;
-    if (whole) TRY(st);
+    v.stopped = st == ST_INTERRUPTED;
+    if (!v.stopped) TRY(st);
     v.cell = cell;
-    struct table t = attention_table(&v, a);
     TRY(machine_identify(&now, &o->run.device, a));
-    print(o, &v, &t, &now, whole, a);
-    TRY(draw(o, &v, &now, a));
-    log_info("picture: %s", o->svg);
-    if (!whole)
-        return fail(ST_INTERRUPTED, "stopped: the table is of what was measured until then");
+    struct table t = attention_table(&v, a);
+    attention_view_print(&v, &t, &o->form, &s, a);
+    fputs(str_text(&s), stdout);
+    fflush(stdout);
+    str_release(&s);
+    TRY(draw(&v, a));
+    if (v.stopped)
+        return fail(ST_INTERRUPTED, "stopped: the table has what was measured until then");
     const char *why = table_why_empty(&t);
     return why ? fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why) : ST_OK;
 }
@@ -297,13 +267,21 @@ static enum status prepare(struct options *o, struct words *w)
     return ST_OK;
 }
 
+/* Scripts may still give --layout=packed: there is no other layout, so it is no option any more. */
+static void drop_layout(int *argc, char **argv)
+{
+    int kept = 0;
+    for (int i = 0; i < *argc; i++)
+        if (strcmp(argv[i], "--layout=packed") != 0) argv[kept++] = argv[i];
+    *argc = kept;
+}
+
 enum status cmd_bench_attention(int argc, char **argv)
 {
     struct options o = {
         .svg = "attention.svg",
     };
     struct words w = {.causal = "true",
-                      .layout = "packed",
                       .hopper = "true",
                       .deterministic = "false",
                       .tokens = NOT_GIVEN,
@@ -321,8 +299,6 @@ enum status cmd_bench_attention(int argc, char **argv)
         {"head_size", OPT_TEXT, &w.sizes, "N,N,...", "(64; on a GPU 64,128)"},
         {"causal", OPT_TEXT, &w.causal, "true,false",
          "a query meets the keys up to its own; false: all keys (true)"},
-        {"layout", OPT_TEXT, &w.layout, "packed",
-         "q, k and v of a token side by side in one tensor, the only one there is"},
         {"dtype", OPT_TEXT, &w.dtypes, "NAME,...", "(float32,bfloat16; on a GPU bfloat16)"},
         {"flash_only", OPT_FLAG, &w.flash_only, NULL, "not the slow ways"},
         {"hopper", OPT_TEXT, &w.hopper, "true,false",
@@ -345,6 +321,7 @@ enum status cmd_bench_attention(int argc, char **argv)
     };
     struct arena a = {0};
     o.command = command_text("bench attention", argc, argv, &a);
+    drop_layout(&argc, argv);
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && argc)
         st = fail(ST_USAGE, "bench attention takes options only; found %s", argv[0]);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
+#include "bench/bench_grid.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "model/model.h"
@@ -13,24 +14,16 @@
 #include <limits.h>
 #include <string.h>
 
-enum { KEYS_MOST = 8, VARIANTS_MOST = 16 };
-
-/* A key with the values that it takes. */
-struct axis {
-    const char *key;
-    char **value;
-    int values, capacity;
-};
+enum { VARIANTS_MOST = 16 };
 
 struct variant {
     const char *name, *dir; /* "flash=false", "runs/x/flash=false" */
-    char *word[KEYS_MOST];  /* "--flash=false" */
+    char *word[BENCH_AXES]; /* "--flash=false" */
 };
 
 struct comparing {
-    struct axis axis[KEYS_MOST];
-    int axes;
-    char **common; /* the configuration, and overrides of all variants */
+    struct bench_grid grid; /* whose axes are what differs */
+    char **common;          /* the configuration, and overrides of all variants */
     int commons;
     struct variant variant[VARIANTS_MOST];
     int variants;
@@ -38,41 +31,15 @@ struct comparing {
     bool overwrite, resume;
 };
 
-/* Texts may hold commas; all else does not. */
-static bool is_list(const char *word)
-{
-    static const char *const texts[] = {"start=", "out_dir=", "data_dir="};
-    for (int i = 0; i < COUNT_OF(texts); i++)
-        if (!strncmp(word, texts[i], strlen(texts[i]))) return false;
-    const char *equals = strchr(word, '=');
-    return equals && strchr(equals, ',');
-}
-
-static void split_list(struct axis *x, const char *word, struct arena *a)
-{
-    char *text = arena_strdup(a, word), *equals = strchr(text, '=');
-    *equals = '\0';
-    x->key = text;
-    char *rest = equals + 1;
-    for (char *one; (one = strsep(&rest, ","));) {
-        ARENA_GROW(a, x->value, x->values, x->capacity);
-        x->value[x->values++] = one;
-    }
-}
-
 static enum status sort_words(struct comparing *c, int argc, char **argv, struct arena *a)
 {
     c->common = ARENA_NEW(a, char *, argc + 1);
-    for (int i = 0; i < argc; i++) {
-        const char *word = argv[i] + strspn(argv[i], "-");
-        if (!is_list(word)) {
+    for (int i = 0; i < argc; i++)
+        if (bench_is_list(argv[i]))
+            TRY(bench_add_axis(&c->grid, argv[i], a));
+        else
             c->common[c->commons++] = argv[i];
-            continue;
-        }
-        if (c->axes == KEYS_MOST) return fail(ST_USAGE, "at most %d keys may vary", KEYS_MOST);
-        split_list(&c->axis[c->axes++], word, a);
-    }
-    if (c->axes) return ST_OK;
+    if (c->grid.axes) return ST_OK;
     return fail(ST_USAGE, "what shall differ? Give a key several values, as in --flash=false,true");
 }
 
@@ -81,13 +48,13 @@ static void make_variant(struct comparing *c, int n, struct arena *a)
 {
     struct variant *v = &c->variant[n];
     struct str name = {0};
-    int rest = n, digit[KEYS_MOST] = {0};
-    for (int i = c->axes - 1; i >= 0; i--) {
-        digit[i] = rest % c->axis[i].values;
-        rest /= c->axis[i].values;
+    int rest = n, digit[BENCH_AXES] = {0};
+    for (int i = c->grid.axes - 1; i >= 0; i--) {
+        digit[i] = rest % c->grid.axis[i].values;
+        rest /= c->grid.axis[i].values;
     }
-    for (int i = 0; i < c->axes; i++) {
-        const char *key = c->axis[i].key, *text = c->axis[i].value[digit[i]];
+    for (int i = 0; i < c->grid.axes; i++) {
+        const char *key = c->grid.axis[i].key, *text = c->grid.axis[i].value[digit[i]];
         str_printf(&name, "%s%s=%s", i ? "," : "", key, text);
         v->word[i] = arena_printf(a, "--%s=%s", key, text);
     }
@@ -102,7 +69,7 @@ static enum status check_variant(const struct comparing *c, const struct variant
 {
     struct config config;
     enum status st = command_read_config(&config, c->commons, c->common, true, a);
-    for (int i = 0; st == ST_OK && i < c->axes; i++) st = config_set(&config, v->word[i], a);
+    for (int i = 0; st == ST_OK && i < c->grid.axes; i++) st = config_set(&config, v->word[i], a);
     if (st == ST_OK) st = model_check(&config);
     if (st == ST_OK) st = model_check_trained(&config.model);
     if (st != ST_OK) return st;
@@ -127,31 +94,25 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
         return fail(ST_USAGE,
                     "--overwrite and --init_from=resume exclude each other: leave one out");
     int variants = 1;
-    for (int i = 0; i < c->axes; i++) {
-        variants *= c->axis[i].values;
+    for (int i = 0; i < c->grid.axes; i++) {
+        variants *= c->grid.axis[i].values;
         if (variants > VARIANTS_MOST)
             return fail(ST_USAGE, "more than %d runs: vary fewer keys or values", VARIANTS_MOST);
     }
     for (; c->variants < variants; c->variants++) make_variant(c, c->variants, a);
-    for (int i = 0; i < variants; i++) {
-        for (int k = 0; k < i; k++)
-            if (strcmp(c->variant[i].name, c->variant[k].name) == 0)
-                return fail(ST_USAGE, "%s is asked for twice; give each value once",
-                            c->variant[i].name);
-        TRY(check_variant(c, &c->variant[i], a));
-    }
+    for (int i = 0; i < variants; i++) TRY(check_variant(c, &c->variant[i], a));
     return ST_OK;
 }
 
 /* The words of one training; what it prints as its result is not ours. */
 static char **words_of(const struct comparing *c, const struct variant *v, struct arena *a)
 {
-    char **word = ARENA_NEW(a, char *, c->commons + c->axes + 8);
+    char **word = ARENA_NEW(a, char *, c->commons + c->grid.axes + 8);
     int words = 0;
     word[words++] = "strobe";
     word[words++] = "train";
     for (int i = 0; i < c->commons; i++) word[words++] = c->common[i];
-    for (int i = 0; i < c->axes; i++) word[words++] = v->word[i];
+    for (int i = 0; i < c->grid.axes; i++) word[words++] = v->word[i];
     word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
     if (c->overwrite) word[words++] = "--overwrite";
     if (c->resume && !rundir_has_run(v->dir)) word[words++] = "--init_from=scratch";

@@ -1,13 +1,14 @@
 /* strobe eval: the loss of a checkpoint on both parts of its data set, as the training estimates it. */
 #include "base/opt.h"
+#include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
+#include "present/table_form.h"
 #include "train/evaluator.h"
 #include "train/saved.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void print_text(const struct saved *s, const double *loss)
@@ -27,11 +28,10 @@ static void print_json(const struct saved *s, const double *loss)
         json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint", s->checkpoint.path,
                   "iter", (json_int_t)s->checkpoint.state.iter, "train_loss", loss[SPLIT_TRAIN],
                   "val_loss", loss[SPLIT_VAL], "batches", (json_int_t)s->config.train.eval_iters);
-    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    BUG_IF(!text, "the losses are not JSON");
-    puts(text);
-    free(text);
-    json_decref(object);
+    struct str text = {0};
+    json_print(object, &text);
+    fputs(str_text(&text), stdout);
+    str_release(&text);
 }
 
 static enum status eval(const struct saved *s, bool json, struct arena *a)

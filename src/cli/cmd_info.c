@@ -1,5 +1,4 @@
 /* strobe info: this build, this machine, and what can run here. */
-#include "backend/backend.h"
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -10,225 +9,9 @@
 #include "cli/version.h"
 #include "config/config.h"
 #include "engine/environment.h"
+#include "view/info_view.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* What the program cannot do in a build that lacks an optional library. */
-static const struct {
-    const char *library, *without;
-} optional[] = {
-    {"oneDNN", "matrix products run on the program's own loops"},
-    {"libcurl", "`strobe data` cannot download"},
-};
-
-/* What a processor that lacks a set, or is kept from using it, loses by that: docs/MEASURING.md has the
- * measurements. */
-static const char *const without[ISA_COUNT] = {
-    [ISA_AMX] = "products in bfloat16 take 4 to 7 times as long",
-    [ISA_AVX512_BF16] = "bfloat16 is widened before it is multiplied: it saves memory, no time",
-    [ISA_AVX512] = "a step in float32 takes 1.5 times as long",
-    [ISA_AVX2] = "a step in float32 takes 2.7 times as long again",
-    [ISA_SSE2] = "products run on the program's own loops, compiled for any processor",
-};
-
-/* Under the words of the key dtype. */
-static const struct {
-    const char *name;
-    enum dtype dtype;
-} dtypes[] = {{"float32", DT_F32}, {"bfloat16", DT_BF16}};
-
-static const char *dtype_word(enum dtype dtype)
-{
-    for (int d = 0; d < COUNT_OF(dtypes); d++)
-        if (dtypes[d].dtype == dtype) return dtypes[d].name;
-    BUG_IF(true, "float type %d", (int)dtype);
-}
-
-static bool has_library(const struct environment *e, const char *name)
-{
-    bool found = false;
-    for (int i = 0; i < e->libraries; i++) found |= !strcmp(e->library[i].name, name);
-    return found;
-}
-
-/* What kernels are taken, by float type, and by what the products are multiplied. */
-static void print_kernels(void)
-{
-    const struct backend *cpu = backend_find("cpu");
-    const char *library = cpu->kernels.library_isa();
-    for (int d = 0; d < COUNT_OF(dtypes); d++) {
-        struct chosen c[CHOSEN_MOST];
-        int n = chosen_variants(cpu, dtypes[d].dtype, c);
-        printf("%-10s %-10s", d ? "" : "kernels", dtypes[d].name);
-        for (int i = 0; i < n; i++) printf("%s%d %s", i ? ", " : " ", c[i].operators, c[i].variant);
-        printf(n ? " (operators)\n" : " none\n");
-    }
-    printf("%-10s %s%s\n", "products", library ? "oneDNN, on " : "own loops",
-           library ? library : "");
-    printf("%-10s %s\n", "fastest", dtype_word(chosen_fastest(cpu)));
-}
-
-static void print_isa(const char *names)
-{
-    printf("isa        %s; the processor says %s\n", isa_words[isa_used()],
-           *names ? names : "nothing that matters");
-    for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
-        if (without[i])
-            printf("%-10s %-11s %s: %s\n", "", isa_words[i],
-                   i < isa_widest() ? "missing" : "not used", without[i]);
-}
-
-/* "NVIDIA H200, compute capability 9.0, 132 SMs, 139.8 GiB" or "none: ..." */
-static const char *gpu_words(int number, struct arena *a)
-{
-    const struct backend *cuda = backend_find("cuda");
-    struct device_facts f;
-    char memory[32];
-    if (!cuda)
-        return "none: this build has no CUDA backend (the CUDA toolkit's headers were not there)";
-    if (cuda->devices.describe(number, &f) != ST_OK)
-        return arena_printf(a, "none: %s", fail_message());
-    return arena_printf(a, "%s, compute capability %s, %d SMs, %s", f.name, f.capability,
-                        f.processors, str_bytes(memory, (double)f.bytes));
-}
-
-static int gpus(void)
-{
-    const struct backend *cuda = backend_find("cuda");
-    return cuda ? cuda->devices.count() : 0;
-}
-
-/* Number i of the libraries for GPUs: those of runs, and the one of profiles. */
-static bool device_library(int i, struct device_library *ret)
-{
-    const struct backend *cuda = backend_find("cuda");
-    if (!cuda) return false;
-    if (cuda->devices.library(i, ret)) return true;
-    if (i > 0 && !cuda->devices.library(i - 1, ret)) return false;
-    cuda->trace->library(ret);
-    return true;
-}
-
-static void print_gpus(void)
-{
-    struct arena a = {0};
-    struct device_library l;
-    int n = gpus();
-    printf("gpu        %s\n", gpu_words(0, &a));
-    for (int i = 1; i < n; i++) printf("%-10s %s\n", "", gpu_words(i, &a));
-    for (int i = 0; device_library(i, &l); i++) {
-        printf("%-10s %-10s ", "", l.name);
-        if (l.why)
-            printf("missing: %s; %s\n", l.why, l.without);
-        else
-            printf("%s\n", *l.version ? l.version : "found");
-    }
-    arena_release(&a);
-}
-
-static void print_text(const struct environment *e, const char *isa)
-{
-    char memory[32];
-    printf("version    %s (%s, %s)\n", e->version, e->commit, e->mode);
-    printf("compiler   %s\n", e->compiler);
-    printf("machine    %s, %s, %s\n", e->host, e->os, e->kernel);
-    printf("cpu        %s\n", e->cpu);
-    print_isa(isa);
-    print_kernels();
-    printf("threads    %d, one for each core that this process may use; the machine has %d "
-           "processors\n",
-           e->threads, e->cores);
-    printf("memory     %s\n", str_bytes(memory, (double)e->memory_bytes));
-    for (int i = 0; i < e->libraries; i++)
-        printf("%-10s %-10s %s\n", i ? "" : "libraries", e->library[i].name, e->library[i].version);
-    for (int i = 0; i < COUNT_OF(optional); i++)
-        if (!has_library(e, optional[i].library))
-            printf("%-10s %-10s not in this build: %s\n", "", optional[i].library,
-                   optional[i].without);
-    printf("backends  ");
-    for (int i = 0; backend_at(i); i++) printf(" %s", backend_at(i)->name);
-    printf("\n");
-    print_gpus();
-}
-
-static json_t *kernels_json(void)
-{
-    json_t *all = json_object();
-    for (int d = 0; d < COUNT_OF(dtypes); d++) {
-        struct chosen c[CHOSEN_MOST];
-        json_t *of = json_object();
-        int n = chosen_variants(backend_find("cpu"), dtypes[d].dtype, c);
-        for (int i = 0; i < n; i++)
-            json_object_set_new(of, c[i].variant, json_integer(c[i].operators));
-        json_object_set_new(all, dtypes[d].name, of);
-    }
-    return all;
-}
-
-/* What is used, what there is besides, and what the processor lacks. */
-static json_t *isa_json(void)
-{
-    json_t *there = json_array(), *missing = json_object();
-    for (enum isa i = isa_widest(); i < ISA_COUNT; i++)
-        json_array_append_new(there, json_string(isa_words[i]));
-    for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
-        if (without[i]) json_object_set_new(missing, isa_words[i], json_string(without[i]));
-    return json_pack("{s:s, s:o, s:o, s:s?}", "used", isa_words[isa_used()], "available", there,
-                     "without", missing, "onednn", backend_find("cpu")->kernels.library_isa());
-}
-
-static json_t *gpus_json(void)
-{
-    json_t *all = json_array();
-    struct device_facts f;
-    for (int i = 0, n = gpus(); i < n; i++)
-        if (backend_find("cuda")->devices.describe(i, &f) == ST_OK)
-            json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:I, s:I}", "name", f.name,
-                                                 "compute_capability", f.capability, "processors",
-                                                 f.processors, "memory_bytes", (json_int_t)f.bytes,
-                                                 "l2_bytes", (json_int_t)f.cache_bytes));
-    return all;
-}
-
-/* A version is null where the library is missing; then "why" and what its lack costs stand beside it. */
-static json_t *gpu_libraries_json(void)
-{
-    json_t *all = json_object();
-    struct device_library l;
-    for (int i = 0; device_library(i, &l); i++)
-        json_object_set_new(all, l.name,
-                            json_pack("{s:s?, s:s?, s:s?}", "version", l.why ? NULL : l.version,
-                                      "missing", l.why, "without", l.why ? l.without : NULL));
-    return all;
-}
-
-static void print_json(const struct environment *e, const char *isa)
-{
-    struct arena a = {0};
-    json_t *libraries = json_object(), *backends = json_array();
-    for (int i = 0; i < e->libraries; i++)
-        json_object_set_new(libraries, e->library[i].name, json_string(e->library[i].version));
-    for (int i = 0; backend_at(i); i++)
-        json_array_append_new(backends, json_string(backend_at(i)->name));
-    json_t *j = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:o, "
-        "s:o, s:s, s:o, s:o, s:o, s:o, s:s}",
-        "v", 1, "version", e->version, "commit", e->commit, "mode", e->mode, "compiler",
-        e->compiler, "host", e->host, "os", e->os, "kernel", e->kernel, "cpu", e->cpu, "isa", isa,
-        "cores", e->cores, "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes,
-        "libraries", libraries, "backends", backends, "gpu", gpu_words(0, &a), "gpus", gpus_json(),
-        "gpu_libraries", gpu_libraries_json(), "isa_sets", isa_json(), "kernels", kernels_json(),
-        "fastest_dtype", dtype_word(chosen_fastest(backend_find("cpu"))));
-    char *text = json_dumps(j, JSON_INDENT(2));
-    BUG_IF(!text, "facts about this machine that are no JSON");
-    printf("%s\n", text);
-    free(text);
-    json_decref(j);
-    arena_release(&a);
-}
 
 static void print_ops(void)
 {
@@ -263,10 +46,10 @@ enum status cmd_info(int argc, char **argv)
     e.commit = version_commit;
     e.mode = version_mode;
     e.threads = (int)threads_available();
-    if (json)
-        print_json(&e, isa_names(&a));
-    else
-        print_text(&e, isa_names(&a));
+    struct str s = {0};
+    info_view_print(&e, json, &s, &a);
+    fputs(str_text(&s), stdout);
+    str_release(&s);
     arena_release(&a);
     return ST_OK;
 }

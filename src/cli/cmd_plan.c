@@ -59,9 +59,7 @@ static json_t *plan_json(const struct plan *p, const char *kind, int64_t runs)
 static void print_json(const struct planned *p, struct str *s)
 {
     struct facts f = facts_of(&p->engine);
-    struct str facts = {0};
-    facts_print_json(&f, &facts);
-    json_t *all = json_loads(str_text(&facts), 0, NULL), *plans = json_array();
+    json_t *all = facts_json(&f), *plans = json_array();
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (p->engine.built[kind])
             json_array_append_new(plans, plan_json(&p->engine.plan[kind],
@@ -74,7 +72,6 @@ static void print_json(const struct planned *p, struct str *s)
     str_printf(s, "%s\n", text);
     free(text);
     json_decref(all);
-    str_release(&facts);
 }
 
 enum status cmd_plan(int argc, char **argv)

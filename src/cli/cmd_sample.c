@@ -4,12 +4,12 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
+#include "present/table_form.h"
 #include "train/sampler.h"
 #include "train/saved.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char file_prefix[] = "FILE:";
@@ -77,11 +77,10 @@ static void print_json(const struct saved *s, json_t *texts)
 {
     json_t *object = json_pack("{s:i, s:s, s:I, s:O}", "v", 1, "checkpoint", s->checkpoint.path,
                                "iter", (json_int_t)s->checkpoint.state.iter, "samples", texts);
-    char *text = json_dumps(object, JSON_INDENT(2));
-    BUG_IF(!text, "the texts are not JSON");
-    puts(text);
-    free(text);
-    json_decref(object);
+    struct str text = {0};
+    json_print(object, &text);
+    fputs(str_text(&text), stdout);
+    str_release(&text);
 }
 
 static enum status sample(const struct saved *s, bool cache, bool json, struct arena *a)

@@ -10,6 +10,7 @@
 #define CLI_COMMAND_H
 
 #include "base/arena.h"
+#include "graph/op.h"
 
 struct config;
 
@@ -39,6 +40,9 @@ extern const char command_welcome[];
  * or behind it. `config_needed`: refuses to go on without the file. Not checked (model_check). */
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a);
+
+/* The operator of a name in any case; OP_COUNT where there is no name. */
+enum status command_find_op(const char *name, enum op *ret_op);
 
 enum status cmd_bench(int argc, char **argv);
 enum status cmd_bench_attention(int argc, char **argv); /* parts of bench: rows of its own table */

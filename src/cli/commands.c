@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* In the order in which people meet them. */
@@ -143,4 +144,16 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     for (int i = 0; i < argc; i++)
         if (argv[i] != path) TRY(config_set(c, argv[i], a));
     return ST_OK;
+}
+
+enum status command_find_op(const char *name, enum op *ret_op)
+{
+    *ret_op = OP_COUNT;
+    if (!name) return ST_OK;
+    for (int op = 0; op < OP_COUNT; op++)
+        if (strcasecmp(op_def((enum op)op)->name, name) == 0) {
+            *ret_op = (enum op)op;
+            return ST_OK;
+        }
+    return fail(ST_USAGE, "there is no operator %s; docs/OPS.md lists them", name);
 }

@@ -133,6 +133,8 @@ enum status config_check(const struct config *c);
 void config_print(const struct config *c, struct str *s);
 /* The same as one JSON object. */
 void config_print_json(const struct config *c, struct str *s);
+/* The same as an object; the caller releases it with json_decref. */
+struct json_t *config_json(const struct config *c);
 /* Every key with type, default, range and meaning, as a Markdown table: docs/CONFIG.md. */
 void config_print_reference(struct str *s);
 /* The value of one key as text, e.g. "true"; NULL if there is no such key. */

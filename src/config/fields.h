@@ -40,7 +40,8 @@ void field_print(const struct field *f, const struct config *c, struct str *s);
 void field_print_default(const struct field *f, struct str *s);
 /* "1 to 1024", "auto, cpu, cuda"; nothing for text. */
 void field_print_range(const struct field *f, struct str *s);
-/* The member as JSON has it. */
+/* The member as JSON has it; the caller releases the object with json_decref. */
+struct json_t *field_json(const struct field *f, const struct config *c);
 void field_print_json(const struct field *f, const struct config *c, struct str *s);
 
 #endif

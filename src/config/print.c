@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "config/fields.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,14 @@ void config_print_json(const struct config *c, struct str *s)
         str_append(s, f[1].key ? ",\n" : "\n");
     }
     str_append(s, "}\n");
+}
+
+struct json_t *config_json(const struct config *c)
+{
+    json_t *all = json_object();
+    for (const struct field *f = fields; f->key; f++)
+        json_object_set_new(all, f->key, field_json(f, c));
+    return all;
 }
 
 static const char reference_head[] =

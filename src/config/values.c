@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,20 +198,43 @@ void field_print_default(const struct field *f, struct str *s)
         str_append(s, f->initial);
 }
 
-void field_print_json(const struct field *f, const struct config *c, struct str *s)
+json_t *field_json(const struct field *f, const struct config *c)
 {
     struct str word = {0};
-    const char *text = f->kind == FIELD_TEXT ? *(const char *const *)member_of(c, f) : NULL;
-    if (!text) field_print(f, c, &word);
-    if (f->kind != FIELD_TEXT && f->kind != FIELD_ENUM) {
-        str_append(s, str_text(&word));
-    } else {
-        json_t *string = json_string(text ? text : str_text(&word));
-        char *quoted = json_dumps(string, JSON_ENCODE_ANY);
-        BUG_IF(!quoted, "%s holds text that is not UTF-8", f->key);
-        str_append(s, quoted);
-        free(quoted);
-        json_decref(string);
+    json_t *j = NULL;
+    double x;
+    switch (f->kind) {
+    case FIELD_INT:
+        j = json_integer(*(const int64_t *)member_of(c, f));
+        break;
+    case FIELD_REAL: /* 1, not 1.0, as it is printed */
+        x = *(const double *)member_of(c, f);
+        j = x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+        break;
+    case FIELD_BOOL:
+        j = json_boolean(*(const bool *)member_of(c, f));
+        break;
+    case FIELD_TEXT:
+        j = json_string(*(const char *const *)member_of(c, f));
+        break;
+    case FIELD_ENUM:
+        field_print(f, c, &word);
+        j = json_string(str_text(&word));
+        str_release(&word);
     }
-    str_release(&word);
+    BUG_IF(!j, "%s holds what JSON cannot hold", f->key);
+    return j;
+}
+
+void field_print_json(const struct field *f, const struct config *c, struct str *s)
+{
+    if (f->kind == FIELD_REAL) { /* with no more digits than it needs */
+        field_print(f, c, s);
+        return;
+    }
+    json_t *j = field_json(f, c);
+    char *text = json_dumps(j, JSON_ENCODE_ANY);
+    str_append(s, text);
+    free(text);
+    json_decref(j);
 }

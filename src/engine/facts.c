@@ -66,7 +66,7 @@ json_t *facts_memory(const struct facts *f)
                      "activations", (json_int_t)f->activations, "total", (json_int_t)f->total);
 }
 
-void facts_print_json(const struct facts *f, struct str *s)
+json_t *facts_json(const struct facts *f)
 {
     json_t *object = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "v", 1,
                                "parameters", (json_int_t)f->parameters, "parameters_all",
@@ -75,6 +75,12 @@ void facts_print_json(const struct facts *f, struct str *s)
                                "kernels_per_step", (json_int_t)f->kernels, "flops_per_step",
                                f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
     BUG_IF(!object, "the facts are no JSON");
+    return object;
+}
+
+void facts_print_json(const struct facts *f, struct str *s)
+{
+    json_t *object = facts_json(f);
     char *text = json_dumps(object, JSON_INDENT(2));
     str_printf(s, "%s\n", text);
     free(text);

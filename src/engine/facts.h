@@ -28,6 +28,8 @@ void facts_print(const struct facts *f, struct str *s);
 /* The last of them as an object, named alike. */
 json_t *facts_memory(const struct facts *f);
 /* plan.json; docs/FORMATS.md has it field by field. */
+/* The caller releases it with json_decref. */
+json_t *facts_json(const struct facts *f);
 void facts_print_json(const struct facts *f, struct str *s);
 
 #endif

@@ -13,5 +13,8 @@ char *lenient_utf8(const char *text, int64_t n, struct arena *a);
 struct json_t *lenient_object(const char *text, int64_t n);
 /* The number under a key; NAN if it is absent, null or no number. */
 double lenient_number(const struct json_t *object, const char *key);
+/* What JSON lacks becomes null. */
+struct json_t *lenient_text_json(const char *text);
+struct json_t *lenient_number_json(double x);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "present/lenient.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -38,11 +39,6 @@ void sheet_print(const struct sheet *s, void (*print)(const struct table *t, str
 
 /* --- the file ---------------------------------------------------------------------------------- */
 
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
-}
-
 static json_t *columns_json(const struct table *t)
 {
     json_t *all = json_array();
@@ -61,7 +57,7 @@ static json_t *shown_json(const struct table *t)
     for (int row = 0; row < t->rows; row++) {
         json_t *cells = json_array();
         for (int c = 0; c < t->columns; c++)
-            json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
+            json_array_append_new(cells, lenient_text_json(table_at(t, row, c)->text));
         json_array_append_new(all, cells);
     }
     return all;
@@ -78,9 +74,9 @@ static json_t *chart_json(const struct sheet_chart *c)
     }
     for (int i = 0; i < c->labels; i++) json_array_append_new(labels, json_string(c->label[i]));
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s}", "kind", kinds[c->kind], "title",
-                     text_or_null(c->title), "labels", labels, "x", text_or_null(c->x), "panel",
-                     text_or_null(c->panel), "y", c->y, "spread", text_or_null(c->spread), "unit",
-                     c->bytes ? "bytes" : "ms");
+                     lenient_text_json(c->title), "labels", labels, "x", lenient_text_json(c->x),
+                     "panel", lenient_text_json(c->panel), "y", c->y, "spread",
+                     lenient_text_json(c->spread), "unit", c->bytes ? "bytes" : "ms");
 }
 
 struct json_t *sheet_json(const struct sheet *s)
@@ -90,16 +86,16 @@ struct json_t *sheet_json(const struct sheet *s)
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         json_array_append_new(
-            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", text_or_null(t->title),
+            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", lenient_text_json(t->title),
                               "columns", columns_json(&t->table), "rows", table_json(&t->table),
                               "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
     }
     return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v",
                      SHEET_VERSION, "kind", "bench", "name", s->name, "title",
-                     text_or_null(s->title), "text", text_or_null(s->text), "device",
-                     text_or_null(s->device), "date", text_or_null(s->date), "version",
-                     text_or_null(s->version), "commit", text_or_null(s->commit), "command",
-                     text_or_null(s->command), "tables", tables, "notes", notes);
+                     lenient_text_json(s->title), "text", lenient_text_json(s->text), "device",
+                     lenient_text_json(s->device), "date", lenient_text_json(s->date), "version",
+                     lenient_text_json(s->version), "commit", lenient_text_json(s->commit),
+                     "command", lenient_text_json(s->command), "tables", tables, "notes", notes);
 }
 
 enum status sheet_write(const struct sheet *s, const char *path)

@@ -33,27 +33,10 @@ static json_t *text_or_null(const char *text)
     return text ? json_string(text) : json_null();
 }
 
-static json_t *parsed(struct str *s)
-{
-    json_t *j = json_loads(str_text(s), 0, NULL);
-    BUG_IF(!j, "no JSON: %s", str_text(s));
-    str_release(s);
-    return j;
-}
-
-static json_t *config_json(const struct config *c)
-{
-    struct str s = {0};
-    config_print_json(c, &s);
-    return parsed(&s);
-}
-
-static json_t *facts_json(const struct engine *e)
+static json_t *plan_json(const struct engine *e)
 {
     struct facts f = facts_of(e);
-    struct str s = {0};
-    facts_print_json(&f, &s);
-    return parsed(&s);
+    return facts_json(&f);
 }
 
 static json_t *stats_json(const struct stats *s)
@@ -227,7 +210,7 @@ json_t *profile_json(const struct profile *p, const char *version)
     json_t *j =
         json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
                   "date", now.date, "device", p->engine->backend->name, "config",
-                  config_json(p->engine->config), "plan", facts_json(p->engine), "machine",
+                  config_json(p->engine->config), "plan", plan_json(p->engine), "machine",
                   p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
     BUG_IF(!j, "a profile is no JSON");
     json_object_set_new(j, "command", text_or_null(p->command));

@@ -7,8 +7,8 @@
 #ifndef REPORT_CHANGES_H
 #define REPORT_CHANGES_H
 
-#include "report/profile_file.h"
 #include "present/table.h"
+#include "report/profile_file.h"
 
 enum change_kind {
     CHANGE_VANISHED, /* only before */

@@ -5,8 +5,8 @@
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
-#include "report/runs.h"
 #include "present/table.h"
+#include "report/runs.h"
 
 /* A key whose values are not the same in all runs. */
 struct difference {

@@ -2,11 +2,12 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "present/assets.h"
+#include "present/lenient.h"
+#include "present/page.h"
+#include "present/svg.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A curve has no more points than this: what a screen cannot show only makes the page slow. */
@@ -14,20 +15,10 @@ enum { POINTS_MAX = 12000 };
 
 /* --- the data ---------------------------------------------------------------------------------- */
 
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
-}
-
 static json_t *texts(const char *const *text, int n)
 {
     json_t *array = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(array, text_or_null(text[i]));
+    for (int i = 0; i < n; i++) json_array_append_new(array, lenient_text_json(text[i]));
     return array;
 }
 
@@ -57,7 +48,7 @@ static json_t *step_series(const struct run *r, size_t member, int stride)
         int n = 0;
         for (int i = first; i < first + stride && i < r->steps; i++, n++)
             sum += *(const double *)((const char *)&r->step[i] + member);
-        json_array_append_new(array, number(sum / n));
+        json_array_append_new(array, lenient_number_json(sum / n));
     }
     return array;
 }
@@ -80,8 +71,8 @@ static json_t *evals_json(const struct run *r)
     json_t *iter = json_array(), *train = json_array(), *val = json_array();
     for (int i = 0; i < r->evals; i++) {
         json_array_append_new(iter, json_integer(r->eval[i].iter));
-        json_array_append_new(train, number(r->eval[i].train_loss));
-        json_array_append_new(val, number(r->eval[i].val_loss));
+        json_array_append_new(train, lenient_number_json(r->eval[i].train_loss));
+        json_array_append_new(val, lenient_number_json(r->eval[i].val_loss));
     }
     return json_pack("{s:o, s:o, s:o}", "iter", iter, "train", train, "val", val);
 }
@@ -90,24 +81,29 @@ static json_t *plan_json(const struct run *r)
 {
     const struct run_plan *p = &r->plan;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-                     number(p->parameters), "tokens_per_step", number(p->tokens_per_step),
-                     "kernels_per_step", number(p->kernels_per_step), "flops_per_step",
-                     number(p->flops_per_step), "bytes_per_step", number(p->bytes_per_step),
-                     "weights", number(p->weights), "gradients", number(p->gradients), "optimizer",
-                     number(p->optimizer), "activations", number(p->activations), "total",
-                     number(p->total), "peak", number(r->figures.memory_peak));
+                     lenient_number_json(p->parameters), "tokens_per_step",
+                     lenient_number_json(p->tokens_per_step), "kernels_per_step",
+                     lenient_number_json(p->kernels_per_step), "flops_per_step",
+                     lenient_number_json(p->flops_per_step), "bytes_per_step",
+                     lenient_number_json(p->bytes_per_step), "weights",
+                     lenient_number_json(p->weights), "gradients",
+                     lenient_number_json(p->gradients), "optimizer",
+                     lenient_number_json(p->optimizer), "activations",
+                     lenient_number_json(p->activations), "total", lenient_number_json(p->total),
+                     "peak", lenient_number_json(r->figures.memory_peak));
 }
 
 static json_t *run_json(const struct run *r)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}",
-                     "name", r->name, "dir", r->dir, "settings", pairs(r->setting, r->settings),
-                     "environment", pairs(r->environment, r->environments), "steps", steps_json(r),
-                     "evals", evals_json(r), "plan", plan_json(r), "samples",
-                     text_or_null(r->samples), "complete", r->figures.complete, "ms_median",
-                     number(r->figures.ms_median), "ms_std", number(r->figures.ms_std),
-                     "tokens_per_s", number(r->figures.tokens_per_s), "seconds",
-                     number(r->figures.seconds), "gauges", gauges_json(&r->gauges, POINTS_MAX));
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "name", r->name,
+        "dir", r->dir, "settings", pairs(r->setting, r->settings), "environment",
+        pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
+        "plan", plan_json(r), "samples", lenient_text_json(r->samples), "complete",
+        r->figures.complete, "ms_median", lenient_number_json(r->figures.ms_median), "ms_std",
+        lenient_number_json(r->figures.ms_std), "tokens_per_s",
+        lenient_number_json(r->figures.tokens_per_s), "seconds",
+        lenient_number_json(r->figures.seconds), "gauges", gauges_json(&r->gauges, POINTS_MAX));
 }
 
 /* The table as people read it: the page shows the cells of the terminal. */
@@ -124,7 +120,7 @@ static json_t *table_shown_json(const struct table *t)
         json_t *cells = json_array();
         for (int c = 0; c < t->columns; c++)
             if (table_column_used(t, c))
-                json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
+                json_array_append_new(cells, lenient_text_json(table_at(t, row, c)->text));
         json_array_append_new(rows, cells);
     }
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
@@ -134,7 +130,7 @@ static json_t *table_shown_json(const struct table *t)
 static json_t *bench_json(const struct sheet *x, struct arena *a)
 {
     json_t *j = sheet_json(x), *tables = json_object_get(j, "tables");
-    json_object_set_new(j, "path", text_or_null(x->path));
+    json_object_set_new(j, "path", lenient_text_json(x->path));
     for (int i = 0; i < x->tables; i++) {
         struct str curves = {0};
         if (x->table[i].chart.kind != SHEET_LINES) continue;
@@ -167,34 +163,11 @@ void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
     json_t *more = profile_page_json(p->profiles, a);
     json_object_update(data, more);
     json_decref(more);
-    /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
-    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
-    BUG_IF(!text, "the data of the page are not JSON");
-    for (const char *from = text, *stop; *from; from = stop) {
-        stop = strchrnul(from, '<');
-        str_append_bytes(s, from, stop - from);
-        if (*stop) {
-            str_append(s, "\\u003c");
-            stop++;
-        }
-    }
-    free(text);
+    page_print_data(data, s);
     json_decref(data);
 }
 
 /* --- the page ---------------------------------------------------------------------------------- */
-
-static void print_escaped(struct str *s, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '&')
-            str_append(s, "&amp;");
-        else if (*text == '<')
-            str_append(s, "&lt;");
-        else
-            str_append_bytes(s, text, 1);
-    }
-}
 
 /* NULL: it has the name of another. */
 static const char *name_of(const struct html_page *p, int i)
@@ -212,51 +185,20 @@ static void print_title(const struct html_page *p, struct str *s)
         const char *name = name_of(p, i);
         if (!name || n++ >= 4) continue;
         if (n > 1) str_append(s, ", ");
-        print_escaped(s, name);
+        svg_escape(s, name);
     }
     if (n > 4) str_printf(s, " and %d more", n - 4);
 }
 
-/* A text of ours or of the library. The comment that points a debugger to the library's source map
- * goes: the map is not in the page. */
-static enum status print_asset(const char *name, struct arena *a, struct str *s)
-{
-    struct asset asset;
-    TRY(asset_find(name, a, &asset));
-    const char *map = memmem(asset.text, (size_t)asset.size, "\n//# sourceMappingURL", 21);
-    if (!map) map = memmem(asset.text, (size_t)asset.size, "\n/*# sourceMappingURL", 21);
-    str_append_bytes(s, asset.text, map ? map - asset.text : asset.size);
-    return ST_OK;
-}
-
-/* Copies the frame; where it says {{name}}, the asset of that name stands, or the title or the data. */
-static enum status print_page(const struct html_page *p, struct arena *a, struct str *s)
-{
-    struct asset frame;
-    TRY(asset_find("page.html", a, &frame));
-    const char *from = frame.text, *end = frame.text + frame.size;
-    for (;;) {
-        const char *open = memmem(from, (size_t)(end - from), "{{", 2);
-        str_append_bytes(s, from, (open ? open : end) - from);
-        if (!open) return ST_OK;
-        const char *close = memmem(open, (size_t)(end - open), "}}", 2);
-        BUG_IF(!close, "page.html: {{ without }}");
-        const char *name = arena_printf(a, "%.*s", (int)(close - open - 2), open + 2);
-        if (strcmp(name, "title") == 0)
-            print_title(p, s);
-        else if (strcmp(name, "data") == 0)
-            html_print_data(p, a, s);
-        else
-            TRY(print_asset(name, a, s));
-        from = close + 2;
-    }
-}
-
 enum status html_write(const struct html_page *p, const char *path, struct arena *a)
 {
-    struct str s = {0};
-    enum status st = print_page(p, a, &s);
+    struct str title = {0}, data = {0}, s = {0};
+    print_title(p, &title);
+    html_print_data(p, a, &data);
+    enum status st = page_print(str_text(&title), str_text(&data), a, &s);
     if (st == ST_OK) st = file_write(path, s.data, s.len);
+    str_release(&title);
+    str_release(&data);
     str_release(&s);
     return st;
 }

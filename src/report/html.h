@@ -5,9 +5,9 @@
 #ifndef REPORT_HTML_H
 #define REPORT_HTML_H
 
+#include "present/sheet.h"
 #include "report/compare.h"
 #include "report/profile_page.h"
-#include "present/sheet.h"
 
 struct str;
 

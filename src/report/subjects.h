@@ -3,9 +3,9 @@
 #ifndef REPORT_SUBJECTS_H
 #define REPORT_SUBJECTS_H
 
+#include "present/sheet.h"
 #include "report/profile_page.h"
 #include "report/runs.h"
-#include "present/sheet.h"
 
 struct subjects {
     struct run *run;

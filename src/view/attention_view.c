@@ -5,7 +5,9 @@
 #include "base/str.h"
 #include "present/plot.h"
 #include "present/table_cells.h"
-#include "present/table_form.h"
+#include "view/ceilings.h"
+
+#include <jansson.h>
 
 /* Columns of both directions come in pairs: forward, backward. */
 enum {
@@ -177,7 +179,7 @@ struct table attention_table(const struct attention_view *v, struct arena *a)
 
 /* --- what the columns mean --------------------------------------------------------------------- */
 
-const char attention_flops_note[] =
+static const char flops_note[] =
     "FLOPs: attention's own, 4 B H T^2 D forward, half of it where causal, and "
     "2.5 times that backward, whatever a way calculates besides";
 
@@ -198,7 +200,7 @@ static bool several_flash(const struct attention_view *v)
     return false;
 }
 
-const char *attention_notes(const struct attention_view *v, struct arena *a)
+static const char *notes(const struct attention_view *v, struct arena *a)
 {
     const char *s = "ms: the median of n samples, and their standard deviation";
     if (several_flash(v))
@@ -207,7 +209,7 @@ const char *attention_notes(const struct attention_view *v, struct arena *a)
                          "deterministic: the same bits in every run; x flash: how many times as "
                          "fast as `flash` of the same shape, in turn with it",
                          s);
-    s = arena_printf(a, "%s\n%s", s, attention_flops_note);
+    s = arena_printf(a, "%s\n%s", s, flops_note);
     if (processors_of(v->o))
         s = arena_printf(a,
                          "%s\nclk/tile: time x clock x %d multiprocessors / tiles of 128 x 128 "
@@ -226,6 +228,32 @@ const char *attention_notes(const struct attention_view *v, struct arena *a)
                          "the first and the last head, for dy that is zero but in at most 64 rows",
                          s);
     return s;
+}
+
+static json_t *make_json(const struct attention_view *v, const struct table *t)
+{
+    return json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "v", 2, "layout",
+                     "packed", "tokens", (json_int_t)v->o->tokens, "formula", flops_note, "machine",
+                     machine_json(v->machine), "rows", table_json(t), "svg", v->svg, "date",
+                     v->now->date, "version", v->version, "commit", v->commit, "command",
+                     v->command);
+}
+
+void attention_view_print(const struct attention_view *v, const struct table *t,
+                          const struct table_form *form, struct str *s, struct arena *a)
+{
+    if (form->json) {
+        json_print(make_json(v, t), s);
+        return;
+    }
+    table_form_print(form, t, s);
+    table_form_note(
+        form,
+        arena_printf(
+            a, "%s\n%s\n%.10s, %s, strobe %s (%s).%s", notes(v, a), ceilings_words(v->machine, a),
+            v->now->date, ceilings_who(v->now, a), v->version, v->commit,
+            v->stopped ? "\nStopped by Ctrl-C: this is what was measured until then." : ""),
+        s);
 }
 
 /* --- the picture ------------------------------------------------------------------------------- */
@@ -285,18 +313,17 @@ static const char *words_of_heads(const struct attention_options *o, struct aren
     return arena_printf(a, "%lld heads %s%s", (long long)o->heads, sizes, shared);
 }
 
-void attention_picture(const struct attention_view *v, const char *note, struct str *s)
+void attention_picture(const struct attention_view *v, struct str *s, struct arena *a)
 {
     const struct attention_options *o = v->o;
-    struct arena a = {0};
-    struct picture p = {.v = v, .groups = o->head_sizes * o->masks * o->precisions, .a = &a};
+    struct picture p = {.v = v, .groups = o->head_sizes * o->masks * o->precisions, .a = a};
     struct plot_panel panel[PANELS] = {
         {.title = "time, forward and backward", .unit = CHART_MILLISECONDS},
         {.title = "attention's own work, forward and backward", .unit = CHART_FLOPS},
         {.title = "memory of the plan", .unit = CHART_BYTES},
     };
     for (int k = 0; k < PANELS; k++)
-        panel[k].line = p.line[k] = ARENA_NEW(&a, struct plot_line, p.groups * ATTENTION_WAYS);
+        panel[k].line = p.line[k] = ARENA_NEW(a, struct plot_line, p.groups * ATTENTION_WAYS);
     for (int g = 0; g < p.groups; g++)
         for (int way = 0; way < ATTENTION_WAYS; way++) {
             int block = g / o->precisions * o->lengths; /* of a head size and mask */
@@ -311,8 +338,9 @@ void attention_picture(const struct attention_view *v, const char *note, struct 
         panel[PANEL_MEMORY].level = (double)o->room;
         panel[PANEL_MEMORY].level_name = "free memory";
     }
-    plot_print_svg(arena_printf(&a, "Attention, %s, %lld tokens in all", words_of_heads(o, &a),
+    plot_print_svg(arena_printf(a, "Attention, %s, %lld tokens in all", words_of_heads(o, a),
                                 (long long)o->tokens),
-                   note, panel, PANELS, s);
-    arena_release(&a);
+                   arena_printf(a, "%.10s, %s. Hollow points: known from the plan, not run.",
+                                v->now->date, ceilings_who(v->now, a)),
+                   panel, PANELS, s);
 }

@@ -152,7 +152,6 @@ static void test_info(void **state)
 static void test_info_on_bound_threads(void **state)
 {
     (void)state;
-    /* Without GOMP_SPINCOUNT the program starts itself once more. */
     static const char *const environments[] = {
         "", "env -u GOMP_SPINCOUNT OMP_PROC_BIND=close",
         "env -u GOMP_SPINCOUNT OMP_PROC_BIND=spread OMP_PLACES=cores",
@@ -164,6 +163,30 @@ static void test_info_on_bound_threads(void **state)
         threads[i] = json_integer_value(json_object_get(j, "threads"));
         json_decref(j);
         assert_int_equal(threads[i], threads[0]);
+    }
+}
+
+/* OpenMP's library has taken what main.c sets before it, unless the user decides; PATH is back in its place. */
+static void test_threads_spin_less(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment, *count;
+    } runs[] = {{"env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY", NULL},
+                {"env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=77", "77"},
+                {"env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive", "0"},
+                {"env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY -u PATH", "300000"}};
+    for (int i = 0; i < COUNT_OF(runs); i++) {
+        const char *environment =
+            arena_printf(&arena, "%s OMP_DISPLAY_ENV=verbose", runs[i].environment);
+        assert_int_equal(program_run(environment, "version"), 0);
+        const char *line = strstr(failed, "GOMP_SPINCOUNT = '");
+        if (!line) skip(); /* another library of OpenMP */
+        int count = atoi(line + strlen("GOMP_SPINCOUNT = '"));
+        if (runs[i].count)
+            assert_int_equal(count, atoi(runs[i].count));
+        else
+            assert_true(count == 5000 || count == 20000);
     }
 }
 
@@ -252,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_log_level, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_version, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_info, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_threads_spin_less, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_info_on_bound_threads, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_info_on_instruction_sets, program_setup,

@@ -17,6 +17,16 @@ strobe.colour = function (variable) {
 };
 strobe.runVariable = r => "--run-" + r % strobe.PALETTE;
 
+/* The distance of ticks on a linear axis, so that there are at most `most`: 1, 2 or 5 times a power of ten, of bytes
+ * also times a power of 1024. */
+strobe.tickStep = function (across, most, bytes) {
+    const want = across / most;
+    const unit = bytes ? 1024 ** Math.max(0, Math.floor(Math.log2(want) / 10)) : 1;
+    const power = 10 ** Math.floor(Math.log10(want / unit));
+    const step = [1, 2, 5, 10].map(k => k * power).find(s => s * unit >= want);
+    return unit * (bytes && step > 1000 ? 1024 : step);
+};
+
 /* --- series ------------------------------------------------------------------------------------ */
 
 const isNumber = x => x !== null && Number.isFinite(x);

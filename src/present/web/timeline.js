@@ -131,8 +131,7 @@ function timelineOf(p, view, scale) {
     }
 
     function paintAxis(c, colour, left, right) {
-        const across = view.to - view.from, want = across / Math.max(2, (right - left) / 110);
-        const power = 10 ** Math.floor(Math.log10(want)), step = [1, 2, 5, 10].map(k => k * power).find(s => s >= want);
+        const step = strobe.tickStep(view.to - view.from, Math.max(2, (right - left) / 110));
         c.font = `11px ${scale.font}`;
         c.textAlign = "left";
         const unit = view.to >= 1000 && step >= 1 ? [1000, "ms"] : [1, "µs"];
@@ -251,7 +250,7 @@ function timelineOf(p, view, scale) {
         ["phase", "block", "part", "of it"].slice(0, depth).forEach((word, d) => c.fillText(word, left - 8, AXIS + d * RANGE + RANGE / 2));
         lanes.forEach((lane, i) => c.fillText(lane ? "beside" : "kernels", left - 8, laneTop(i) + laneHeight(i) / 2));
         if (memory) {
-            const step = [1, 2, 2.5, 5].flatMap(k => [0, 1, 2].map(e => k * 10 ** e)).concat([1000]).flatMap(k => [2 ** 10, 2 ** 20, 2 ** 30, 2 ** 40].map(u => k * u)).sort((a, b) => a - b).find(s => scale.bytes / s <= 3) || scale.bytes;
+            const step = strobe.tickStep(scale.bytes, 3, true);
             for (let b = 0; b <= scale.bytes; b += step) c.fillText(strobe.bytes(b).replace(".0 ", " "), left - 8, memoryY(b) - (b ? 0 : 5));
         }
         c.textAlign = "left";

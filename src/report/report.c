@@ -1,0 +1,192 @@
+#include "report/report.h"
+
+#include "base/file.h"
+#include "base/str.h"
+#include "present/lenient.h"
+#include "report/changes.h"
+#include "report/html.h"
+#include "report/roofline.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+enum { CHANGES_MOST = 15 };
+
+static void find_changes(struct report *x, struct arena *a)
+{
+    const struct profile_set *p = &x->of.profiles;
+    x->changes = p->n > 1 ? p->n - 1 : 0;
+    x->change = ARENA_NEW(a, struct changes, x->changes + 1);
+    for (int i = 0; i < x->changes; i++)
+        changes_find(&p->profile[0], &p->profile[i + 1], a, &x->change[i]);
+}
+
+/* How a table and what stands below it are printed. */
+struct style {
+    void (*table)(const struct table *t, struct str *s);
+    const char *line, *next_line, *note,
+        *next_note; /* what stands before the first and the others */
+};
+static const struct style plain = {table_print_text, "\n", "", "\nNote: ", "Note: "},
+                          markdown = {table_print_markdown, "\n", "\n", "\n> ", "\n> "};
+
+static void print_changes(const struct report *x, const struct style *style, struct arena *a,
+                          struct str *s)
+{
+    for (int i = 0; i < x->changes; i++) {
+        struct table t = changes_table(&x->change[i], CHANGES_MOST, a);
+        str_printf(s, "%s%s\n\n", i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a));
+        style->table(&t, s);
+    }
+}
+
+static void print_profiles(const struct report *x, const struct style *style, struct arena *a,
+                           struct str *s)
+{
+    const struct profile_set *p = &x->of.profiles;
+    for (int i = 0; i < p->n; i++)
+        str_printf(s, "%s%s\n",
+                   i              ? style->next_line
+                   : x->runs.runs ? "\n"
+                                  : "",
+                   profile_file_words(&p->profile[i], a));
+}
+
+static void print_tables(const struct report *x, const struct style *style, struct arena *a,
+                         struct str *s)
+{
+    const struct comparison *c = &x->runs;
+    if (c->settings) {
+        struct table differs = compare_settings_table(c, a);
+        style->table(&differs, s);
+        str_append(s, "\n");
+    }
+    if (c->runs) style->table(&c->table, s);
+    for (int i = 0; i < c->verdicts; i++)
+        str_printf(s, "%s%s\n", i ? style->next_line : style->line, c->verdict[i]);
+    print_profiles(x, style, a, s);
+    print_changes(x, style, a, s);
+    for (int i = 0; i < x->of.sheets; i++) {
+        if (s->len) str_append(s, "\n");
+        sheet_print(&x->of.sheet[i], style->table, true, s);
+    }
+    for (int i = 0; i < c->notes; i++)
+        str_printf(s, "%s%s\n", i ? style->next_note : style->note, c->note[i]);
+}
+
+static json_t *texts_json(const char **text, int n)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(array, json_string(text[i]));
+    return array;
+}
+
+static json_t *changes_json(const struct report *x, struct arena *a)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < x->changes; i++) {
+        const struct changes *c = &x->change[i];
+        struct table t = changes_table(c, 0, a);
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "before", c->before->name,
+                                             "after", c->after->name, "words", changes_words(c, a),
+                                             "rows", table_json(&t)));
+    }
+    return all;
+}
+
+static json_t *profiles_json(const struct profile_set *set)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < set->n; i++) {
+        const struct profile_file *p = &set->profile[i];
+        json_t *families = json_object();
+        double ms[PROFILE_FILE_FAMILIES] = {0};
+        for (int k = 0; k < p->rows; k++) ms[p->row[k].family] += p->row[k].ms;
+        for (int k = 0; k < PROFILE_FILE_FAMILIES; k++)
+            if (ms[k] > 0)
+                json_object_set_new(families, profile_file_family_name(k), json_real(ms[k]));
+        json_array_append_new(
+            all, json_pack("{s:s, s:s, s:o, s:o, s:f, s:f, s:o}", "name", p->name, "path", p->path,
+                           "step_ms_mean", lenient_number_json(p->step_ms.mean), "step_ms_median",
+                           lenient_number_json(p->step_ms.median), "floor_ms",
+                           profile_file_floor(p), "idle_ms", p->idle_ms, "families_ms", families));
+    }
+    return all;
+}
+
+static json_t *benches_json(const struct report *x)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < x->of.sheets; i++) json_array_append_new(all, sheet_json(&x->of.sheet[i]));
+    return all;
+}
+
+static void print_json(const struct report *x, struct arena *a, struct str *s)
+{
+    const struct comparison *c = &x->runs;
+    struct table differs = compare_settings_table(c, a);
+    json_t *object =
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
+                  "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
+                  "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
+                  profiles_json(&x->of.profiles), "benches", benches_json(x));
+    char *printed = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    BUG_IF(!printed, "the report is not JSON");
+    str_printf(s, "%s\n", printed);
+    free(printed);
+    json_decref(object);
+}
+
+/* The roofline of each profile, in one picture. */
+enum status report_write_svg(const struct report *x, const char *path)
+{
+    const struct profile_set *p = &x->of.profiles;
+    struct str s = {0};
+    if (!p->n)
+        return fail(ST_USAGE, "--svg draws profiles, and none of these has one: `strobe profile "
+                              "CONFIG --out_dir=RUN` writes it");
+    roofline_print_file(p->profile, p->n, &s);
+    enum status st = file_write(path, str_text(&s), s.len);
+    str_release(&s);
+    return st;
+}
+
+/* The tables as CSV, an empty line between two: of runs, of results of `strobe bench`. */
+enum status report_write_csv(const struct report *x, const char *path)
+{
+    struct str s = {0};
+    if (!x->runs.runs && !x->of.sheets)
+        return fail(ST_USAGE, "--csv is of runs and of results of `strobe bench`; none of these is "
+                              "one: `strobe profile CONFIG --csv` has a profile's rows");
+    if (x->runs.runs) table_print_csv(&x->runs.table, &s);
+    for (int i = 0; i < x->of.sheets; i++) {
+        if (s.len) str_append(&s, "\n");
+        sheet_print(&x->of.sheet[i], table_print_csv, false, &s);
+    }
+    enum status st = file_write(path, str_text(&s), s.len);
+    str_release(&s);
+    return st;
+}
+
+enum status report_write_page(const struct report *x, const char *path, struct arena *a)
+{
+    struct html_page page = {&x->runs, &x->of.profiles, x->of.sheet, x->of.sheets};
+    return html_write(&page, path, a);
+}
+
+enum status report_read(struct report *ret, char *const *words, int n, struct arena *a)
+{
+    *ret = (struct report){0};
+    TRY(subjects_read(words, n, a, &ret->of));
+    compare_runs(ret->of.run, ret->of.runs, a, &ret->runs);
+    find_changes(ret, a);
+    return ST_OK;
+}
+
+void report_print(const struct report *x, enum report_form form, struct str *s, struct arena *a)
+{
+    if (form == REPORT_JSON)
+        print_json(x, a, s);
+    else
+        print_tables(x, form == REPORT_MARKDOWN ? &markdown : &plain, a, s);
+}

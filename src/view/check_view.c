@@ -1,0 +1,144 @@
+#include "view/check_view.h"
+
+#include "backend/kernel.h"
+#include "base/str.h"
+#include "check/cases.h"
+#include "check/check.h"
+#include "check/check_rules.h"
+
+#include <string.h>
+
+static struct check_line *line_of(struct check_lines *t, enum op op, const char *variant,
+                                  const char *type)
+{
+    for (int i = 0; i < t->lines; i++) {
+        struct check_line *l = &t->line[i];
+        if (l->op == op && !strcmp(l->variant, variant) && !strcmp(l->type, type)) return l;
+    }
+    ARENA_GROW(t->arena, t->line, t->lines, t->capacity);
+    t->line[t->lines] = (struct check_line){.op = op, .variant = variant, .type = type};
+    return &t->line[t->lines++];
+}
+
+static void note(struct check_lines *t, struct check_line *l, const struct check_result *r)
+{
+    bool worst = l->tried == 0 || r->error / r->tolerance > l->error / l->tolerance;
+    l->tried++;
+    if (worst) l->error = r->error, l->tolerance = r->tolerance;
+    if (!r->problem) return;
+    l->failed++;
+    l->problem = arena_strdup(t->arena, r->problem);
+    l->where = r->c->what;
+}
+
+static void note_kernel(void *user, const struct check_result *r)
+{
+    struct check_lines *t = user;
+    note(t, line_of(t, r->c->op, r->kernel->variant, dtype_name(r->dtype)), r);
+}
+
+/* One rule of one case, if it has such a rule. */
+static enum status try_rule(struct check_lines *t, int i, bool has, const char *rule,
+                            double tolerance, enum status (*check)(int, double *))
+{
+    struct check_result r = {.c = case_at(i), .tolerance = tolerance};
+    if (!has) return ST_OK;
+    TRY(check(i, &r.error));
+    if (!(r.error <= tolerance)) r.problem = "is far from what it stands for";
+    note(t, line_of(t, r.c->op, rule, "f64"), &r);
+    return ST_OK;
+}
+
+static enum status check_rules(struct check_lines *t, enum op op)
+{
+    const struct op_case *c;
+    for (int i = 0; (c = case_at(i)); i++) {
+        const struct op_def *def = op_def(c->op);
+        bool slopes = def->grad && !c->no_differences && c->op != OP_DETACH;
+        if (op != OP_COUNT && c->op != op) continue;
+        TRY(try_rule(t, i, slopes, "gradient", gradient_tolerance, check_gradient));
+        TRY(try_rule(t, i, def->expand, "expansion", expansion_tolerance, check_expansion));
+    }
+    return ST_OK;
+}
+
+/* An operator that moves bytes and of which no row was tried. */
+static void note_missing(struct check_lines *t, enum op only)
+{
+    for (int op = 0; op < OP_COUNT; op++) {
+        /* PACK is tried with products, where a library packs. */
+        bool seen = op == OP_LEAF || op == OP_PACK || op_def((enum op)op)->flags & OP_VIEW;
+        for (int i = 0; i < t->lines; i++) seen |= (int)t->line[i].op == op;
+        if (seen || (only != OP_COUNT && (int)only != op)) continue;
+        struct check_line *l = line_of(t, (enum op)op, "-", "-");
+        l->failed = 1;
+        l->problem = "has no kernel";
+        l->where = "";
+    }
+}
+
+static void print_text(const struct check_lines *t, struct str *s)
+{
+    str_printf(s, "%-20s %-10s %-5s %6s %10s %10s  %s\n", "operator", "variant", "type", "tried",
+               "error", "allowed", "verdict");
+    for (int op = 0; op < OP_COUNT; op++)
+        for (int i = 0; i < t->lines; i++) {
+            const struct check_line *l = &t->line[i];
+            if ((int)l->op != op) continue;
+            str_printf(s, "%-20s %-10s %-5s %6d %10.2e %10.0e  ", op_def(l->op)->name, l->variant,
+                       l->type, l->tried, l->error, l->tolerance);
+            if (l->failed)
+                str_printf(s, "FAILED %d: %s (%s)\n", l->failed, l->problem, l->where);
+            else
+                str_append(s, "ok\n");
+        }
+}
+
+static void print_json(const struct check_lines *t, struct str *s)
+{
+    str_append(s, "{\"v\":1,\"rows\":[");
+    for (int i = 0; i < t->lines; i++) {
+        const struct check_line *l = &t->line[i];
+        str_printf(s,
+                   "%s{\"op\":\"%s\",\"variant\":\"%s\",\"type\":\"%s\",\"tried\":%d,"
+                   "\"failed\":%d,",
+                   i ? "," : "", op_def(l->op)->name, l->variant, l->type, l->tried, l->failed);
+        if (l->error <= 1e300)
+            str_printf(s, "\"error\":%.6g,", l->error); /* JSON has no infinity */
+        str_printf(s, "\"allowed\":%g}", l->tolerance);
+    }
+    str_append(s, "]}\n");
+}
+
+void check_lines_print(const struct check_lines *t, bool json, struct str *s)
+{
+    if (json)
+        print_json(t, s);
+    else
+        print_text(t, s);
+}
+
+/* Of one variant only its rows: rules are no rows. */
+static enum status try_all(struct check_lines *t, const struct device *d, enum op op,
+                           const char *variant)
+{
+    void *context;
+    TRY(d->backend->open(d->number, &context));
+    enum status st = check_kernels(d->backend, context, op, variant, note_kernel, t);
+    d->backend->close(context);
+    TRY(st);
+    if (variant && !t->lines)
+        return fail(ST_USAGE, "no row %s was tried; strobe check without --row names them",
+                    variant);
+    if (variant) return ST_OK;
+    note_missing(t, op);
+    return check_rules(t, op);
+}
+
+enum status check_run(struct check_lines *t, const struct device *d, enum op op,
+                      const char *variant)
+{
+    TRY(try_all(t, d, op, variant));
+    for (int i = 0; i < t->lines; i++) t->failed += t->line[i].failed > 0;
+    return ST_OK;
+}

@@ -1,0 +1,18 @@
+/* kernels_view.h - what `strobe bench kernels` prints: a row for each kernel of each call, and sums over a step. */
+#ifndef VIEW_KERNELS_VIEW_H
+#define VIEW_KERNELS_VIEW_H
+
+#include "bench/bench_kernels.h"
+#include "present/table_form.h"
+
+struct kernels_view {
+    const struct bench_kernels *kernels;
+    const struct machine *machine;
+    const char *words; /* which configuration it is */
+    bool whole;        /* calls of every operator were timed, so sums are of a step */
+};
+
+void kernels_view_print(const struct kernels_view *v, const struct table_form *form, struct str *s,
+                        struct arena *a);
+
+#endif

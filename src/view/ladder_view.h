@@ -1,0 +1,18 @@
+/* ladder_view.h - what `strobe ladder` prints: a row for each rung, and what the columns mean. */
+#ifndef VIEW_LADDER_VIEW_H
+#define VIEW_LADDER_VIEW_H
+
+#include "bench/ladder.h"
+#include "present/table_form.h"
+
+struct ladder_view {
+    const struct ladder *ladder;
+    const struct config *config;
+    int64_t vocab;
+    const struct machine *machine;
+};
+
+void ladder_view_print(const struct ladder_view *v, const struct table_form *form, struct str *s,
+                       struct arena *a);
+
+#endif
