@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -108,8 +109,7 @@ static void cut_to(struct str *s, int columns)
 {
     int seen = 0;
     for (int64_t i = 0; i < s->len; i++) {
-        bool begins = ((unsigned char)s->data[i] & 0xC0) != 0x80; /* of a code point in UTF-8 */
-        if (!begins || ++seen <= columns) continue;
+        if (!utf8_begins(s->data[i]) || ++seen <= columns) continue;
         s->data[i] = '\0';
         s->len = i;
         return;

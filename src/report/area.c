@@ -154,7 +154,7 @@ void area_print_svg(const struct area *a, struct str *s)
     bool level = a->level > 0 && a->level < 2 * f.high; /* far above, it would say nothing */
     if (level && a->level > f.high) f.high = a->level;
     f.high *= 1.04;
-    int bottom = TOP + HEIGHT + SPANS + 12 + (shown + row - 1) / row * LEGEND_ROW;
+    int bottom = TOP + HEIGHT + SPANS + 12 + ceil_div(shown, row) * LEGEND_ROW;
     svg_open(s, WIDTH, bottom + 26, LEFT, a->title, style);
     print_grid(s, &f);
     struct arena scratch = {0};

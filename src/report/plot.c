@@ -199,7 +199,7 @@ void plot_print_svg(const char *title, const char *note, const struct plot_panel
 {
     int width = panels * WIDTH, cell = panels ? legend_width(&panel[0]) : LEGEND_CELL;
     int columns = width - LEFT > cell ? (width - LEFT) / cell : 1;
-    int rows = panels ? (panel[0].lines + columns - 1) / columns : 0;
+    int rows = panels ? ceil_div(panel[0].lines, columns) : 0;
     int bottom = HEAD + HEIGHT + rows * LEGEND_ROW + 10;
     svg_open(s, width, bottom + 26, LEFT, title, style);
     for (int i = 0; i < panels; i++) print_panel(s, &panel[i], i * WIDTH);

@@ -1,5 +1,6 @@
 #include "report/profile_page.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "report/changes.h"
 #include "report/roofline.h"
@@ -24,11 +25,6 @@ static json_t *number(double x)
 static json_t *microseconds(double us)
 {
     return json_real(round(us * 1e3) / 1e3);
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
 }
 
 /* Texts of a profile, each once. */

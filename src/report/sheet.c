@@ -1,6 +1,7 @@
 #include "report/sheet.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 
 #include <jansson.h>
@@ -37,11 +38,6 @@ void sheet_print(const struct sheet *s, void (*print)(const struct table *t, str
 }
 
 /* --- the file ---------------------------------------------------------------------------------- */
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
-}
 
 static json_t *columns_json(const struct table *t)
 {

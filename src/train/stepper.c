@@ -20,7 +20,7 @@ static enum graph_kind kind_of(int64_t run, int64_t micro_steps)
 
 static int64_t aligned(int64_t bytes)
 {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return round_up(bytes, ALIGNMENT);
 }
 
 /* Lists the inputs of every run, if `input` is not NULL, and how many bytes they are. */

@@ -42,15 +42,6 @@ struct call {
     int64_t rows; /* queries of an item */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t work_init(struct work *w, struct room room, int64_t D)
 {
     int64_t across = tiles_of(D);
@@ -87,7 +78,7 @@ INLINE vf largest_scores(const struct heads *h, const struct place *at, float *s
 {
     vf most[SIDE];
     for (int r = 0; r < SIDE; r++) most[r] = vf_all(UNSEEN);
-    int64_t whole = smaller(at->tiles, larger(0, visible(h, at, q)) / SIDE);
+    int64_t whole = min_i64(at->tiles, max_i64(0, visible(h, at, q)) / SIDE);
     int64_t j = 0;
     for (; j < whole; j++)
 #pragma GCC unroll 16
@@ -222,7 +213,7 @@ static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0
         vf_store(factor + row, keep / sum);
         vf_store(lse + row, (vf_load(t->top + row) + vf_log(sum) * LOG2_E) * LN_2);
     }
-    struct pack_target y = {c->y + heads_row_at(s, bh, q0), s->C, smaller(QUERIES, s->T - q0),
+    struct pack_target y = {c->y + heads_row_at(s, bh, q0), s->C, min_i64(QUERIES, s->T - q0),
                             s->D};
     memcpy(c->lse + bh * s->T + q0, lse, (size_t)y.rows * sizeof(float));
     VEC(unpack_lines)(&y, t->y, factor);
@@ -231,7 +222,7 @@ static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0
 static struct pack_source part(const struct call *c, int which, int64_t bh, int64_t row, int64_t n)
 {
     return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
-                                smaller(n, c->s.T - row), c->s.D};
+                                min_i64(n, c->s.T - row), c->s.D};
 }
 
 static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t k0, int64_t end)
@@ -239,8 +230,8 @@ static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t 
     enum { PIECE = 64 };
     int64_t across = tiles_of(c->s.D);
     for (int64_t row = 0; row < KEYS && k0 + row < end; row += PIECE) {
-        struct pack_source k = part(c, 1, bh, k0 + row, smaller(PIECE, end - k0 - row));
-        struct pack_source v = part(c, 2, bh, k0 + row, smaller(PIECE, end - k0 - row));
+        struct pack_source k = part(c, 1, bh, k0 + row, min_i64(PIECE, end - k0 - row));
+        struct pack_source v = part(c, 2, bh, k0 + row, min_i64(PIECE, end - k0 - row));
         VEC(pack_turned)(tile_at(w->k, row / DEEP * across), &k);
         VEC(tile_awake)();
         VEC(pack_paired)(tile_at(w->v, row / DEEP * across), &v);
@@ -252,14 +243,14 @@ static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t 
 static void one_item(const struct call *c, struct work *w, int64_t bh, int64_t first)
 {
     const struct heads *s = &c->s;
-    int64_t last = smaller(first + c->rows, s->T), end = s->causal ? last : s->T;
+    int64_t last = min_i64(first + c->rows, s->T), end = s->causal ? last : s->T;
     for (int64_t k0 = 0; k0 < end; k0 += KEYS) {
         load_keys(c, w, bh, k0, end);
         struct strip *t = w->strip;
         for (int64_t q = first; q < last; q += QUERIES, t++) {
-            int64_t seen = (s->causal ? smaller(q + QUERIES, s->T) : s->T) - k0;
+            int64_t seen = (s->causal ? min_i64(q + QUERIES, s->T) : s->T) - k0;
             if (seen <= 0) continue;
-            struct place at = {bh, q, k0, tiles_of(smaller(KEYS, seen))};
+            struct place at = {bh, q, k0, tiles_of(min_i64(KEYS, seen))};
             if (k0 == 0) {
                 struct pack_source lines = part(c, 0, bh, q, QUERIES);
                 VEC(pack_lines)(t->q, &lines);
@@ -277,7 +268,7 @@ static int64_t rows_of_item(const struct heads *s, int threads)
 {
     enum { SHARES = 4 };
     int64_t rows = MOST_STRIPS * QUERIES, heads = s->B * s->H;
-    while (rows > 2 * QUERIES && heads * ((s->T + rows - 1) / rows) < SHARES * threads) rows /= 2;
+    while (rows > 2 * QUERIES && heads * ceil_div(s->T, rows) < SHARES * threads) rows /= 2;
     return rows;
 }
 
@@ -292,7 +283,7 @@ static enum status run_attention(const struct kernel_call *k)
         .step = (uint32_t) * (const int32_t *)k->in[1],
     };
     c.rows = rows_of_item(&c.s, threads);
-    int64_t parts = (c.s.T + c.rows - 1) / c.rows, items = c.s.B * c.s.H * parts;
+    int64_t parts = ceil_div(c.s.T, c.rows), items = c.s.B * c.s.H * parts;
     attention_share(c.s.B * c.s.H, threads);
 #pragma omp parallel num_threads(threads)
     {

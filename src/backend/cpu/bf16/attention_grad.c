@@ -62,15 +62,6 @@ struct block {
     int64_t bh, k0, keys, q0, queries;
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t work_init(struct work *w, struct room room, const struct heads *s)
 {
     int64_t across = tiles_of(s->D), rows = tiles_of(s->T) * SIDE;
@@ -83,7 +74,7 @@ static int64_t work_init(struct work *w, struct room room, const struct heads *s
     w->dq = take_room(&room, 2 * q_bytes);
     void **of_keys[] = {&w->k_lines, &w->v_lines, &w->k_turned};
     for (int i = 0; i < COUNT_OF(of_keys); i++) *of_keys[i] = take_room(&room, k_bytes);
-    int64_t summed = s->group > 1 ? (s->T + KEYS - 1) / KEYS : 1;
+    int64_t summed = s->group > 1 ? ceil_div(s->T, KEYS) : 1;
     w->dk = take_room(&room, summed * 2 * k_bytes);
     w->dv = take_room(&room, summed * 2 * k_bytes);
     w->s = take_room(&room, 2 * PATCH * TILE_BYTES);
@@ -116,7 +107,7 @@ static struct pack_source part_of(const struct call *c, int which, int64_t bh, i
                                   int64_t last)
 {
     return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
-                                smaller(last, c->s.T) - row, c->s.D};
+                                min_i64(last, c->s.T) - row, c->s.D};
 }
 
 /* Operands are made and results written in pieces, between which the tile unit is kept awake. */
@@ -128,7 +119,7 @@ static void load_queries(const struct call *c, struct work *w, const struct part
 {
     const struct heads *s = &c->s;
     int64_t first = part->q_first + row, tile = row / DEEP * tiles_of(s->D);
-    struct pack_source q = part_of(c, 0, bh, first, smaller(first + PIECE, part->q_last));
+    struct pack_source q = part_of(c, 0, bh, first, min_i64(first + PIECE, part->q_last));
     struct pack_source dy = {c->dy + heads_row_at(s, bh, first), s->C, q.rows, s->D}, y = dy;
     y.at = c->y + heads_row_at(s, bh, first);
     VEC(pack_turned)(tile_at(w->q_turned, tile), &q);
@@ -235,9 +226,9 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
 {
     int64_t end = b->queries / SIDE;
     struct patch at = {.key = key};
-    if (c->s.causal) at.tile = larger(0, b->k0 + key - b->q0) / SIDE;
+    if (c->s.causal) at.tile = max_i64(0, b->k0 + key - b->q0) / SIDE;
     for (; at.tile < end; at.tile += PATCH) {
-        at.tiles = smaller(PATCH, end - at.tile);
+        at.tiles = min_i64(PATCH, end - at.tile);
         one_patch(c, w, part, b, &at);
     }
 }
@@ -254,8 +245,8 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
                         const struct block *b, int64_t row)
 {
     int64_t across = tiles_of(c->s.D), q_deep = b->queries / DEEP;
-    int64_t skipped = c->s.causal ? larger(0, b->k0 + row - b->q0) / DEEP : 0;
-    int64_t first = c->s.causal ? larger(part->q_first, b->k0 + row) : part->q_first;
+    int64_t skipped = c->s.causal ? max_i64(0, b->k0 + row - b->q0) / DEEP : 0;
+    int64_t first = c->s.causal ? max_i64(part->q_first, b->k0 + row) : part->q_first;
     int64_t q_at = (b->q0 - part->q_first) / DEEP + skipped;
     struct tile_product sum = {
         .rows = 2,
@@ -285,7 +276,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
                            const struct block *b)
 {
     int64_t across = tiles_of(c->s.D), q_tiles = b->queries / SIDE, tiles;
-    int64_t all = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
+    int64_t all = tiles_of(min_i64(part->q_last, c->s.T) - part->q_first);
     for (int64_t tile = 0; tile < q_tiles; tile += tiles) {
         int64_t seen = b->keys, past = b->q0 + tile * SIDE - b->k0;
         tiles = q_tiles - tile;
@@ -317,7 +308,7 @@ static struct pack_target gradient_of(const struct call *c, int which, int64_t b
                                       int64_t last)
 {
     return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), c->s.row,
-                                smaller(last, c->s.T) - row, c->s.D};
+                                min_i64(last, c->s.T) - row, c->s.D};
 }
 
 static void write_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
@@ -339,9 +330,9 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
 static void write_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
                           int64_t first, int64_t end)
 {
-    int64_t across = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
-    for (; first < smaller(end, c->s.T); first += PIECE) {
-        struct pack_target dq = gradient_of(c, 0, bh, first, smaller(first + PIECE, end));
+    int64_t across = tiles_of(min_i64(part->q_last, c->s.T) - part->q_first);
+    for (; first < min_i64(end, c->s.T); first += PIECE) {
+        struct pack_target dq = gradient_of(c, 0, bh, first, min_i64(first + PIECE, end));
         const float *from = w->dq + (first - part->q_first) / SIDE * C_TILE;
         VEC(unpack_turned)(&dq, from, across, c->s.scale);
         VEC(tile_awake)();
@@ -353,12 +344,12 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
                      int64_t k0, int64_t keys)
 {
     const struct heads *s = &c->s;
-    int64_t q_end = (smaller(part->q_last, s->T) + DEEP - 1) / DEEP * DEEP;
+    int64_t q_end = round_up(min_i64(part->q_last, s->T), DEEP);
     struct block b = {.bh = bh, .k0 = k0, .keys = keys};
     for (int64_t row = 0; row < keys; row += PIECE) load_keys(c, w, part, k0, row);
-    b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
+    b.q0 = s->causal ? max_i64(part->q_first, k0) : part->q_first;
     for (; b.q0 < q_end; b.q0 += QUERIES) {
-        b.queries = smaller(QUERIES, q_end - b.q0);
+        b.queries = min_i64(QUERIES, q_end - b.q0);
         for (int64_t key = 0; key < keys; key += DEEP) one_group(c, w, part, &b, key);
         for (int64_t key = 0; part->keys && key < keys; key += DEEP)
             add_to_keys(c, w, part, &b, key);
@@ -368,19 +359,19 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
     for (int64_t row = 0; part->keys && last && row < keys; row += PIECE)
         write_keys(c, w, part, k0, row);
     if (part->queries && s->causal)
-        write_queries(c, w, part, bh, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
+        write_queries(c, w, part, bh, max_i64(part->q_first, k0), min_i64(part->q_last, k0 + KEYS));
 }
 
 /* One head of queries. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
-    int64_t rows = smaller(part->q_last, s->T) - part->q_first;
-    int64_t k_end = (smaller(part->k_last, s->T) + DEEP - 1) / DEEP * DEEP;
-    if (s->causal) k_end = smaller(k_end, part->q_first + tiles_of(rows) * SIDE);
+    int64_t rows = min_i64(part->q_last, s->T) - part->q_first;
+    int64_t k_end = round_up(min_i64(part->k_last, s->T), DEEP);
+    if (s->causal) k_end = min_i64(k_end, part->q_first + tiles_of(rows) * SIDE);
     for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, part, bh, row);
     for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS)
-        run_keys(c, w, part, bh, k0, smaller(KEYS, k_end - k0));
+        run_keys(c, w, part, bh, k0, min_i64(KEYS, k_end - k0));
     if (part->queries && !s->causal) write_queries(c, w, part, bh, part->q_first, part->q_last);
 }
 
@@ -392,13 +383,13 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
 /* Rounds of whole groups of heads, 5 products each, against shares of 7 products. */
 static bool whole_groups(int64_t groups, int64_t threads)
 {
-    return (groups + threads - 1) / threads * threads * 5 <= groups * 7;
+    return round_up(groups, threads) * 5 <= groups * 7;
 }
 
 /* Item i of shares: tiles of 64 keys, and as many queries, those first that have most to do. */
 static struct part share(const struct heads *s, int64_t i)
 {
-    int64_t groups = s->B * s->KV, both = groups + s->B * s->H, tiles = (s->T + KEYS - 1) / KEYS;
+    int64_t groups = s->B * s->KV, both = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);
     int64_t at = i % both, first = i / both * KEYS, back = (tiles - 1) * KEYS - first;
     if (at >= groups) return (struct part){at - groups, 1, back, back + KEYS, 0, s->T, false, true};
     return (struct part){at * s->group, s->group, s->causal ? first : 0, s->T, first, first + KEYS,
@@ -417,7 +408,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
         .dqkv = k->out[0],
         .step = (uint32_t) * (const int32_t *)k->in[4],
     };
-    int64_t groups = c.s.B * c.s.KV, tiles = (c.s.T + KEYS - 1) / KEYS, group = c.s.group;
+    int64_t groups = c.s.B * c.s.KV, tiles = ceil_div(c.s.T, KEYS), group = c.s.group;
     bool whole = tiles == 1 || whole_groups(groups, threads);
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
     attention_share(whole ? groups : 0, threads);

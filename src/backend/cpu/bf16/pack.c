@@ -4,11 +4,6 @@
 
 enum { AHEAD = 32 }; /* rows */
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* 32 columns from `column` on of the 16 rows from `row` on; what is not there is zero. Rows further down are
  * fetched ahead: they lie too far apart for the processor to see what comes. */
 INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, int64_t column)
@@ -184,7 +179,7 @@ static void write_turned(const struct pack_target *t, const float *from, int64_t
 void VEC(unpack_turned)(const struct pack_target *t, const float *from, int64_t across,
                         float factor)
 {
-    for (int64_t row = 0; row < smaller(across, tiles_of(t->rows)) * SIDE; row += SIDE)
+    for (int64_t row = 0; row < min_i64(across, tiles_of(t->rows)) * SIDE; row += SIDE)
         for (int64_t d = 0; d < tiles_of(t->columns) / 2; d++)
             write_turned(t, from, across, row, d, factor);
 }

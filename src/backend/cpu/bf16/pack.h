@@ -20,7 +20,7 @@ struct pack_source {
 /* Tiles of `columns` numbers, always even. */
 INLINE int64_t tiles_of(int64_t n)
 {
-    return (n + DEEP - 1) / DEEP * 2;
+    return ceil_div(n, DEEP) * 2;
 }
 
 /* a: tile (row/16, column/32) is number row/16 * tiles_of(columns)/2 + column/32. */

@@ -65,7 +65,7 @@ INLINE struct room room_of(void *scratch, int thread, int64_t bytes)
 INLINE void *take_room(struct room *r, int64_t bytes)
 {
     char *here = r->memory ? r->memory + r->taken : NULL;
-    r->taken += (bytes + 63) / 64 * 64;
+    r->taken += round_up(bytes, 64);
     return here;
 }
 

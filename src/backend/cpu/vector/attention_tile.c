@@ -14,17 +14,12 @@ enum { MOST_VECTORS = 2, SUMS = 8, MOST_LINES = 8 };
 enum { MOST_VECTORS = 2, SUMS = 8, MOST_LINES = 4 };
 #endif
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is inlined. */
 INLINE void product_block(const struct tile_product *p, const int mr, const int nv,
                           const bool across, int64_t row, int64_t v)
 {
     int64_t from = p->skip == SKIP_BEFORE ? row : 0;
-    int64_t to = p->skip == SKIP_AFTER ? smaller(row + mr, p->depth) : p->depth;
+    int64_t to = p->skip == SKIP_AFTER ? min_i64(row + mr, p->depth) : p->depth;
     const int64_t stride = p->a_stride, b_stride = p->b_stride, c_stride = p->c_stride;
     const float *a = p->a + (across ? row + from * stride : row * stride + from);
     const float *b = p->b + from * b_stride + v * W;
@@ -83,7 +78,7 @@ INLINE void product_columns(const struct tile_product *p, const bool across, int
                             int64_t end, int64_t v)
 {
     while (v < p->vectors) {
-        int64_t nv = smaller(p->vectors - v, MOST_VECTORS);
+        int64_t nv = min_i64(p->vectors - v, MOST_VECTORS);
         if (nv == 4 && MOST_VECTORS >= 4)
             product_rows(p, 4, across, row, end, v);
         else if (nv == 3 && MOST_VECTORS >= 3)
@@ -100,7 +95,7 @@ void VEC(tile_product)(const struct tile_product *p)
 {
     if (p->skip == SKIP_COLUMNS)
         for (int64_t row = 0; row < p->rows; row += W)
-            product_columns(p, false, row, smaller(row + W, p->rows), row / W);
+            product_columns(p, false, row, min_i64(row + W, p->rows), row / W);
     else if (p->across)
         product_columns(p, true, 0, p->rows, 0);
     else

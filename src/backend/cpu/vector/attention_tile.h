@@ -40,11 +40,11 @@ void VEC(tile_product)(const struct tile_product *p);
 /* Of one head, D numbers as whole vectors; of T, tiles. */
 INLINE int64_t width_of(const struct heads *s)
 {
-    return (s->D + W - 1) / W * W;
+    return round_up(s->D, W);
 }
 INLINE int64_t tiles_of(const struct heads *s)
 {
-    return (s->T + TILE - 1) / TILE;
+    return ceil_div(s->T, TILE);
 }
 
 /* Dropout of one tile: word[k/16*4 + k%8/2][q] holds the bytes of four keys, key k's is byte

@@ -73,11 +73,6 @@ static void strips(const struct tile *t, const float *a, const float *b, int64_t
     }
 }
 
-static int64_t tiles_of(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
-
 /* All of K, DEPTH at a time; a and b are those of the tile's first row and column. */
 static void sum_tile(const struct product *p, const struct tile *t, const act *a, const act *b)
 {
@@ -103,7 +98,7 @@ static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last
 {
     const struct product p = product_of(c);
     const bool narrow = c->out_type[0].dtype != DT_F32;
-    int64_t down = tiles_of(p.M, TILE_M), across = tiles_of(p.N, TILE_N);
+    int64_t down = ceil_div(p.M, TILE_M), across = ceil_div(p.N, TILE_N);
     _Alignas(64) float sums[TILE_M * TILE_N];
     for (int64_t item = first; item < last; item++) {
         int64_t batch = item / (down * across);
@@ -125,7 +120,7 @@ static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last
 static enum status run(const struct kernel_call *c)
 {
     const struct product p = product_of(c);
-    int64_t tiles = p.batch * tiles_of(p.M, TILE_M) * tiles_of(p.N, TILE_N);
+    int64_t tiles = p.batch * ceil_div(p.M, TILE_M) * ceil_div(p.N, TILE_N);
     parallel_ranges(c, tiles, 1, p.batch * p.M * p.N * p.K / tiles / 16, tiles_range);
     return ST_OK;
 }

@@ -28,7 +28,6 @@ enum {
     TILE_BYTES = TILE * ROW_BYTES,
     STATS = 2 * TILE,          /* floats of a tile's statistics: log-sum-exp in bits, then delta */
 };
-#define LOG2_E 1.44269504088896341f
 
 #include "attention_heads.cuh"
 
@@ -181,7 +180,7 @@ DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
         for (int n = 0; n < 2 * N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if ((int)drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
+                if (drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
 }
 DEVICE bool is_dropped(float p)
 {
@@ -206,5 +205,5 @@ DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float
         for (int n = 0; n < 2 * N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                dp[m][n][i] = (int)drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
+                dp[m][n][i] = drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
 }

@@ -44,7 +44,6 @@ enum {
     Q_KEPT = STEPS,
     DO_KEPT = D == 128 ? 6 : D == 64 ? 3 : STEPS,
 };
-#define LOG2_E 1.44269504088896341f
 static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
 static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "");
 
@@ -207,7 +206,7 @@ DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, 
             for (int n = 0; n < COLUMNS; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    act(m, first + n, i, (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
+                    act(m, first + n, i, drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
     }
 }
 
@@ -218,7 +217,7 @@ KERNEL(ROW_THREADS)
 attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
 {
     enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
-    int tiles = (T + TILE - 1) / TILE, bh = blockIdx.x / tiles, tile = blockIdx.x % tiles, lane = threadIdx.x % LANES;
+    int tiles = ceil_div(T, TILE), bh = blockIdx.x / tiles, tile = blockIdx.x % tiles, lane = threadIdx.x % LANES;
     stats += (i64)blockIdx.x * STATS;
 #pragma unroll
     for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
@@ -253,13 +252,13 @@ DEVICE int first_tile()
 }
 DEVICE queries next_of(queries a, int T)
 {
-    if (++a.tile == (T + TILE - 1) / TILE) a.head++, a.tile = first_tile();
+    if (++a.tile == ceil_div(T, TILE)) a.head++, a.tile = first_tile();
     return a;
 }
 /* Starts to copy a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, queries at, int turn)
 {
-    int b = at.head / H, h = at.head % H, tiles = (T + TILE - 1) / TILE;
+    int b = at.head / H, h = at.head % H, tiles = ceil_div(T, TILE);
     u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, anew(threadIdx.x, turn));
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, anew(threadIdx.x, turn));
@@ -276,10 +275,10 @@ DEVICE float2 stats_of(u32 stats, int n, int lane)
 /* dK and dV; blocks of keys, of all `heads` of them. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                    float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+                    float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     int head = head_here(), KV = H / GROUP;
-    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
+    int turns = GROUP * (ceil_div(T, TILE) - first_tile());
     queries at = {head * GROUP, first_tile()};
     if (head >= heads) return;
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
@@ -362,7 +361,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
                         float d = dp[m][n][i];
-                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep) - (i % 2 ? delta.y : delta.x);
+                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep_scale) - (i % 2 ? delta.y : delta.x);
                         s[m][n][i] = fabsf(s[m][n][i]) * d;
                     }
             }
@@ -377,7 +376,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
     dqkv += (i64)(head / KV) * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
-    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep, threadIdx.x % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep_scale, threadIdx.x % WARP);
 }
 
 /* Starts to copy a tile of keys and values for a head of queries. */
@@ -394,12 +393,12 @@ DEVICE void load_keys(const float *qkv, int T, int H, int tile)
 /* dQ; blocks of queries, of all `heads` of them. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_queries(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                       float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+                       float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
     if (head >= heads) return;
     int first_query = block * BLOCK + threadIdx.x / WARP * OWN;
-    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = ceil_div(seen, TILE);
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
     i64 rows = (i64)(head / H) * T * packed_row(H) + head % H * D;
     load_tile<BLOCK>(0, qkv + rows, packed_row(H), block * BLOCK, T, threadIdx.x);
@@ -412,7 +411,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + threadIdx.x % WARP / 4;
-            const float *at = stats + ((i64)head * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            const float *at = stats + ((i64)head * ceil_div(T, TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
             delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
         }
@@ -466,7 +465,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
 #if DROPOUT
             draw_step<false>(seed, site, (u32)*step_number, anew(head_here(), tile), first_query, first_key, threshold, lane,
                              [&](int m, int n, int i, bool kept) {
-                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep : 0) - delta[m][i / 2];
+                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
                              });
 #endif
 #pragma unroll
