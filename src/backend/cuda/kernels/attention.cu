@@ -191,7 +191,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
         for (int i = 0; i < 4; i++) {
             float2 e = exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
             p[i] = pack_bf16(e.x, e.y);
-            if (DROPOUT) p[i] = kept_pair(p[i], dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), i >= 2);
+            if (DROPOUT) drop_pair(p[i], dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), i >= 2);
         }
     } else {
 #pragma unroll

@@ -378,7 +378,8 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
     if (leader()) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep_scale the factor of what it keeps. Boxes of WIDTH
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept),
+ * keep_scale the factor of what it keeps. Boxes of WIDTH
  * columns and, in q_map and y_map, 64 rows, in k_map KEYS. */
 KERNEL_MIN(THREADS, 1)
 attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constant__ tensor_map k_map,

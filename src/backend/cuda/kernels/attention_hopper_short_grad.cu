@@ -438,7 +438,8 @@ DEVICE void work(const problem &s, worker &o, const tensor_map *map)
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
                             const __grid_constant__ tensor_map dqkv, const bf16 *y, const float *lse, const int *step_number,
-                            int T, int H, int heads, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
+                            int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,
+                            u32 carry, float keep_scale)
 {
     u32 base = shared_base();
     problem s = {y, lse, T, H, heads, 1 / keep_scale};

@@ -114,6 +114,6 @@ template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const ke
                 continue;
             }
             r.p[j][i] = pack_bf16(s[8 * j + 2 * i], s[8 * j + 2 * i + 1]);
-            if (DROPOUT) r.p[j][i] = kept_pair(r.p[j][i], a.w[DROPOUT ? j : 0][i % 2], i >= 2);
+            if (DROPOUT) drop_pair(r.p[j][i], a.w[DROPOUT ? j : 0][i % 2], i >= 2);
         }
 }

@@ -120,7 +120,7 @@ template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, 
                     r.sum[m][h] += low + high;
                     a[m][0][2 * n + h] = pack_bf16(low, high);
 #if DROPOUT
-                    a[m][0][2 * n + h] = kept_pair(a[m][0][2 * n + h], kept, n);
+                    drop_pair(a[m][0][2 * n + h], kept, n);
 #endif
                 }
             }

@@ -94,5 +94,6 @@ template <int N, int TIMES> DEVICE float kept(const drawn<N, TIMES> &d, int k, i
 DEVICE float kept_at(i64 i, u32 seed, u32 site, u32 step, int threshold)
 {
     words d = dropout_pointwise(seed, site, step, (u64)i / 16);
-    return byte_at(word_at(d, (int)(i % 16 / 4)), (int)(i % 4)) >= threshold ? dropout_scale(threshold) : 0.0f;
+    u32 low = i & 4 ? d.w[1] : d.w[0], high = i & 4 ? d.w[3] : d.w[2];
+    return byte_at(i & 8 ? high : low, (int)(i % 4)) >= threshold ? dropout_scale(threshold) : 0.0f;
 }

@@ -71,8 +71,9 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
         place p = place_of(n, s);
 #pragma unroll 1
         for (int k = 0; k < s.K; k += DEPTH, advance(r)) {
+            u32 to = base + r.stage * STAGE_BYTES, full = barrier_of(base + FULL, r);
             mbarrier_wait(barrier_of(base + EMPTY, r), r.parity ^ 1);
-            load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p, k);
+            load_stage(to, full, a_map, b_map, p, k);
         }
     }
 }
@@ -157,7 +158,8 @@ DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor
 /* Boxes of a_map: DEPTH columns, ROWS rows; of b_map DEPTH columns, COLUMNS rows with TRANSPOSED, else 64 columns, DEPTH rows; of y_map and
  * x_map CHUNK columns, 16 rows. */
 KERNEL_MIN(THREADS, 1)
-product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map, const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
+product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+             const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
              const T_BIAS *bias, int M, int N, int K, int group)
 {
     roles<0>(&a_map, &b_map, &y_map, &x_map, bias, {M, N, K, group});
@@ -165,7 +167,8 @@ product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ t
 #endif
 #if WHAT & 2
 KERNEL_MIN(THREADS, 1)
-product_gelu_grad(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map, const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
+product_gelu_grad(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+                  const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
                   int M, int N, int K, int group)
 {
     roles<1>(&a_map, &b_map, &y_map, &x_map, 0, {M, N, K, group});
