@@ -13,6 +13,10 @@
  * columns and no instruction transposes floats. Tiles are rounded where they lie, once for all warps, by the threads that
  * copied them.
  *
+ * Fragments are those of attention_grad.cu (attention_fragments.cuh); the loops are not shared. There all warps of a block sum a
+ * tile's dQ and hand dS over through shared memory, right operands are transposed by ldmatrix, and tiles are used as they come;
+ * here none of that holds, so a common loop would be two loops behind conditions.
+ *
  * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs, 30 KB in `keys` and 17 KB in
  * `queries`, 370 clocks, beside 220 to 360 of products. Moves what attention_grad.cu does, but no sums of dQ.
  *
@@ -21,6 +25,7 @@
 #include "mma.cuh"
 
 enum {
+    TF32 = 1,
     D = HEAD_SIZE,
     CHUNKS = D / 4, /* of 16 bytes in a row */
     ROW_BYTES = 4 * D,
@@ -47,36 +52,19 @@ enum {
 static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
 static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "");
 
+#include "attention_fragments.cuh"
 #include "attention_heads.cuh"
 
-typedef float scores[M][2 * N][4]; /* 16M x 16N */
-typedef float sums[M][D / 8][4];   /* 16M x D */
-template <int KEPT> struct left_rows { /* a left operand 16M x D: its first 8 KEPT columns, the others are in shared memory */
-    u32 r[M][KEPT ? KEPT : 1][4];
-};
-extern __shared__ __align__(1024) u8 shared_memory[];
-
-/* Where a lane's row of 16 bytes lies for ldmatrix: of a left operand, the thread's warp's own; of 16 rows of a right one. And
- * the float of row 2q + odd, column g, of 8 rows. */
+/* Where a lane's row of 16 bytes lies for ldmatrix of a left operand, the thread's warp's own; and the float of row 2q + odd,
+ * column g, of 8 rows. */
 DEVICE u32 lane_down(int thread)
 {
     return thread / WARP * OWN * ROW_BYTES + swizzle<CHUNKS>(thread % 16, thread / 16 % 2);
-}
-DEVICE u32 lane_across(int lane)
-{
-    return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 DEVICE u32 lane_float(int lane, int odd)
 {
     return swizzle<CHUNKS>(lane % 4 * 2 + odd, lane / 16) + lane / 4 % 4 * 4;
 }
-/* The same, `chunks` (even) further in the row. */
-DEVICE u32 along(u32 at, int chunks)
-{
-    constexpr int W = swizzle_width(CHUNKS);
-    return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
-}
-
 /* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
 template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
 {
@@ -107,48 +95,6 @@ DEVICE void load_stats(u32 to, const float *stats)
 DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
-}
-template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
-}
-template <int COLUMNS> DEVICE void clear(float (&s)[M][COLUMNS][4])
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < COLUMNS; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
-}
-
-/* s += a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
-template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
-{
-#pragma unroll
-    for (int k = 0; k < STEPS; k++) {
-        u32 b[N][4];
-#pragma unroll
-        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
-#pragma unroll
-        for (int m = 0; m < M; m++) {
-            u32 row[4];
-            if (k >= KEPT) {
-                ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
-            } else {
-#pragma unroll
-                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
-            }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                mma_m16n8k8_tf32(s[m][2 * n], row, b[n][0], b[n][1]);
-                mma_m16n8k8_tf32(s[m][2 * n + 1], row, b[n][2], b[n][3]);
-            }
-        }
-    }
 }
 /* sum += a b, b the same rows, at `tile` of shared memory; a is rounded. NO_NEGATIVES: those of a count as zero. */
 template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
@@ -316,7 +262,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
             u32 stats_at = stage + 2 * TILE_BYTES + step * STEP * 4;
             scores s, dp;
             clear(s);
-            rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
+            add_rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 l = stats_of(stats_at, n, lane);
@@ -352,7 +298,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                     for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
             }
-            rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
+            add_rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 delta = DROPOUT ? stats_of(stats_at + TILE * 4, n, lane) : make_float2(0, 0);
@@ -442,14 +388,14 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;
             clear(s);
-            rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
+            add_rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
 #pragma unroll
             for (int m = 0; m < M; m++)
 #pragma unroll
                 for (int n = 0; n < 2 * N; n++)
 #pragma unroll
                     for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
-            rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
+            add_rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
 #pragma unroll
                 for (int m = 0; m < M; m++)
