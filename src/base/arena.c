@@ -12,17 +12,12 @@ struct arena_block {
     int64_t used, capacity;
 };
 
-static int64_t round_up(int64_t n)
-{
-    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 void *arena_alloc(struct arena *a, int64_t size)
 {
     BUG_IF(size < 0, "allocation of %lld bytes", (long long)size);
-    size = round_up(size ? size : 1);
+    size = round_up(size ? size : 1, ALIGNMENT);
     if (!a->last || a->last->used + size > a->last->capacity) {
-        int64_t head = round_up((int64_t)sizeof(struct arena_block));
+        int64_t head = round_up((int64_t)sizeof(struct arena_block), ALIGNMENT);
         int64_t capacity = head + (size > BLOCK_BYTES ? size : BLOCK_BYTES);
         struct arena_block *b = aligned_alloc(ALIGNMENT, (size_t)capacity);
         BUG_IF(!b, "out of host memory (%lld bytes)", (long long)capacity);

@@ -54,6 +54,24 @@ const char *fail_message(void);
 const char *fail_trail(void);
 enum status fail_via(enum status st, const char *file, int line);
 
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+/* For n >= 0 and a positive divisor: the quotient rounded up, and the next multiple. */
+static inline int64_t ceil_div(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+static inline int64_t round_up(int64_t n, int64_t to)
+{
+    return ceil_div(n, to) * to;
+}
+
 /* Returns the status to the caller if the call failed. */
 #define TRY(call)                                                                   \
     do {                                                                            \

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -110,8 +111,7 @@ static void cut_to(struct str *s, int columns)
 {
     int seen = 0;
     for (int64_t i = 0; i < s->len; i++) {
-        bool starts = ((unsigned char)s->data[i] & 0xC0) != 0x80; /* of a UTF-8 code point */
-        if (!starts || ++seen <= columns) continue;
+        if (!utf8_begins(s->data[i]) || ++seen <= columns) continue;
         s->data[i] = '\0';
         s->len = i;
         return;

@@ -3,7 +3,7 @@
 
 double attention_tiles(const struct attention_cell *c)
 {
-    double side = (double)((c->T + ATTENTION_TILE - 1) / ATTENTION_TILE);
+    double side = (double)ceil_div(c->T, ATTENTION_TILE);
     double of_head = c->causal ? side * (side + 1) / 2 : side * side;
     return (double)(c->B * c->H) * of_head;
 }

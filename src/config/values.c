@@ -1,6 +1,7 @@
 #include "config/fields.h"
 
 #include "base/str.h"
+#include "base/utf8.h"
 
 #include <jansson.h>
 
@@ -57,14 +58,6 @@ static enum status fail_value(const struct field *f, const char *value)
              str_text(&range), *value ? value : "nothing");
     str_release(&range);
     return st;
-}
-
-static bool is_utf8(const char *text)
-{
-    json_t *j = json_string(text);
-    bool ok = j != NULL;
-    json_decref(j);
-    return ok;
 }
 
 /* Bytes of "word:" where the choice is "word:N"; 0 where it is a word. */
@@ -133,7 +126,7 @@ enum status field_set(const struct field *f, struct config *c, const char *value
         return ST_OK;
     }
     case FIELD_TEXT:
-        if (!is_utf8(value)) return fail(ST_USAGE, "%s takes text in UTF-8", f->key);
+        if (!utf8_is(value)) return fail(ST_USAGE, "%s takes text in UTF-8", f->key);
         *(const char **)member = a ? arena_strdup(a, value) : value;
         return ST_OK;
     case FIELD_ENUM: {

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "data/meta.h"
-#include "data/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "data/meta.h"
 
 #include "base/file.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 #include <jansson.h>
 #include <stdlib.h>

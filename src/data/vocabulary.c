@@ -1,7 +1,7 @@
 #include "data/vocabulary.h"
 
+#include "base/utf8.h"
 #include "data/meta.h"
-#include "data/utf8.h"
 
 #include <string.h>
 

@@ -78,7 +78,7 @@ enum dtype dtype_of_statistics(enum dtype activations)
 int64_t packed_elements(int64_t K, int64_t N)
 {
     enum { BLOCK = 64 };
-    return (K + BLOCK - 1) / BLOCK * BLOCK * ((N + BLOCK - 1) / BLOCK * BLOCK);
+    return round_up(K, BLOCK) * round_up(N, BLOCK);
 }
 
 struct type type_of(enum dtype dtype, int rank, const int64_t *dim)
@@ -135,7 +135,7 @@ int64_t type_elements(const struct type *t)
 
 int64_t range_elements(const struct type *t)
 {
-    return (type_elements(t) + RANGE_ALIGNMENT - 1) / RANGE_ALIGNMENT * RANGE_ALIGNMENT;
+    return round_up(type_elements(t), RANGE_ALIGNMENT);
 }
 
 int64_t type_bytes(const struct type *t)

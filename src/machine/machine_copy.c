@@ -35,7 +35,7 @@ static int64_t largest(const struct machine_work *w)
 /* Each thread touches its own share first, so that it lies in its own memory where there are several. */
 static enum status open_copying(struct copying *c, int64_t share, int threads)
 {
-    int64_t room = (share / 2 + PAGE - 1) / PAGE * PAGE;
+    int64_t room = round_up(share / 2, PAGE);
     *c = (struct copying){.room = room, .threads = threads};
     c->from = aligned_alloc(PAGE, (size_t)(room * threads));
     c->to = aligned_alloc(PAGE, (size_t)(room * threads));

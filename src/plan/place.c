@@ -27,11 +27,6 @@ static bool live_together(const struct place_span *a, const struct place_span *b
     return a->first <= b->last && b->first <= a->last;
 }
 
-static int64_t round_up(int64_t n)
-{
-    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 int64_t place_spans(struct place_span *span, int n, struct arena *scratch)
 {
     struct place_span **order = ARENA_NEW(scratch, struct place_span *, n);
@@ -47,13 +42,13 @@ int64_t place_spans(struct place_span *span, int n, struct arena *scratch)
         int64_t offset = 0;
         for (int k = 0; k < count; k++) {
             if (near[k]->offset - offset >= order[i]->bytes) break;
-            int64_t end = round_up(near[k]->offset + near[k]->bytes);
+            int64_t end = round_up(near[k]->offset + near[k]->bytes, ALIGNMENT);
             if (end > offset) offset = end;
         }
         order[i]->offset = offset;
         if (offset + order[i]->bytes > total) total = offset + order[i]->bytes;
     }
-    return round_up(total);
+    return round_up(total, ALIGNMENT);
 }
 
 bool place_valid(const struct place_span *span, int n)

@@ -49,7 +49,7 @@ static struct place_span place_inputs(struct plan *p)
     for (int v = 1; v < p->graph->values; v++) {
         if (!is_small_input(p, v)) continue;
         p->span[v].offset = all.bytes;
-        all.bytes += (p->span[v].bytes + INPUT_ALIGNMENT - 1) / INPUT_ALIGNMENT * INPUT_ALIGNMENT;
+        all.bytes += round_up(p->span[v].bytes, INPUT_ALIGNMENT);
         all.last = p->span[v].last;
     }
     return all;

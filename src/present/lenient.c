@@ -1,33 +1,20 @@
 #include "present/lenient.h"
 
+#include "base/utf8.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* The bytes of the UTF-8 sequence at `s`, 0 if there is none: overlong forms, surrogates and what lies
- * beyond U+10FFFF are none. */
-static int sequence_length(const unsigned char *s, int64_t n)
-{
-    if (s[0] < 0x80) return s[0] ? 1 : 0;
-    int length = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 0;
-    if (s[0] >= 0xf0 && s[0] < 0xf5) length = 4;
-    if (!length || length > n) return 0;
-    for (int i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
-    bool beyond = s[0] == 0xf4 && s[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
 char *lenient_utf8(const char *text, int64_t n, struct arena *a)
 {
     static const char replacement[] = "\xef\xbf\xbd";
     char *copy = arena_alloc(a, 3 * n + 1), *to = copy;
     for (int64_t i = 0; i < n;) {
-        int length = sequence_length((const unsigned char *)text + i, n - i);
+        int length = 0;
+        if (!text[i] || utf8_decode(text + i, n - i, &length) < 0) length = 0;
         memcpy(to, length ? text + i : replacement, (size_t)(length ? length : 3));
         to += length ? length : 3;
         i += length ? length : 1;

@@ -1,6 +1,7 @@
 #include "present/sheet.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "present/lenient.h"
 

@@ -1,6 +1,7 @@
 #include "present/table.h"
 
 #include "base/str.h"
+#include "base/utf8.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -34,8 +35,7 @@ const char *table_why_empty(const struct table *t)
 int table_width(const char *text)
 {
     int width = 0;
-    for (; *text; text++)
-        if (((unsigned char)*text & 0xc0) != 0x80) width++;
+    for (; *text; text++) width += utf8_begins(*text);
     return width;
 }
 

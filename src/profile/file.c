@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "engine/environment.h"
 #include "engine/facts.h"
@@ -26,11 +27,6 @@ static double rounded(double x)
 static json_t *whole(double x)
 {
     return json_integer((json_int_t)(x + 0.5));
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
 }
 
 static json_t *plan_json(const struct engine *e)

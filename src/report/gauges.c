@@ -1,5 +1,6 @@
 #include "report/gauges.h"
 
+#include "base/json.h"
 #include "present/lenient.h"
 
 #include <jansson.h>
@@ -95,7 +96,7 @@ static json_t *series(const struct gauges *g, size_t member, int stride)
     for (int i = 0; i < g->points; i += stride) {
         int end = i + stride < g->points ? i + stride : g->points;
         double x = mean(g, member, i, end, false);
-        json_array_append_new(array, isfinite(x) ? json_real(x) : json_null());
+        json_array_append_new(array, number_or_null(x));
     }
     return array;
 }
@@ -112,7 +113,7 @@ json_t *gauges_json(const struct gauges *g, int most)
         {"memory", offsetof(struct gauge_point, memory_bytes)},
         {"throttled", offsetof(struct gauge_point, throttled)},
     };
-    int stride = (g->points + most - 1) / most;
+    int stride = ceil_div(g->points, most);
     json_t *o = json_object(), *seconds = json_array(), *iter = json_array();
     for (int i = 0; i < g->points; i += stride) {
         int last = i + stride < g->points ? i + stride - 1 : g->points - 1;
@@ -123,9 +124,7 @@ json_t *gauges_json(const struct gauges *g, int most)
     json_object_set_new(o, "iter", iter);
     for (int i = 0; i < COUNT_OF(all); i++)
         json_object_set_new(o, all[i].name, series(g, all[i].member, stride));
-    json_object_set_new(o, "clock_max",
-                        isfinite(g->clock_max_mhz) ? json_real(g->clock_max_mhz) : json_null());
-    json_object_set_new(o, "power_limit",
-                        isfinite(g->power_limit_w) ? json_real(g->power_limit_w) : json_null());
+    json_object_set_new(o, "clock_max", number_or_null(g->clock_max_mhz));
+    json_object_set_new(o, "power_limit", number_or_null(g->power_limit_w));
     return o;
 }

@@ -1,6 +1,7 @@
 #include "report/html.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "present/lenient.h"
 #include "present/page.h"
@@ -48,14 +49,14 @@ static json_t *step_series(const struct run *r, size_t member, int stride)
         int n = 0;
         for (int i = first; i < first + stride && i < r->steps; i++, n++)
             sum += *(const double *)((const char *)&r->step[i] + member);
-        json_array_append_new(array, lenient_number_json(sum / n));
+        json_array_append_new(array, number_or_null(sum / n));
     }
     return array;
 }
 
 static json_t *steps_json(const struct run *r)
 {
-    int stride = (r->steps + POINTS_MAX - 1) / POINTS_MAX;
+    int stride = ceil_div(r->steps, POINTS_MAX);
     json_t *iter = json_array();
     for (int i = 0; i < r->steps; i += stride)
         json_array_append_new(iter, json_integer(r->step[i].iter));
@@ -71,8 +72,8 @@ static json_t *evals_json(const struct run *r)
     json_t *iter = json_array(), *train = json_array(), *val = json_array();
     for (int i = 0; i < r->evals; i++) {
         json_array_append_new(iter, json_integer(r->eval[i].iter));
-        json_array_append_new(train, lenient_number_json(r->eval[i].train_loss));
-        json_array_append_new(val, lenient_number_json(r->eval[i].val_loss));
+        json_array_append_new(train, number_or_null(r->eval[i].train_loss));
+        json_array_append_new(val, number_or_null(r->eval[i].val_loss));
     }
     return json_pack("{s:o, s:o, s:o}", "iter", iter, "train", train, "val", val);
 }
@@ -80,17 +81,14 @@ static json_t *evals_json(const struct run *r)
 static json_t *plan_json(const struct run *r)
 {
     const struct run_plan *p = &r->plan;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-                     lenient_number_json(p->parameters), "tokens_per_step",
-                     lenient_number_json(p->tokens_per_step), "kernels_per_step",
-                     lenient_number_json(p->kernels_per_step), "flops_per_step",
-                     lenient_number_json(p->flops_per_step), "bytes_per_step",
-                     lenient_number_json(p->bytes_per_step), "weights",
-                     lenient_number_json(p->weights), "gradients",
-                     lenient_number_json(p->gradients), "optimizer",
-                     lenient_number_json(p->optimizer), "activations",
-                     lenient_number_json(p->activations), "total", lenient_number_json(p->total),
-                     "peak", lenient_number_json(r->figures.memory_peak));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+        number_or_null(p->parameters), "tokens_per_step", number_or_null(p->tokens_per_step),
+        "kernels_per_step", number_or_null(p->kernels_per_step), "flops_per_step",
+        number_or_null(p->flops_per_step), "bytes_per_step", number_or_null(p->bytes_per_step),
+        "weights", number_or_null(p->weights), "gradients", number_or_null(p->gradients),
+        "optimizer", number_or_null(p->optimizer), "activations", number_or_null(p->activations),
+        "total", number_or_null(p->total), "peak", number_or_null(r->figures.memory_peak));
 }
 
 static json_t *run_json(const struct run *r)
@@ -99,11 +97,11 @@ static json_t *run_json(const struct run *r)
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "name", r->name,
         "dir", r->dir, "settings", pairs(r->setting, r->settings), "environment",
         pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
-        "plan", plan_json(r), "samples", lenient_text_json(r->samples), "complete",
-        r->figures.complete, "ms_median", lenient_number_json(r->figures.ms_median), "ms_std",
-        lenient_number_json(r->figures.ms_std), "tokens_per_s",
-        lenient_number_json(r->figures.tokens_per_s), "seconds",
-        lenient_number_json(r->figures.seconds), "gauges", gauges_json(&r->gauges, POINTS_MAX));
+        "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
+        "ms_median", number_or_null(r->figures.ms_median), "ms_std",
+        number_or_null(r->figures.ms_std), "tokens_per_s", number_or_null(r->figures.tokens_per_s),
+        "seconds", number_or_null(r->figures.seconds), "gauges",
+        gauges_json(&r->gauges, POINTS_MAX));
 }
 
 /* The table as people read it: the page shows the cells of the terminal. */

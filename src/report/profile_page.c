@@ -1,5 +1,6 @@
 #include "report/profile_page.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "present/lenient.h"
 #include "report/changes.h"

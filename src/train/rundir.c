@@ -1,6 +1,7 @@
 #include "train/rundir.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -129,12 +130,6 @@ enum status rundir_write_plan(const char *dir, const struct engine *e)
     return st;
 }
 
-/* JSON has no NaN or infinity. */
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *known(double x)
 {
     return x >= 0 ? json_real(x) : json_null();
@@ -151,8 +146,8 @@ static json_t *telemetry_json(const struct run_summary *s)
         json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", g->samples,
                   "sample_ms", known(g->sample_ms), "seconds", known(g->seconds), "clock_max_mhz",
                   known(g->clock_max_mhz), "power_limit_w", known(g->power_limit_w), "energy_j",
-                  known(g->energy_j), "joules_per_token", number(s->joules_per_token), "throttled",
-                  known(g->throttled), "throttled_by", by);
+                  known(g->energy_j), "joules_per_token", number_or_null(s->joules_per_token),
+                  "throttled", known(g->throttled), "throttled_by", by);
     for (int i = 0; i < GAUGE_VALUES; i++)
         json_object_set_new(o, gauge_name(i),
                             g->value[i].mean < 0
@@ -166,13 +161,14 @@ void run_summary_print_json(const struct run_summary *s, struct str *out)
 {
     json_t *object = json_pack(
         "{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o}", "v", 1,
-        "iters", (json_int_t)s->iters, "complete", s->complete, "seconds", number(s->seconds),
-        "ms_median", number(s->ms_median), "ms_std", number(s->ms_std), "tokens_per_s",
-        number(s->tokens_per_s), "final_train_loss", number(s->final_train_loss), "final_val_loss",
-        number(s->final_val_loss), "best_val_loss", number(s->best_val_loss), "best_iter",
-        (json_int_t)s->best_iter, "others_busy", number(s->others_busy), "peak_measured",
-        s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured), "peak_rss",
-        (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
+        "iters", (json_int_t)s->iters, "complete", s->complete, "seconds",
+        number_or_null(s->seconds), "ms_median", number_or_null(s->ms_median), "ms_std",
+        number_or_null(s->ms_std), "tokens_per_s", number_or_null(s->tokens_per_s),
+        "final_train_loss", number_or_null(s->final_train_loss), "final_val_loss",
+        number_or_null(s->final_val_loss), "best_val_loss", number_or_null(s->best_val_loss),
+        "best_iter", (json_int_t)s->best_iter, "others_busy", number_or_null(s->others_busy),
+        "peak_measured", s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured),
+        "peak_rss", (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
     BUG_IF(!object, "the summary is not valid JSON");
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     str_printf(out, "%s\n", text);

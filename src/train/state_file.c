@@ -1,6 +1,7 @@
 #include "train/state_file.h"
 
 #include "base/file.h"
+#include "base/json.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -10,12 +11,6 @@
 const char *state_tensor_file(int i)
 {
     return i == STATE_MODEL ? "model.safetensors" : "optimizer.safetensors";
-}
-
-/* JSON has no infinity: null means that the run was never evaluated. */
-static json_t *loss_or_null(double loss)
-{
-    return isfinite(loss) ? json_real(loss) : json_null();
 }
 
 enum status state_write(const char *folder, const struct checkpoint_state *state,
@@ -29,7 +24,7 @@ enum status state_write(const char *folder, const struct checkpoint_state *state
     json_t *root =
         json_pack("{s:i, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:o}", "v", STATE_VERSION, "iter",
                   (json_int_t)state->iter, "seed", (json_int_t)state->seed, "best_val_loss",
-                  loss_or_null(state->best_val_loss), "best_iter", (json_int_t)state->best_iter,
+                  number_or_null(state->best_val_loss), "best_iter", (json_int_t)state->best_iter,
                   "train_batches", (json_int_t)state->train_batches, "eval_batches",
                   (json_int_t)state->eval_batches, "config", state->config, "files", listed);
     if (!root) return fail(ST_USAGE, "the configuration has a value that is not valid UTF-8");

@@ -43,9 +43,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k = launch_add(l, "points.cu", "points", POINTS / 256, 256);
     k->write = write_text;
     launch_define(k, "TANH", approximate);
-    arg_out(k, 0);
-    arg_out(k, 1);
-    arg_in(k, 0);
+    args_out(k, 0, "y grad");
+    arg_in(k, "x", 0);
 }
 static const struct cuda_row row = CUDA_ROW(LEAF, "points", NULL, launches);
 

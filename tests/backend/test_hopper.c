@@ -142,13 +142,13 @@ static void add(struct cuda_launches *l)
         now->b_by_sum ? matrix(SUM, n, n, 64, wide) : matrix(n, SUM, SUM_PITCH, n, wide);
     struct cuda_tensor c = matrix(ROWS, n, n, 64, out);
     struct cuda_tensor transposed = matrix(n, ROWS, ROWS_PITCH, n, 64);
-    arg_tensor_map(k, ARG_IN, 0, &a);
-    arg_tensor_map(k, ARG_IN, 1, &b);
-    arg_tensor_map(k, ARG_OUT, 0, &c);
-    arg_tensor_map(k, ARG_OUT, 1, &transposed);
-    arg_in(k, 2);
-    arg_out(k, 2);
-    arg_i32(k, SUM);
+    arg_tensor_map(k, "a", ARG_IN, 0, &a);
+    arg_tensor_map(k, "b", ARG_IN, 1, &b);
+    arg_tensor_map(k, "c", ARG_OUT, 0, &c);
+    arg_tensor_map(k, "ct", ARG_OUT, 1, &transposed);
+    arg_in(k, "bias", 2);
+    arg_out(k, "sums", 2);
+    arg_i32(k, "k", SUM);
     k->shared_bytes = (unsigned)(1024 + 2 * 2 * 64 * (128 + n) + 2 * 64 * n * 4 + n * 4 + 40);
     k->dependent = true;
 }
@@ -219,6 +219,7 @@ static void give_inputs(struct world *w)
 {
     const int64_t bytes[3] = {2 * elements_a(), 2 * elements_b(), 4ll * now->columns};
     const void *from[3] = {w->a, w->b, w->bias};
+    w->call.n_in = w->call.n_out = 3;
     for (int i = 0; i < 3; i++) {
         hand_ok(w->backend->memory.alloc(w->call.context, bytes[i], &w->call.in[i]));
         hand_ok(w->backend->memory.upload(w->call.context, w->call.in[i], from[i], bytes[i]));

@@ -1,4 +1,5 @@
 /* Attention's forward by the products of warpgroups of compute capability 9.0. */
+#include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
@@ -6,30 +7,6 @@
 
 /* As attention_hopper.cu has them. */
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
-static const double LOG2_E = 1.44269504088896341;
-
-/* The head size that texts are compiled for; 0: there is none. Rows of tensor maps are whole multiples of 16 bytes. */
-int64_t hopper_head(int64_t D)
-{
-    static const int64_t all[] = {16, 32, 64, 96, 128};
-    for (int i = 0; i < COUNT_OF(all) && D % 8 == 0; i++)
-        if (D <= all[i]) return all[i];
-    return 0;
-}
-
-struct heads {
-    int64_t B, T, H, KV, D;
-    int64_t
-        width; /* the text's: columns behind the D of a head are read as zeros and not written */
-};
-
-static struct heads heads_of(const struct kernel_call *c)
-{
-    const struct type *qkv = &c->in_type[0]; /* (B,T,(H+2KV)D) */
-    int H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
-    int64_t D = qkv->dim[2] / (H + 2 * KV);
-    return (struct heads){qkv->dim[0], qkv->dim[1], H, KV, D, hopper_head(D)};
-}
 
 /* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns, and whether items of
  * all heads stand beside one another or of those alone whose keys and values fit into the second cache. */
@@ -48,7 +25,7 @@ struct tile {
  *     96, dropout                               4494, 3975, 3682, 3460    4498, 4105, 3783, 3660
  *     128             3963, 3310, 3067, 2911    3721, 3034, 2596, 2261    3635, 2858, 2518, 2400    3977, 3104, 2805, 2657
  *     128, dropout    5346, 4679, 4448, 4348    5279, 4607, 4383, 4248    5420, 4970, 4620, 4590    5575, 5095, 4731, 4708 */
-static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
+static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct {
         int64_t width, T; /* at most */
@@ -68,76 +45,46 @@ static struct tile tile_of(const struct kernel_call *c, const struct heads *h)
 }
 
 /* Queries and output of the rows, stages of keys and of values. */
-static int64_t tile_bytes(const struct heads *h, const struct tile *t)
+static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
     return 2 * h->width * (2 * t->consumers * OWN_ROWS + 2 * t->stages * t->keys) + BARRIERS_BYTES;
 }
 
 static bool fits(const struct kernel_call *c)
 {
-    struct heads h = heads_of(c);
-    return cuda_hopper(c) && !c->numerics.portable && c->in_type[0].dtype == DT_BF16 &&
-           c->in_type[1].dtype == DT_I32 && c->out_type[0].dtype == DT_BF16 &&
-           c->out_type[1].dtype == DT_F32 && h.width > 0;
-}
-
-/* As many heads as leave half of the second cache free while their keys and values are in it: whole groups. */
-static int64_t heads_at_once(const struct kernel_call *c, const struct heads *h)
-{
-    int64_t bytes = 4 * h->T * h->D, all = h->B * h->H, group = h->H / h->KV;
-    int64_t n = cuda_device_of(c)->l2_bytes / 2 / (bytes ? bytes : 1);
-    return n < 1 ? group : n * group < all ? n * group : all;
-}
-
-/* Columns of a panel: what a swizzle spans. */
-static int panel_of(int64_t width)
-{
-    return width % 64 == 0 ? 64 : width % 32 == 0 ? 32 : 16;
-}
-
-/* Boxes of so many rows of `heads` heads beside one another. */
-static void arg_heads(struct cuda_launch *k, enum cuda_arg_kind of, const struct heads *h,
-                      int64_t heads, int rows)
-{
-    int64_t row = 2 * h->D * heads;
-    int panel = panel_of(h->width);
-    struct cuda_tensor t = {.dtype = DT_BF16,
-                            .dim = {h->D, heads, h->T, h->B, 1},
-                            .step = {0, 2 * h->D, row, row * h->T, row * h->T * h->B},
-                            .box = {panel, 1, rows, 1, 1},
-                            .swizzle = 2 * panel};
-    arg_tensor_map(k, of, 0, &t);
+    struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
+    return cuda_hopper(c) && !c->numerics.portable && attention_is_of(c, DT_BF16) && h.width > 0;
 }
 
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct dropout *drop = &c->attr->attention.drop;
-    struct heads h = heads_of(c);
+    struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     struct tile t = tile_of(c, &h);
-    int64_t rows = OWN_ROWS * t.consumers, items = (h.T + rows - 1) / rows * h.B * h.H;
+    int64_t rows = OWN_ROWS * t.consumers, items = ceil_div(h.T, rows) * h.B * h.H;
     int64_t blocks = cuda_device_of(c)->processors;
     struct cuda_launch *k =
         launch_add(l, "attention_hopper.cu", "attention_forward", items < blocks ? items : blocks,
                    WARPGROUP * (t.consumers + 1));
     k->arch = 90;
     launch_define(k, "HEAD", h.width);
-    launch_define(k, "GROUP", h.H / h.KV);
-    launch_define(k, "CAUSAL", c->attr->attention.causal);
-    launch_define(k, "DROPOUT", drop->threshold > 0);
+    attention_define(k, c, &h);
     launch_define(k, "CONSUMERS", t.consumers);
     launch_define(k, "KEYS", t.keys);
     launch_define(k, "STAGES", t.stages);
     launch_define(k, "TURNS", t.turns);
-    arg_heads(k, ARG_IN, &h, h.H + 2 * h.KV, OWN_ROWS);
-    arg_heads(k, ARG_IN, &h, h.H + 2 * h.KV, t.keys);
-    arg_heads(k, ARG_OUT, &h, h.H, OWN_ROWS);
-    arg_in(k, 1);
-    arg_out(k, 1);
-    arg_i32(k, h.T);
-    arg_i32(k, h.H);
-    arg_i32(k, h.B * h.H);
-    arg_i32(k, t.all ? h.B * h.H : heads_at_once(c, &h));
-    arg_f32(k, LOG2_E / sqrt((double)h.D));
+    struct cuda_tensor queries = attention_tensor(&h, h.H + 2 * h.KV, OWN_ROWS);
+    struct cuda_tensor keys = attention_tensor(&h, h.H + 2 * h.KV, t.keys);
+    struct cuda_tensor output = attention_tensor(&h, h.H, OWN_ROWS);
+    arg_tensor_map(k, "q_map", ARG_IN, FORWARD_QKV, &queries);
+    arg_tensor_map(k, "k_map", ARG_IN, FORWARD_QKV, &keys);
+    arg_tensor_map(k, "y_map", ARG_OUT, 0, &output);
+    arg_in(k, "step", FORWARD_STEP);
+    arg_out(k, "lse", 1);
+    arg_lengths(k, &h);
+    arg_i32(k, "BH", h.B * h.H);
+    arg_i32(k, "group", t.all ? h.B * h.H : attention_heads_at_once(c, &h));
+    arg_f32(k, "scale", M_LOG2E / sqrt((double)h.D));
     arg_dropout_bytes(k, drop);
     k->shared_bytes = (unsigned)tile_bytes(&h, &t);
 }

@@ -1,11 +1,11 @@
 /* The backward of attention for compute capability 9.0. Row wgmma: dq and the sums of rows, then dk and dv. Row wgmma_sums: all
  * by one kernel that adds dq up in memory, in any order, and a small one before and behind it. The texts say how. */
+#include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
-#include "base/rng.h"
+#include "backend/cuda/rows.h"
 
 #include <math.h>
 
-enum { DY, QKV, Y, LSE, STEP }; /* inputs */
 enum {
     WARPGROUP = 128,
     OWN = 64,
@@ -14,25 +14,6 @@ enum {
     BARRIERS = 512,
     SUMS_THREADS = 256
 }; /* as the texts have them */
-
-struct sizes {
-    int64_t B, T, H, KV, D;
-    int64_t
-        width; /* the text's: columns behind the D of a head are read as zeros and not written */
-};
-
-static struct sizes sizes_of(const struct kernel_call *c)
-{
-    int64_t H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
-    const struct type *qkv = &c->in_type[QKV];
-    int64_t D = qkv->dim[2] / (H + 2 * KV);
-    return (struct sizes){qkv->dim[0], qkv->dim[1], H, KV, D, hopper_head(D)};
-}
-
-static int64_t parts_of(int64_t n, int64_t part)
-{
-    return (n + part - 1) / part;
-}
 
 /* How a text is laid out; names as attention_hopper_grad.cuh has them. */
 struct layout {
@@ -76,18 +57,6 @@ static unsigned shared_bytes(const struct layout *y, int64_t width, bool keys)
     return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + BARRIERS);
 }
 
-/* Rows of all heads of a tensor (B,T,heads,D), in boxes of so many rows of a head and as many columns as a panel has. */
-static struct cuda_tensor rows_of(const struct sizes *s, int64_t heads, int rows)
-{
-    int panel = s->width % 64 == 0 ? 64 : s->width % 32 == 0 ? 32 : 16;
-    int64_t row = 2 * s->D * heads;
-    return (struct cuda_tensor){.dtype = DT_BF16,
-                                .dim = {s->D, heads, s->T, s->B, 1},
-                                .step = {2, 2 * s->D, row, row * s->T, row * s->T * s->B},
-                                .box = {panel, 1, rows, 1, 1},
-                                .swizzle = 2 * panel};
-}
-
 /* Statistics of so many tiles of queries, a tile at a time: as a tensor, because racecheck takes other copies in bulk for a race
  * with those who wait for them. */
 static struct cuda_tensor stats_of(int64_t tiles)
@@ -101,19 +70,16 @@ static struct cuda_tensor stats_of(int64_t tiles)
 
 static bool fits(const struct kernel_call *c)
 {
-    struct sizes s = sizes_of(c);
-    bool bf16 = c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
-                c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
-    return bf16 && c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
-           !c->numerics.portable && cuda_hopper(c) && layout_of(s.width, false) &&
-           s.T * s.B * s.H <= INT32_MAX;
+    struct attention_shape s = attention_shape_of(c, QKV);
+    return attention_grad_is_of(c, DT_BF16) && !c->numerics.portable && cuda_hopper(c) &&
+           layout_of(s.width, false) && s.T * s.B * s.H <= INT32_MAX;
 }
 
 static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, bool keys)
 {
-    struct sizes s = sizes_of(c);
+    struct attention_shape s = attention_shape_of(c, QKV);
     const struct layout *y = layout_of(s.width, keys);
-    int64_t heads = s.B * (keys ? s.KV : s.H), items = heads * parts_of(s.T, OWN * y->consumers);
+    int64_t heads = s.B * (keys ? s.KV : s.H), items = heads * ceil_div(s.T, OWN * y->consumers);
     int64_t processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
         launch_add(l, keys ? "attention_hopper_dkv.cu" : "attention_hopper_dq.cu",
@@ -122,9 +88,7 @@ static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call
     k->arch = 90;
     k->shared_bytes = shared_bytes(y, s.width, keys);
     launch_define(k, "HEAD_SIZE", s.width);
-    launch_define(k, "GROUP", s.H / s.KV);
-    launch_define(k, "CAUSAL", c->attr->attention.causal);
-    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
+    attention_define(k, c, &s);
     launch_define(k, "CONSUMERS", y->consumers);
     launch_define(k, "TILE_ROWS", y->tile);
     launch_define(k, "STAGES", y->stages);
@@ -137,45 +101,42 @@ static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call
 /* What both end with. */
 static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool keys)
 {
-    struct sizes s = sizes_of(c);
-    const struct dropout *drop = &c->attr->attention.drop;
+    struct attention_shape s = attention_shape_of(c, QKV);
     int64_t heads = s.B * (keys ? s.KV : s.H);
-    arg_in(k, STEP);
-    arg_f32(k, 1 / sqrt((double)s.D));
-    arg_i32(k, s.T);
-    arg_i32(k, s.H);
-    arg_i32(k, heads);
-    arg_i32(k, heads * parts_of(s.T, OWN * layout_of(s.width, keys)->consumers));
-    arg_u32(k, drop->seed);
-    arg_u32(k, drop->site);
-    arg_i32(k, drop->threshold);
+    arg_in(k, "step_number", STEP);
+    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_lengths(k, &s);
+    arg_i32(k, "heads", heads);
+    arg_i32(k, "items", heads * ceil_div(s.T, OWN * layout_of(s.width, keys)->consumers));
+    arg_dropout(k, &c->attr->attention.drop);
 }
 
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct sizes s = sizes_of(c);
-    int64_t all = s.H + 2 * s.KV, blocks = s.B * s.H * parts_of(s.T, STATS);
+    struct attention_shape s = attention_shape_of(c, QKV);
+    int64_t all = s.H + 2 * s.KV, blocks = s.B * s.H * ceil_div(s.T, STATS);
     int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
     struct cuda_tensor of_stats = stats_of(blocks);
-    struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
-    struct cuda_tensor tiles = rows_of(&s, all, layout_of(s.width, false)->tile);
+    struct cuda_tensor packed = attention_tensor(&s, all, OWN),
+                       plain = attention_tensor(&s, s.H, OWN);
+    struct cuda_tensor tiles = attention_tensor(&s, all, layout_of(s.width, false)->tile);
 
     struct cuda_launch *k = add(l, c, false);
-    arg_tensor_map(k, ARG_IN, QKV, &packed);
-    arg_tensor_map(k, ARG_IN, QKV, &tiles);
-    arg_tensor_map(k, ARG_IN, DY, &plain);
-    arg_tensor_map(k, ARG_IN, Y, &plain);
-    arg_tensor_map(k, ARG_OUT, 0, &packed);
-    arg_in(k, LSE);
-    arg_scratch(k, stats);
+    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+    arg_tensor_map(k, "tiles", ARG_IN, QKV, &tiles);
+    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+    arg_tensor_map(k, "y", ARG_IN, Y, &plain);
+    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+    arg_in(k, "lse", LSE);
+    arg_scratch(k, "stats", stats);
     arg_sizes(k, c, false);
 
     k = add(l, c, true);
     k->dependent = true;
-    arg_tensor_map(k, ARG_IN, QKV, &packed);
-    arg_tensor_map(k, ARG_IN, DY, &plain);
-    arg_tensor_map(k, ARG_OUT, 0, &packed);
-    arg_tensor_map(k, ARG_SCRATCH, stats, &of_stats);
+    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+    arg_tensor_map(k, "stats", ARG_SCRATCH, stats, &of_stats);
     arg_sizes(k, c, true);
 }
 
@@ -209,11 +170,11 @@ static unsigned sums_shared_bytes(const struct sums_layout *y)
 static bool fits_sums(const struct kernel_call *c)
 {
     return fits(c) && !c->numerics.deterministic && c->attr->attention.drop.threshold == 0 &&
-           sums_layout_of(sizes_of(c).width);
+           sums_layout_of(attention_shape_of(c, QKV).width);
 }
 static bool is_long(const struct kernel_call *c)
 {
-    return sizes_of(c).T >= sums_layout_of(sizes_of(c).width)->T;
+    return attention_shape_of(c, QKV).T >= sums_layout_of(attention_shape_of(c, QKV).width)->T;
 }
 static bool fits_sums_long(const struct kernel_call *c)
 {
@@ -224,7 +185,7 @@ static bool fits_sums_short(const struct kernel_call *c)
     return fits_sums(c) && !is_long(c);
 }
 
-static struct cuda_launch *add_rows(struct cuda_launches *l, const struct sizes *s,
+static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attention_shape *s,
                                     const char *entry, int64_t blocks)
 {
     struct cuda_launch *k = launch_add(l, "attention_hopper_sums.cu", entry, blocks, SUMS_THREADS);
@@ -235,7 +196,7 @@ static struct cuda_launch *add_rows(struct cuda_launches *l, const struct sizes 
 static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_call *c,
                                    const struct sums_layout *y, int64_t items)
 {
-    struct sizes s = sizes_of(c);
+    struct attention_shape s = attention_shape_of(c, QKV);
     int64_t processors = cuda_device_of(c)->processors;
     struct cuda_launch *k = launch_add(l, "attention_hopper_dqkv.cu", "attention_hopper_dqkv",
                                        items < processors ? items : processors, 3 * WARPGROUP);
@@ -252,54 +213,52 @@ static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_
 
 static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct sizes s = sizes_of(c);
+    struct attention_shape s = attention_shape_of(c, QKV);
     const struct sums_layout *y = sums_layout_of(s.width);
-    int64_t tiles = parts_of(s.T, OWN * y->pairs) * y->pairs, blocks = s.B * s.H * tiles;
-    int64_t heads = s.B * s.KV, items = heads * parts_of(s.T, 2 * OWN);
-    int64_t section = parts_of(cuda_device_of(c)->processors, y->ranks);
+    int64_t tiles = ceil_div(s.T, OWN * y->pairs) * y->pairs, blocks = s.B * s.H * tiles;
+    int64_t heads = s.B * s.KV, items = heads * ceil_div(s.T, 2 * OWN);
+    int64_t section = ceil_div(cuda_device_of(c)->processors, y->ranks);
     int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
     int64_t dq = launch_scratch(l, blocks * OWN * s.width * 4);
     int64_t counter = launch_scratch(l, 4), all = s.H + 2 * s.KV;
-    struct cuda_tensor packed = rows_of(&s, all, OWN), plain = rows_of(&s, s.H, OWN);
+    struct cuda_tensor packed = attention_tensor(&s, all, OWN),
+                       plain = attention_tensor(&s, s.H, OWN);
     struct cuda_tensor of_stats = stats_of(blocks);
     double scale = 1 / sqrt((double)s.D);
 
     struct cuda_launch *k = add_rows(l, &s, "attention_hopper_rows", blocks);
-    arg_in(k, DY);
-    arg_in(k, Y);
-    arg_in(k, LSE);
-    arg_scratch(k, stats);
-    arg_scratch(k, dq);
-    arg_scratch(k, counter);
-    arg_i32(k, s.T);
-    arg_i32(k, s.H);
-    arg_i32(k, s.D);
-    arg_i32(k, tiles);
+    arg_in(k, "dy", DY);
+    arg_in(k, "y", Y);
+    arg_in(k, "lse", LSE);
+    arg_scratch(k, "stats", stats);
+    arg_scratch(k, "dq", dq);
+    arg_scratch(k, "counter", counter);
+    arg_lengths(k, &s);
+    arg_i32(k, "D", s.D);
+    arg_i32(k, "tiles", tiles);
 
     k = add_all(l, c, y, items);
-    arg_tensor_map(k, ARG_IN, QKV, &packed);
-    arg_tensor_map(k, ARG_IN, DY, &plain);
-    arg_tensor_map(k, ARG_OUT, 0, &packed);
-    arg_tensor_map(k, ARG_SCRATCH, stats, &of_stats);
-    arg_scratch(k, dq);
-    arg_scratch(k, counter);
-    arg_f32(k, scale);
-    arg_i32(k, s.T);
-    arg_i32(k, s.H);
-    arg_i32(k, heads);
-    arg_i32(k, section < heads ? section : heads);
-    arg_i32(k, items);
+    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+    arg_tensor_map(k, "stats", ARG_SCRATCH, stats, &of_stats);
+    arg_scratch(k, "dq", dq);
+    arg_scratch(k, "counter", counter);
+    arg_f32(k, "scale", scale);
+    arg_lengths(k, &s);
+    arg_i32(k, "heads", heads);
+    arg_i32(k, "section", section < heads ? section : heads);
+    arg_i32(k, "items", items);
 
     k = add_rows(l, &s, "attention_hopper_convert", blocks);
     k->dependent = true;
-    arg_scratch(k, dq);
-    arg_out(k, 0);
-    arg_f32(k, scale);
-    arg_i32(k, s.T);
-    arg_i32(k, s.H);
-    arg_i32(k, s.D);
-    arg_i32(k, all * s.D);
-    arg_i32(k, tiles);
+    arg_scratch(k, "dq", dq);
+    arg_out(k, "dqkv", 0);
+    arg_f32(k, "scale", scale);
+    arg_lengths(k, &s);
+    arg_i32(k, "D", s.D);
+    arg_i32(k, "pitch", all * s.D);
+    arg_i32(k, "tiles", tiles);
 }
 
 /* Each row fits where those above it are not faster; wgmma_sums stands behind, too, so that it can be tried. */

@@ -1,38 +1,27 @@
 /* Attention of short sequences, forwards and backwards: two matrices of a head lie in shared memory at once. */
+#include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
 #include <math.h>
 
-enum { DY, QKV, Y, LSE, STEP }; /* inputs of the backward */
 /* As attention_short.cuh has them, and PIECE as attention_short.cu; KEYS and BLOCKS are theirs to be told. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
 enum { GRAD_WARPS = 8 }; /* with strips of 16: as many rows */
 enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
-static const double LOG2_E = 1.44269504088896341;
-
-struct sizes {
-    int64_t B, T, H, D;
-};
-
-static struct sizes sizes_of(const struct kernel_call *c, const struct type *qkv)
-{
-    int64_t H = c->attr->attention.heads;
-    return (struct sizes){qkv->dim[0], qkv->dim[1], H, qkv->dim[2] / 3 / H};
-}
 
 /* Two matrices of the head and a piece of the output for each warp. */
-static int64_t forward_bytes(const struct sizes *s)
+static int64_t forward_bytes(const struct attention_shape *s)
 {
     return (2 * ROWS + WARPS * PIECE) * s->D * 2;
 }
 /* Two matrices, two strips of each warp, two numbers a row. */
-static int64_t grad_bytes(const struct sizes *s)
+static int64_t grad_bytes(const struct attention_shape *s)
 {
     return (2 * ROWS + 2 * WARPS * STRIP) * s->D * 2 + 2 * ROWS * (int64_t)sizeof(float);
 }
 
-static bool is_short(const struct kernel_call *c, const struct sizes *s, int64_t bytes)
+static bool is_short(const struct kernel_call *c, const struct attention_shape *s, int64_t bytes)
 {
     const struct cuda_device *d = cuda_device_of(c);
     return attention_kv_heads(c->attr) == s->H && d->arch >= TENSOR_CORES && s->T <= ROWS &&
@@ -40,7 +29,7 @@ static bool is_short(const struct kernel_call *c, const struct sizes *s, int64_t
 }
 
 static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches *l,
-                               const char *text, const char *entry, const struct sizes *s,
+                               const char *text, const char *entry, const struct attention_shape *s,
                                int warps)
 {
     struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
@@ -50,49 +39,46 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
     launch_define(k, "TILE_ROWS", warps == GRAD_WARPS && s->D == 16 ? 2 * TILE_ROWS : TILE_ROWS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    arg_i32(k, s->T);
-    arg_i32(k, s->H);
+    arg_lengths(k, s);
     return k;
 }
 
 static bool fits_forward(const struct kernel_call *c)
 {
-    struct sizes s = sizes_of(c, &c->in_type[0]);
-    return c->in_type[0].dtype == DT_BF16 && c->in_type[1].dtype == DT_I32 &&
-           c->out_type[0].dtype == DT_BF16 && c->out_type[1].dtype == DT_F32 &&
-           is_short(c, &s, forward_bytes(&s));
+    struct attention_shape s = attention_shape_of(c, FORWARD_QKV);
+    return attention_is_of(c, DT_BF16) && is_short(c, &s, forward_bytes(&s));
 }
 static void launches_forward(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct sizes s = sizes_of(c, &c->in_type[0]);
+    struct attention_shape s = attention_shape_of(c, FORWARD_QKV);
     struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, WARPS);
     launch_define(k, "KEYS", KEYS);
     launch_define(k, "BLOCKS", BLOCKS);
-    arg_f32(k, LOG2_E / sqrt((double)s.D));
+    args_in(k, 0, "qkv step");
+    args_out(k, 0, "y lse");
+    arg_f32(k, "scale", M_LOG2E / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)forward_bytes(&s);
 }
 
 static bool fits_grad(const struct kernel_call *c)
 {
-    struct sizes s = sizes_of(c, &c->in_type[QKV]);
-    return c->in_type[DY].dtype == DT_BF16 && c->in_type[QKV].dtype == DT_BF16 &&
-           c->in_type[Y].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16 &&
-           c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32 &&
-           is_short(c, &s, grad_bytes(&s)) && s.B <= GRID_YZ && s.H <= GRID_YZ;
+    struct attention_shape s = attention_shape_of(c, QKV);
+    return attention_grad_is_of(c, DT_BF16) && is_short(c, &s, grad_bytes(&s)) && s.B <= GRID_YZ &&
+           s.H <= GRID_YZ;
 }
 static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct sizes s = sizes_of(c, &c->in_type[QKV]);
+    struct attention_shape s = attention_shape_of(c, QKV);
     int processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
         add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, GRAD_WARPS);
     launch_grid(k, 2, s.H, s.B);
-    arg_i32(k, processors < 2 ? 1 : processors / 2);
+    args_in(k, 0, "dy qkv y lse step");
+    arg_out(k, "dqkv", 0);
+    arg_i32(k, "half", processors < 2 ? 1 : processors / 2);
     k->spills = true; /* a number or two of dropout's draws, outside of the inner loops */
-    arg_f32(k, 1 / sqrt((double)s.D));
+    arg_f32(k, "scale", 1 / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);
 }

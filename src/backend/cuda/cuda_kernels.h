@@ -18,9 +18,7 @@ extern const struct cuda_row softmax_rows[];
 extern const struct cuda_row loss_rows[];
 extern const struct cuda_row optimizer_rows[];
 extern const struct cuda_row attention_hopper_short_rows[]; /* compute capability 9.0 alone */
-extern const struct cuda_row attention_short_rows[]; /* heads that shared memory has room for */
-int64_t
-hopper_head(int64_t D); /* of the texts by what compute capability 9.0 has; attention_hopper.c */
+extern const struct cuda_row attention_short_rows[];  /* heads that shared memory has room for */
 extern const struct cuda_row attention_hopper_rows[]; /* by what compute capability 9.0 has */
 extern const struct cuda_row attention_rows[];
 extern const struct cuda_row attention_hopper_grad_rows[]; /* compute capability 9.0 alone */

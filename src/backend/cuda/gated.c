@@ -14,14 +14,17 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l, const
     int64_t n = type_rows(gate) * F;
     int each = row_access(gate->dtype, packed ? F : n), times = each < 8 ? 4 : 2;
     int64_t block = (int64_t)THREADS * times * each;
-    struct cuda_launch *k = launch_add(l, "gated.cu", entry, (n + block - 1) / block, THREADS);
+    struct cuda_launch *k = launch_add(l, "gated.cu", entry, ceil_div(n, block), THREADS);
     launch_define_type(k, "T_X", gate->dtype);
     launch_define(k, "PACKED", packed);
     launch_define(k, "EACH", each);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-    arg_i64(k, n);
-    arg_i32(k, F);
+    if (first)
+        args_out(k, 0, packed ? "dgate" : "dgate dup"), arg_in(k, "dy", 0);
+    else
+        arg_out(k, "y", 0);
+    args_in(k, first, packed ? "gate" : "gate up");
+    arg_i64(k, "n", n);
+    arg_i32(k, "F", F);
 }
 
 /* gate and up -> y */

@@ -8,28 +8,29 @@ static bool fits(const struct kernel_call *c)
     return types_are(c, "aa", "aa");
 }
 
-static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
+static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
+                     const char *outputs, const char *inputs)
 {
     int64_t n = type_elements(&c->in_type[0]), block = THREADS * EACH;
-    struct cuda_launch *k = launch_add(l, "gelu.cu", entry, (n + block - 1) / block, THREADS);
+    struct cuda_launch *k = launch_add(l, "gelu.cu", entry, ceil_div(n, block), THREADS);
     launch_define_type(k, "T_X", c->in_type[0].dtype);
     launch_define(k, "TANH", c->attr->gelu.tanh);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-    arg_i64(k, n);
+    args_out(k, 0, outputs);
+    args_in(k, 0, inputs);
+    arg_i64(k, "n", n);
 }
 
 static void gelu(const struct kernel_call *c, struct cuda_launches *l)
 {
-    launches(c, l, "gelu");
+    launches(c, l, "gelu", "y", "x");
 }
 static void gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    launches(c, l, "gelu_grad");
+    launches(c, l, "gelu_grad", "dx", "dy x");
 }
 static void gelu_both(const struct kernel_call *c, struct cuda_launches *l)
 {
-    launches(c, l, "gelu_both");
+    launches(c, l, "gelu_both", "y slope", "x");
 }
 
 const struct cuda_row gelu_rows[] = {

@@ -3,6 +3,7 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/fault.h"
 #include "backend/cuda/jit.h"
+#include "backend/cuda/signature.h"
 #include "backend/cuda/tensor_map.h"
 #include "base/str.h"
 
@@ -45,43 +46,75 @@ void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z)
     k->grid[0] = (unsigned)x, k->grid[1] = (unsigned)y, k->grid[2] = (unsigned)z;
 }
 
-static struct cuda_arg *arg_add(struct cuda_launch *k, enum cuda_arg_kind kind)
+static struct cuda_arg *arg_add(struct cuda_launch *k, const char *name, enum cuda_arg_kind kind)
 {
     BUG_IF(k->args == LAUNCH_ARGS, "%s: too many arguments", k->entry);
-    k->arg[k->args] = (struct cuda_arg){.kind = kind};
-    return &k->arg[k->args++];
+    BUG_IF(strlen(name) >= ARG_NAME, "%s: the name %s is too long", k->entry, name);
+    struct cuda_arg *a = &k->arg[k->args++];
+    *a = (struct cuda_arg){.kind = kind};
+    strcpy(a->name, name);
+    return a;
 }
 
-void arg_in(struct cuda_launch *k, int index)
+void arg_in(struct cuda_launch *k, const char *name, int index)
 {
-    arg_add(k, ARG_IN)->index = index;
+    arg_add(k, name, ARG_IN)->index = index;
 }
-void arg_out(struct cuda_launch *k, int index)
+void arg_out(struct cuda_launch *k, const char *name, int index)
 {
-    arg_add(k, ARG_OUT)->index = index;
+    arg_add(k, name, ARG_OUT)->index = index;
 }
-void arg_scratch(struct cuda_launch *k, int64_t offset)
+void arg_scratch(struct cuda_launch *k, const char *name, int64_t offset)
 {
-    arg_add(k, ARG_SCRATCH)->offset = offset;
+    arg_add(k, name, ARG_SCRATCH)->offset = offset;
 }
-void arg_i32(struct cuda_launch *k, int64_t v)
+void arg_null(struct cuda_launch *k, const char *name)
 {
-    BUG_IF(v < INT32_MIN || v > INT32_MAX, "%s: %lld is no int", k->entry, (long long)v);
-    arg_add(k, ARG_I32)->number.i32 = (int32_t)v;
+    arg_add(k, name, ARG_NULL);
 }
-void arg_u32(struct cuda_launch *k, uint32_t v)
+void arg_in_if(struct cuda_launch *k, bool there, const char *name, int index)
 {
-    arg_add(k, ARG_U32)->number.u32 = v;
+    arg_add(k, name, there ? ARG_IN : ARG_NULL)->index = index;
 }
-void arg_i64(struct cuda_launch *k, int64_t v)
+void arg_i32(struct cuda_launch *k, const char *name, int64_t v)
 {
-    arg_add(k, ARG_I64)->number.i64 = v;
+    BUG_IF(v < INT32_MIN || v > INT32_MAX, "%s: %s: %lld is no int", k->entry, name, (long long)v);
+    arg_add(k, name, ARG_I32)->number.i32 = (int32_t)v;
 }
-void arg_f32(struct cuda_launch *k, double v)
+void arg_u32(struct cuda_launch *k, const char *name, int64_t v)
 {
-    arg_add(k, ARG_F32)->number.f32 = (float)v;
+    BUG_IF(v < 0 || v > UINT32_MAX, "%s: %s: %lld is no u32", k->entry, name, (long long)v);
+    arg_add(k, name, ARG_U32)->number.u32 = (uint32_t)v;
 }
-void arg_tensor_map(struct cuda_launch *k, enum cuda_arg_kind of, int64_t at,
+void arg_i64(struct cuda_launch *k, const char *name, int64_t v)
+{
+    arg_add(k, name, ARG_I64)->number.i64 = v;
+}
+void arg_f32(struct cuda_launch *k, const char *name, double v)
+{
+    arg_add(k, name, ARG_F32)->number.f32 = (float)v;
+}
+
+static void args_add(struct cuda_launch *k, enum cuda_arg_kind kind, int first, const char *names)
+{
+    for (const char *at = names; *at; first++) {
+        int n = (int)strcspn(at, " ");
+        char name[ARG_NAME];
+        snprintf(name, sizeof name, "%.*s", n, at);
+        arg_add(k, name, kind)->index = first;
+        at += n + (at[n] == ' ');
+    }
+}
+void args_in(struct cuda_launch *k, int first, const char *names)
+{
+    args_add(k, ARG_IN, first, names);
+}
+void args_out(struct cuda_launch *k, int first, const char *names)
+{
+    args_add(k, ARG_OUT, first, names);
+}
+
+void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int64_t at,
                     const struct cuda_tensor *t)
 {
     BUG_IF(k->maps == LAUNCH_MAPS || of > ARG_SCRATCH, "%s: too many tensor maps", k->entry);
@@ -90,22 +123,61 @@ void arg_tensor_map(struct cuda_launch *k, enum cuda_arg_kind of, int64_t at,
         where.offset = at;
     else
         where.index = (int)at;
-    arg_add(k, ARG_TENSOR_MAP)->index = k->maps;
+    arg_add(k, name, ARG_TENSOR_MAP)->index = k->maps;
     k->map[k->maps++] = (struct cuda_map){.of = where, .tensor = *t};
 }
 
 void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes)
 {
     struct cuda_launch *k = launch_add(l, NULL, "zero", 1, 1);
-    arg_scratch(k, offset);
-    arg_i64(k, bytes);
+    arg_scratch(k, "memory", offset);
+    k->zero_bytes = bytes;
 }
 
 void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes)
 {
     struct cuda_launch *k = launch_add(l, NULL, "zero", 1, 1);
-    arg_out(k, index);
-    arg_i64(k, bytes);
+    arg_out(k, "memory", index);
+    k->zero_bytes = bytes;
+}
+
+/* False for an input or output that the call does not have. */
+static bool is_there(const struct kernel_call *c, const struct cuda_arg *a)
+{
+    return a->kind == ARG_IN ? a->index < c->n_in : a->kind != ARG_OUT || a->index < c->n_out;
+}
+
+/* The text of a launch: built in, or generated into `s`. */
+static const char *source_of(const struct kernel_call *c, const struct cuda_launch *k,
+                             struct str *s)
+{
+    int64_t bytes;
+    if (!k->write) return cuda_text(k->text, &bytes);
+    k->write(c, s);
+    return str_text(s);
+}
+
+static enum status match_source(const struct kernel_call *c, struct cuda_launch *k,
+                                const char *source)
+{
+    struct signature s;
+    for (int i = 0; i < k->args; i++) {
+        const struct cuda_arg *a = &k->arg[i];
+        if (a->kind == ARG_TENSOR_MAP) a = &k->map[a->index].of;
+        if (!is_there(c, a))
+            return fail(ST_FORMAT, "%s: argument %s of %s: the call has no such tensor", k->text,
+                        k->arg[i].name, k->entry);
+    }
+    TRY(signature_read(k, source, &s));
+    return signature_match(&s, k);
+}
+
+enum status launch_match_arguments(const struct kernel_call *c, struct cuda_launch *k)
+{
+    struct str s = {0};
+    enum status st = k->text ? match_source(c, k, source_of(c, k, &s)) : ST_OK;
+    str_release(&s);
+    return st;
 }
 
 static void option(struct cuda_launch *k, const char *name, const char *word)
@@ -138,7 +210,7 @@ void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtyp
 int64_t launch_scratch(struct cuda_launches *l, int64_t bytes)
 {
     int64_t offset = l->scratch_bytes;
-    l->scratch_bytes = (offset + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    l->scratch_bytes = round_up(offset + bytes, ALIGNMENT);
     return offset;
 }
 
@@ -163,15 +235,17 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
     c->state = p;
     for (int i = 0; i < p->l.n; i++)
         if (p->l.launch[i].maps && !p->map) p->map = tensor_maps_new(LAUNCHES * LAUNCH_MAPS);
-    if (cuda_plans_only(c->context)) return ST_OK;
     for (int i = 0; i < p->l.n; i++) {
-        const struct cuda_launch *l = &p->l.launch[i];
-        struct str source = {0};
-        if (l->write) l->write(c, &source);
-        if (l->text)
-            p->module[i] = jit_want(cuda_jit(c->context), l->text,
-                                    l->write ? str_text(&source) : NULL, l->options);
-        str_release(&source);
+        struct cuda_launch *l = &p->l.launch[i];
+        struct str generated = {0};
+        if (!l->text) continue;
+        const char *source = source_of(c, l, &generated);
+        enum status st = match_source(c, l, source);
+        BUG_IF(st != ST_OK, "%s", fail_message());
+        if (!cuda_plans_only(c->context))
+            p->module[i] =
+                jit_want(cuda_jit(c->context), l->text, l->write ? source : NULL, l->options);
+        str_release(&generated);
     }
     return ST_OK;
 }
@@ -237,6 +311,8 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
         return (CUdeviceptr)c->in[a->index];
     case ARG_OUT:
         return (CUdeviceptr)c->out[a->index];
+    case ARG_NULL:
+        return 0;
     default:
         return (CUdeviceptr)c->scratch + (CUdeviceptr)a->offset;
     }
@@ -253,7 +329,7 @@ static enum status parameters_of(const struct kernel_call *c, const struct cuda_
             const struct cuda_map *m = &k->map[a->index];
             TRY(tensor_map_make(&m->tensor, address(c, &m->of), &map[a->index]));
             ret[i] = &map[a->index].map;
-        } else if (a->kind <= ARG_SCRATCH) {
+        } else if (a->kind <= ARG_NULL) {
             at[i] = address(c, a);
             ret[i] = &at[i];
         } else {
@@ -300,7 +376,7 @@ static enum status start(const struct kernel_call *c, struct prepared *p, int i)
     CUstream stream = cuda_stream(c->context);
     if (!k->text)
         return cuda_check(cuda_driver(NULL)->cuMemsetD8Async(address(c, &k->arg[0]), 0,
-                                                             (size_t)k->arg[1].number.i64, stream),
+                                                             (size_t)k->zero_bytes, stream),
                           "set memory to zero");
     if (!k->grid[0] || !k->grid[1] || !k->grid[2]) return ST_OK;
     cuda_count_start(c->context, k->entry);

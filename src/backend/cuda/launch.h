@@ -21,20 +21,24 @@ struct cuda_device {
     char name[64];
 };
 
-/* A value that a kernel takes, in the order of its parameters. Addresses are known when the call runs. */
+/* A value that a kernel takes, named as the parameter of its text. Addresses are known when the call runs. */
 enum cuda_arg_kind {
     ARG_IN,
     ARG_OUT,
     ARG_SCRATCH,
+    ARG_NULL,
     ARG_I32,
     ARG_U32,
     ARG_I64,
     ARG_F32,
     ARG_TENSOR_MAP
 };
+enum { ARG_NAME = 24 };
 struct cuda_arg {
+    char name[ARG_NAME];
     enum cuda_arg_kind kind;
-    int index;      /* ARG_IN, ARG_OUT; ARG_TENSOR_MAP: which of the launch */
+    /* ARG_IN, ARG_OUT: which of the call; ARG_TENSOR_MAP: which of the launch */
+    int index;
     int64_t offset; /* ARG_SCRATCH: bytes */
     union {
         int32_t i32;
@@ -63,8 +67,8 @@ struct cuda_map {
 enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6, LAUNCH_MAPS = 8 };
 
 struct cuda_launch {
-    const char
-        *text; /* "norm.cu"; NULL: arg[0] is set to zero bytes, number.i64 of arg[1] of them */
+    /* "norm.cu"; NULL: the first zero_bytes bytes of arg[0] are set to zero */
+    const char *text;
     /* Writes the text, which is then not one of those built in; a pure function, too. NULL: it is built in. */
     void (*write)(const struct kernel_call *c, struct str *s);
     const char *entry;                     /* an extern "C" __global__ function of it */
@@ -75,6 +79,7 @@ struct cuda_launch {
     /* It may begin while the launch before it, of the same row, ends (programmatic dependent launch, 9.0 and newer): its
      * text calls dependents_wait before it touches memory that others wrote or read. */
     bool dependent;
+    int64_t zero_bytes;
     int args, maps;
     struct cuda_arg arg[LAUNCH_ARGS];
     struct cuda_map map[LAUNCH_MAPS];
@@ -128,16 +133,28 @@ void launch_define_word(struct cuda_launch *k, const char *name, const char *wor
 void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtype);
 /* Bytes of scratch, a multiple of 256; returns their offset. */
 int64_t launch_scratch(struct cuda_launches *l, int64_t bytes);
-void arg_in(struct cuda_launch *k, int index);
-void arg_out(struct cuda_launch *k, int index);
-void arg_scratch(struct cuda_launch *k, int64_t offset);
-void arg_i32(struct cuda_launch *k, int64_t v);
-void arg_u32(struct cuda_launch *k, uint32_t v);
-void arg_i64(struct cuda_launch *k, int64_t v);
-void arg_f32(struct cuda_launch *k, double v);
+
+/* Arguments, in any order: each has the name of a parameter of the entry. When a call is prepared, and in the tests, they
+ * are matched with the parameters of the text by name and type (signature.h). */
+void arg_in(struct cuda_launch *k, const char *name, int index);
+void arg_out(struct cuda_launch *k, const char *name, int index);
+void arg_scratch(struct cuda_launch *k, const char *name, int64_t offset);
+/* A pointer to nothing: for an operand that the call does without. */
+void arg_null(struct cuda_launch *k, const char *name);
+/* Input `index`, or a null pointer. */
+void arg_in_if(struct cuda_launch *k, bool there, const char *name, int index);
+void arg_i32(struct cuda_launch *k, const char *name, int64_t v);
+void arg_u32(struct cuda_launch *k, const char *name, int64_t v);
+void arg_i64(struct cuda_launch *k, const char *name, int64_t v);
+void arg_f32(struct cuda_launch *k, const char *name, double v);
+/* Inputs or outputs from `first` on, one for each of the names, which blanks part: "dy x w mean rstd". */
+void args_in(struct cuda_launch *k, int first, const char *names);
+void args_out(struct cuda_launch *k, int first, const char *names);
 /* A `const __grid_constant__ tensor_map` of what begins at input or output `at`, or at byte `at` of scratch. It is made when
  * the call first runs, and again when the address is another one. */
-void arg_tensor_map(struct cuda_launch *k, enum cuda_arg_kind of, int64_t at,
+void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int64_t at,
                     const struct cuda_tensor *t);
+/* Puts the arguments in the order of the entry's parameters. A mismatch is a failure that names text, entry and parameter. */
+enum status launch_match_arguments(const struct kernel_call *c, struct cuda_launch *k);
 
 #endif

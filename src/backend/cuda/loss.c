@@ -34,9 +34,9 @@ static struct cuda_launch *begin(const struct kernel_call *c, struct cuda_launch
 static void finish(const struct kernel_call *c, struct cuda_launch *k)
 {
     const struct type *x = &c->in_type[0];
-    arg_i32(k, (int32_t)type_rows(x));
-    arg_i32(k, (int32_t)type_columns(x));
-    arg_i32(k, (int32_t)c->attr->loss.vocab);
+    arg_i32(k, "rows", (int32_t)type_rows(x));
+    arg_i32(k, "columns", (int32_t)type_columns(x));
+    arg_i32(k, "vocab", (int32_t)c->attr->loss.vocab);
 }
 
 /* Of the losses of the rows, which lie in scratch, the mean, into an output. */
@@ -47,9 +47,9 @@ static void add_mean(const struct kernel_call *c, struct cuda_launches *l, int64
     launch_define(k, "LANES", lanes_of(&c->in_type[0]));
     launch_define_type(k, "T_X", c->in_type[0].dtype);
     launch_define(k, "HELD", held > 0);
-    arg_out(k, out);
-    arg_scratch(k, losses);
-    arg_i32(k, (int32_t)type_rows(&c->in_type[0]));
+    arg_out(k, "mean", out);
+    arg_scratch(k, "losses", losses);
+    arg_i32(k, "rows", (int32_t)type_rows(&c->in_type[0]));
 }
 
 static int64_t losses_scratch(const struct kernel_call *c, struct cuda_launches *l)
@@ -62,10 +62,10 @@ static void cross_entropy(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t losses = losses_scratch(c, l);
     struct cuda_launch *k = begin(c, l, "cross_entropy", 0);
-    arg_scratch(k, losses);
-    arg_out(k, 1);
-    arg_in(k, 0);
-    arg_in(k, 1);
+    arg_scratch(k, "losses", losses);
+    arg_out(k, "lse", 1);
+    arg_in(k, "logits", 0);
+    arg_in(k, "targets", 1);
     finish(c, k);
     add_mean(c, l, losses, 0, 0);
 }
@@ -74,8 +74,8 @@ static void cross_entropy(const struct kernel_call *c, struct cuda_launches *l)
 static void cross_entropy_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = begin(c, l, "cross_entropy_grad", 0);
-    arg_out(k, 0);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_out(k, "dlogits", 0);
+    args_in(k, 0, "logits targets lse dloss");
     finish(c, k);
 }
 
@@ -84,9 +84,9 @@ static void both(const struct kernel_call *c, struct cuda_launches *l, int64_t h
 {
     int64_t losses = losses_scratch(c, l);
     struct cuda_launch *k = begin(c, l, "cross_entropy_both", held);
-    arg_out(k, 0);
-    arg_scratch(k, losses);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_out(k, "dlogits", 0);
+    arg_scratch(k, "losses", losses);
+    args_in(k, 0, "logits targets dloss");
     finish(c, k);
     add_mean(c, l, losses, 1, held);
 }
@@ -106,22 +106,22 @@ static void both_few(const struct kernel_call *c, struct cuda_launches *l)
     const struct type *x = &c->in_type[0];
     int64_t rows = type_rows(x), words = type_bytes(x) / rows / 16, lanes = 1;
     while (lanes < words) lanes *= 2;
-    int64_t blocks = (rows * lanes + FEW_THREADS - 1) / FEW_THREADS;
+    int64_t blocks = ceil_div(rows * lanes, FEW_THREADS);
     int64_t sums = launch_scratch(l, blocks * (int64_t)sizeof(float));
     struct cuda_launch *k = launch_add(l, "loss_few.cu", "cross_entropy_few", blocks, FEW_THREADS);
     launch_define_type(k, "T_X", x->dtype);
     launch_define(k, "OF_ROW", lanes);
-    arg_out(k, 0);
-    arg_scratch(k, sums);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    arg_out(k, "dlogits", 0);
+    arg_scratch(k, "parts", sums);
+    args_in(k, 0, "logits targets dloss");
     finish(c, k);
     k = launch_add(l, "loss_few.cu", "mean_of_parts", 1, FEW_MEAN_THREADS);
     launch_define_type(k, "T_X", x->dtype);
     launch_define(k, "OF_ROW", lanes);
-    arg_out(k, 1);
-    arg_scratch(k, sums);
-    arg_i32(k, (int32_t)blocks);
-    arg_i32(k, (int32_t)rows);
+    arg_out(k, "mean", 1);
+    arg_scratch(k, "parts", sums);
+    arg_i32(k, "count", (int32_t)blocks);
+    arg_i32(k, "rows", (int32_t)rows);
 }
 
 static bool fits_cross_entropy(const struct kernel_call *c)

@@ -26,7 +26,7 @@ static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
     struct product p;
     bool fine = gemm_of_call(c, &p);
     BUG_IF(!fine, "a product that does not fit");
-    int64_t tiles = (p.M + TILE_M - 1) / TILE_M * ((p.N + TILE_N - 1) / TILE_N);
+    int64_t tiles = ceil_div(p.M, TILE_M) * ceil_div(p.N, TILE_N);
     struct cuda_launch *k = launch_add(l, "matmul.cu", "matmul", tiles, THREADS);
     launch_grid(k, tiles, p.batch < BATCH_MOST ? p.batch : BATCH_MOST, 1);
     launch_define_type(k, "T_A", p.in);
@@ -34,17 +34,14 @@ static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
     launch_define_type(k, "T_BIAS", p.bias ? c->in_type[2].dtype : DT_F32);
     launch_define(k, "TA", p.ta);
     launch_define(k, "TB", p.tb);
-    arg_in(k, 0);
-    arg_in(k, 1);
-    if (p.bias)
-        arg_in(k, 2);
-    else
-        arg_i64(k, 0); /* no bias */
-    arg_out(k, 0);
-    arg_i32(k, p.M);
-    arg_i32(k, p.N);
-    arg_i32(k, p.K);
-    arg_i32(k, p.batch);
+    arg_in(k, "a", 0);
+    arg_in(k, "b", 1);
+    arg_in_if(k, p.bias, "bias", 2);
+    arg_out(k, "c", 0);
+    arg_i32(k, "M", p.M);
+    arg_i32(k, "N", p.N);
+    arg_i32(k, "K", p.K);
+    arg_i32(k, "batch", p.batch);
 }
 
 const struct cuda_row matmul_rows[] = {

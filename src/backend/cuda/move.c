@@ -20,7 +20,7 @@ static struct cuda_launch *heads_launch(const struct kernel_call *c, struct cuda
 {
     int64_t words = type_bytes(packed) / word, taken = THREADS * TIMES;
     int64_t KV = c->attr->heads.kv_heads, group = KV ? heads->dim[1] / KV : 1;
-    struct cuda_launch *k = launch_add(l, "move.cu", entry, (words + taken - 1) / taken, THREADS);
+    struct cuda_launch *k = launch_add(l, "move.cu", entry, ceil_div(words, taken), THREADS);
     launch_define(k, "WORD", word);
     launch_define(k, "GROUP", group);
     if (group > 1) launch_define_type(k, "T_X", packed->dtype);
@@ -30,17 +30,20 @@ static struct cuda_launch *heads_launch(const struct kernel_call *c, struct cuda
 static void heads_shape(struct cuda_launch *k, const struct type *packed, const struct type *heads,
                         int64_t parts, int64_t word)
 {
-    arg_u32(k, (uint32_t)(type_bytes(packed) / word));
-    arg_u32(k, (uint32_t)heads->dim[2]);
-    arg_u32(k, (uint32_t)parts);
-    arg_u32(k, (uint32_t)heads->dim[1]);
-    arg_u32(k, (uint32_t)(heads->dim[3] * dtype_size(heads->dtype) / word));
+    arg_u32(k, "n", type_bytes(packed) / word);
+    arg_u32(k, "T", heads->dim[2]);
+    arg_u32(k, "P", parts);
+    arg_u32(k, "H", heads->dim[1]);
+    arg_u32(k, "D", heads->dim[3] * dtype_size(heads->dtype) / word);
 }
 
 static int64_t head_word(const struct type *heads)
 {
     return word_of(heads->dim[3] * dtype_size(heads->dtype));
 }
+
+static const char *const x_names[MAX_PARTS] = {"x0", "x1", "x2", "x3"};
+static const char *const y_names[MAX_PARTS] = {"y0", "y1", "y2", "y3"};
 
 /* Kernels take as many tensors as there can be; those that are not there stand for the last. */
 static int present(int i, int n)
@@ -53,8 +56,8 @@ static void split_heads(const struct kernel_call *c, struct cuda_launches *l)
     int64_t word = head_word(&c->out_type[0]);
     struct cuda_launch *k =
         heads_launch(c, l, "split_heads", &c->in_type[0], &c->out_type[0], word);
-    arg_in(k, 0);
-    for (int i = 0; i < MAX_PARTS; i++) arg_out(k, present(i, c->n_out));
+    arg_in(k, "x", 0);
+    for (int i = 0; i < MAX_PARTS; i++) arg_out(k, y_names[i], present(i, c->n_out));
     heads_shape(k, &c->in_type[0], &c->out_type[0], c->n_out, word);
 }
 
@@ -63,8 +66,8 @@ static void merge_heads(const struct kernel_call *c, struct cuda_launches *l)
     int64_t word = head_word(&c->in_type[0]);
     struct cuda_launch *k =
         heads_launch(c, l, "merge_heads", &c->out_type[0], &c->in_type[0], word);
-    for (int i = 0; i < 3; i++) arg_in(k, present(i, c->n_in));
-    arg_out(k, 0);
+    for (int i = 0; i < 3; i++) arg_in(k, x_names[i], present(i, c->n_in));
+    arg_out(k, "y", 0);
     heads_shape(k, &c->out_type[0], &c->in_type[0], c->n_in, word);
 }
 
@@ -80,7 +83,7 @@ static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *ent
                                         const struct type *whole, int64_t word)
 {
     int64_t words = type_bytes(whole) / word, taken = THREADS * TIMES;
-    struct cuda_launch *k = launch_add(l, "parts.cu", entry, (words + taken - 1) / taken, THREADS);
+    struct cuda_launch *k = launch_add(l, "parts.cu", entry, ceil_div(words, taken), THREADS);
     launch_define(k, "WORD", word);
     return k;
 }
@@ -89,11 +92,12 @@ static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *ent
 static void parts_shape(struct cuda_launch *k, const struct type *whole, int n,
                         const struct type *part, int64_t word)
 {
+    static const char *const ends[MAX_PARTS] = {"end0", "end1", "end2", "columns"};
     int64_t end = 0;
-    arg_u32(k, (uint32_t)(type_bytes(whole) / word));
+    arg_u32(k, "n", type_bytes(whole) / word);
     for (int i = 0; i < MAX_PARTS; i++) {
         if (i < n) end += type_columns(&part[i]) * dtype_size(whole->dtype) / word;
-        arg_u32(k, (uint32_t)end);
+        arg_u32(k, ends[i], end);
     }
 }
 
@@ -101,8 +105,8 @@ static void split(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t word = parts_word(c->n_out, c->out_type);
     struct cuda_launch *k = parts_launch(l, "split", &c->in_type[0], word);
-    arg_in(k, 0);
-    for (int i = 0; i < MAX_PARTS; i++) arg_out(k, present(i, c->n_out));
+    arg_in(k, "x", 0);
+    for (int i = 0; i < MAX_PARTS; i++) arg_out(k, y_names[i], present(i, c->n_out));
     parts_shape(k, &c->in_type[0], c->n_out, c->out_type, word);
 }
 
@@ -110,8 +114,8 @@ static void concat(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t word = parts_word(c->n_in, c->in_type);
     struct cuda_launch *k = parts_launch(l, "concat", &c->out_type[0], word);
-    for (int i = 0; i < MAX_PARTS; i++) arg_in(k, present(i, c->n_in));
-    arg_out(k, 0);
+    for (int i = 0; i < MAX_PARTS; i++) arg_in(k, x_names[i], present(i, c->n_in));
+    arg_out(k, "y", 0);
     parts_shape(k, &c->out_type[0], c->n_in, c->in_type, word);
 }
 

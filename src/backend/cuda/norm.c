@@ -29,10 +29,10 @@ static void layernorm(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         row_launch(l, "norm.cu", "layernorm", type_rows(x), lanes_of(type_columns(x)));
     define_rows(c, k, c->n_in > 2);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i64(k, type_rows(x));
+    args_out(k, 0, "y mean rstd");
+    args_in(k, 0, c->n_in > 2 ? "x w bias" : "x w");
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i64(k, "rows", type_rows(x));
 }
 
 /* a, b, step, w [, bias] -> a + dropout(b), y, mean, rstd */
@@ -42,11 +42,11 @@ static void add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         row_launch(l, "norm.cu", "add_layernorm", type_rows(x), lanes_of(type_columns(x)));
     define_rows(c, k, c->n_in > 4);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    args_out(k, 0, "sums y mean rstd");
+    args_in(k, 0, c->n_in > 4 ? "a b step w bias" : "a b step w");
     arg_dropout(k, &c->attr->norm.drop);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i64(k, type_rows(x));
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i64(k, "rows", type_rows(x));
 }
 
 /* How the gradient's blocks are made. With more columns a lane needs more registers, so fewer rows go side by
@@ -68,7 +68,7 @@ static struct grad_shape grad_shape(const struct kernel_call *c, const struct cu
     } else {
         blocks *= 512 / s.lanes > 1 ? 512 / s.lanes : 1;
     }
-    s.blocks = (rows + s.groups - 1) / s.groups;
+    s.blocks = ceil_div(rows, s.groups);
     if (s.blocks > blocks) s.blocks = blocks;
     return s;
 }
@@ -81,6 +81,13 @@ static void define_grad(const struct kernel_call *c, struct cuda_launch *k,
     launch_define(k, "GROUPS", s->groups);
     launch_define(k, "ADD", c->n_in >= 6);
     launch_define(k, "DROP", c->n_in == 7);
+}
+
+void layernorm_grad_inputs(struct cuda_launch *k, const struct kernel_call *c)
+{
+    int more = c->n_in >= 6;
+    if (more) arg_in(k, "more", 0);
+    args_in(k, more, c->n_in == 7 ? "dy x w mean rstd step" : "dy x w mean rstd");
 }
 
 /* [more,] dy, x, w, mean, rstd [, step] -> dx, [dropout(dx),] dw [, dbias] */
@@ -97,17 +104,17 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
         launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
     define_grad(c, k, &s);
     k->spills = s.lanes > 512; /* a few: registers for dw and dbias of all columns are scarce */
-    for (int i = 0; i < first_sum; i++) arg_out(k, i);
-    arg_scratch(k, parts);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    args_out(k, 0, drop ? "dx dropped" : "dx");
+    arg_scratch(k, "parts", parts);
+    layernorm_grad_inputs(k, c);
     if (drop) arg_dropout(k, &c->attr->norm.drop);
-    arg_i64(k, type_rows(x));
+    arg_i64(k, "rows", type_rows(x));
 
-    k = launch_add(l, "norm_grad.cu", "norm_parts", (sums + 31) / 32, 16 * 32);
+    k = launch_add(l, "norm_grad.cu", "norm_parts", ceil_div(sums, 32), 16 * 32);
     define_grad(c, k, &s);
-    for (int i = first_sum; i < c->n_out; i++) arg_out(k, i);
-    arg_scratch(k, parts);
-    arg_i32(k, (int32_t)s.blocks);
+    args_out(k, first_sum, bias ? "dw dbias" : "dw");
+    arg_scratch(k, "parts", parts);
+    arg_i32(k, "count", (int32_t)s.blocks);
 }
 
 /* --- rows of any length ------------------------------------------------------------------------ */
@@ -122,31 +129,27 @@ static struct cuda_launch *long_launch(const struct kernel_call *c, struct cuda_
     return k;
 }
 
-/* Inputs, and zero for a bias that is not there. */
-static void arg_all(const struct kernel_call *c, struct cuda_launch *k, bool bias)
-{
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-    if (!bias) arg_i64(k, 0);
-}
-
 static void layernorm_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     struct cuda_launch *k = long_launch(c, l, "layernorm_long", type_rows(x));
-    arg_all(c, k, c->n_in > 2);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i32(k, type_columns(x));
+    args_out(k, 0, "y mean rstd");
+    args_in(k, 0, "x w");
+    arg_in_if(k, c->n_in > 2, "bias", 2);
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i32(k, "columns", type_columns(x));
 }
 
 static void add_layernorm_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     struct cuda_launch *k = long_launch(c, l, "add_layernorm_long", type_rows(x));
-    arg_all(c, k, c->n_in > 4);
+    args_out(k, 0, "s y mean rstd");
+    args_in(k, 0, "a b step w");
+    arg_in_if(k, c->n_in > 4, "bias", 4);
     arg_dropout(k, &c->attr->norm.drop);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i32(k, type_columns(x));
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i32(k, "columns", type_columns(x));
 }
 
 /* dw and dbias first: dx may take the place of dy. */
@@ -156,25 +159,22 @@ static void layernorm_grad_long(const struct kernel_call *c, struct cuda_launche
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x);
     int dy = c->n_in == 6; /* behind what is added */
-    struct cuda_launch *k =
-        long_launch(c, l, "norm_columns", (columns + COLUMNS_OF_BLOCK - 1) / COLUMNS_OF_BLOCK);
-    arg_out(k, 1);
+    struct cuda_launch *k = long_launch(c, l, "norm_columns", ceil_div(columns, COLUMNS_OF_BLOCK));
+    arg_out(k, "dw", 1);
     if (c->n_out > 2)
-        arg_out(k, 2);
+        arg_out(k, "dbias", 2);
     else
-        arg_i64(k, 0);
-    arg_in(k, dy);
-    arg_in(k, dy + 1);
-    arg_in(k, dy + 3);
-    arg_in(k, dy + 4);
-    arg_i64(k, rows);
-    arg_i32(k, columns);
+        arg_null(k, "dbias");
+    args_in(k, dy, "dy x");
+    args_in(k, dy + 3, "mean rstd");
+    arg_i64(k, "rows", rows);
+    arg_i32(k, "columns", columns);
 
     k = long_launch(c, l, "layernorm_grad_long", rows);
-    arg_out(k, 0);
-    if (dy == 0) arg_i64(k, 0);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-    arg_i32(k, columns);
+    arg_out(k, "dx", 0);
+    arg_in_if(k, dy > 0, "more", 0);
+    args_in(k, dy, "dy x w mean rstd");
+    arg_i32(k, "columns", columns);
 }
 
 static bool fits_layernorm_long(const struct kernel_call *c)

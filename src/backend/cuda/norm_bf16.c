@@ -74,14 +74,12 @@ static struct cuda_launch *norm_launch(const struct kernel_call *c, struct cuda_
 {
     const struct type *x = &c->in_type[0];
     int lanes = lanes_of(x, STEPS), together = NORM_THREADS / lanes;
-    struct cuda_launch *k = launch_add(l, "norm_bf16.cu", entry,
-                                       (type_rows(x) + together - 1) / together, NORM_THREADS);
+    struct cuda_launch *k =
+        launch_add(l, "norm_bf16.cu", entry, ceil_div(type_rows(x), together), NORM_THREADS);
     launch_define(k, "COLUMNS", type_columns(x));
     launch_define(k, "LANES", lanes);
     launch_define(k, "BIAS", bias);
     launch_define(k, "DROPOUT", dropout);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
     return k;
 }
 
@@ -89,8 +87,10 @@ static struct cuda_launch *norm_launch(const struct kernel_call *c, struct cuda_
 void layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = norm_launch(c, l, "layernorm_bf16", c->n_in > 2, false);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i64(k, type_rows(&c->in_type[0]));
+    args_out(k, 0, "y mean rstd");
+    args_in(k, 0, c->n_in > 2 ? "x w bias" : "x w");
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i64(k, "rows", type_rows(&c->in_type[0]));
 }
 
 /* a, b, step, w [, bias] -> a + dropout(b), y, mean, rstd */
@@ -99,9 +99,11 @@ void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l)
     const struct dropout *drop = &c->attr->norm.drop;
     struct cuda_launch *k =
         norm_launch(c, l, "add_layernorm_bf16", c->n_in > 4, drop->threshold > 0);
+    args_out(k, 0, "sums y mean rstd");
+    args_in(k, 0, c->n_in > 4 ? "a b step w bias" : "a b step w");
     arg_dropout_bytes(k, drop);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i64(k, type_rows(&c->in_type[0]));
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i64(k, "rows", type_rows(&c->in_type[0]));
 }
 
 /* amax, a, step, b, w [, bias] -> amax, codes, transposed, scale, a + dropout(b), mean, rstd. Blocks have 32 rows, or 16 where
@@ -113,19 +115,19 @@ void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l
     int64_t chunks = type_rows(x) / CHUNK;
     int together = chunks >= 4 * l->device->processors ? 2 : 1;
     struct cuda_launch *k = launch_add(l, "norm_codes.cu", "quantise_add_layernorm",
-                                       (chunks + together - 1) / together, WARPS * WARP);
+                                       ceil_div(chunks, together), WARPS * WARP);
     launch_define(k, "COLUMNS", type_columns(x));
     launch_define(k, "LANES", lanes_of(x, STEPS));
     launch_define(k, "BIAS", c->n_in == 6);
     launch_define(k, "DROPOUT", drop->threshold > 0);
     launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
     launch_define(k, "ROWS", together * CHUNK);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 1; i < c->n_in; i++) arg_in(k, i);
+    args_out(k, 0, "amax codes transposed scale sums mean rstd");
+    args_in(k, 1, c->n_in == 6 ? "a step b w bias" : "a step b w");
     arg_dropout_bytes(k, drop);
-    arg_f32(k, c->attr->quantise.eps);
-    arg_i32(k, type_rows(x));
-    arg_i32(k, c->attr->quantise.first);
+    arg_f32(k, "eps", c->attr->quantise.eps);
+    arg_i32(k, "rows", type_rows(x));
+    arg_i32(k, "first", c->attr->quantise.first);
 }
 
 static void define_grad(const struct kernel_call *c, struct cuda_launch *k)
@@ -142,7 +144,7 @@ void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l)
     const struct type *x = &c->in_type[0];
     bool drop = c->n_in == 7;
     int dw = drop ? 2 : 1, together = WARPS * WARP / lanes_of(x, GRAD_STEPS);
-    int64_t columns = type_columns(x), blocks = (type_rows(x) + together - 1) / together;
+    int64_t columns = type_columns(x), blocks = ceil_div(type_rows(x), together);
     int64_t most = (int64_t)BLOCKS * l->device->processors;
     if (blocks > most) blocks = most;
     int64_t parts = launch_scratch(l, blocks * columns * (int64_t)sizeof(float));
@@ -151,16 +153,16 @@ void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l)
         launch_add(l, "norm_bf16_grad.cu", "layernorm_grad_bf16", blocks, WARPS * WARP);
     define_grad(c, k);
     k->shared_bytes = (unsigned)grad_bytes(c);
-    for (int i = 0; i < dw; i++) arg_out(k, i);
-    arg_scratch(k, parts);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
+    args_out(k, 0, drop ? "dx dropped" : "dx");
+    arg_scratch(k, "parts", parts);
+    layernorm_grad_inputs(k, c);
     if (drop) arg_dropout_bytes(k, &c->attr->norm.drop);
-    arg_i64(k, type_rows(x));
+    arg_i64(k, "rows", type_rows(x));
 
-    k = launch_add(l, "norm_bf16_grad.cu", "norm_parts", (columns + WARP - 1) / WARP,
+    k = launch_add(l, "norm_bf16_grad.cu", "norm_parts", ceil_div(columns, WARP),
                    PART_WARPS * WARP);
     define_grad(c, k);
-    arg_out(k, dw);
-    arg_scratch(k, parts);
-    arg_i32(k, (int32_t)blocks);
+    arg_out(k, "dw", dw);
+    arg_scratch(k, "parts", parts);
+    arg_i32(k, "count", (int32_t)blocks);
 }

@@ -12,6 +12,8 @@ bool fits_quantise_add_layernorm(const struct kernel_call *c);
 void layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
 void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
 void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l);
+/* Arguments of the inputs that gradients of layer norms have: [more,] dy, x, w, mean, rstd [, step]. */
+void layernorm_grad_inputs(struct cuda_launch *k, const struct kernel_call *c);
 void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l);
 
 #endif

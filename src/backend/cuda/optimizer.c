@@ -8,7 +8,7 @@ enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as kernels/optimizer
 static int64_t square_blocks(int64_t n, const struct cuda_device *d)
 {
     int64_t most = 4 * (int64_t)d->processors, each = SQUARES_THREADS * 16;
-    int64_t blocks = (n + each - 1) / each;
+    int64_t blocks = ceil_div(n, each);
     return blocks < most ? blocks : most;
 }
 
@@ -18,14 +18,14 @@ static void sum_squares(const struct kernel_call *c, struct cuda_launches *l)
     int64_t parts = launch_scratch(l, blocks * (int64_t)sizeof(float));
     struct cuda_launch *k = launch_add(l, "optimizer.cu", "square_parts", blocks, SQUARES_THREADS);
     launch_define(k, "COPY", 1);
-    arg_scratch(k, parts);
-    arg_in(k, 0);
-    arg_i64(k, n);
+    arg_scratch(k, "part", parts);
+    arg_in(k, "x", 0);
+    arg_i64(k, "n", n);
     k = launch_add(l, "optimizer.cu", "add_parts", 1, SQUARES_THREADS);
     launch_define(k, "COPY", 1);
-    arg_out(k, 0);
-    arg_scratch(k, parts);
-    arg_i32(k, (int32_t)blocks);
+    arg_out(k, "total", 0);
+    arg_scratch(k, "part", parts);
+    arg_i32(k, "parts", (int32_t)blocks);
 }
 
 /* w, m, v [, copy], g, lr, bias1, bias2, clip -> w, m, v [, copy] */
@@ -33,19 +33,18 @@ static void adamw(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t n = type_elements(&c->in_type[0]), block = THREADS * EACH;
     double beta1 = c->attr->adamw.beta1, beta2 = c->attr->adamw.beta2;
-    struct cuda_launch *k =
-        launch_add(l, "optimizer.cu", "adamw", (n + block - 1) / block, THREADS);
+    struct cuda_launch *k = launch_add(l, "optimizer.cu", "adamw", ceil_div(n, block), THREADS);
     launch_define(k, "COPY", c->n_out == 4);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = c->n_out; i < c->n_in; i++) arg_in(k, i);
-    arg_f32(k, beta1);
-    arg_f32(k, 1 - beta1);
-    arg_f32(k, beta2);
-    arg_f32(k, 1 - beta2);
-    arg_f32(k, c->attr->adamw.eps);
-    arg_f32(k, c->attr->adamw.weight_decay);
-    arg_i64(k, c->attr->adamw.decay_elements);
-    arg_i64(k, n);
+    args_out(k, 0, c->n_out == 4 ? "w m v copy" : "w m v");
+    args_in(k, c->n_out, "g lr bias1 bias2 clip");
+    arg_f32(k, "beta1", beta1);
+    arg_f32(k, "rest1", 1 - beta1);
+    arg_f32(k, "beta2", beta2);
+    arg_f32(k, "rest2", 1 - beta2);
+    arg_f32(k, "eps", c->attr->adamw.eps);
+    arg_f32(k, "decay", c->attr->adamw.weight_decay);
+    arg_i64(k, "decayed", c->attr->adamw.decay_elements);
+    arg_i64(k, "n", n);
 }
 
 /* w, v [, copy], g, lr, clip -> w, v [, copy] */

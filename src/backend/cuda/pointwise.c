@@ -1,6 +1,6 @@
 /* Arithmetic on elements, masks, casts, state (kernels/pointwise.cu, kernels/mask.cu). */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/types.h"
+#include "backend/cuda/rows.h"
 
 /* As kernels/elements.cuh cuts tensors: a thread takes 16 bytes of each of `times`. */
 enum {
@@ -13,16 +13,12 @@ enum {
     TILES = 16
 };
 
-static int64_t parts(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 static struct cuda_launch *elements(const struct kernel_call *c, struct cuda_launches *l,
                                     const char *text, const char *entry, int taken)
 {
     int64_t n = type_elements(&c->out_type[0]);
-    struct cuda_launch *k = launch_add(l, text, entry, parts(n, (int64_t)THREADS * taken), THREADS);
+    struct cuda_launch *k =
+        launch_add(l, text, entry, ceil_div(n, (int64_t)THREADS * taken), THREADS);
     launch_define_type(k, "T_X", c->out_type[0].dtype);
     return k;
 }
@@ -32,10 +28,10 @@ static struct cuda_launch *elements(const struct kernel_call *c, struct cuda_lau
 static void unary(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
 {
     struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, TAKEN);
-    arg_in(k, 0);
-    arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
-    arg_f32(k, c->attr->constant.value);
+    arg_in(k, "x", 0);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", type_elements(&c->out_type[0]));
+    arg_f32(k, "constant", c->attr->constant.value);
 }
 
 /* Not all have a constant; the attribute is then what it is, and not read by the kernel. */
@@ -60,9 +56,9 @@ UNARY(silu)
 static void fill(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = elements(c, l, "pointwise.cu", "fill", TAKEN);
-    arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
-    arg_f32(k, c->attr->constant.value);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", type_elements(&c->out_type[0]));
+    arg_f32(k, "constant", c->attr->constant.value);
 }
 
 /* --- of two --- */
@@ -72,13 +68,14 @@ static void binary(const struct kernel_call *c, struct cuda_launches *l, const c
 {
     enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
     struct cuda_launch *k = elements(c, l, "pointwise.cu", entry[how], TAKEN_OF_PAIRS);
-    arg_in(k, 0);
-    arg_in(k, 1);
-    arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
-    arg_i32(k, how == BROADCAST_ROW        ? type_columns(&c->in_type[0])
-               : how == BROADCAST_TRAILING ? type_elements(&c->in_type[1])
-                                           : 1);
+    arg_in(k, "x", 0);
+    arg_in(k, "b", 1);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", type_elements(&c->out_type[0]));
+    arg_i32(k, "period",
+            how == BROADCAST_ROW        ? type_columns(&c->in_type[0])
+            : how == BROADCAST_TRAILING ? type_elements(&c->in_type[1])
+                                        : 1);
 }
 
 #define BINARY(name)                                                                          \
@@ -96,11 +93,11 @@ BINARY(div)
 static void pairs(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
 {
     struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, TAKEN_OF_PAIRS);
-    arg_in(k, 0);
-    arg_in(k, 1);
-    arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
-    arg_i32(k, 1);
+    arg_in(k, "x", 0);
+    arg_in(k, "b", 1);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", type_elements(&c->out_type[0]));
+    arg_i32(k, "period", 1);
 }
 static void relu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -119,11 +116,11 @@ static void silu_grad(const struct kernel_call *c, struct cuda_launches *l)
 static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = elements(c, l, "pointwise.cu", "add_same", TAKEN_OF_PAIRS);
-    arg_out(k, 0);
-    arg_in(k, 1);
-    arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
-    arg_i32(k, 1);
+    arg_out(k, "x", 0);
+    arg_in(k, "b", 1);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", type_elements(&c->out_type[0]));
+    arg_i32(k, "period", 1);
 }
 
 /* --- copies and casts; they do not depend on T_X, and take the texts that others of the step have compiled --- */
@@ -131,12 +128,12 @@ static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
 static void copy(const struct kernel_call *c, struct cuda_launches *l, int from)
 {
     int64_t bytes = type_bytes(&c->out_type[0]);
-    int64_t blocks = parts(bytes, (int64_t)THREADS * COPIES * BYTES);
+    int64_t blocks = ceil_div(bytes, (int64_t)THREADS * COPIES * BYTES);
     struct cuda_launch *k = launch_add(l, "pointwise.cu", "copy", blocks, THREADS);
     launch_define_type(k, "T_X", c->out_type[0].dtype);
-    arg_in(k, from);
-    arg_out(k, 0);
-    arg_i64(k, bytes);
+    arg_in(k, "x", from);
+    arg_out(k, "y", 0);
+    arg_i64(k, "bytes", bytes);
 }
 
 static void store(const struct kernel_call *c, struct cuda_launches *l)
@@ -151,13 +148,13 @@ static void cast(const struct kernel_call *c, struct cuda_launches *l)
         copy(c, l, 0);
         return;
     }
-    int64_t n = type_elements(&c->out_type[0]), blocks = parts(n, (int64_t)THREADS * COPIES * 4);
+    int64_t n = type_elements(&c->out_type[0]), blocks = ceil_div(n, (int64_t)THREADS * COPIES * 4);
     struct cuda_launch *k =
         launch_add(l, "pointwise.cu", to == DT_BF16 ? "narrow" : "widen", blocks, THREADS);
     launch_define_type(k, "T_X", DT_BF16);
-    arg_in(k, 0);
-    arg_out(k, 0);
-    arg_i64(k, n);
+    arg_in(k, "x", 0);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", n);
 }
 
 /* --- masks --- */
@@ -166,24 +163,24 @@ static struct cuda_launch *mask(const struct kernel_call *c, struct cuda_launche
                                 const char *entry)
 {
     struct cuda_launch *k = elements(c, l, "mask.cu", entry, TAKEN);
-    arg_in(k, 0);
-    arg_out(k, 0);
-    arg_i64(k, type_elements(&c->out_type[0]));
-    arg_i32(k, type_columns(&c->out_type[0]));
+    arg_in(k, "x", 0);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", type_elements(&c->out_type[0]));
+    arg_i32(k, "columns", type_columns(&c->out_type[0]));
     return k;
 }
 
 static void causal_mask(const struct kernel_call *c, struct cuda_launches *l)
 {
-    arg_f32(mask(c, l, "causal_mask"), c->attr->constant.value);
+    arg_f32(mask(c, l, "causal_mask"), "value", c->attr->constant.value);
 }
 
 static void column_mask(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t columns = type_columns(&c->out_type[0]), open = c->attr->column_mask.columns;
     struct cuda_launch *k = mask(c, l, "column_mask");
-    arg_i32(k, open < columns ? open : columns);
-    arg_f32(k, c->attr->column_mask.value);
+    arg_i32(k, "open", open < columns ? open : columns);
+    arg_f32(k, "value", c->attr->column_mask.value);
 }
 
 /* `of_ones`: the mask alone, input 0 is the step; else input 1. */
@@ -195,22 +192,20 @@ static void dropped(const struct kernel_call *c, struct cuda_launches *l, bool o
     const char *const entry[2][2] = {{"dropout", "dropout_mask"},
                                      {"dropout_matrices", "dropout_mask_matrices"}};
     struct cuda_launch *k = elements(c, l, "mask.cu", entry[matrices][of_ones], TAKEN);
-    if (!of_ones) arg_in(k, 0);
-    arg_in(k, of_ones ? 0 : 1);
-    arg_out(k, 0);
+    if (!of_ones) arg_in(k, "x", 0);
+    arg_in(k, "step", of_ones ? 0 : 1);
+    arg_out(k, "y", 0);
     if (matrices) {
         int64_t columns = type_columns(t), rows = t->dim[t->rank - 2];
-        int64_t n = type_rows(t) / rows, tiles = parts(rows, TILE) * parts(columns, TILE);
-        launch_grid(k, parts(n * tiles, TILES), 1, 1);
-        arg_i32(k, n);
-        arg_i32(k, rows);
-        arg_i32(k, columns);
+        int64_t n = type_rows(t) / rows, tiles = ceil_div(rows, TILE) * ceil_div(columns, TILE);
+        launch_grid(k, ceil_div(n * tiles, TILES), 1, 1);
+        arg_i32(k, "matrices", n);
+        arg_i32(k, "rows", rows);
+        arg_i32(k, "columns", columns);
     } else {
-        arg_i64(k, type_elements(t));
+        arg_i64(k, "n", type_elements(t));
     }
-    arg_u32(k, d->seed);
-    arg_u32(k, d->site);
-    arg_i32(k, d->threshold);
+    arg_dropout(k, d);
 }
 
 static void dropout(const struct kernel_call *c, struct cuda_launches *l)

@@ -51,9 +51,9 @@ struct product product_even(const struct product *p)
     if (p->M < LENGTH_LEAST || p->N < LENGTH_LEAST || p->K < LENGTH_LEAST) return even;
     if (!is_crooked(a_of(p)) && !is_crooked(b_of(p)) && !is_crooked(out_of(p))) return even;
     int64_t n = ROW_BYTES / dtype_size(p->in);
-    even.N = (p->N + n - 1) / n * n;
-    if (p->ta) even.M = (p->M + n - 1) / n * n;
-    if (!p->ta || p->tb) even.K = (p->K + n - 1) / n * n;
+    even.N = round_up(p->N, n);
+    if (p->ta) even.M = round_up(p->M, n);
+    if (!p->ta || p->tb) even.K = round_up(p->K, n);
     return even;
 }
 
@@ -68,7 +68,7 @@ static bool narrows(enum op op, const struct kernel_call *c)
 static int64_t take(struct product_copies *r, int64_t bytes)
 {
     int64_t at = r->bytes;
-    r->bytes += (bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+    r->bytes += round_up(bytes, SCRATCH_ALIGN);
     return at;
 }
 
@@ -104,11 +104,10 @@ int64_t product_copied_bytes(const struct product *p)
 static void launch_narrow(struct cuda_launches *l, int64_t n, int64_t to)
 {
     enum { THREADS = 256 };
-    struct cuda_launch *k =
-        launch_add(l, "bias.cu", "narrow", (n + THREADS - 1) / THREADS, THREADS);
-    arg_in(k, 2);
-    arg_scratch(k, to);
-    arg_i32(k, n);
+    struct cuda_launch *k = launch_add(l, "bias.cu", "narrow", ceil_div(n, THREADS), THREADS);
+    arg_in(k, "from", 2);
+    arg_scratch(k, "to_bf16", to);
+    arg_i32(k, "n", n);
 }
 
 enum { PAD_THREADS = 256, PAD_TIMES = 4 };
@@ -118,7 +117,7 @@ static struct cuda_launch *launch_words(struct cuda_launches *l, const char *ent
                                         enum dtype dtype)
 {
     int64_t each = (int64_t)PAD_THREADS * PAD_TIMES;
-    struct cuda_launch *k = launch_add(l, "pad.cu", entry, (words + each - 1) / each, PAD_THREADS);
+    struct cuda_launch *k = launch_add(l, "pad.cu", entry, ceil_div(words, each), PAD_THREADS);
     launch_define_type(k, "T_X", dtype);
     return k;
 }
@@ -128,23 +127,23 @@ static void launch_pad(struct cuda_launches *l, int in, int64_t to, struct matri
 {
     int64_t words = bytes_of(even) / ROW_BYTES;
     struct cuda_launch *k = launch_words(l, "pad", words, from.dtype);
-    arg_in(k, in);
-    arg_scratch(k, to);
-    arg_i32(k, words);
-    arg_i32(k, from.rows);
-    arg_i32(k, from.columns);
-    arg_i32(k, even.columns);
+    arg_in(k, "x", in);
+    arg_scratch(k, "y", to);
+    arg_u32(k, "words", words);
+    arg_u32(k, "rows", from.rows);
+    arg_u32(k, "columns", from.columns);
+    arg_u32(k, "width", even.columns);
 }
 
 static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix even, struct matrix to)
 {
-    int64_t words = (bytes_of(to) + ROW_BYTES - 1) / ROW_BYTES;
+    int64_t words = ceil_div(bytes_of(to), ROW_BYTES);
     struct cuda_launch *k = launch_words(l, "cut", words, to.dtype);
-    arg_scratch(k, from);
-    arg_out(k, 0);
-    arg_i64(k, to.rows * to.columns);
-    arg_i32(k, to.columns);
-    arg_i32(k, even.columns);
+    arg_scratch(k, "x", from);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", to.rows * to.columns);
+    arg_u32(k, "columns", to.columns);
+    arg_u32(k, "width", even.columns);
 }
 
 static void launch_before(enum op op, const struct kernel_call *c, struct cuda_launches *l)

@@ -1,6 +1,7 @@
 /* Products with GELU or its gradient by the products of warpgroups of compute capability 9.0. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/product.h"
+#include "backend/cuda/tensor_map.h"
 
 /* As product_hopper.cu has them. */
 enum { WARPGROUP = 128, CONSUMERS = 2, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
@@ -25,7 +26,7 @@ static int rows_of(const struct tiling *t)
 
 static int64_t tiles_of(const struct tiling *t, const struct product *p)
 {
-    return (p->M + rows_of(t) - 1) / rows_of(t) * ((p->N + t->columns - 1) / t->columns);
+    return ceil_div(p->M, rows_of(t)) * ceil_div(p->N, t->columns);
 }
 
 /* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
@@ -35,7 +36,7 @@ static const struct tiling *tiling_of(const struct product *p, int64_t blocks)
     const struct tiling *best = NULL;
     int64_t least = INT64_MAX;
     for (int i = 0; i < COUNT_OF(tilings); i++) {
-        int64_t rounds = (tiles_of(&tilings[i], p) + blocks - 1) / blocks;
+        int64_t rounds = ceil_div(tiles_of(&tilings[i], p), blocks);
         int64_t time = rounds * (tilings[i].columns + SOME_MORE);
         if (time < least) least = time, best = &tilings[i];
     }
@@ -96,19 +97,6 @@ static bool fits_gelu_grad(const struct kernel_call *c)
     return fits(OP_MATMUL_GELU_GRAD, c);
 }
 
-/* Boxes of a row-major matrix. */
-static void arg_matrix(struct cuda_launch *k, enum cuda_arg_kind of, int at, int64_t rows,
-                       int64_t columns, int box_rows, int box_columns)
-{
-    int64_t bytes = 2 * columns;
-    struct cuda_tensor t = {.dtype = DT_BF16,
-                            .dim = {columns, rows, 1, 1, 1},
-                            .step = {0, bytes, bytes * rows, bytes * rows, bytes * rows},
-                            .box = {box_columns, box_rows, 1, 1, 1},
-                            .swizzle = 2 * box_columns};
-    arg_tensor_map(k, of, at, &t);
-}
-
 static void launch(enum op op, const struct kernel_call *c, struct cuda_launches *l,
                    const char *entry)
 {
@@ -135,24 +123,18 @@ static void launch(enum op op, const struct kernel_call *c, struct cuda_launches
         launch_define(k, "BIAS", p.bias);
         launch_define_type(k, "T_BIAS", p.bias ? c->in_type[2].dtype : DT_F32);
     }
-    arg_matrix(k, ARG_IN, 0, p.M, p.K, rows_of(t), DEPTH);
+    arg_matrix(k, "a_map", ARG_IN, 0, p.M, p.K, rows_of(t), DEPTH);
     if (p.tb)
-        arg_matrix(k, ARG_IN, 1, p.N, p.K, t->columns, DEPTH);
+        arg_matrix(k, "b_map", ARG_IN, 1, p.N, p.K, t->columns, DEPTH);
     else
-        arg_matrix(k, ARG_IN, 1, p.K, p.N, DEPTH, CHUNK);
-    arg_matrix(k, ARG_OUT, 0, p.M, p.N, PANEL_ROWS, CHUNK);
-    if (grad)
-        arg_matrix(k, ARG_IN, 2, p.M, p.N, PANEL_ROWS, CHUNK);
-    else
-        arg_matrix(k, ARG_OUT, keep, p.M, p.N, PANEL_ROWS, CHUNK);
-    if (!grad && p.bias)
-        arg_in(k, 2);
-    else if (!grad)
-        arg_i64(k, 0);
-    arg_i32(k, p.M);
-    arg_i32(k, p.N);
-    arg_i32(k, p.K);
-    arg_i32(k, t->group);
+        arg_matrix(k, "b_map", ARG_IN, 1, p.K, p.N, DEPTH, CHUNK);
+    arg_matrix(k, "y_map", ARG_OUT, 0, p.M, p.N, PANEL_ROWS, CHUNK);
+    arg_matrix(k, "x_map", grad ? ARG_IN : ARG_OUT, grad ? 2 : keep, p.M, p.N, PANEL_ROWS, CHUNK);
+    if (!grad) arg_in_if(k, p.bias, "bias", 2);
+    arg_i32(k, "M", p.M);
+    arg_i32(k, "N", p.N);
+    arg_i32(k, "K", p.K);
+    arg_i32(k, "group", t->group);
     k->shared_bytes = (unsigned)shared_bytes(t);
 }
 

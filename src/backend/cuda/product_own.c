@@ -15,8 +15,7 @@ struct trial {
 
 static size_t bytes_of(const struct type *t)
 {
-    return (size_t)(type_bytes(t) + PRODUCT_WORKSPACE_ALIGN - 1) / PRODUCT_WORKSPACE_ALIGN *
-           PRODUCT_WORKSPACE_ALIGN;
+    return (size_t)round_up(type_bytes(t), PRODUCT_WORKSPACE_ALIGN);
 }
 
 static bool take_memory(struct trial *t, const struct kernel *k)

@@ -2,6 +2,7 @@
  * is cut so that every multiprocessor has the same work. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/product.h"
+#include "backend/cuda/tensor_map.h"
 
 /* As product_hopper_plain.cu has them. */
 enum { WARPGROUP = 128, PRODUCT_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
@@ -32,11 +33,6 @@ struct way {
 static int rows_of(const struct tiling *t)
 {
     return PRODUCT_ROWS * t->tiles * (t->turns ? 1 : t->consumers);
-}
-
-static int64_t over(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
 }
 
 static int64_t tile_bytes(const struct tiling *t)
@@ -77,7 +73,7 @@ static struct way way_in(const struct tiling *t, const struct product *p, bool t
 {
     struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned, .group = GROUP};
     if (turned) w.M = p->N, w.N = p->M;
-    w.tiles = over(w.M, rows_of(t)) * over(w.N, t->columns);
+    w.tiles = ceil_div(w.M, rows_of(t)) * ceil_div(w.N, t->columns);
     return w;
 }
 
@@ -85,7 +81,7 @@ static struct way way_in(const struct tiling *t, const struct product *p, bool t
 static int64_t time_of(const struct way *w, int64_t blocks)
 {
     enum { SOME_MORE = 40 };
-    return over(w->tiles, blocks) * (w->t->columns + SOME_MORE);
+    return ceil_div(w->tiles, blocks) * (w->t->columns + SOME_MORE);
 }
 
 static struct way whole_way(const struct product *p, int64_t processors)
@@ -103,7 +99,7 @@ static struct way split_way(const struct product *p, int64_t processors)
 {
     enum { NEARLY = 94, ALL = 100 };
     struct way w = way_in(&tilings[SQUARE], p, false);
-    int64_t steps = over(p->K, DEPTH), each = processors / w.tiles;
+    int64_t steps = ceil_div(p->K, DEPTH), each = processors / w.tiles;
     if (each > steps) each = steps;
     w.split = each > 1;
     w.blocks = w.tiles * each;
@@ -114,7 +110,7 @@ static struct way split_way(const struct product *p, int64_t processors)
         w.blocks = w.tiles * steps < processors ? w.tiles * steps : processors;
         w.parts = 2;
     }
-    w.group = over(w.M, rows_of(w.t));
+    w.group = ceil_div(w.M, rows_of(w.t));
     return w;
 }
 
@@ -140,28 +136,15 @@ bool product_plain_of(const struct kernel_call *c, struct product *ret)
     if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
     if (ret->ta && c->in_type[0].rank != 2) return false;
     if (!is_length(ret->M) || !is_length(ret->N) || !is_length(ret->K)) return false;
-    int64_t tiles = over(ret->M, PRODUCT_ROWS) * over(ret->N, PRODUCT_ROWS);
+    int64_t tiles = ceil_div(ret->M, PRODUCT_ROWS) * ceil_div(ret->N, PRODUCT_ROWS);
     return is_whole(ret->N) && is_whole(ret->ta ? ret->M : ret->K) &&
-           tiles * over(ret->K, DEPTH) <= INT32_MAX && ret->M * ret->N <= INT32_MAX;
+           tiles * ceil_div(ret->K, DEPTH) <= INT32_MAX && ret->M * ret->N <= INT32_MAX;
 }
 
 static bool fits(const struct kernel_call *c)
 {
     struct product p;
     return cuda_hopper(c) && product_plain_of(c, &p);
-}
-
-/* Boxes of a row-major matrix. */
-static void arg_matrix(struct cuda_launch *k, enum cuda_arg_kind of, int64_t rows, int64_t columns,
-                       int index, int box_rows, int box_columns)
-{
-    int64_t bytes = 2 * columns;
-    struct cuda_tensor t = {.dtype = DT_BF16,
-                            .dim = {columns, rows, 1, 1, 1},
-                            .step = {0, bytes, bytes * rows, bytes * rows, bytes * rows},
-                            .box = {box_columns, box_rows, 1, 1, 1},
-                            .swizzle = 2 * box_columns};
-    arg_tensor_map(k, of, index, &t);
 }
 
 static void define(struct cuda_launch *k, const struct product *p, const struct way *w)
@@ -182,10 +165,10 @@ static void define(struct cuda_launch *k, const struct product *p, const struct 
 
 static void args_lengths(struct cuda_launch *k, const struct way *w)
 {
-    arg_i32(k, w->M);
-    arg_i32(k, w->N);
-    arg_i32(k, w->K);
-    arg_i32(k, w->group);
+    arg_i32(k, "M", w->M);
+    arg_i32(k, "N", w->N);
+    arg_i32(k, "K", w->K);
+    arg_i32(k, "group", w->group);
 }
 
 static void launch_sums(struct cuda_launches *l, const struct product *p, const struct way *w,
@@ -196,10 +179,10 @@ static void launch_sums(struct cuda_launches *l, const struct product *p, const 
         launch_add(l, "product_hopper_plain.cu", "product_parts", quads / SUM_THREADS, SUM_THREADS);
     define(k, p, w);
     k->dependent = true;
-    arg_scratch(k, parts);
-    arg_out(k, 0);
+    arg_scratch(k, "part", parts);
+    arg_out(k, "y", 0);
     args_lengths(k, w);
-    arg_i32(k, w->blocks);
+    arg_i32(k, "blocks", w->blocks);
 }
 
 static void launch(const struct kernel_call *c, struct cuda_launches *l)
@@ -213,16 +196,16 @@ static void launch(const struct kernel_call *c, struct cuda_launches *l)
                                        WARPGROUP * (w.t->consumers + 1));
     define(k, &p, &w);
     if (p.ta)
-        arg_matrix(k, ARG_IN, w.K, w.M, w.turned, DEPTH, CHUNK);
+        arg_matrix(k, "a_map", ARG_IN, w.turned, w.K, w.M, DEPTH, CHUNK);
     else
-        arg_matrix(k, ARG_IN, w.M, w.K, 0, rows_of(w.t), DEPTH);
+        arg_matrix(k, "a_map", ARG_IN, 0, w.M, w.K, rows_of(w.t), DEPTH);
     if (p.tb)
-        arg_matrix(k, ARG_IN, w.N, w.K, 1, w.t->columns, DEPTH);
+        arg_matrix(k, "b_map", ARG_IN, 1, w.N, w.K, w.t->columns, DEPTH);
     else
-        arg_matrix(k, ARG_IN, w.K, w.N, !w.turned, DEPTH, CHUNK);
-    if (panels_of(w.t, &p)) arg_matrix(k, ARG_OUT, w.M, w.N, 0, PANEL_ROWS, CHUNK);
-    arg_out(k, 0);
-    arg_scratch(k, parts);
+        arg_matrix(k, "b_map", ARG_IN, !w.turned, w.K, w.N, DEPTH, CHUNK);
+    if (panels_of(w.t, &p)) arg_matrix(k, "y_map", ARG_OUT, 0, w.M, w.N, PANEL_ROWS, CHUNK);
+    arg_out(k, "y", 0);
+    arg_scratch(k, "part", parts);
     args_lengths(k, &w);
     k->shared_bytes = (unsigned)shared_bytes(w.t, &p);
     if (w.split) launch_sums(l, &p, &w, parts);

@@ -28,8 +28,7 @@ struct candidate {
 
 static size_t aligned(int64_t bytes)
 {
-    return (size_t)((bytes + PRODUCT_WORKSPACE_ALIGN - 1) / PRODUCT_WORKSPACE_ALIGN *
-                    PRODUCT_WORKSPACE_ALIGN);
+    return (size_t)round_up(bytes, PRODUCT_WORKSPACE_ALIGN);
 }
 
 /* Numbers of -1 ... 1, or codes of 8 bits below 2, the same 1 MiB over and over: with zeros a GPU draws less power and runs faster than it will. */

@@ -5,11 +5,6 @@
 /* As kernels/quantise.cu has them: a warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
-static int64_t tiles(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 static bool is_even(int64_t n)
 {
     return n % WORD == 0 && n <= INT32_MAX;
@@ -29,27 +24,24 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l, const
 {
     enum { MANY = 8, FEW = 4 };
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
-    int64_t across = tiles(columns, COLUMNS);
-    bool many = across * tiles(rows, MANY * ROWS) >= 4 * l->device->processors;
+    int64_t across = ceil_div(columns, COLUMNS);
+    bool many = across * ceil_div(rows, MANY * ROWS) >= 4 * l->device->processors;
     int warps = many ? MANY : FEW;
     struct cuda_launch *k = launch_add(l, "quantise.cu", "quantise", across, warps * WARP);
-    launch_grid(k, across, tiles(rows, warps * ROWS), 1);
+    launch_grid(k, across, ceil_div(rows, warps * ROWS), 1);
     launch_define_type(k, "T_X", c->in_type[1].dtype);
     launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
     launch_define(k, "WARPS", warps);
     launch_define(k, "WHOLE", rows % (warps * ROWS) == 0 && columns % COLUMNS == 0);
     launch_define_word(k, "OF", what);
     launch_define(k, "TANH", c->attr->quantise.tanh);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    arg_in(k, 1);
-    arg_in(k, 2);
-    if (c->n_in == 4)
-        arg_in(k, 3);
-    else
-        arg_i64(k, 0); /* none */
-    arg_i32(k, rows);
-    arg_i32(k, columns);
-    arg_i32(k, c->attr->quantise.first);
+    args_out(k, 0, "amax codes transposed scale");
+    arg_in(k, "x", 1);
+    arg_in(k, "step", 2);
+    arg_in_if(k, c->n_in == 4, "y", 3);
+    arg_i32(k, "rows", rows);
+    arg_i32(k, "columns", columns);
+    arg_i32(k, "first", c->attr->quantise.first);
 }
 
 static void quantise(const struct kernel_call *c, struct cuda_launches *l)

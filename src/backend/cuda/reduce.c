@@ -11,16 +11,6 @@ enum {
     PART = 8192,      /* elements of one of these at least */
 };
 
-static int64_t parts(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* --- rows --- */
 
 static struct cuda_launch *reduce_launch(const struct kernel_call *c, struct cuda_launches *l,
@@ -38,11 +28,11 @@ static void whole_rows(const struct kernel_call *c, struct cuda_launches *l, con
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
     bool warps = n <= SHORT_ROW;
     struct cuda_launch *k =
-        reduce_launch(c, l, warps ? by_warps : by_blocks, warps ? parts(rows, WARPS) : rows);
-    arg_in(k, 0);
-    arg_out(k, 0);
-    if (warps) arg_i64(k, rows);
-    arg_i64(k, n);
+        reduce_launch(c, l, warps ? by_warps : by_blocks, warps ? ceil_div(rows, WARPS) : rows);
+    arg_in(k, "x", 0);
+    arg_out(k, "y", 0);
+    if (warps) arg_i64(k, "rows", rows);
+    arg_i64(k, "n", n);
 }
 
 static void sum_row(const struct kernel_call *c, struct cuda_launches *l)
@@ -60,18 +50,18 @@ static void cut_rows(const struct kernel_call *c, struct cuda_launches *l, const
                      const char *join)
 {
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
-    int64_t count = smaller(parts(n, PART), parts(8 * l->device->processors, rows));
+    int64_t count = min_i64(ceil_div(n, PART), ceil_div(8 * l->device->processors, rows));
     int64_t part = launch_scratch(l, rows * count * (int64_t)sizeof(float));
     struct cuda_launch *k = reduce_launch(c, l, cut, count);
     launch_grid(k, count, rows, 1);
-    arg_in(k, 0);
-    arg_scratch(k, part);
-    arg_i64(k, n);
-    k = reduce_launch(c, l, join, parts(rows, WARPS));
-    arg_scratch(k, part);
-    arg_out(k, 0);
-    arg_i64(k, rows);
-    arg_i64(k, count);
+    arg_in(k, "x", 0);
+    arg_scratch(k, "part", part);
+    arg_i64(k, "n", n);
+    k = reduce_launch(c, l, join, ceil_div(rows, WARPS));
+    arg_scratch(k, "x", part);
+    arg_out(k, "y", 0);
+    arg_i64(k, "rows", rows);
+    arg_i64(k, "n", count);
 }
 
 static void sum_row_cut(const struct kernel_call *c, struct cuda_launches *l)
@@ -94,26 +84,26 @@ static void sum_leading(const struct kernel_call *c, struct cuda_launches *l)
     int64_t n = type_elements(&c->out_type[0]), rows = type_elements(x) / n;
     bool vectors = n * dtype_size(x->dtype) % 16 == 0;
     int64_t stripe = vectors ? 256 / dtype_size(x->dtype) : 64, down = vectors ? 16 : 4;
-    int64_t stripes = parts(n, stripe), wanted = 4 * l->device->processors / stripes;
-    int64_t shares = smaller(wanted, rows / (4 * down));
+    int64_t stripes = ceil_div(n, stripe), wanted = 4 * l->device->processors / stripes;
+    int64_t shares = min_i64(wanted, rows / (4 * down));
     if (shares < 1) shares = 1;
     int64_t part = launch_scratch(l, shares > 1 ? shares * n * (int64_t)sizeof(float) : 0);
     struct cuda_launch *k =
         reduce_launch(c, l, vectors ? "sum_columns" : "sum_columns_any", stripes);
     launch_grid(k, stripes, shares, 1);
-    arg_in(k, 0);
+    arg_in(k, "x", 0);
     if (shares > 1)
-        arg_scratch(k, part);
+        arg_scratch(k, "out", part);
     else
-        arg_out(k, 0);
-    arg_i64(k, rows);
-    arg_i64(k, n);
+        arg_out(k, "out", 0);
+    arg_i64(k, "rows", rows);
+    arg_i64(k, "n", n);
     if (shares == 1) return;
-    k = reduce_launch(c, l, "sum_columns_join", parts(n, 32));
-    arg_scratch(k, part);
-    arg_out(k, 0);
-    arg_i32(k, shares);
-    arg_i64(k, n);
+    k = reduce_launch(c, l, "sum_columns_join", ceil_div(n, 32));
+    arg_scratch(k, "part", part);
+    arg_out(k, "y", 0);
+    arg_i32(k, "parts", shares);
+    arg_i64(k, "n", n);
 }
 
 static bool fits_row(const struct kernel_call *c)

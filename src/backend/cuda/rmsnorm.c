@@ -5,11 +5,6 @@
 enum { MOST_COLUMNS = 16384, MOST_GRAD_COLUMNS = 8192, BLOCK_THREADS = 512, GROUPS = 8 };
 enum { COLUMN_LANES = 2 }; /* as kernels/rmsnorm_beside.cu has it */
 
-static int64_t parts(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 /* Rows are whole accesses of 16 bytes. */
 static bool is_whole(const struct type *x)
 {
@@ -24,32 +19,28 @@ static int lanes_of(const struct type *x)
     return columns <= 1024 && is_whole(x) ? 32 : row_lanes(columns, 16);
 }
 
-static void arg_all(const struct kernel_call *c, struct cuda_launch *k)
-{
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = 0; i < c->n_in; i++) arg_in(k, i);
-}
-
-static void norm(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
+static void norm(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
+                 const char *outputs, const char *inputs)
 {
     const struct type *x = &c->in_type[0];
     struct cuda_launch *k = row_launch(l, "rmsnorm.cu", entry, type_rows(x), lanes_of(x));
     row_define(k, x);
-    arg_all(c, k);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i64(k, type_rows(x));
+    args_out(k, 0, outputs);
+    args_in(k, 0, inputs);
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i64(k, "rows", type_rows(x));
 }
 
 /* x, w -> y, rrms */
 static void rmsnorm(const struct kernel_call *c, struct cuda_launches *l)
 {
-    norm(c, l, "rmsnorm");
+    norm(c, l, "rmsnorm", "y rrms", "x w");
 }
 
 /* a, b, w -> a + b, y, rrms */
 static void add_rmsnorm(const struct kernel_call *c, struct cuda_launches *l)
 {
-    norm(c, l, "add_rmsnorm");
+    norm(c, l, "add_rmsnorm", "sums y rrms", "a b w");
 }
 
 /* more, dy, x, w, rrms -> dx, dw: dy and x are read twice, side by side, so both have to stay in the second cache. */
@@ -57,14 +48,15 @@ static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x);
-    int64_t sums = parts(columns, (int64_t)COLUMN_LANES * row_access(x->dtype, columns));
+    int64_t sums = ceil_div(columns, (int64_t)COLUMN_LANES * row_access(x->dtype, columns));
     struct cuda_launch *k =
         row_launch(l, "rmsnorm_beside.cu", "rmsnorm_grad_beside", rows, lanes_of(x));
     launch_grid(k, sums + k->grid[0], 1, 1);
     row_define(k, x);
-    arg_all(c, k);
-    arg_i64(k, rows);
-    arg_i32(k, sums);
+    args_out(k, 0, "dx dw");
+    args_in(k, 0, "more dy x w rrms");
+    arg_i64(k, "rows", rows);
+    arg_i32(k, "column_blocks", sums);
 }
 
 /* [more,] dy, x, w, rrms -> dx, dw */
@@ -73,26 +65,28 @@ static void grad(const struct kernel_call *c, struct cuda_launches *l)
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x);
     int lanes = lanes_of(x), groups = lanes == 32 ? GROUPS : 1;
-    int64_t most = l->device->processors * parts(BLOCK_THREADS, lanes * groups) / 2;
+    int64_t most = l->device->processors * ceil_div(BLOCK_THREADS, lanes * groups) / 2;
     if (most < l->device->processors) most = l->device->processors;
-    int64_t blocks = parts(rows, groups) < most ? parts(rows, groups) : most;
+    int64_t blocks = ceil_div(rows, groups) < most ? ceil_div(rows, groups) : most;
     int64_t of_blocks = launch_scratch(l, blocks * columns * (int64_t)sizeof(float));
 
     for (int i = 0; i < 2; i++) {
         struct cuda_launch *k =
             i == 0 ? launch_add(l, "rmsnorm_grad.cu", "rmsnorm_grad", blocks, lanes * groups)
-                   : launch_add(l, "rmsnorm_grad.cu", "norm_parts", parts(columns, 32), 16 * 32);
+                   : launch_add(l, "rmsnorm_grad.cu", "norm_parts", ceil_div(columns, 32), 16 * 32);
         row_define(k, x);
         launch_define(k, "LANES", lanes);
         launch_define(k, "GROUPS", groups);
         launch_define(k, "ADD", c->n_in == 5);
-        arg_out(k, i);
-        arg_scratch(k, of_blocks);
-        for (int in = 0; i == 0 && in < c->n_in; in++) arg_in(k, in);
-        if (i == 0)
-            arg_i64(k, rows);
-        else
-            arg_i32(k, blocks);
+        arg_out(k, i ? "dw" : "dx", i);
+        arg_scratch(k, "parts", of_blocks);
+        if (i == 0) {
+            if (c->n_in == 5) arg_in(k, "more", 0);
+            args_in(k, c->n_in == 5, "dy x w rrms");
+            arg_i64(k, "rows", rows);
+        } else {
+            arg_i32(k, "count", blocks);
+        }
     }
 }
 
@@ -112,29 +106,29 @@ static void rmsnorm_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     struct cuda_launch *k = long_launch(c, l, "layernorm_long", type_rows(x));
-    arg_out(k, 0);
-    arg_i64(k, 0);
-    arg_out(k, 1);
-    for (int i = 0; i < 2; i++) arg_in(k, i);
-    arg_i64(k, 0);
-    arg_f32(k, c->attr->norm.eps);
-    arg_i32(k, type_columns(x));
+    arg_out(k, "y", 0);
+    arg_null(k, "mean");
+    arg_out(k, "rstd", 1);
+    args_in(k, 0, "x w");
+    arg_null(k, "bias");
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i32(k, "columns", type_columns(x));
 }
 
 static void add_rmsnorm_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
     struct cuda_launch *k = long_launch(c, l, "add_layernorm_long", type_rows(x));
-    for (int i = 0; i < 2; i++) arg_out(k, i);
-    arg_i64(k, 0);
-    arg_out(k, 2);
-    for (int i = 0; i < 2; i++) arg_in(k, i);
-    arg_i64(k, 0);
-    arg_in(k, 2);
-    arg_i64(k, 0);
+    args_out(k, 0, "s y");
+    arg_null(k, "mean");
+    arg_out(k, "rstd", 2);
+    args_in(k, 0, "a b");
+    arg_null(k, "step");
+    arg_in(k, "w", 2);
+    arg_null(k, "bias");
     arg_dropout(k, &(struct dropout){0});
-    arg_f32(k, c->attr->norm.eps);
-    arg_i32(k, type_columns(x));
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i32(k, "columns", type_columns(x));
 }
 
 /* dw first: dx may take the place of dy. */
@@ -144,23 +138,23 @@ static void grad_long(const struct kernel_call *c, struct cuda_launches *l)
     const struct type *x = &c->in_type[0];
     int dy = c->n_in == 5; /* behind what is added */
     struct cuda_launch *k =
-        long_launch(c, l, "norm_columns", parts(type_columns(x), COLUMNS_OF_BLOCK));
-    arg_out(k, 1);
-    arg_i64(k, 0);
-    arg_in(k, dy);
-    arg_in(k, dy + 1);
-    arg_i64(k, 0);
-    arg_in(k, dy + 3);
-    arg_i64(k, type_rows(x));
-    arg_i32(k, type_columns(x));
+        long_launch(c, l, "norm_columns", ceil_div(type_columns(x), COLUMNS_OF_BLOCK));
+    arg_out(k, "dw", 1);
+    arg_null(k, "dbias");
+    arg_in(k, "dy", dy);
+    arg_in(k, "x", dy + 1);
+    arg_null(k, "mean");
+    arg_in(k, "rstd", dy + 3);
+    arg_i64(k, "rows", type_rows(x));
+    arg_i32(k, "columns", type_columns(x));
 
     k = long_launch(c, l, "layernorm_grad_long", type_rows(x));
-    arg_out(k, 0);
-    if (dy == 0) arg_i64(k, 0);
-    for (int i = 0; i < c->n_in - 1; i++) arg_in(k, i);
-    arg_i64(k, 0);
-    arg_in(k, c->n_in - 1);
-    arg_i32(k, type_columns(x));
+    arg_out(k, "dx", 0);
+    arg_in_if(k, dy > 0, "more", 0);
+    args_in(k, dy, "dy x w");
+    arg_null(k, "mean");
+    arg_in(k, "rstd", c->n_in - 1);
+    arg_i32(k, "columns", type_columns(x));
 }
 
 static bool at_most(const struct kernel_call *c, int64_t columns)

@@ -6,11 +6,6 @@
 
 enum { THREADS = 256, TIMES = 4, ACCESS = 16 }; /* as the texts have them */
 
-static int64_t parts(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 /* The longest access, in elements, that heads and rows are made of. */
 static int64_t access_of(enum dtype dtype, int64_t D, int64_t C)
 {
@@ -24,24 +19,24 @@ static void rope(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0], *table = &c->in_type[1];
     int64_t rows = type_rows(x), T = table->dim[0], D = table->dim[1], C = type_columns(x);
-    int64_t heads = c->attr->rope.heads, groups = parts(heads, TIMES);
+    int64_t heads = c->attr->rope.heads, groups = ceil_div(heads, TIMES);
     int64_t each = access_of(x->dtype, D, C), unit = each < 2 ? 2 : each;
-    int64_t turning = parts(rows * groups * (D / unit), THREADS);
-    int64_t rest = parts(rows * ((C - heads * D) / each), (int64_t)THREADS * TIMES);
+    int64_t turning = ceil_div(rows * groups * (D / unit), THREADS);
+    int64_t rest = ceil_div(rows * ((C - heads * D) / each), (int64_t)THREADS * TIMES);
     struct cuda_launch *k = launch_add(l, "rope.cu", "rope", turning + rest, THREADS);
     launch_define_type(k, "T_X", x->dtype);
     launch_define(k, "D", D);
     launch_define(k, "EACH", each);
-    arg_out(k, 0);
-    arg_in(k, 0);
-    arg_in(k, 1);
-    arg_i64(k, rows);
-    arg_i32(k, T);
-    arg_i32(k, C);
-    arg_i32(k, heads);
-    arg_i32(k, groups);
-    arg_f32(k, c->attr->rope.back ? -1 : 1);
-    arg_i32(k, turning);
+    arg_out(k, "y", 0);
+    arg_in(k, "x", 0);
+    arg_in(k, "table", 1);
+    arg_i64(k, "rows", rows);
+    arg_i32(k, "T", T);
+    arg_i32(k, "C", C);
+    arg_i32(k, "heads", heads);
+    arg_i32(k, "groups", groups);
+    arg_f32(k, "sign", c->attr->rope.back ? -1 : 1);
+    arg_i32(k, "turning", turning);
 }
 
 /* positions -> table */
@@ -52,12 +47,12 @@ static void rope_table(const struct kernel_call *c, struct cuda_launches *l)
     char theta[32];
     snprintf(theta, sizeof theta, "%.17g", c->attr->rope.theta);
     struct cuda_launch *k =
-        launch_add(l, "rope_table.cu", "rope_table", parts(pairs, THREADS), THREADS);
+        launch_add(l, "rope_table.cu", "rope_table", ceil_div(pairs, THREADS), THREADS);
     launch_define_word(k, "THETA", theta);
-    arg_out(k, 0);
-    arg_in(k, 0);
-    arg_i64(k, pairs);
-    arg_i32(k, table->dim[1]);
+    arg_out(k, "table", 0);
+    arg_in(k, "position", 0);
+    arg_i64(k, "pairs", pairs);
+    arg_i32(k, "D", table->dim[1]);
 }
 
 static bool fits_rope(const struct kernel_call *c)

@@ -25,7 +25,7 @@ static struct softmax softmax_of(const struct kernel_call *c, bool score, int st
 static int64_t items_of(const struct type *x, bool score)
 {
     int64_t rows = type_rows(x), T = type_columns(x);
-    return score ? rows / T * ((T + 15) / 16) * 4 : (rows + ITEM_ROWS - 1) / ITEM_ROWS;
+    return score ? rows / T * ceil_div(T, 16) * 4 : ceil_div(rows, ITEM_ROWS);
 }
 
 static struct cuda_launch *begin(const struct kernel_call *c, struct cuda_launches *l,
@@ -44,14 +44,14 @@ static struct cuda_launch *begin(const struct kernel_call *c, struct cuda_launch
 
 static void finish(const struct kernel_call *c, struct cuda_launch *k, const struct softmax *s)
 {
-    arg_f32(k, s->scale);
-    arg_i64(k, type_rows(&c->in_type[0]));
+    arg_f32(k, "scale", s->scale);
+    arg_i64(k, "rows", type_rows(&c->in_type[0]));
 }
 
 static void arg_draws(struct cuda_launch *k, const struct softmax *s)
 {
     if (!s->drop) return;
-    arg_in(k, s->step);
+    arg_in(k, "step", s->step);
     arg_dropout(k, s->drop);
 }
 
@@ -59,9 +59,9 @@ static void forward(const struct kernel_call *c, struct cuda_launches *l, bool s
 {
     const struct softmax s = softmax_of(c, score, 1);
     struct cuda_launch *k = begin(c, l, "softmax", &s);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
+    args_out(k, 0, s.drop ? "y dropped" : "y");
     arg_draws(k, &s);
-    arg_in(k, 0);
+    arg_in(k, "x", 0);
     finish(c, k, &s);
 }
 
@@ -69,9 +69,8 @@ static void backward(const struct kernel_call *c, struct cuda_launches *l, bool 
 {
     const struct softmax s = softmax_of(c, score, 2);
     struct cuda_launch *k = begin(c, l, "softmax_grad", &s);
-    arg_out(k, 0);
-    arg_in(k, 0);
-    arg_in(k, 1);
+    arg_out(k, "dx", 0);
+    args_in(k, 0, "dy y");
     arg_draws(k, &s);
     finish(c, k, &s);
 }
@@ -100,12 +99,12 @@ static void finish_long(const struct kernel_call *c, struct cuda_launch *k, cons
 {
     const struct dropout none = {0};
     launch_define_type(k, "T_X", c->in_type[0].dtype);
-    arg_in(k, s->drop ? s->step : 0);
+    arg_in(k, "step", s->drop ? s->step : 0);
     arg_dropout(k, s->drop ? s->drop : &none);
-    arg_f32(k, s->scale);
-    arg_i32(k, (int32_t)type_columns(&c->in_type[0]));
-    arg_i32(k, s->score);
-    arg_i32(k, s->causal);
+    arg_f32(k, "scale", s->scale);
+    arg_i32(k, "columns", type_columns(&c->in_type[0]));
+    arg_i32(k, "square", s->score);
+    arg_i32(k, "causal", s->causal);
 }
 
 static void forward_long(const struct kernel_call *c, struct cuda_launches *l, bool score)
@@ -113,9 +112,9 @@ static void forward_long(const struct kernel_call *c, struct cuda_launches *l, b
     const struct softmax s = softmax_of(c, score, 1);
     struct cuda_launch *k =
         launch_add(l, "softmax_long.cu", "softmax_long", type_rows(&c->in_type[0]), 1024);
-    arg_out(k, 0);
-    arg_out(k, c->n_out - 1);
-    arg_in(k, 0);
+    arg_out(k, "y", 0);
+    arg_out(k, "dropped", c->n_out - 1);
+    arg_in(k, "x", 0);
     finish_long(c, k, &s);
 }
 
@@ -124,9 +123,8 @@ static void backward_long(const struct kernel_call *c, struct cuda_launches *l, 
     const struct softmax s = softmax_of(c, score, 2);
     struct cuda_launch *k =
         launch_add(l, "softmax_long.cu", "softmax_grad_long", type_rows(&c->in_type[0]), 1024);
-    arg_out(k, 0);
-    arg_in(k, 0);
-    arg_in(k, 1);
+    arg_out(k, "dx", 0);
+    args_in(k, 0, "dy y");
     finish_long(c, k, &s);
 }
 

@@ -51,3 +51,15 @@ struct tensor_map *tensor_maps_new(int n)
     memset(ret, 0, bytes);
     return ret;
 }
+
+void arg_matrix(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int index,
+                int64_t rows, int64_t columns, int box_rows, int box_columns)
+{
+    int64_t bytes = 2 * columns;
+    struct cuda_tensor t = {.dtype = DT_BF16,
+                            .dim = {columns, rows, 1, 1, 1},
+                            .step = {0, bytes, bytes * rows, bytes * rows, bytes * rows},
+                            .box = {box_columns, box_rows, 1, 1, 1},
+                            .swizzle = 2 * box_columns};
+    arg_tensor_map(k, name, of, index, &t);
+}

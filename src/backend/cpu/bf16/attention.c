@@ -45,15 +45,6 @@ struct call {
     int64_t rows; /* queries of an item */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t work_init(struct work *w, struct scratch scratch, int64_t D)
 {
     int64_t d_tiles = tiles_of(D);
@@ -90,7 +81,7 @@ INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, 
 {
     vf largest[TILE_SIDE];
     for (int r = 0; r < TILE_SIDE; r++) largest[r] = vf_all(MASKED);
-    int64_t whole = smaller(at->tiles, larger(0, visible(h, at, q)) / TILE_SIDE);
+    int64_t whole = min_i64(at->tiles, max_i64(0, visible(h, at, q)) / TILE_SIDE);
     int64_t j = 0;
     for (; j < whole; j++)
 #pragma GCC unroll 16
@@ -229,7 +220,7 @@ static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0
         vf_store(factor + row, keep / sum);
         vf_store(lse + row, (vf_load(t->max + row) + vf_log(sum) * LOG2_E) * LN_2);
     }
-    struct pack_target y = {c->y + heads_row_at(s, bh, q0), s->C, smaller(QUERIES, s->T - q0),
+    struct pack_target y = {c->y + heads_row_at(s, bh, q0), s->C, min_i64(QUERIES, s->T - q0),
                             s->D};
     memcpy(c->lse + bh * s->T + q0, lse, (size_t)y.rows * sizeof(float));
     VEC(unpack_rows)(&y, t->y, factor);
@@ -238,7 +229,7 @@ static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0
 static struct pack_source part(const struct call *c, int which, int64_t bh, int64_t row, int64_t n)
 {
     return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
-                                smaller(n, c->s.T - row), c->s.D};
+                                min_i64(n, c->s.T - row), c->s.D};
 }
 
 static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t k0, int64_t end)
@@ -246,8 +237,8 @@ static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t 
     enum { PIECE = 64 };
     int64_t d_tiles = tiles_of(c->s.D);
     for (int64_t row = 0; row < KEYS && k0 + row < end; row += PIECE) {
-        struct pack_source k = part(c, 1, bh, k0 + row, smaller(PIECE, end - k0 - row));
-        struct pack_source v = part(c, 2, bh, k0 + row, smaller(PIECE, end - k0 - row));
+        struct pack_source k = part(c, 1, bh, k0 + row, min_i64(PIECE, end - k0 - row));
+        struct pack_source v = part(c, 2, bh, k0 + row, min_i64(PIECE, end - k0 - row));
         VEC(pack_transposed)(tile_at(w->k, row / TILE_K * d_tiles), &k);
         VEC(tile_keep_awake)();
         VEC(pack_paired)(tile_at(w->v, row / TILE_K * d_tiles), &v);
@@ -259,14 +250,14 @@ static void load_keys(const struct call *c, struct work *w, int64_t bh, int64_t 
 static void one_item(const struct call *c, struct work *w, int64_t bh, int64_t first)
 {
     const struct heads *s = &c->s;
-    int64_t last = smaller(first + c->rows, s->T), end = s->causal ? last : s->T;
+    int64_t last = min_i64(first + c->rows, s->T), end = s->causal ? last : s->T;
     for (int64_t k0 = 0; k0 < end; k0 += KEYS) {
         load_keys(c, w, bh, k0, end);
         struct strip *t = w->strip;
         for (int64_t q = first; q < last; q += QUERIES, t++) {
-            int64_t seen = (s->causal ? smaller(q + QUERIES, s->T) : s->T) - k0;
+            int64_t seen = (s->causal ? min_i64(q + QUERIES, s->T) : s->T) - k0;
             if (seen <= 0) continue;
-            struct block at = {bh, q, k0, tiles_of(smaller(KEYS, seen))};
+            struct block at = {bh, q, k0, tiles_of(min_i64(KEYS, seen))};
             if (k0 == 0) {
                 struct pack_source source = part(c, 0, bh, q, QUERIES);
                 VEC(pack_rows)(t->q, &source);
@@ -284,7 +275,7 @@ static int64_t rows_of_item(const struct heads *s, int threads)
 {
     enum { ITEMS_PER_THREAD = 4 };
     int64_t rows = MAX_STRIPS * QUERIES, heads = s->B * s->H;
-    while (rows > 2 * QUERIES && heads * ((s->T + rows - 1) / rows) < ITEMS_PER_THREAD * threads)
+    while (rows > 2 * QUERIES && heads * (ceil_div(s->T, rows)) < ITEMS_PER_THREAD * threads)
         rows /= 2;
     return rows;
 }

@@ -65,15 +65,6 @@ struct block {
     int64_t bh, k0, keys, q0, queries;
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t work_init(struct work *w, struct scratch scratch, const struct heads *s)
 {
     int64_t d_tiles = tiles_of(s->D), rows = tiles_of(s->T) * TILE_SIDE;
@@ -88,7 +79,7 @@ static int64_t work_init(struct work *w, struct scratch scratch, const struct he
     void **key_buffers[] = {&w->k_rows, &w->v_rows, &w->k_transposed};
     for (int i = 0; i < COUNT_OF(key_buffers); i++)
         *key_buffers[i] = scratch_take(&scratch, k_bytes);
-    int64_t summed = s->group > 1 ? (s->T + KEYS - 1) / KEYS : 1;
+    int64_t summed = s->group > 1 ? ceil_div(s->T, KEYS) : 1;
     w->dk = scratch_take(&scratch, summed * 2 * k_bytes);
     w->dv = scratch_take(&scratch, summed * 2 * k_bytes);
     w->s = scratch_take(&scratch, 2 * PATCH * TILE_BYTES);
@@ -121,7 +112,7 @@ static struct pack_source part_of(const struct call *c, int which, int64_t bh, i
                                   int64_t last)
 {
     return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
-                                smaller(last, c->s.T) - row, c->s.D};
+                                min_i64(last, c->s.T) - row, c->s.D};
 }
 
 /* Packing and unpacking are done in pieces; between pieces the AMX unit is kept awake. */
@@ -133,7 +124,7 @@ static void load_queries(const struct call *c, struct work *w, const struct part
 {
     const struct heads *s = &c->s;
     int64_t first = part->q_first + row, tile = row / TILE_K * tiles_of(s->D);
-    struct pack_source q = part_of(c, 0, bh, first, smaller(first + PIECE, part->q_last));
+    struct pack_source q = part_of(c, 0, bh, first, min_i64(first + PIECE, part->q_last));
     struct pack_source dy = {c->dy + heads_row_at(s, bh, first), s->C, q.rows, s->D}, y = dy;
     y.at = c->y + heads_row_at(s, bh, first);
     VEC(pack_transposed)(tile_at(w->q_transposed, tile), &q);
@@ -241,9 +232,9 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
 {
     int64_t end = b->queries / TILE_SIDE;
     struct patch at = {.key = key};
-    if (c->s.causal) at.tile = larger(0, b->k0 + key - b->q0) / TILE_SIDE;
+    if (c->s.causal) at.tile = max_i64(0, b->k0 + key - b->q0) / TILE_SIDE;
     for (; at.tile < end; at.tile += PATCH) {
-        at.tiles = smaller(PATCH, end - at.tile);
+        at.tiles = min_i64(PATCH, end - at.tile);
         one_patch(c, w, part, b, &at);
     }
 }
@@ -260,8 +251,8 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
                         const struct block *b, int64_t row)
 {
     int64_t d_tiles = tiles_of(c->s.D), q_steps = b->queries / TILE_K;
-    int64_t skipped = c->s.causal ? larger(0, b->k0 + row - b->q0) / TILE_K : 0;
-    int64_t first = c->s.causal ? larger(part->q_first, b->k0 + row) : part->q_first;
+    int64_t skipped = c->s.causal ? max_i64(0, b->k0 + row - b->q0) / TILE_K : 0;
+    int64_t first = c->s.causal ? max_i64(part->q_first, b->k0 + row) : part->q_first;
     int64_t q_at = (b->q0 - part->q_first) / TILE_K + skipped;
     struct tile_matmul sum = {
         .rows = 2,
@@ -291,7 +282,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
                            const struct block *b)
 {
     int64_t d_tiles = tiles_of(c->s.D), q_tiles = b->queries / TILE_SIDE, tiles;
-    int64_t all = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
+    int64_t all = tiles_of(min_i64(part->q_last, c->s.T) - part->q_first);
     for (int64_t tile = 0; tile < q_tiles; tile += tiles) {
         int64_t seen = b->keys, past = b->q0 + tile * TILE_SIDE - b->k0;
         tiles = q_tiles - tile;
@@ -323,7 +314,7 @@ static struct pack_target gradient_of(const struct call *c, int which, int64_t b
                                       int64_t last)
 {
     return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), c->s.row,
-                                smaller(last, c->s.T) - row, c->s.D};
+                                min_i64(last, c->s.T) - row, c->s.D};
 }
 
 static void write_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
@@ -345,9 +336,9 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
 static void write_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
                           int64_t first, int64_t end)
 {
-    int64_t d_tiles = tiles_of(smaller(part->q_last, c->s.T) - part->q_first);
-    for (; first < smaller(end, c->s.T); first += PIECE) {
-        struct pack_target dq = gradient_of(c, 0, bh, first, smaller(first + PIECE, end));
+    int64_t d_tiles = tiles_of(min_i64(part->q_last, c->s.T) - part->q_first);
+    for (; first < min_i64(end, c->s.T); first += PIECE) {
+        struct pack_target dq = gradient_of(c, 0, bh, first, min_i64(first + PIECE, end));
         const float *from = w->dq + (first - part->q_first) / TILE_SIDE * C_TILE_FLOATS;
         VEC(unpack_transposed)(&dq, from, d_tiles, c->s.scale);
         VEC(tile_keep_awake)();
@@ -359,12 +350,12 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
                      int64_t k0, int64_t keys)
 {
     const struct heads *s = &c->s;
-    int64_t q_end = (smaller(part->q_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
+    int64_t q_end = (min_i64(part->q_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
     struct block b = {.bh = bh, .k0 = k0, .keys = keys};
     for (int64_t row = 0; row < keys; row += PIECE) load_keys(c, w, part, k0, row);
-    b.q0 = s->causal ? larger(part->q_first, k0) : part->q_first;
+    b.q0 = s->causal ? max_i64(part->q_first, k0) : part->q_first;
     for (; b.q0 < q_end; b.q0 += QUERIES) {
-        b.queries = smaller(QUERIES, q_end - b.q0);
+        b.queries = min_i64(QUERIES, q_end - b.q0);
         for (int64_t key = 0; key < keys; key += TILE_K) one_group(c, w, part, &b, key);
         for (int64_t key = 0; part->keys && key < keys; key += TILE_K)
             add_to_keys(c, w, part, &b, key);
@@ -374,19 +365,19 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
     for (int64_t row = 0; part->keys && last && row < keys; row += PIECE)
         write_keys(c, w, part, k0, row);
     if (part->queries && s->causal)
-        write_queries(c, w, part, bh, larger(part->q_first, k0), smaller(part->q_last, k0 + KEYS));
+        write_queries(c, w, part, bh, max_i64(part->q_first, k0), min_i64(part->q_last, k0 + KEYS));
 }
 
 /* One query head. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
-    int64_t rows = smaller(part->q_last, s->T) - part->q_first;
-    int64_t k_end = (smaller(part->k_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
-    if (s->causal) k_end = smaller(k_end, part->q_first + tiles_of(rows) * TILE_SIDE);
+    int64_t rows = min_i64(part->q_last, s->T) - part->q_first;
+    int64_t k_end = (min_i64(part->k_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
+    if (s->causal) k_end = min_i64(k_end, part->q_first + tiles_of(rows) * TILE_SIDE);
     for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, part, bh, row);
     for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS)
-        run_keys(c, w, part, bh, k0, smaller(KEYS, k_end - k0));
+        run_keys(c, w, part, bh, k0, min_i64(KEYS, k_end - k0));
     if (part->queries && !s->causal) write_queries(c, w, part, bh, part->q_first, part->q_last);
 }
 
@@ -399,7 +390,7 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
  * most work come first. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
-    int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = (s->T + KEYS - 1) / KEYS;
+    int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);
     int64_t at = i % items, first = i / items * KEYS, back = (tiles - 1) * KEYS - first;
     if (at >= groups) return (struct part){at - groups, 1, back, back + KEYS, 0, s->T, false, true};
     return (struct part){at * s->group, s->group, s->causal ? first : 0, s->T, first, first + KEYS,
@@ -418,7 +409,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
         .dqkv = k->out[0],
         .step = (uint32_t) * (const int32_t *)k->in[4],
     };
-    int64_t groups = c.s.B * c.s.KV, tiles = (c.s.T + KEYS - 1) / KEYS, group = c.s.group;
+    int64_t groups = c.s.B * c.s.KV, tiles = ceil_div(c.s.T, KEYS), group = c.s.group;
     bool whole = tiles == 1 || attention_whole_groups(groups, threads);
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
     attention_schedule(whole ? groups : 0, threads);

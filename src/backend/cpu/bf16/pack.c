@@ -4,11 +4,6 @@
 
 enum { PREFETCH_ROWS = 32 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Loads 32 columns from `column` on of the 16 rows from `row` on; elements outside the source
  * are zero. Later rows are prefetched explicitly: they are too far apart for the hardware
  * prefetcher. */
@@ -187,7 +182,7 @@ static void write_transposed(const struct pack_target *t, const float *from, int
 void VEC(unpack_transposed)(const struct pack_target *t, const float *from, int64_t tiles_across,
                             float factor)
 {
-    for (int64_t row = 0; row < smaller(tiles_across, tiles_of(t->rows)) * TILE_SIDE;
+    for (int64_t row = 0; row < min_i64(tiles_across, tiles_of(t->rows)) * TILE_SIDE;
          row += TILE_SIDE)
         for (int64_t d = 0; d < tiles_of(t->columns) / 2; d++)
             write_transposed(t, from, tiles_across, row, d, factor);

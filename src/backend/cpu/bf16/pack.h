@@ -20,7 +20,7 @@ struct pack_source {
 /* The number of tiles of 16 that n elements need, rounded up to an even number. */
 INLINE int64_t tiles_of(int64_t n)
 {
-    return (n + TILE_K - 1) / TILE_K * 2;
+    return ceil_div(n, TILE_K) * 2;
 }
 
 /* a: tile (row/16, column/32) is number row/16 * tiles_of(columns)/2 + column/32. */

@@ -68,7 +68,7 @@ INLINE struct scratch scratch_of(void *scratch, int thread, int64_t bytes)
 INLINE void *scratch_take(struct scratch *s, int64_t bytes)
 {
     char *here = s->memory ? s->memory + s->used : NULL;
-    s->used += (bytes + 63) / 64 * 64;
+    s->used += round_up(bytes, 64);
     return here;
 }
 

@@ -7,15 +7,10 @@
 /* Waking the threads takes about as long as reading MIN_WORK numbers. */
 enum { MIN_WORK = 16384, MAX_PARTS = 64 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int64_t weight,
                      range_fn fn)
 {
-    int64_t grains = (n + grain - 1) / grain;
+    int64_t grains = ceil_div(n, grain);
     /* All threads or one: libgomp terminates the threads that a smaller team does not use. */
     if (grains <= 1 || n * weight < MIN_WORK || omp_get_max_threads() == 1) {
         int64_t begun = threads_begin();
@@ -28,7 +23,7 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
     {
         int64_t t = omp_get_thread_num(), of = omp_get_num_threads(), begun = threads_begin();
         int64_t first = part_begin(grains, of, t) * grain;
-        int64_t last = smaller(part_begin(grains, of, t + 1) * grain, n);
+        int64_t last = min_i64(part_begin(grains, of, t + 1) * grain, n);
         if (first < last) fn(c, first, last);
         threads_end(begun);
     }
@@ -37,8 +32,8 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
 
 int64_t part_count(int64_t n, int64_t min_items)
 {
-    int64_t parts = (n + min_items - 1) / min_items;
-    return parts < 1 ? 1 : smaller(parts, MAX_PARTS);
+    int64_t parts = ceil_div(n, min_items);
+    return parts < 1 ? 1 : min_i64(parts, MAX_PARTS);
 }
 
 int64_t part_begin(int64_t n, int64_t parts, int64_t k)

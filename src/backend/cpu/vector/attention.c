@@ -28,14 +28,9 @@ struct call {
     uint32_t step;
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t work_bytes(const struct heads *s)
 {
-    int64_t struct_bytes = ((int64_t)sizeof(struct work) + 63) / 64 * 64;
+    int64_t struct_bytes = round_up((int64_t)sizeof(struct work), 64);
     return struct_bytes + 4 * TILE * width_of(s) * (int64_t)sizeof(float);
 }
 
@@ -43,7 +38,7 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
 {
     char *at = (char *)scratch + thread * work_bytes(s);
     struct work *w = (struct work *)at;
-    w->q = (float *)(at + ((int64_t)sizeof(struct work) + 63) / 64 * 64);
+    w->q = (float *)(at + round_up((int64_t)sizeof(struct work), 64));
     w->y = w->q + TILE * width_of(s);
     w->v = w->y + TILE * width_of(s);
     w->k = w->v + TILE * width_of(s);
@@ -55,7 +50,7 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;
-    int64_t open = diagonal ? smaller(keys, q + W) : keys; /* the remaining keys are masked */
+    int64_t open = diagonal ? min_i64(keys, q + W) : keys; /* the remaining keys are masked */
     vf old = vf_load(w->max + q), max = old, other = old;
     if (diagonal)
         for (int64_t k = q; k < open; k++) {
@@ -95,7 +90,7 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
 {
     const struct heads *s = &c->s;
     struct tile_source q = ACT(heads_part)(s, c->qkv, 0, bh, q0);
-    int64_t vectors = (q.rows + W - 1) / W, width = width_of(s),
+    int64_t vectors = ceil_div(q.rows, W), width = width_of(s),
             end = s->causal ? q0 + q.rows : s->T;
     ACT(tile_transpose)(w->q, &q, s->scale * LOG2_E);
     for (int i = 0; i < TILE; i++) w->max[i] = -1e30f, w->sum[i] = 0;

@@ -2,11 +2,6 @@
 #include "backend/cpu/vector/attention_tile.h"
 #include "backend/cpu/vector/common.h"
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static float dot(const float *a, const float *b, int64_t n)
 {
     vf sum = {0};
@@ -42,7 +37,7 @@ static void one_head(const float *q, const float *keys, const float *values, int
     float max = -1e30f, sum = 0, p[TILE] = {0};
     memset(y, 0, (size_t)D * sizeof(float));
     for (int64_t k0 = 0; k0 < n; k0 += TILE) {
-        int64_t keys_here = smaller(TILE, n - k0);
+        int64_t keys_here = min_i64(TILE, n - k0);
         float old = max;
         for (int64_t k = 0; k < keys_here; k++) {
             p[k] = dot(q, keys + (k0 + k) * stride, D) * scale;

@@ -42,18 +42,9 @@ struct part {
     bool keys, queries;
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t struct_bytes(void)
 {
-    return ((int64_t)sizeof(struct work) + 63) / 64 * 64;
+    return round_up((int64_t)sizeof(struct work), 64);
 }
 
 static int64_t work_bytes(const struct heads *s)
@@ -99,7 +90,7 @@ static void load_queries(const struct call *c, struct work *w, int64_t bh, int64
 INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q, *ds = w->ds + q;
-    int64_t open = diagonal ? smaller(keys, q + W) : keys;
+    int64_t open = diagonal ? min_i64(keys, q + W) : keys;
     vf lse = vf_load(w->lse + q), delta = vf_load(w->delta + q);
     for (int64_t k = 0; k < open; k++) {
         vf e = tile_exp2(vf_load(p + k * TILE) - lse), dp = vf_load(ds + k * TILE);
@@ -120,7 +111,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
 {
     const struct heads *s = &c->s;
     int64_t q0 = q_tile * TILE, k0 = k_tile * TILE, width = width_of(s);
-    int64_t q_rows = smaller(TILE, s->T - q0), at = (k_tile - part->k_first) * TILE * width;
+    int64_t q_rows = min_i64(TILE, s->T - q0), at = (k_tile - part->k_first) * TILE * width;
     bool diagonal = s->causal && q_tile == k_tile;
     struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
     struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
@@ -128,7 +119,7 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     struct tile_rows v_rows = ACT(tile_rows)(&v, w->v_copy);
     struct tile_matmul scores = {
         .rows = k.rows,
-        .vectors = (q_rows + W - 1) / W,
+        .vectors = ceil_div(q_rows, W),
         .depth = s->D,
         .a = k_rows.at,
         .a_stride = k_rows.stride,
@@ -187,9 +178,9 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
-    for (int64_t q = larger(part->q_first, s->causal ? part->k_first : 0); q < part->q_last; q++) {
+    for (int64_t q = max_i64(part->q_first, s->causal ? part->k_first : 0); q < part->q_last; q++) {
         load_queries(c, w, bh, q * TILE);
-        int64_t k_last = s->causal ? smaller(part->k_last, q + 1) : part->k_last;
+        int64_t k_last = s->causal ? min_i64(part->k_last, q + 1) : part->k_last;
         for (int64_t k = part->k_first; k < k_last; k++) one_tile(c, w, part, bh, q, k);
         if (!part->queries) continue;
         float factor[TILE];

@@ -1,10 +1,5 @@
 #include "backend/cpu/vector/attention_rows.h"
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* One step of the transpose of W vectors of W lanes: swaps the off-diagonal squares of side s. */
 #define LOW(lane, s)  ((lane) & (s) ? W + (lane) - (s) : (lane))
 #define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
@@ -36,9 +31,9 @@ static int64_t smaller(int64_t a, int64_t b)
 void ACT(tile_transpose)(float *to, const struct tile_source *s, float factor)
 {
     for (int64_t row = 0; row < s->rows; row += W) {
-        int64_t rows = smaller(W, s->rows - row);
+        int64_t rows = min_i64(W, s->rows - row);
         for (int64_t column = 0; column < s->columns; column += W) {
-            int64_t columns = smaller(W, s->columns - column);
+            int64_t columns = min_i64(W, s->columns - column);
             const act *from = s->at + row * s->stride + column;
             vf x[W];
             if (rows == W && columns == W) {
@@ -99,18 +94,18 @@ struct tile_rows ACT(tile_rows)(const struct tile_source *s, float *spare)
     if (s->columns % W == 0 && s->stride < FAR) return (struct tile_rows){s->at, s->stride};
 #endif
     ACT(tile_copy)(spare, s, 1.0f);
-    return (struct tile_rows){spare, (s->columns + W - 1) / W * W};
+    return (struct tile_rows){spare, round_up(s->columns, W)};
 }
 
 struct tile_source ACT(heads_part)(const struct heads *s, const act *qkv, int part, int64_t bh,
                                    int64_t row)
 {
     const act *at = qkv + heads_part_at(s, part, bh, row);
-    return (struct tile_source){at, s->row, smaller(TILE, s->T - row), s->D};
+    return (struct tile_source){at, s->row, min_i64(TILE, s->T - row), s->D};
 }
 
 struct tile_source ACT(heads_rows)(const struct heads *s, const act *y, int64_t bh, int64_t row)
 {
     const act *at = y + heads_row_at(s, bh, row);
-    return (struct tile_source){at, s->C, smaller(TILE, s->T - row), s->D};
+    return (struct tile_source){at, s->C, min_i64(TILE, s->T - row), s->D};
 }

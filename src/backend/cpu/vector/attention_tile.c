@@ -14,18 +14,13 @@ enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 8 };
 enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 4 };
 #endif
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is
  * inlined. */
 INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv, const bool across,
                          int64_t row, int64_t v)
 {
     int64_t from = p->skip == SKIP_BEFORE ? row : 0;
-    int64_t to = p->skip == SKIP_AFTER ? smaller(row + mr, p->depth) : p->depth;
+    int64_t to = p->skip == SKIP_AFTER ? min_i64(row + mr, p->depth) : p->depth;
     const int64_t stride = p->a_stride, b_stride = p->b_stride, c_stride = p->c_stride;
     const float *a = p->a + (across ? row + from * stride : row * stride + from);
     const float *b = p->b + from * b_stride + v * W;
@@ -84,7 +79,7 @@ INLINE void matmul_columns(const struct tile_matmul *p, const bool across, int64
                            int64_t v)
 {
     while (v < p->vectors) {
-        int64_t nv = smaller(p->vectors - v, MAX_VECTORS);
+        int64_t nv = min_i64(p->vectors - v, MAX_VECTORS);
         if (nv == 4 && MAX_VECTORS >= 4)
             matmul_rows(p, 4, across, row, end, v);
         else if (nv == 3 && MAX_VECTORS >= 3)
@@ -101,7 +96,7 @@ void VEC(tile_matmul)(const struct tile_matmul *p)
 {
     if (p->skip == SKIP_COLUMNS)
         for (int64_t row = 0; row < p->rows; row += W)
-            matmul_columns(p, false, row, smaller(row + W, p->rows), row / W);
+            matmul_columns(p, false, row, min_i64(row + W, p->rows), row / W);
     else if (p->across)
         matmul_columns(p, true, 0, p->rows, 0);
     else

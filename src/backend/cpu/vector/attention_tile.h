@@ -41,11 +41,11 @@ void VEC(tile_matmul)(const struct tile_matmul *p);
 /* Columns of one head, rounded up to whole vectors, and the number of tiles in T rows. */
 INLINE int64_t width_of(const struct heads *s)
 {
-    return (s->D + W - 1) / W * W;
+    return round_up(s->D, W);
 }
 INLINE int64_t tiles_of(const struct heads *s)
 {
-    return (s->T + TILE - 1) / TILE;
+    return ceil_div(s->T, TILE);
 }
 
 /* The random bytes of one tile for dropout: word[k/16*4 + k%8/2][q] holds those of four keys;

@@ -77,7 +77,7 @@ static void strips(const struct tile *t, const float *a, const float *b, int64_t
 
 static int64_t tiles_of(int64_t n, int64_t size)
 {
-    return (n + size - 1) / size;
+    return ceil_div(n, size);
 }
 
 /* Sums over all of K, DEPTH at a time; a and b point to the tile's first row and column. */

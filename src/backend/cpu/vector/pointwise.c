@@ -197,7 +197,7 @@ static void dropout_block(const struct block *b)
 INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
                            const void *step)
 {
-    int64_t T = type_columns(&c->out_type[0]), strips = (T + 15) / 16;
+    int64_t T = type_columns(&c->out_type[0]), strips = ceil_div(T, 16);
     act *y = c->out[0];
     float factor[16 * 16];
     for (int64_t s = first; s < last; s++) {
@@ -239,7 +239,7 @@ static enum status dropped(const struct kernel_call *c, range_fn elements, range
 {
     if (c->attr->drop.pattern == DROPOUT_POINTWISE) return over_elements(c, 3, elements);
     int64_t T = type_columns(&c->out_type[0]);
-    parallel_ranges(c, type_rows(&c->out_type[0]) / T * ((T + 15) / 16), 1, 3 * 16 * T, strips);
+    parallel_ranges(c, type_rows(&c->out_type[0]) / T * ceil_div(T, 16), 1, 3 * 16 * T, strips);
     return ST_OK;
 }
 

@@ -68,7 +68,7 @@ struct leading {
 INLINE struct leading leading_of(const struct kernel_call *c)
 {
     int64_t n = type_elements(&c->out_type[0]), rows = type_elements(&c->in_type[0]) / n;
-    return (struct leading){rows, n, part_count(rows, 32), (n + STRIPE - 1) / STRIPE};
+    return (struct leading){rows, n, part_count(rows, 32), ceil_div(n, STRIPE)};
 }
 
 static int64_t sum_leading_scratch(const struct kernel *row, const struct kernel_call *c)

@@ -72,7 +72,7 @@ struct strip {
 
 INLINE struct strip strip_of(const struct kernel_call *c, int64_t item)
 {
-    int64_t T = type_columns(&c->in_type[0]), strips = (T + 15) / 16;
+    int64_t T = type_columns(&c->in_type[0]), strips = ceil_div(T, 16);
     int64_t bh = item / strips, q16 = item % strips;
     return (struct strip){T, bh, q16, at_most(16, T - q16 * 16), (bh * T + q16 * 16) * T};
 }
@@ -132,7 +132,7 @@ static void score_softmax_strips(const struct kernel_call *c, int64_t first, int
 static enum status over_strips(const struct kernel_call *c, range_fn fn)
 {
     int64_t T = type_columns(&c->in_type[0]);
-    parallel_ranges(c, type_rows(&c->in_type[0]) / T * ((T + 15) / 16), 1, 4 * 16 * T, fn);
+    parallel_ranges(c, type_rows(&c->in_type[0]) / T * ceil_div(T, 16), 1, 4 * 16 * T, fn);
     return ST_OK;
 }
 

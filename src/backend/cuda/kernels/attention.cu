@@ -53,7 +53,7 @@ template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int 
     u32 at = to + swizzle<CHUNKS>(row, chunk);
     const T_X *p = from + (i64)row * stride + chunk * EACH;
 #pragma unroll
-    for (int i = 0; i < (N + STEP - 1) / STEP; i++) {
+    for (int i = 0; i < ceil_div(N, STEP); i++) {
         if (N % STEP && row + i * STEP >= N) break;
         bool read = WHOLE || row + i * STEP < there;
 #pragma unroll
@@ -79,7 +79,7 @@ template <int N> DEVICE void round_rows(u8 *tile)
     int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
     u8 *at = tile + swizzle<CHUNKS>(row, chunk);
 #pragma unroll
-    for (int i = 0; i < (N + STEP - 1) / STEP; i++) {
+    for (int i = 0; i < ceil_div(N, STEP); i++) {
         if (N % STEP && row + i * STEP >= N) break;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c += GRAIN) {
@@ -191,7 +191,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
         for (int i = 0; i < 4; i++) {
             float2 e = exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
             p[i] = pack_bf16(e.x, e.y);
-            if (DROPOUT) p[i] &= prmt(dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), 0, i < 2 ? 0x9988 : 0xbbaa);
+            if (DROPOUT) drop_pair(p[i], dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), i >= 2);
         }
     } else {
 #pragma unroll
@@ -271,7 +271,7 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
                 store<2>((T_X *)(stage + swizzle<CHUNKS>(row, byte / 16) + byte % 16), two);
             }
             if (lane % 4 == 0 && r.first + row < T)
-                lse[r.first + row] = (r.top[m][h] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+                lse[r.first + row] = (r.top[m][h] * scale + lg2_approx(sum)) * LN_2;
         }
     __syncwarp();
 #pragma unroll
@@ -289,17 +289,18 @@ struct place {
 };
 DEVICE place place_of_block(int T, int BH, int group)
 {
-    int row_blocks = (T + ROWS * WARPS - 1) / (ROWS * WARPS);
+    int row_blocks = ceil_div(T, ROWS * WARPS);
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     place a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
     return a;
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. */
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep_scale the factor of
+ * what it keeps. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
-                  u32 seed, u32 site, u32 less, u32 carry, float keep)
+                  u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
@@ -360,5 +361,5 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     if (GROUP > 1) bh = place_of_block(forgotten(T), BH, forgotten(group)).bh; /* rather than a register all the way */
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,
-               lse + (i64)bh * T, GROUP * C, T, scale, keep);
+               lse + (i64)bh * T, GROUP * C, T, scale, keep_scale);
 }

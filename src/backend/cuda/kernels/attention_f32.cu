@@ -140,13 +140,13 @@ DEVICE float half_sum(float a)
 /* Blocks and arguments as attention_forward's in attention.cu; dropout's threshold as it is. */
 KERNEL_MIN(THREADS, 2)
 attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
-                  u32 seed, u32 site, int threshold, float keep)
+                  u32 seed, u32 site, int threshold, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     u8 *q = shared_memory, *k = q + ROWS * CHUNKS * 16, *v = k + TILE;
     float *p = (float *)(v + TILE);
     int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
-    int row_blocks = (T + ROWS - 1) / ROWS;
+    int row_blocks = ceil_div(T, ROWS);
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
@@ -209,12 +209,12 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
 #pragma unroll
     for (int i = 0; i < MINE; i++) {
         int t = row + slot + 8 * i;
-        float all = half_sum(sum[i]), by = keep / all;
+        float all = half_sum(sum[i]), by = keep_scale / all;
         if (t >= T) continue;
         float *to = y + ((i64)(bh / H) * T + t) * (GROUP * C) + bh % H * HEAD;
 #pragma unroll
         for (int u = 0; u < PAIRS; u++)
             if (32 * u + 2 * lane < HEAD) *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);
-        if (lane == 0) lse[(i64)bh * T + t] = (top[i] * scale + lg2_approx(all)) * 0.693147180559945309f;
+        if (lane == 0) lse[(i64)bh * T + t] = (top[i] * scale + lg2_approx(all)) * LN_2;
     }
 }

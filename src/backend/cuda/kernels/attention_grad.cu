@@ -207,7 +207,7 @@ DEVICE int head_of(int member)
 /* Starts to copy a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
 {
-    int head = head_of(member), b = head / anew(H, tile), h = head - b * H, tiles = (T + TILE - 1) / TILE;
+    int head = head_of(member), b = head / anew(H, tile), h = head - b * H, tiles = ceil_div(T, TILE);
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
@@ -221,7 +221,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                     float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_address(shared_memory);
-    int tile = first_tile(), tiles = (T + TILE - 1) / TILE;
+    int tile = first_tile(), tiles = ceil_div(T, TILE);
     float factor = scale * LOG2_E;
 #if DROPOUT
     u32 step_now = (u32)*step_number;

@@ -10,6 +10,7 @@
 #include "mma.cuh"
 
 enum {
+    TF32 = 0,
     D = HEAD_SIZE,
     CHUNKS = D / 8,            /* of 16 bytes in a row */
     ROW_BYTES = 2 * D,
@@ -28,34 +29,17 @@ enum {
     TILE_BYTES = TILE * ROW_BYTES,
     STATS = 2 * TILE,          /* floats of a tile's statistics: log-sum-exp in bits, then delta */
 };
-#define LOG2_E 1.44269504088896341f
 
+#include "attention_fragments.cuh"
 #include "attention_heads.cuh"
 
-typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
-typedef float sums[M][D / 8][4];   /* 16M x D */
-template <int KEPT> struct left_rows { /* a left operand 16M x D: its first 16 KEPT columns, the others are in shared memory */
-    u32 r[M][KEPT][4];
-};
 typedef u32 kept_scores[M][N][4];    /* a left operand 16M x 16N */
 
-extern __shared__ __align__(1024) u8 shared_memory[];
-
-/* Where a lane's row of 16 bytes lies for ldmatrix, in 16 rows of a tile: the first for left operands, and for right ones
- * that are transposed; the second for right operands that are not. */
+/* Where a lane's row of 16 bytes lies for ldmatrix, in 16 rows of a tile: for left operands, and for right ones that are
+ * transposed. */
 DEVICE u32 lane_down(int lane)
 {
     return swizzle<CHUNKS>(lane % 16, lane / 16);
-}
-DEVICE u32 lane_across(int lane)
-{
-    return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-}
-/* The same, `chunks` (even) further in the row. */
-DEVICE u32 along(u32 at, int chunks)
-{
-    constexpr int W = swizzle_width(CHUNKS);
-    return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
 }
 
 /* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
@@ -73,44 +57,11 @@ DEVICE void load_stats(u32 to, const float *stats)
 {
     if (threadIdx.x < STATS / 4) cp_async_16(to + threadIdx.x * 16, stats + threadIdx.x * 4, 16);
 }
-template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
-}
-
-/* s = a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
+/* s = a b^T, as add_rows_by_rows has them. */
 template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
-#pragma unroll
-    for (int k = 0; k < D / 16; k++) {
-        u32 b[N][4];
-#pragma unroll
-        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
-#pragma unroll
-        for (int m = 0; m < M; m++) {
-            u32 row[4];
-            if (k >= KEPT) {
-                ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
-            } else {
-#pragma unroll
-                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
-            }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                mma_m16n8k16(s[m][2 * n], row, b[n][0], b[n][1]);
-                mma_m16n8k16(s[m][2 * n + 1], row, b[n][2], b[n][3]);
-            }
-        }
-    }
+    clear(s);
+    add_rows_by_rows(s, a, left, at);
 }
 /* sum += a b, b the same rows (with lane_down). */
 DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 at)
@@ -138,16 +89,6 @@ DEVICE void pack(kept_scores &a, const scores &s)
             for (int i = 0; i < 4; i++)
                 a[m][n][i] = pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
 }
-DEVICE void clear(sums &sum)
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) sum[m][n][i] = 0;
-}
-
 /* A warp's sums, scaled, to its rows of a tile, and from there to memory. Others may not use those rows meanwhile. */
 DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum, float scale, int lane)
 {
@@ -181,7 +122,7 @@ DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
         for (int n = 0; n < 2 * N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if ((int)drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
+                if (drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
 }
 DEVICE bool is_dropped(float p)
 {
@@ -206,5 +147,5 @@ DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float
         for (int n = 0; n < 2 * N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                dp[m][n][i] = (int)drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
+                dp[m][n][i] = drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
 }

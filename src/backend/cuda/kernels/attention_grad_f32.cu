@@ -96,10 +96,7 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&s
 /* What a probability is multiplied with. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
-    words r = dropout_attention(seed, site, step, bh, q / 16, k / 16, q % 8 / 2, k % 8 / 2);
-    u32 low = q % 2 ? r.w[1] : r.w[0], high = q % 2 ? r.w[3] : r.w[2];
-    u32 byte = (q % 16 < 8 ? low : high) >> (8 * (k % 16 / 8 * 2 + k % 2)) & 255;
-    return (int)byte >= threshold ? dropout_scale(threshold) : 0;
+    return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
 /* Of one pair: s becomes the gradient of the score (without `scale`), dp the probability as it was used. */
 DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep, bool seen)

@@ -6,7 +6,7 @@
 #include "device.cuh"
 
 typedef T_X element;
-enum { D = HEAD_SIZE, EACH = (D + WARP - 1) / WARP, WARPS = 4, THREADS = WARPS * WARP };
+enum { D = HEAD_SIZE, EACH = ceil_div(D, WARP), WARPS = 4, THREADS = WARPS * WARP };
 
 DEVICE i64 row_of_warp()
 {
@@ -50,10 +50,7 @@ DEVICE void clear(float (&a)[EACH])
 /* What the probability of (q,k) is multiplied with. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
-    words r = dropout_attention(seed, site, step, bh, q / 16, k / 16, q % 8 / 2, k % 8 / 2);
-    u32 low = q % 2 ? r.w[1] : r.w[0], high = q % 2 ? r.w[3] : r.w[2];
-    u32 byte = (q % 16 < 8 ? low : high) >> (8 * (k % 16 / 8 * 2 + k % 2)) & 255;
-    return (int)byte >= threshold ? dropout_scale(threshold) : 0;
+    return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
 
 /* delta = rowsum(dy y) */

@@ -30,7 +30,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 {
     int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, first_query = block * BLOCK + warp * OWN;
-    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = ceil_div(seen, TILE);
     u32 base = shared_address(shared_memory), own = base + warp * OWN * ROW_BYTES + lane_down(lane);
     float factor = scale * LOG2_E;
 #if DROPOUT
@@ -48,7 +48,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + lane / 4;
-            const float *at = stats + ((i64)head * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            const float *at = stats + ((i64)head * ceil_div(T, TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
             delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
         }

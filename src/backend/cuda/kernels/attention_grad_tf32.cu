@@ -13,6 +13,10 @@
  * columns and no instruction transposes floats. Tiles are rounded where they lie, once for all warps, by the threads that
  * copied them.
  *
+ * Fragments are those of attention_grad.cu (attention_fragments.cuh); the loops are not shared. There all warps of a block sum a
+ * tile's dQ and hand dS over through shared memory, right operands are transposed by ldmatrix, and tiles are used as they come;
+ * here none of that holds, so a common loop would be two loops behind conditions.
+ *
  * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs, 30 KB in `keys` and 17 KB in
  * `queries`, 370 clocks, beside 220 to 360 of products. Moves what attention_grad.cu does, but no sums of dQ.
  *
@@ -21,6 +25,7 @@
 #include "mma.cuh"
 
 enum {
+    TF32 = 1,
     D = HEAD_SIZE,
     CHUNKS = D / 4, /* of 16 bytes in a row */
     ROW_BYTES = 4 * D,
@@ -44,40 +49,22 @@ enum {
     Q_KEPT = STEPS,
     DO_KEPT = D == 128 ? 6 : D == 64 ? 3 : STEPS,
 };
-#define LOG2_E 1.44269504088896341f
 static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
 static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "");
 
+#include "attention_fragments.cuh"
 #include "attention_heads.cuh"
 
-typedef float scores[M][2 * N][4]; /* 16M x 16N */
-typedef float sums[M][D / 8][4];   /* 16M x D */
-template <int KEPT> struct left_rows { /* a left operand 16M x D: its first 8 KEPT columns, the others are in shared memory */
-    u32 r[M][KEPT ? KEPT : 1][4];
-};
-extern __shared__ __align__(1024) u8 shared_memory[];
-
-/* Where a lane's row of 16 bytes lies for ldmatrix: of a left operand, the thread's warp's own; of 16 rows of a right one. And
- * the float of row 2q + odd, column g, of 8 rows. */
+/* Where a lane's row of 16 bytes lies for ldmatrix of a left operand, the thread's warp's own; and the float of row 2q + odd,
+ * column g, of 8 rows. */
 DEVICE u32 lane_down(int thread)
 {
     return thread / WARP * OWN * ROW_BYTES + swizzle<CHUNKS>(thread % 16, thread / 16 % 2);
-}
-DEVICE u32 lane_across(int lane)
-{
-    return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 DEVICE u32 lane_float(int lane, int odd)
 {
     return swizzle<CHUNKS>(lane % 4 * 2 + odd, lane / 16) + lane / 4 % 4 * 4;
 }
-/* The same, `chunks` (even) further in the row. */
-DEVICE u32 along(u32 at, int chunks)
-{
-    constexpr int W = swizzle_width(CHUNKS);
-    return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
-}
-
 /* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
 template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
 {
@@ -108,48 +95,6 @@ DEVICE void load_stats(u32 to, const float *stats)
 DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
-}
-template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
-}
-template <int COLUMNS> DEVICE void clear(float (&s)[M][COLUMNS][4])
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < COLUMNS; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
-}
-
-/* s += a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
-template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
-{
-#pragma unroll
-    for (int k = 0; k < STEPS; k++) {
-        u32 b[N][4];
-#pragma unroll
-        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
-#pragma unroll
-        for (int m = 0; m < M; m++) {
-            u32 row[4];
-            if (k >= KEPT) {
-                ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
-            } else {
-#pragma unroll
-                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
-            }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                mma_m16n8k8_tf32(s[m][2 * n], row, b[n][0], b[n][1]);
-                mma_m16n8k8_tf32(s[m][2 * n + 1], row, b[n][2], b[n][3]);
-            }
-        }
-    }
 }
 /* sum += a b, b the same rows, at `tile` of shared memory; a is rounded. NO_NEGATIVES: those of a count as zero. */
 template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
@@ -207,7 +152,7 @@ DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, 
             for (int n = 0; n < COLUMNS; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    act(m, first + n, i, (int)drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
+                    act(m, first + n, i, drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
     }
 }
 
@@ -218,7 +163,7 @@ KERNEL(ROW_THREADS)
 attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
 {
     enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
-    int tiles = (T + TILE - 1) / TILE, bh = blockIdx.x / tiles, tile = blockIdx.x % tiles, lane = threadIdx.x % LANES;
+    int tiles = ceil_div(T, TILE), bh = blockIdx.x / tiles, tile = blockIdx.x % tiles, lane = threadIdx.x % LANES;
     stats += (i64)blockIdx.x * STATS;
 #pragma unroll
     for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
@@ -253,13 +198,13 @@ DEVICE int first_tile()
 }
 DEVICE queries next_of(queries a, int T)
 {
-    if (++a.tile == (T + TILE - 1) / TILE) a.head++, a.tile = first_tile();
+    if (++a.tile == ceil_div(T, TILE)) a.head++, a.tile = first_tile();
     return a;
 }
 /* Starts to copy a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, queries at, int turn)
 {
-    int b = at.head / H, h = at.head % H, tiles = (T + TILE - 1) / TILE;
+    int b = at.head / H, h = at.head % H, tiles = ceil_div(T, TILE);
     u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, anew(threadIdx.x, turn));
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, anew(threadIdx.x, turn));
@@ -276,10 +221,10 @@ DEVICE float2 stats_of(u32 stats, int n, int lane)
 /* dK and dV; blocks of keys, of all `heads` of them. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                    float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+                    float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     int head = head_here(), KV = H / GROUP;
-    int turns = GROUP * ((T + TILE - 1) / TILE - first_tile());
+    int turns = GROUP * (ceil_div(T, TILE) - first_tile());
     queries at = {head * GROUP, first_tile()};
     if (head >= heads) return;
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
@@ -317,7 +262,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
             u32 stats_at = stage + 2 * TILE_BYTES + step * STEP * 4;
             scores s, dp;
             clear(s);
-            rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
+            add_rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 l = stats_of(stats_at, n, lane);
@@ -353,7 +298,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                     for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
             }
-            rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
+            add_rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 delta = DROPOUT ? stats_of(stats_at + TILE * 4, n, lane) : make_float2(0, 0);
@@ -362,7 +307,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
                         float d = dp[m][n][i];
-                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep) - (i % 2 ? delta.y : delta.x);
+                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep_scale) - (i % 2 ? delta.y : delta.x);
                         s[m][n][i] = fabsf(s[m][n][i]) * d;
                     }
             }
@@ -377,7 +322,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
     dqkv += (i64)(head / KV) * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
-    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep, threadIdx.x % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep_scale, threadIdx.x % WARP);
 }
 
 /* Starts to copy a tile of keys and values for a head of queries. */
@@ -394,12 +339,12 @@ DEVICE void load_keys(const float *qkv, int T, int H, int tile)
 /* dQ; blocks of queries, of all `heads` of them. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_queries(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                       float factor, float keep, int T, int H, int heads, u32 seed, u32 site, int threshold)
+                       float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
     if (head >= heads) return;
     int first_query = block * BLOCK + threadIdx.x / WARP * OWN;
-    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = (seen + TILE - 1) / TILE;
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = ceil_div(seen, TILE);
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
     i64 rows = (i64)(head / H) * T * packed_row(H) + head % H * D;
     load_tile<BLOCK>(0, qkv + rows, packed_row(H), block * BLOCK, T, threadIdx.x);
@@ -412,7 +357,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + threadIdx.x % WARP / 4;
-            const float *at = stats + ((i64)head * ((T + TILE - 1) / TILE) + t / TILE) * STATS;
+            const float *at = stats + ((i64)head * ceil_div(T, TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
             delta[m][i] = t < T ? at[TILE + t % TILE] : 0;
         }
@@ -443,14 +388,14 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;
             clear(s);
-            rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
+            add_rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
 #pragma unroll
             for (int m = 0; m < M; m++)
 #pragma unroll
                 for (int n = 0; n < 2 * N; n++)
 #pragma unroll
                     for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
-            rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
+            add_rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
 #pragma unroll
                 for (int m = 0; m < M; m++)
@@ -466,7 +411,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
 #if DROPOUT
             draw_step<false>(seed, site, (u32)*step_number, anew(head_here(), tile), first_query, first_key, threshold, lane,
                              [&](int m, int n, int i, bool kept) {
-                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep : 0) - delta[m][i / 2];
+                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
                              });
 #endif
 #pragma unroll

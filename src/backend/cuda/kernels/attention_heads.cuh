@@ -46,9 +46,9 @@ DEVICE drop_bytes draw(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, i
     return draw_blocks<ROWS_ARE_KEYS, M == 2>(seed, site, step, bh, q16, k16, lane);
 }
 /* Of element [m][n][i] of the scores. */
-template <bool ROWS_ARE_KEYS> DEVICE u32 drop_byte(const drop_bytes &d, int m, int n, int i)
+template <bool ROWS_ARE_KEYS> DEVICE int drop_byte(const drop_bytes &d, int m, int n, int i)
 {
     int block = M == 2 ? m : n / 2, right = n % 2, column = i % 2, row = i / 2;
-    return ROWS_ARE_KEYS ? d.w[block][right] >> (8 * (2 * column + row)) & 255
-                         : d.w[block][row] >> (8 * (2 * right + column)) & 255;
+    return ROWS_ARE_KEYS ? byte_at(d.w[block][right], 2 * column + row)
+                         : byte_at(d.w[block][row], 2 * right + column);
 }

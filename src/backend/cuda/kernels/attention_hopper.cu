@@ -304,7 +304,7 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
         if (lane % 4 == 0 && r.first + 8 * i < T)
-            lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+            lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * LN_2;
         r.sum[i] = factor / sum;
     }
 #pragma unroll
@@ -378,12 +378,13 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
     if (leader()) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. Boxes of WIDTH
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept),
+ * keep_scale the factor of what it keeps. Boxes of WIDTH
  * columns and, in q_map and y_map, 64 rows, in k_map KEYS. */
 KERNEL_MIN(THREADS, 1)
 attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constant__ tensor_map k_map,
                   const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T, int H, int BH, int group,
-                  float scale, u32 seed, u32 site, u32 less, u32 carry, float keep)
+                  float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
@@ -421,6 +422,6 @@ attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constan
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         drop d = {seed, site, DROPOUT ? (u32)*step : 0, 0, less, carry};
-        consume(base, warp / 4 - 1, &y_map, lse, T, H, scale, d, keep);
+        consume(base, warp / 4 - 1, &y_map, lse, T, H, scale, d, keep_scale);
     }
 }

@@ -35,7 +35,7 @@ struct sizes {
 };
 DEVICE sizes sizes_of(int T, int H, int heads, int items)
 {
-    sizes s = {T, H, heads, items, (T + TILE - 1) / TILE};
+    sizes s = {T, H, heads, items, ceil_div(T, TILE)};
     return s;
 }
 /* A round's number lies with its rows: it is taken when there is a place for them, not earlier, for it would keep the item

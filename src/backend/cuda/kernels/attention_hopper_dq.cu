@@ -52,7 +52,7 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
 /* Its first query, which may be before the sequence. */
 DEVICE int first_query(const sizes &s, int rank)
 {
-    return (s.T + OWN - 1) / OWN * OWN - BLOCK * (rank + 1);
+    return round_up(s.T, OWN) - BLOCK * (rank + 1);
 }
 
 /* The barrier of a warpgroup's rows in a stage of items. */
@@ -149,7 +149,7 @@ DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int 
 {
     if (i >= items) return;
     item it = item_of(i, own.heads);
-    int t = (own.T + OWN - 1) / OWN * OWN - BLOCK * (it.rank + 1) + OWN * part + own.thread / WARP * 16 + own.thread % WARP / 4;
+    int t = round_up(own.T, OWN) - BLOCK * (it.rank + 1) + OWN * part + own.thread / WARP * 16 + own.thread % WARP / 4;
     lse[0] = lse[1] = INFINITY_F;
     const float *at = own.lse_of + (i64)it.head * own.T + t;
     if (t >= 0 && t < own.T) lse[0] = at[0];
@@ -177,7 +177,7 @@ DEVICE void settle(queries &own)
     if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
     sum_rows(own, own.dout + BLOCK_BYTES);
     if (lane % 4 < 2) {
-        int strips = (own.T + STATS - 1) / STATS;
+        int strips = ceil_div(own.T, STATS);
         float *to = own.stats + ((i64)own.head * strips + own.first / STATS) * 2 * STATS + own.thread / WARP * 16 + lane / 4 + lane % 2 * 8;
         to[0] = lane % 2 ? own.lse[1] : own.lse[0];
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
@@ -211,7 +211,7 @@ DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
 #pragma unroll
         for (int i = 0; i < 16; i++)
             dp[16 * j + i] =
-                (int)drop_byte<false>(d, 0, i / 4, i % 4) >= own.threshold ? dp[16 * j + i] * own.drop_scale : 0;
+                drop_byte<false>(d, 0, i / 4, i % 4) >= own.threshold ? dp[16 * j + i] * own.drop_scale : 0;
     }
 }
 #endif

@@ -65,7 +65,7 @@ struct sizes {
 };
 DEVICE int tiles_of(int T)
 {
-    return (T + PARTS * TILE - 1) / (PARTS * TILE) * PARTS;
+    return ceil_div(T, PARTS * TILE) * PARTS;
 }
 DEVICE sizes sizes_of(int T, int H, int heads, int section, int items)
 {
@@ -74,7 +74,7 @@ DEVICE sizes sizes_of(int T, int H, int heads, int section, int items)
 }
 DEVICE item item_of(int i, const sizes &s)
 {
-    int ranks = (s.T + BLOCK - 1) / BLOCK, section = i / (s.section * ranks), before = section * s.section;
+    int ranks = ceil_div(s.T, BLOCK), section = i / (s.section * ranks), before = section * s.section;
     int heads = before + s.section < s.heads ? s.section : s.heads - before, in = i - before * ranks;
     item r = {before + in % heads, in / heads};
     return r;

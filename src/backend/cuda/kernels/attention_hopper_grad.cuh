@@ -32,7 +32,6 @@ enum {
     PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : 24,
     CONSUMER_REGISTERS = CONSUMERS == 4 ? 120 : CONSUMERS == 3 ? 160 : 240,
 };
-#define LOG2_E 1.44269504088896341f
 
 #include "attention_heads.cuh"
 

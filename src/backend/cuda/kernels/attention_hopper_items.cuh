@@ -12,7 +12,7 @@ struct __align__(16) item {
 };
 DEVICE int tiles_of(int rows, int T) /* that the rows before this one see */
 {
-    return ((CAUSAL ? min(rows, T) : T) + KEYS - 1) / KEYS;
+    return ceil_div(CAUSAL ? min(rows, T) : T, KEYS);
 }
 DEVICE bool has_rows(const item &i, int w)
 {
@@ -21,13 +21,13 @@ DEVICE bool has_rows(const item &i, int w)
 }
 DEVICE int items_of(int T, int BH)
 {
-    return (T + ROWS - 1) / ROWS * BH;
+    return ceil_div(T, ROWS) * BH;
 }
 /* Item n, a block's `count`-th. */
 DEVICE item item_at(int n, int count, int T, int H, int BH, int group)
 {
     if (n >= items_of(T, BH)) return {};
-    int row_tiles = (T + ROWS - 1) / ROWS, section = n / (group * row_tiles), rest = n % (group * row_tiles);
+    int row_tiles = ceil_div(T, ROWS), section = n / (group * row_tiles), rest = n % (group * row_tiles);
     int heads = min(group, BH - section * group), bh = section * group + rest % heads;
     int end = (T + 63) / 64 * 64 - rest / heads * ROWS, row = end - ROWS;
     if (row < 0) row = -64 * (count % (1 - row / 64)); /* its rows go to these consumers, or those */

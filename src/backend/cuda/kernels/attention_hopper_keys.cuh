@@ -41,7 +41,7 @@ DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
         drop_bytes d = draw<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
 #pragma unroll
         for (int i = 0; i < 16; i++)
-            if ((int)drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
+            if (drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
     }
 }
 DEVICE bool is_dropped(float p)

@@ -128,7 +128,7 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *map, float *lse, i
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
         if (lane % 4 == 0 && r.first + 8 * i < T)
-            lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+            lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * LN_2;
         r.sum[i] = factor / sum;
     }
 #pragma unroll
@@ -188,11 +188,13 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
     if (threadIdx.x % WARPGROUP == 0) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep its factor. Boxes of HEAD_SIZE columns and
+/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept),
+ * keep_scale the factor of what it keeps. Boxes of HEAD_SIZE columns and
  * 64 rows. */
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,
-                       float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep)
+                       float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,
+                       u32 carry, float keep_scale)
 {
     u32 base = (shared_address(shared_memory) + 1023) & ~1023u;
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
@@ -211,6 +213,6 @@ attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_cons
         c.base = base;
         c.w = group;
         drop d = {seed, site, DROPOUT ? (u32)*step_number : 0, 0, less, carry};
-        consume(c, &y, lse, T, H, heads, scale, d, keep);
+        consume(c, &y, lse, T, H, heads, scale, d, keep_scale);
     }
 }

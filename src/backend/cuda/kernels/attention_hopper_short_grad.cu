@@ -127,7 +127,7 @@ DEVICE void expect(const problem &s, int head, int thread)
     for (int t = thread; t < s.T; t += HELPERS * WARP) prefetch_l2(y + (i64)t * (s.H * D));
 }
 /* A thread's part of a strip: so many chunks of y, and a row's log-sum-exp. */
-enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = (TILE / PASS + HELPERS - 1) / HELPERS };
+enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = ceil_div(TILE / PASS, HELPERS) };
 struct part {
     uint4 y[TIMES];
     float lse;
@@ -199,7 +199,7 @@ struct dropout_key {
 struct worker {
     u32 base;
     int group, thread, n, head; /* its n-th head */
-    float factor, scale, drop_scale;
+    float factor, scale, keep_scale;
     dropout_key d;
 };
 /* Signs of bytes: whether the 32 elements of a thread are kept. */
@@ -318,7 +318,7 @@ DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries,
     if (what & 2) {
         u32 to = keys == 3 ? place_of(o.base, 3, VALUES, o.n) : place_of(o.base, 0, g ? QUERIES : DOUT, o.n);
         keep_sums(o, map, to, dk, o.scale, H + h, keys, b);
-        keep_sums(o, map, place_of(o.base, g, VALUES, o.n), dv, o.drop_scale, 2 * H + h, keys, b);
+        keep_sums(o, map, place_of(o.base, g, VALUES, o.n), dv, o.keep_scale, 2 * H + h, keys, b);
     }
     if (o.thread % WARP == 0) tma_store_commit();
 }
@@ -438,10 +438,11 @@ DEVICE void work(const problem &s, worker &o, const tensor_map *map)
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
                             const __grid_constant__ tensor_map dqkv, const bf16 *y, const float *lse, const int *step_number,
-                            int T, int H, int heads, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
+                            int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,
+                            u32 carry, float keep_scale)
 {
     u32 base = shared_base();
-    problem s = {y, lse, T, H, heads, 1 / drop_scale};
+    problem s = {y, lse, T, H, heads, 1 / keep_scale};
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2 * COMINGS; i++) mbarrier_init(base + FULL + 8 * i, 1);
@@ -465,8 +466,8 @@ attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __gri
         o.group = group;
         o.thread = threadIdx.x % WARPGROUP;
         o.factor = scale * LOG2_E;
-        o.scale = scale * drop_scale;
-        o.drop_scale = drop_scale;
+        o.scale = scale * keep_scale;
+        o.keep_scale = keep_scale;
         o.d.seed = seed, o.d.site = site, o.d.step = DROPOUT ? (u32)*step_number : 0, o.d.less = less, o.d.carry = carry;
         work(s, o, &dqkv);
     }

@@ -114,6 +114,6 @@ template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const ke
                 continue;
             }
             r.p[j][i] = pack_bf16(s[8 * j + 2 * i], s[8 * j + 2 * i + 1]);
-            if (DROPOUT) r.p[j][i] &= prmt(a.w[DROPOUT ? j : 0][i % 2], 0, i < 2 ? 0x9988 : 0xbbaa);
+            if (DROPOUT) drop_pair(r.p[j][i], a.w[DROPOUT ? j : 0][i % 2], i >= 2);
         }
 }

@@ -17,7 +17,6 @@ enum {
     PIECES = HEAD_SIZE / 64,
     PIECE = 64 * 64,
 };
-#define LOG2_E 1.44269504088896341f
 
 DEVICE float dot(const uint4 &a, const uint4 &b)
 {

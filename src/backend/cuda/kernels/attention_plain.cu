@@ -18,11 +18,7 @@ struct drop {
 DEVICE float keep(const drop &d, int k)
 {
     if (!d.threshold) return 1;
-    u32 row = d.q % 16, col = (u32)k % 16;
-    words w = dropout_attention(d.seed, d.site, d.step, d.bh, d.q / 16, (u32)k / 16, row % 8 / 2, col % 8 / 2);
-    u32 low = row % 2 ? w.w[1] : w.w[0], high = row % 2 ? w.w[3] : w.w[2];
-    u32 byte = (row / 8 ? high : low) >> (8 * (col / 8 * 2 + col % 2)) & 255;
-    return byte >= (u32)d.threshold ? d.keep : 0;
+    return keeps_score(d.seed, d.site, d.step, d.bh, d.q, (u32)k, d.threshold) ? d.keep : 0;
 }
 
 /* The keys first, first + 1, ... of them 32, then those `jump` further, all before n; rows are `stride` elements apart.
@@ -56,7 +52,7 @@ DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 strid
 
 /* A warp a query. */
 KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int KV, int D, int causal,
-                            float scale, u32 seed, u32 site, int threshold, float kept)
+                            float scale, u32 seed, u32 site, int threshold, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -66,7 +62,7 @@ KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, floa
     int bh = (int)(at / T), t = (int)(at % T);
     const T_X *q = qkv + ((i64)(bh / H) * T + t) * stride + bh % H * D;
     const T_X *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * D;
-    drop d = {seed, site, threshold ? (u32)*step : 0, (u32)bh, (u32)t, threshold, kept};
+    drop d = {seed, site, threshold ? (u32)*step : 0, (u32)bh, (u32)t, threshold, keep_scale};
     for (int i = lane; i < D; i += WARP) o[i] = 0;
     so_far a = attend(q, keys, keys + KV * D, stride, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
     y += ((i64)(bh / H) * T + t) * C + bh % H * D;

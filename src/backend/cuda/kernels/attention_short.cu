@@ -120,7 +120,7 @@ template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, 
                     r.sum[m][h] += low + high;
                     a[m][0][2 * n + h] = pack_bf16(low, high);
 #if DROPOUT
-                    a[m][0][2 * n + h] &= prmt(kept, 0, n ? 0xbbaa : 0x9988);
+                    drop_pair(a[m][0][2 * n + h], kept, n);
 #endif
                 }
             }
@@ -140,7 +140,7 @@ DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u
             sum += __shfl_xor_sync(~0u, sum, 2);
             float by = factor / sum;
             int row = first + 16 * m + 8 * h + lane / 4;
-            if (lane % 4 == 0 && row < T) lse[row] = (r.top[m][h] * scale + lg2_approx(sum)) * 0.693147180559945309f;
+            if (lane % 4 == 0 && row < T) lse[row] = (r.top[m][h] * scale + lg2_approx(sum)) * LN_2;
 #pragma unroll
             for (int n = 0; n < D / 8; n++) r.o[m][n][2 * h] *= by, r.o[m][n][2 * h + 1] *= by;
         }
@@ -150,7 +150,7 @@ DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u
 /* Grid BH. scale is that of the scores times log2(e). */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, int H, float scale, u32 seed, u32 site, u32 less,
-                u32 carry, float drop_scale)
+                u32 carry, float keep_scale)
 {
     int b = blockIdx.x / H, head = blockIdx.x % H, pitch = 3 * H * D;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.x, less, carry};
@@ -185,7 +185,7 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
                 step_keys<false>(r, query, key, T, scale, d);
         }
         finish(r, y + ((i64)b * T * H + head) * D, lse + (i64)blockIdx.x * T, H * D, query, T,
-               AT_OWN + threadIdx.x / WARP * PIECE * ROW_BYTES, scale, drop_scale, lane);
+               AT_OWN + threadIdx.x / WARP * PIECE * ROW_BYTES, scale, keep_scale, lane);
         if (query < BLOCK) break;
     }
 }

@@ -190,7 +190,7 @@ DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
 }
 
 /* dK and dV of a head. */
-DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scale)
+DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scale)
 {
     u32 base = shared_address(shared_memory);
     int key = threadIdx.x / WARP * OWN; /* of the first strip; of the other, as many before the end */
@@ -250,7 +250,7 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float drop_scal
         lane = thread % WARP;
         at_own = own_at(thread / WARP);
         store_strip<OWN>(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
-        store_strip<OWN>(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, drop_scale, lane);
+        store_strip<OWN>(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, keep_scale, lane);
         if (key >= BLOCK) break;
     }
 }
@@ -327,13 +327,13 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
  * two kinds comes first changes after so many heads, so that a multiprocessor has one of each. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
-                     int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float drop_scale)
+                     int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     int bh = blockIdx.z * H + blockIdx.y;
-    head h = {qkv, dy, y, lse, dqkv, H, T, scale * LOG2_E, 1 / drop_scale};
+    head h = {qkv, dy, y, lse, dqkv, H, T, scale * LOG2_E, 1 / keep_scale};
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, less, carry};
     if ((blockIdx.x ^ (u32)(bh / half)) % 2 == 0)
-        grad_keys(h, d, scale * drop_scale, drop_scale);
+        grad_keys(h, d, scale * keep_scale, keep_scale);
     else
-        grad_queries(h, d, scale * drop_scale);
+        grad_queries(h, d, scale * keep_scale);
 }

@@ -22,6 +22,18 @@ struct bf16 {
 #define WARP 32
 #define INFINITY_F __int_as_float(0x7f800000)
 #define LOWEST_F   -3.402823466e38f
+#define LOG2_E     1.44269504088896341f
+#define LN_2       0.693147180559945309f
+
+/* Of n >= 0 and a positive number: how many of these cover n, and the least multiple of it that does. */
+DEVICE constexpr int ceil_div(int n, int by)
+{
+    return (n + by - 1) / by;
+}
+DEVICE constexpr int round_up(int n, int to)
+{
+    return ceil_div(n, to) * to;
+}
 
 /* Conversions; to bf16 by rounding to nearest even. */
 DEVICE float to_float(float a)
@@ -244,9 +256,23 @@ DEVICE u32 dropout_kept(u32 bytes, u32 less, u32 carry)
     u32 low = (bytes | 0x80808080u) - less;
     return (bytes & low) | (carry & (bytes | low));
 }
-DEVICE u32 byte_of(const words &r, int i)
+/* Byte i of a word. */
+DEVICE int byte_at(u32 word, int i)
 {
-    return r.w[i / 4] >> (8 * (i % 4)) & 255;
+    return (int)(word >> (8 * i) & 255);
+}
+/* Word i of a call, by selection: an index that is not known would put the words into memory. */
+DEVICE u32 word_at(const words &d, int i)
+{
+    u32 low = i & 1 ? d.w[1] : d.w[0], high = i & 1 ? d.w[3] : d.w[2];
+    return i & 2 ? high : low;
+}
+/* Whether element (q,k) of the attention matrix of head bh is kept, by a call for it alone. */
+DEVICE bool keeps_score(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
+{
+    words r = dropout_attention(seed, site, step, bh, q / 16, k / 16, q % 8 / 2, k % 8 / 2);
+    u32 low = q % 2 ? r.w[1] : r.w[0], high = q % 2 ? r.w[3] : r.w[2];
+    return byte_at(q % 16 < 8 ? low : high, (int)(k % 16 / 8 * 2 + k % 2)) >= threshold;
 }
 DEVICE float dropout_scale(int threshold)
 {

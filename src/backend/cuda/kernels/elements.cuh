@@ -89,12 +89,11 @@ DEVICE drawn<N, TIMES> draw_elements(i64 first, u32 seed, u32 site, u32 step)
 /* What element e of a vector is multiplied by. */
 template <int N, int TIMES> DEVICE float kept(const drawn<N, TIMES> &d, int k, int e, int threshold)
 {
-    int byte = d.w[k][e / 4] >> (8 * (e % 4)) & 255;
-    return byte >= threshold ? dropout_scale(threshold) : 0.0f;
+    return byte_at(d.w[k][e / 4], e % 4) >= threshold ? dropout_scale(threshold) : 0.0f;
 }
 DEVICE float kept_at(i64 i, u32 seed, u32 site, u32 step, int threshold)
 {
     words d = dropout_pointwise(seed, site, step, (u64)i / 16);
-    u32 low = i & 4 ? d.w[1] : d.w[0], high = i & 4 ? d.w[3] : d.w[2], w = i & 8 ? high : low;
-    return (int)(w >> (8 * (int)(i % 4)) & 255) >= threshold ? dropout_scale(threshold) : 0.0f;
+    u32 low = i & 4 ? d.w[1] : d.w[0], high = i & 4 ? d.w[3] : d.w[2];
+    return byte_at(i & 8 ? high : low, (int)(i % 4)) >= threshold ? dropout_scale(threshold) : 0.0f;
 }

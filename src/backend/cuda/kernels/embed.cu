@@ -102,7 +102,7 @@ KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *position
             if (!there || s + k >= sequences) continue;
 #pragma unroll
             for (int e = 0; e < SUMMED; e++) {
-                const bool kept = !threshold || (int)(d.w[k][e / 4] >> (8 * (e % 4)) & 255) >= threshold;
+                const bool kept = !threshold || byte_at(d.w[k][e / 4], e % 4) >= threshold;
                 a[k][e] += position[e];
                 if (threshold) a[k][e] *= kept ? dropout_scale(threshold) : 0.0f;
             }

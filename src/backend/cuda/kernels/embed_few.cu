@@ -57,7 +57,7 @@ KERNEL(THREADS) embed_few(const int *ids, const T_X *dy, float *parts, int n, in
     u8 *table = shared_memory + warp * (V + 1) * ROW + lane * (int)sizeof(float2);
     for (int v = 0; v < V; v++) *(float2 *)(table + v * ROW) = make_float2(0, 0);
     const int begin = blockIdx.y * share, end = min(begin + share, n);
-    const int of_warp = (end - begin + WARPS - 1) / WARPS, first = begin + warp * of_warp, last = min(first + of_warp, end);
+    const int of_warp = ceil_div(end - begin, WARPS), first = begin + warp * of_warp, last = min(first + of_warp, end);
     const T_X *p = dy + blockIdx.x * WIDE + lane * 2;
     int next = first + lane < last ? ids[first + lane] : -1;
     for (int at = first; at < last; at += WARP) {

@@ -73,7 +73,7 @@ DEVICE T_X *held(int word)
 enum { PARTS = 4 };
 DEVICE int part_words(const run &r)
 {
-    return (r.words + PARTS * LANES - 1) / (PARTS * LANES) * LANES;
+    return ceil_div(r.words, PARTS * LANES) * LANES;
 }
 DEVICE void copy_row(const run &r, const T_X *x)
 {

@@ -110,7 +110,7 @@ DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 
                        int columns, int threshold)
 {
     enum { PARTS = TILE / M };
-    const int down = (rows + TILE - 1) / TILE, across = (columns + TILE - 1) / TILE;
+    const int down = ceil_div(rows, TILE), across = ceil_div(columns, TILE);
     const float scale = dropout_scale(threshold);
 #pragma unroll
     for (int k = 0; k < PARTS; k++) {
@@ -133,7 +133,7 @@ DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, i
 {
     __shared__ __align__(16) u8 byte[TILE][TILES][TILE];
     const i64 first = (i64)blockIdx.x * TILES;
-    draw_tiles(byte, first, (rows + TILE - 1) / TILE, (columns + TILE - 1) / TILE, seed, site, (u32)*step);
+    draw_tiles(byte, first, ceil_div(rows, TILE), ceil_div(columns, TILE), seed, site, (u32)*step);
     __syncthreads();
     if (columns % N == 0)
         drop_tiles<N, MASK>(x, y, byte, first, matrices, rows, columns, threshold);

@@ -74,7 +74,7 @@ KERNEL(256)
 matmul(const T_A *a, const T_A *b, const T_BIAS *bias, T_C *c, int M, int N, int K, int batch)
 {
     __shared__ __align__(16) float tile_a[TILE_K * (TILE_M + PAD)], tile_b[TILE_K * (TILE_N + PAD)];
-    int across = (N + TILE_N - 1) / TILE_N;
+    int across = ceil_div(N, TILE_N);
     int m0 = blockIdx.x / across * TILE_M, n0 = blockIdx.x % across * TILE_N;
     for (int z = blockIdx.y; z < batch; z += gridDim.y) {
         const T_A *az = a + (i64)z * M * K, *bz = b + (i64)z * K * N;

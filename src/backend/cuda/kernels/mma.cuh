@@ -140,6 +140,11 @@ DEVICE u32 prmt(u32 a, u32 b, u32 which)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
+/* Of two bf16 those become zeros whose sign in `kept` (dropout_kept), byte 0 and 1, with `upper` 2 and 3, says dropped. */
+DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
+{
+    two &= prmt(kept, 0, upper ? 0xbbaa : 0x9988);
+}
 
 /* Where chunk c (16 bytes) of a row lies in a tile of rows of CHUNKS chunks: byte offset. Exclusive or with the row spreads
  * the same chunk of 8 neighbouring rows over all 32 banks, for every number of chunks, so ldmatrix and 16-byte stores

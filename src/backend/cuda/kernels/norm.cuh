@@ -5,7 +5,7 @@
 #pragma once
 #include "rows.cuh"
 
-enum { N = EACH, STEPS = (COLUMNS + N * LANES - 1) / (N * LANES) };
+enum { N = EACH, STEPS = ceil_div(COLUMNS, N * LANES) };
 #define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
 
@@ -35,7 +35,7 @@ DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int thresho
     const int byte = (int)(at % 16);
     const float kept = dropout_scale(threshold);
     EACH_ELEMENT {
-        u32 of = word_at(d, byte / 4 + e / 4) >> (8 * (N < 4 ? (byte + e) % 4 : e % 4)) & 255;
-        v[e] = (int)of >= threshold ? v[e] * kept : 0.0f;
+        int of = byte_at(word_at(d, byte / 4 + e / 4), N < 4 ? (byte + e) % 4 : e % 4);
+        v[e] = of >= threshold ? v[e] * kept : 0.0f;
     }
 }

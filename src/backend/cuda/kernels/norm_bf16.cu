@@ -54,14 +54,14 @@ add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a,
 #if BIAS
                    const float *bias,
 #endif
-                   u32 seed, u32 site, u32 less, u32 carry, float scale, float eps, i64 rows)
+                   u32 seed, u32 site, u32 less, u32 carry, float keep_scale, float eps, i64 rows)
 {
 #if !BIAS
     const float *bias = 0;
 #endif
     const place at = place_of(rows);
     const parameters p = {w, bias};
-    const dropping by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, scale};
+    const dropping by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, keep_scale};
     const row v = sum_of(a, b, at.first, by);
     if (at.there) EACH_STEP store_eight(sums + at.first + column_at(s), v.step[s]);
     normalise(v, p, at, y, mean, rstd, eps);

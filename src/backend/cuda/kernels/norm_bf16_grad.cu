@@ -127,7 +127,7 @@ layernorm_grad_bf16(bf16 *dx,
 #endif
                     const bf16 *dy, const bf16 *x, const float *w, const float *mean, const float *rstd,
 #if DROP
-                    const int *step, u32 seed, u32 site, u32 less, u32 carry, float scale,
+                    const int *step, u32 seed, u32 site, u32 less, u32 carry, float keep_scale,
 #endif
                     i64 rows)
 {
@@ -135,7 +135,7 @@ layernorm_grad_bf16(bf16 *dx,
     const bf16 *more = 0;
 #endif
 #if DROP
-    const dropping by = {seed, site, (u32)*step, less, carry, scale};
+    const dropping by = {seed, site, (u32)*step, less, carry, keep_scale};
 #else
     bf16 *dropped = 0;
     const dropping by = {0, 0, 0, 0, 0, 0};

@@ -54,12 +54,12 @@ DEVICE void put_columns(const u32 *tile, u8 *transposed, int top, int rows)
 }
 
 KERNEL_MIN(THREADS, STEPS > 3 ? 3 : 4)
-quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale_of, bf16 *sums, float *mean, float *rstd, const bf16 *a,
+quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf16 *sums, float *mean, float *rstd, const bf16 *a,
                        const int *step, const bf16 *b, const float *w,
 #if BIAS
                        const float *bias,
 #endif
-                       u32 seed, u32 site, u32 less, u32 carry, float scale, float eps, int rows, int first)
+                       u32 seed, u32 site, u32 less, u32 carry, float keep_scale, float eps, int rows, int first)
 {
 #if !BIAS
     const float *bias = 0;
@@ -70,7 +70,7 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale_of, 
     const int slot = threadIdx.x % AMAX_STEPS;
     const float times = __uint_as_float((u32)(127 - scale_exponent(amax[slot], slot, (u32)*step % AMAX_STEPS, first)) << 23);
     const parameters p = {w, bias};
-    const dropping by = {seed, site, (u32)*step, less, carry, scale};
+    const dropping by = {seed, site, (u32)*step, less, carry, keep_scale};
     float most = 0.0f;
 #pragma unroll 1
     for (int r = (int)threadIdx.x / LANES; r < ROWS; r += TOGETHER) {
@@ -104,5 +104,5 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale_of, 
     atomicMax((int *)amax + now, (int)all);
     if (blockIdx.x) return;
     amax[(now + 1) % AMAX_STEPS] = 0.0f;
-    *scale_of = __uint_as_float((254u << 23) - __float_as_uint(times)); /* its inverse */
+    *scale = __uint_as_float((254u << 23) - __float_as_uint(times)); /* its inverse */
 }

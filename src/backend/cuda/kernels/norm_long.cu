@@ -45,7 +45,7 @@ add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const
         if (threshold) {
             const words d = dropout_pointwise(seed, site, (u32)*step, (u64)at / 16);
             const int byte = (int)(at % 16);
-            branch = (int)(word_at(d, byte / 4) >> (8 * (byte % 4)) & 255) >= threshold ? branch * kept : 0.0f;
+            branch = byte_at(word_at(d, byte / 4), byte % 4) >= threshold ? branch * kept : 0.0f;
         }
         s[at] = to<T_X>(to_float(a[at]) + branch);
     }

@@ -9,7 +9,7 @@ enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 #define EACH_TIME _Pragma("unroll") for (int k = 0; k < TIMES; k++)
 
-/* Part 0 ends before column `a`, 1 before `b`, 2 before `c`; parts that are not there are empty. */
+/* Part 0 ends before column `a`, 1 before `b`, 2 before `c`, 3 before C; parts that are not there are empty. */
 struct ends {
     u32 a, b, c, C;
 };
@@ -27,18 +27,21 @@ DEVICE u32 word_of_thread(int k)
     return (blockIdx.x * TIMES + k) * THREADS + threadIdx.x;
 }
 
-KERNEL(THREADS) split(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 a, u32 b, u32 c, u32 C)
+KERNEL(THREADS)
+split(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 end0, u32 end1, u32 end2,
+      u32 columns)
 {
-    const ends e = {a, b, c, C};
+    const ends e = {end0, end1, end2, columns};
     word v[TIMES];
     EACH_TIME if (word_of_thread(k) < n) v[k] = x[word_of_thread(k)];
     EACH_TIME if (word_of_thread(k) < n) *seat_of(word_of_thread(k), e, y0, y1, y2, y3) = v[k];
 }
 
 KERNEL(THREADS)
-concat(const word *x0, const word *x1, const word *x2, const word *x3, word *y, u32 n, u32 a, u32 b, u32 c, u32 C)
+concat(const word *x0, const word *x1, const word *x2, const word *x3, word *y, u32 n, u32 end0,
+       u32 end1, u32 end2, u32 columns)
 {
-    const ends e = {a, b, c, C};
+    const ends e = {end0, end1, end2, columns};
     word v[TIMES];
     EACH_TIME if (word_of_thread(k) < n) v[k] = *seat_of(word_of_thread(k), e, x0, x1, x2, x3);
     EACH_TIME if (word_of_thread(k) < n) y[word_of_thread(k)] = v[k];

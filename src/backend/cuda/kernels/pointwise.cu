@@ -27,27 +27,27 @@ template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float const
     if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), constant));
 }
 
-#define UNARY(name, expression)                                                        \
-    struct name##_each {                                                               \
+#define UNARY(entry, expression)                                                       \
+    struct of_##entry {                                                                \
         DEVICE float of(float x, float constant) { return expression; }                \
     };                                                                                 \
-    KERNEL(THREADS) each_##name(const T_X *x, T_X *y, i64 n, float constant)           \
+    KERNEL(THREADS) entry(const T_X *x, T_X *y, i64 n, float constant)                 \
     {                                                                                  \
-        unary<name##_each>(x, y, n, constant);                                         \
+        unary<of_##entry>(x, y, n, constant);                                          \
     }
 
-UNARY(scale, scale_of(x, constant))
-UNARY(offset, offset_of(x, constant))
-UNARY(at_most, at_most_of(x, constant))
-UNARY(exp, exp_of(x))
-UNARY(log, log_of(x))
-UNARY(sqrt, sqrt_of(x))
-UNARY(rsqrt, rsqrt_of(x))
-UNARY(tanh, tanh_of(x))
-UNARY(erf, erf_of(x))
-UNARY(relu, relu_of(x))
-UNARY(elu, elu_of(x))
-UNARY(silu, silu_of(x))
+UNARY(each_scale, scale_of(x, constant))
+UNARY(each_offset, offset_of(x, constant))
+UNARY(each_at_most, at_most_of(x, constant))
+UNARY(each_exp, exp_of(x))
+UNARY(each_log, log_of(x))
+UNARY(each_sqrt, sqrt_of(x))
+UNARY(each_rsqrt, rsqrt_of(x))
+UNARY(each_tanh, tanh_of(x))
+UNARY(each_erf, erf_of(x))
+UNARY(each_relu, relu_of(x))
+UNARY(each_elu, elu_of(x))
+UNARY(each_silu, silu_of(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
@@ -82,30 +82,35 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), B::at(b, left, period)));
 }
 
-#define BINARY_HOW(name, how)                                                          \
-    KERNEL(THREADS) name##_##how(const T_X *x, const T_X *b, T_X *y, i64 n, int period) \
-    {                                                                                  \
-        binary<name##_each, how>(x, b, y, n, period);                                  \
-    }
-/* Of one shape. */
-#define PAIRS_OF(name)                                                                 \
-    struct name##_each {                                                               \
+/* `name` is the function of arithmetic.cuh without _of, `how` the way in which the second meets the first. */
+#define BINARY(entry, name, how)                                                       \
+    struct of_##entry {                                                                \
         DEVICE float of(float a, float b) { return name##_of(a, b); }                  \
     };                                                                                 \
-    BINARY_HOW(name, same)
-#define BINARY(name)                                                                   \
-    PAIRS_OF(name)                                                                     \
-    BINARY_HOW(name, scalar)                                                           \
-    BINARY_HOW(name, per_row)                                                          \
-    BINARY_HOW(name, trailing)
+    KERNEL(THREADS) entry(const T_X *x, const T_X *b, T_X *y, i64 n, int period)       \
+    {                                                                                  \
+        binary<of_##entry, how>(x, b, y, n, period);                                   \
+    }
 
-BINARY(add)
-BINARY(sub)
-BINARY(mul)
-BINARY(div)
-PAIRS_OF(relu_grad)
-PAIRS_OF(elu_grad)
-PAIRS_OF(silu_grad)
+BINARY(add_same, add, same)
+BINARY(add_scalar, add, scalar)
+BINARY(add_per_row, add, per_row)
+BINARY(add_trailing, add, trailing)
+BINARY(sub_same, sub, same)
+BINARY(sub_scalar, sub, scalar)
+BINARY(sub_per_row, sub, per_row)
+BINARY(sub_trailing, sub, trailing)
+BINARY(mul_same, mul, same)
+BINARY(mul_scalar, mul, scalar)
+BINARY(mul_per_row, mul, per_row)
+BINARY(mul_trailing, mul, trailing)
+BINARY(div_same, div, same)
+BINARY(div_scalar, div, scalar)
+BINARY(div_per_row, div, per_row)
+BINARY(div_trailing, div, trailing)
+BINARY(relu_grad_same, relu_grad, same)
+BINARY(elu_grad_same, elu_grad, same)
+BINARY(silu_grad_same, silu_grad, same)
 
 /* --- moved as they are, or to the other type; not of T_X --- */
 

@@ -23,6 +23,9 @@
 #if !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TRANSPOSED || !defined TANH || !defined WHAT
 #error "the host says all of these"
 #endif
+#define A_TURNED 0
+#define B_TURNED TRANSPOSED
+#define TURNS    1
 #ifndef KEEP
 #define KEEP 0
 #endif
@@ -37,6 +40,7 @@ enum {
     THREADS = WARPGROUP * (CONSUMERS + 1),
     DEPTH = 64, /* of the sum in a stage: a panel of 128 bytes a row */
     PITCH = 2 * DEPTH,
+    BLOCK = 64 * PITCH, /* 64 rows of a panel */
     ROWS = 64 * TILES,
     A_BYTES = ROWS * PITCH,
     B_BYTES = COLUMNS * PITCH,
@@ -59,16 +63,6 @@ extern __shared__ __align__(1024) u8 shared_memory[];
 
 #include "product_hopper.cuh"
 
-/* By one thread. */
-DEVICE void load_b(u32 to, const tensor_map *map, u32 barrier, int column, int k)
-{
-#if TRANSPOSED
-    tma_load(to, map, barrier, k, column, 0, 0, 0);
-#else
-#pragma unroll
-    for (int p = 0; p < COLUMNS / 64; p++) tma_load(to + 64 * p * PITCH, map, barrier, column + 64 * p, k, 0, 0, 0);
-#endif
-}
 DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, const shape &s)
 {
     ring r = {0, 0};
@@ -79,41 +73,9 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
         for (int k = 0; k < s.K; k += DEPTH, advance(r)) {
             u32 to = base + r.stage * STAGE_BYTES, full = barrier_of(base + FULL, r);
             mbarrier_wait(barrier_of(base + EMPTY, r), r.parity ^ 1);
-            mbarrier_expect(full, STAGE_BYTES);
-            tma_load(to, a_map, full, k, p.row, 0, 0, 0);
-            load_b(to + A_BYTES, b_map, full, p.column, k);
+            load_stage(to, full, a_map, b_map, p, k);
         }
     }
-}
-
-/* One product is always under way while the next is started. */
-DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
-{
-    int before = 0;
-#pragma unroll 1
-    for (int k = 0; k < steps; k++) {
-        u32 at = base + r.stage * STAGE_BYTES;
-        u64 a = wgmma_descriptor(at, 16, 8 * PITCH);
-        u64 b = wgmma_descriptor(at + A_BYTES, TRANSPOSED ? 16 : 64 * PITCH, 8 * PITCH);
-        mbarrier_wait(barrier_of(base + FULL, r), r.parity);
-        wgmma_fence();
-#pragma unroll
-        for (int j = 0; j < DEPTH / 16; j++)
-#pragma unroll
-            for (int t = 0; t < TILES; t++)
-                wgmma_ss<COLUMNS, 0, !TRANSPOSED>(sum[t], further(a, j * 32 + t * 64 * PITCH), further(b, TRANSPOSED ? j * 32 : j * 16 * PITCH),
-                                          k > 0 || j > 0);
-        wgmma_commit();
-        wgmma_wait<1>();
-        if (k > 0) release(base, before);
-        before = r.stage;
-        advance(r);
-    }
-    if (pass) pass_turn(w);
-    wgmma_wait<0>();
-#pragma unroll
-    for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
-    release(base, before);
 }
 
 #include "product_hopper_ends.cuh"
@@ -121,7 +83,7 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
 template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, const shape &s)
 {
     ring r = {0, 0};
-    int warp = threadIdx.x / WARP % 4, steps = over(s.K, DEPTH), all = tiles_of(s), number = 0;
+    int warp = threadIdx.x / WARP % 4, steps = ceil_div(s.K, DEPTH), all = tiles_of(s), number = 0;
     int at = 4 * w + warp;
     panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + CAME + 8 * PANELS * at, 0};
     float sum[TILES][COLUMNS / 2];
@@ -176,7 +138,6 @@ DEVICE void prepare(u32 base)
     __syncthreads();
 }
 
-#define MAP const __grid_constant__ tensor_map
 template <int GRAD>
 DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor_map *y_map, const tensor_map *x_map,
                   const T_BIAS *bias, const shape &s)
@@ -197,14 +158,18 @@ DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor
 /* Boxes of a_map: DEPTH columns, ROWS rows; of b_map DEPTH columns, COLUMNS rows with TRANSPOSED, else 64 columns, DEPTH rows; of y_map and
  * x_map CHUNK columns, 16 rows. */
 KERNEL_MIN(THREADS, 1)
-product_gelu(MAP a_map, MAP b_map, MAP y_map, MAP x_map, const T_BIAS *bias, int M, int N, int K, int group)
+product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+             const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
+             const T_BIAS *bias, int M, int N, int K, int group)
 {
     roles<0>(&a_map, &b_map, &y_map, &x_map, bias, {M, N, K, group});
 }
 #endif
 #if WHAT & 2
 KERNEL_MIN(THREADS, 1)
-product_gelu_grad(MAP a_map, MAP b_map, MAP y_map, MAP x_map, int M, int N, int K, int group)
+product_gelu_grad(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+                  const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
+                  int M, int N, int K, int group)
 {
     roles<1>(&a_map, &b_map, &y_map, &x_map, 0, {M, N, K, group});
 }

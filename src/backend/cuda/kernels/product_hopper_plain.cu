@@ -83,7 +83,7 @@ struct walk {
 };
 DEVICE walk walk_of(const shape &s)
 {
-    int steps = over(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    int steps = ceil_div(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
     if (!SPLIT) return {block * steps, all, steps};
     return {share_of(block, blocks, all), share_of(block + 1, blocks, all), steps};
 }
@@ -99,24 +99,6 @@ DEVICE segment next_segment(walk &w)
     return g;
 }
 
-/* By one thread. */
-DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_map *b_map, place p, int k)
-{
-    mbarrier_expect(full, STAGE_BYTES);
-    if (A_TURNED) {
-#pragma unroll
-        for (int i = 0; i < ROWS / 64; i++) tma_load(to + i * BLOCK, a_map, full, p.row + 64 * i, k, 0, 0, 0);
-    } else {
-        tma_load(to, a_map, full, k, p.row, 0, 0, 0);
-    }
-    to += A_BYTES;
-    if (B_TURNED) {
-        tma_load(to, b_map, full, k, p.column, 0, 0, 0);
-    } else {
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 64; i++) tma_load(to + i * BLOCK, b_map, full, p.column + 64 * i, k, 0, 0, 0);
-    }
-}
 DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, const shape &s)
 {
     ring r = {0, 0};
@@ -131,36 +113,6 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
             load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p, k * DEPTH);
         }
     }
-}
-
-/* One product is always under way while the next is started. */
-DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
-{
-    enum { A_NEXT = A_TURNED ? 16 * PITCH : 32, B_NEXT = B_TURNED ? 32 : 16 * PITCH };
-    int before = 0;
-#pragma unroll 1
-    for (int k = 0; k < steps; k++) {
-        u32 at = base + r.stage * STAGE_BYTES;
-        u64 a = wgmma_descriptor(at + (TURNS ? 0 : w * TILES * BLOCK), A_TURNED ? BLOCK : 16, 8 * PITCH);
-        u64 b = wgmma_descriptor(at + A_BYTES, B_TURNED ? 16 : BLOCK, 8 * PITCH);
-        mbarrier_wait(barrier_of(base + FULL, r), r.parity);
-        wgmma_fence();
-#pragma unroll
-        for (int j = 0; j < DEPTH / 16; j++)
-#pragma unroll
-            for (int t = 0; t < TILES; t++)
-                wgmma_ss<COLUMNS, A_TURNED, !B_TURNED>(sum[t], further(a, j * A_NEXT + t * BLOCK), further(b, j * B_NEXT), k > 0 || j > 0);
-        wgmma_commit();
-        wgmma_wait<1>();
-        if (k > 0) release(base, before);
-        before = r.stage;
-        advance(r);
-    }
-    if (pass) pass_turn(w);
-    wgmma_wait<0>();
-#pragma unroll
-    for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
-    release(base, before);
 }
 
 /* Floats 4i ... 4i+3 of a thread are two of a row and two of the eighth below. */
@@ -290,14 +242,13 @@ DEVICE void prepare(u32 base)
     __syncthreads();
 }
 
-#define MAP const __grid_constant__ tensor_map
 /* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64 columns, DEPTH rows, or, with B_TURNED, DEPTH
  * columns, COLUMNS rows; of y_map CHUNK columns, 16 rows. `part` has two tiles of floats for each block, or one if shares end where
  * tiles do. */
 KERNEL_MIN(THREADS, 1)
-product_plain(MAP a_map, MAP b_map,
+product_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS
-              MAP y_map,
+              const __grid_constant__ tensor_map y_map,
 #endif
               T_Y *y, float4 *part, int M, int N, int K, int group)
 {
@@ -326,7 +277,7 @@ product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int bl
 {
     enum { TILE = QUADS * MULTIPLIERS };
     const shape s = {M, N, K, group};
-    int steps = over(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
+    int steps = ceil_div(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
     int tile = at / TILE, begin = tile * steps;
     int first = block_of(begin, blocks, all), last = block_of(begin + steps - 1, blocks, all);
     bool ends = share_of(first, blocks, all) < begin; /* the first of the tile's blocks has it at the end of its share */

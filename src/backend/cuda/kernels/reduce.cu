@@ -89,26 +89,30 @@ template <typename R> DEVICE void parts(const T_X *x, float *part, i64 n)
     if (threadIdx.x == 0) part[row * gridDim.x + blockIdx.x] = r;
 }
 
-#define ROWS(name, R)                                                                  \
-    KERNEL(THREADS) name##_warps(const T_X *x, T_X *y, i64 rows, i64 n)                \
+#define ROW_WARPS(entry, T, R)                                                         \
+    KERNEL(THREADS) entry(const T *x, T_X *y, i64 rows, i64 n)                         \
     {                                                                                  \
         warps<R>(x, y, rows, n);                                                       \
-    }                                                                                  \
-    KERNEL(THREADS) name##_blocks(const T_X *x, T_X *y, i64 n)                         \
+    }
+#define ROW_BLOCKS(entry, R)                                                           \
+    KERNEL(THREADS) entry(const T_X *x, T_X *y, i64 n)                                 \
     {                                                                                  \
         blocks<R>(x, y, n);                                                            \
-    }                                                                                  \
-    KERNEL(THREADS) name##_parts(const T_X *x, float *part, i64 n)                     \
+    }
+#define ROW_PARTS(entry, R)                                                            \
+    KERNEL(THREADS) entry(const T_X *x, float *part, i64 n)                            \
     {                                                                                  \
         parts<R>(x, part, n);                                                          \
-    }                                                                                  \
-    KERNEL(THREADS) name##_join(const float *part, T_X *y, i64 rows, i64 n)            \
-    {                                                                                  \
-        warps<R>(part, y, rows, n);                                                    \
     }
 
-ROWS(sum_row, sum)
-ROWS(max_row, most)
+ROW_WARPS(sum_row_warps, T_X, sum)
+ROW_BLOCKS(sum_row_blocks, sum)
+ROW_PARTS(sum_row_parts, sum)
+ROW_WARPS(sum_row_join, float, sum)
+ROW_WARPS(max_row_warps, T_X, most)
+ROW_BLOCKS(max_row_blocks, most)
+ROW_PARTS(max_row_parts, most)
+ROW_WARPS(max_row_join, float, most)
 
 /* --- columns: a block adds its share of the rows for ACROSS * M columns, 256 bytes of a row; ACROSS threads stand
  * side by side, DOWN below each other; out (gridDim.y, n) --- */

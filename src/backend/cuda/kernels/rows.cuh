@@ -9,7 +9,7 @@
 template <typename T> DEVICE float exp_for(float a)
 {
     if constexpr (sizeof(T) == 2)
-        return ex2_approx(1.44269504f * a);
+        return ex2_approx(LOG2_E * a);
     else
         return expf(a);
 }
@@ -20,14 +20,6 @@ DEVICE float inverse_of(float a)
     return __fdividef(1.0f, a);
 }
 
-/* Word i of a draw, by selection: an index that is not known would put the words into memory. */
-DEVICE u32 word_at(const words &d, int i)
-{
-    u32 low = i & 1 ? d.w[1] : d.w[0], high = i & 1 ? d.w[3] : d.w[2];
-    return i & 2 ? high : low;
-}
-
-#define LOWEST_F -3.402823466e38f
 #define NAN_F __int_as_float(0x7fffffff)
 
 #ifdef LANES

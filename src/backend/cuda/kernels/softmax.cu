@@ -11,7 +11,7 @@
  * instructions an element to 10. */
 #include "rows.cuh"
 
-enum { N = 4, STEPS = (COLUMNS + N * LANES - 1) / (N * LANES) };
+enum { N = 4, STEPS = ceil_div(COLUMNS, N * LANES) };
 #define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
 
@@ -98,7 +98,7 @@ DEVICE void draw(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 
         words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16, (u32)t.q % 16 / 2, (u32)b);
 #pragma unroll
         for (int i = 0; i < ITEM_ROWS; i++)
-            EACH_ELEMENT if ((int)(w.w[i] >> (8 * e) & 255) >= threshold) bits[i] |= 1u << (N * s + e);
+            EACH_ELEMENT if (byte_at(w.w[i], e) >= threshold) bits[i] |= 1u << (N * s + e);
     }
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {

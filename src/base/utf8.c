@@ -1,4 +1,6 @@
-#include "data/utf8.h"
+#include "base/utf8.h"
+
+#include <string.h>
 
 int32_t utf8_decode(const char *text, int64_t bytes, int *ret_bytes)
 {
@@ -12,13 +14,21 @@ int32_t utf8_decode(const char *text, int64_t bytes, int *ret_bytes)
     if (n == 0 || n > bytes) return -1;
     int32_t code = p[0] & (0x7f >> n);
     for (int i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) return -1;
+        if (utf8_begins(text[i])) return -1;
         code = code << 6 | (p[i] & 0x3f);
     }
     bool surrogate = code >= 0xd800 && code < 0xe000;
     if (code < smallest[n] || code >= UTF8_LIMIT || surrogate) return -1;
     *ret_bytes = n;
     return code;
+}
+
+bool utf8_is(const char *text)
+{
+    int n = 0;
+    for (int64_t left = (int64_t)strlen(text); left > 0; text += n, left -= n)
+        if (utf8_decode(text, left, &n) < 0) return false;
+    return true;
 }
 
 void utf8_encode(int32_t code, char ret_text[UTF8_BYTES])

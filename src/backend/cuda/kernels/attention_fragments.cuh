@@ -1,0 +1,77 @@
+/* attention_fragments.cuh - operands of mma.sync in the backward of attention, in bf16 and in float rounded to tf32: a step of a
+ * sum is two chunks of 16 bytes, 16 columns of bf16 or 8 of tf32, and ldmatrix reads both alike.
+ *
+ * The text defines before: M and N, of 16 rows of a warp and of the others, D, CHUNKS and ROW_BYTES of a row, and TF32. */
+#pragma once
+#include "mma.cuh"
+
+typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
+typedef float sums[M][D / 8][4];   /* 16M x D */
+/* A left operand 16M x D: the columns of its first KEPT steps, the others are in shared memory. */
+template <int KEPT> struct left_rows {
+    u32 r[M][KEPT ? KEPT : 1][4];
+};
+
+extern __shared__ __align__(1024) u8 shared_memory[];
+
+/* Where a lane's row of 16 bytes lies for ldmatrix of 16 rows of a right operand that is not transposed. */
+DEVICE u32 lane_across(int lane)
+{
+    return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+/* The same place, `chunks` (even) further in the row. */
+DEVICE u32 along(u32 at, int chunks)
+{
+    constexpr int W = swizzle_width(CHUNKS);
+    return (at ^ (u32)(chunks % W * 16)) + (u32)(chunks / W * W * 16);
+}
+
+template <int COLUMNS> DEVICE void clear(float (&s)[M][COLUMNS][4])
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+}
+template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
+}
+
+DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+{
+    if constexpr (TF32)
+        mma_m16n8k8_tf32(d, a, b0, b1);
+    else
+        mma_m16n8k16(d, a, b0, b1);
+}
+/* s += a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
+template <int KEPT> DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
+{
+#pragma unroll
+    for (int k = 0; k < CHUNKS / 2; k++) {
+        u32 b[N][4];
+#pragma unroll
+        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            u32 row[4];
+            if (k >= KEPT) {
+                ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
+            } else {
+#pragma unroll
+                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
+            }
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                multiply(s[m][2 * n], row, b[n][0], b[n][1]);
+                multiply(s[m][2 * n + 1], row, b[n][2], b[n][3]);
+            }
+        }
+    }
+}
