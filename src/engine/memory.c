@@ -2,6 +2,7 @@
 
 #include "engine/facts.h"
 #include "engine/fit.h"
+#include "engine/optim.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -51,14 +51,14 @@ static void adamw(const struct kernel_call *c, struct cuda_launches *l)
 static void sgdm(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t n = type_elements(&c->in_type[0]), block = THREADS * EACH;
-    struct cuda_launch *k = launch_add(l, "optimizer.cu", "sgdm", (n + block - 1) / block, THREADS);
+    struct cuda_launch *k = launch_add(l, "optimizer.cu", "sgdm", ceil_div(n, block), THREADS);
     launch_define(k, "COPY", c->n_out == 3);
-    for (int i = 0; i < c->n_out; i++) arg_out(k, i);
-    for (int i = c->n_out; i < c->n_in; i++) arg_in(k, i);
-    arg_f32(k, c->attr->sgd.momentum);
-    arg_f32(k, c->attr->sgd.weight_decay);
-    arg_i64(k, c->attr->sgd.decay_elements);
-    arg_i64(k, n);
+    args_out(k, 0, c->n_out == 3 ? "w v copy" : "w v");
+    args_in(k, c->n_out, "g lr clip");
+    arg_f32(k, "momentum", c->attr->sgd.momentum);
+    arg_f32(k, "decay", c->attr->sgd.weight_decay);
+    arg_i64(k, "decayed", c->attr->sgd.decay_elements);
+    arg_i64(k, "n", n);
 }
 
 static bool fits_sum_squares(const struct kernel_call *c)

@@ -90,13 +90,13 @@ INLINE void sgdm_run(const struct kernel_call *c, const float *gradient, uint16_
     float *w = c->in[0], *v = c->in[1];
     for (int64_t i = first; i < last; i += W) {
         int64_t left = last - i;
-        vf w1 = take(w + i, left);
-        vf g = take(gradient + i, left) * u.clip + u.decay * w1;
-        vf v1 = u.momentum * take(v + i, left) + g;
+        vf w1 = load(w + i, left);
+        vf g = load(gradient + i, left) * u.clip + u.decay * w1;
+        vf v1 = u.momentum * load(v + i, left) + g;
         w1 -= u.lr * v1;
-        put(v + i, v1, left);
-        put(w + i, w1, left);
-        if (copy) put_bf16(copy + i, w1, left);
+        store(v + i, v1, left);
+        store(w + i, w1, left);
+        if (copy) store_bf16(copy + i, w1, left);
     }
 }
 
