@@ -22,7 +22,7 @@ struct pass_options {
     /* Products of blocks are in 8 bits, and gradients are quantised to DT_E5M2 or DT_E4M3 for it; else DT_F32. Goes with
      * DT_BF16. */
     enum dtype float8_gradients;
-    struct numerics numerics; /* tf32 concerns operators of f32 operands alone */
+    struct numerics numerics;           /* tf32 concerns operators of f32 operands alone */
     const struct pass_packing *packing; /* NULL: weights are read as they lie */
     const struct pass_kernels
         *kernels; /* NULL: no operator is made that only some kernels gain by */
