@@ -28,8 +28,10 @@ static const char *const pads[] = {"0", "64", "128", NULL};
 #define M KEY_MODEL
 #define R KEY_RUN
 #define P KEY_PLACE
-#define FIELD(key, member, flags, kind, type, initial, min, max, choice, help) \
-    {key, #member, flags, kind, AT(member, type), initial, min, max, choice, help}
+#define FIELD(key, member, flags, kind, type, initial, min, max, choice, help)       \
+    {                                                                                \
+        key, #member, flags, kind, AT(member, type), initial, min, max, choice, help \
+    }
 #define INT(key, member, flags, initial, min, max, help) \
     FIELD(key, member, flags, FIELD_INT, int64_t, initial, min, max, NULL, help)
 #define PICK(key, member, flags, initial, choice, help) \
