@@ -20,7 +20,9 @@ DEVICE score score_of(i64 row, int columns, int square, int causal)
 DEVICE float keep_of(const score &s, int k, u32 seed, u32 site, u32 step, int threshold)
 {
     if (threshold == 0) return 1;
-    return keeps_score(seed, site, step, (u32)s.bh, (u32)s.q, (u32)k, threshold) ? dropout_scale(threshold) : 0.0f;
+    const int r = s.q % 16, c = k % 16;
+    words w = dropout_attention(seed, site, step, (u32)s.bh, (u32)s.q / 16, (u32)k / 16, r % 8 / 2, c % 8 / 2);
+    return byte_at(word_at(w, r / 8 * 2 + r % 2), c / 8 * 2 + c % 2) >= threshold ? dropout_scale(threshold) : 0.0f;
 }
 
 KERNEL(LANES)
