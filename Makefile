@@ -129,8 +129,8 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOU
 LIBRARY := $(BUILD)/libstrobe.so
 
 # Tests: those whose path contains a word of T; with QUICK, those that are not slow.
-SELECTED := $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
-              $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t)))
+SELECTED := $(strip $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
+              $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t))))
 ifneq ($(QUICK),)
 SELECTED := $(if $(SELECTED),$(shell grep -LE '^[ /*\#]*test: [^;]*slow' $(SELECTED)))
 endif
