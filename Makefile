@@ -80,7 +80,8 @@ endif
 
 # GPUs: the toolkit's headers are needed to build; its libraries are opened at run time.
 CUDA ?= /usr/local/cuda
-HAS_CUDA := $(and $(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/include/cublasLt.h))
+HAS_CUDA := $(and $(wildcard $(CUDA)/include/cuda.h),$(wildcard $(CUDA)/include/nvrtc.h),\
+                  $(wildcard $(CUDA)/include/cublasLt.h))
 # For profiles: where the toolkit keeps these headers varies, and some have none.
 CUPTI := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(CUDA)/include/cupti.h $(CUDA)/extras/CUPTI/include/cupti.h)))
 NVTX := $(wildcard $(CUDA)/include/nvtx3/nvToolsExt.h)
@@ -128,10 +129,13 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOU
 LIBRARY := $(BUILD)/libstrobe.so
 
 # Tests: those whose path contains a word of T; with QUICK, those that are not slow.
-SELECTED := $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
-              $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t)))
+SELECTED := $(strip $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
+              $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t))))
 ifneq ($(QUICK),)
 SELECTED := $(if $(SELECTED),$(shell grep -LE '^[ /*\#]*test: [^;]*slow' $(SELECTED)))
+endif
+ifneq ($(filter test test-programs,$(MAKECMDGOALS)),)
+$(if $(SELECTED),,$(error no path of a test contains $(T)))
 endif
 SCRIPTS := $(filter %.sh,$(SELECTED))
 # Some scripts call test programs.
@@ -204,7 +208,8 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) | $(LIBRARY)
 	$(if $(Q),@echo "  ld $@")
 	$(Q)$(LINK) -o $@ $^ $(LIBRARY) -Wl,-rpath,'$$ORIGIN/../..' $(LIBS) -lcmocka
 
-# A GPU that is not there (tests/emulator/engine.hpp); in release alone, for fibers are none of a sanitizer's stacks.
+# The emulated GPU (tests/emulator/engine.hpp); in release alone, as sanitizers do not know the stacks
+# of its fibers.
 CXX_THERE := $(shell command -v $(CXX) 2>/dev/null)
 EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(addprefix $(BUILD)/emulator/,\
                  libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 libnvidia-ml.so.1 without.so \
@@ -220,7 +225,7 @@ $(BUILD)/emulator/libcuda.so.1: $(addprefix $(EMULATED)/,cuda.cpp streams.cpp en
                                        products.cpp barriers.cpp tensors.cpp)
 $(BUILD)/emulator/libcuda.so.1: EMULATOR_FLAGS := -Wl,-soname,libcuda.so.1
 $(BUILD)/emulator/libnvrtc.so.13: $(EMULATED)/nvrtc.cpp
-# What it compiles with is a version of its own, so modules that are kept from an older one are not taken.
+# Its content is part of its version, so modules in the cache from an older one are not used.
 $(BUILD)/emulator/libnvrtc.so.13: EMULATOR_FLAGS = -DEMU_FOLDER='"$(CURDIR)/$(EMULATED)"' -DEMU_CXX='"$(CXX)"' \
     -DEMU_CONTENT=$(firstword $(shell cat $(EMULATED)/nvrtc.cpp $(EMULATOR_HEADERS) | cksum))u
 $(BUILD)/emulator/libcublasLt.so.13: $(EMULATED)/cublaslt.cpp $(BUILD)/emulator/libcuda.so.1
@@ -242,7 +247,6 @@ RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)'
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
 test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
 test: test-programs
-	$(if $(SELECTED),,$(error no path of a test contains $(T)))
 	$(Q)$(RUN_TESTS) $(SELECTED)
 
 quick:
