@@ -28,41 +28,48 @@ struct options {
 
 /* --- the words ----------------------------------------------------------------------------------- */
 
-static enum status parse_lengths(struct attention_options *o, const char *words)
+/* Whole numbers with commas between them. False: they are not, or more than `most`. */
+static bool read_numbers(const char *words, int64_t *number, int most, int *ret_n)
 {
     char *end;
-    for (const char *at = words;; at = end + 1) {
-        long long T = strtoll(at, &end, 10);
-        if (end == at || (*end && *end != ',') || T < 1 || o->lengths == ATTENTION_LENGTHS)
-            return fail(ST_USAGE, "--T takes up to %d lengths, as in 64,128,256; not %s",
-                        ATTENTION_LENGTHS, words);
-        if (o->lengths && T <= o->length[o->lengths - 1])
+    for (*ret_n = 0; *ret_n < most; words = end + 1) {
+        long long x = strtoll(words, &end, 10);
+        if (end == words || (*end && *end != ',') || x < 1) return false;
+        number[(*ret_n)++] = x;
+        if (!*end) return true;
+    }
+    return false;
+}
+
+static enum status parse_lengths(struct attention_options *o, const char *words)
+{
+    if (!read_numbers(words, o->length, ATTENTION_LENGTHS, &o->lengths))
+        return fail(ST_USAGE, "--T takes up to %d lengths, as in 64,128,256; not %s",
+                    ATTENTION_LENGTHS, words);
+    for (int i = 0; i < o->lengths; i++) {
+        long long T = o->length[i];
+        if (i && T <= o->length[i - 1])
             return fail(ST_USAGE, "--T takes lengths that rise; %lld follows %lld", T,
-                        (long long)o->length[o->lengths - 1]);
+                        (long long)o->length[i - 1]);
         if (o->tokens % T)
             return fail(ST_USAGE,
                         "%lld tokens are no whole number of sequences of %lld; change "
                         "--tokens or --T",
                         (long long)o->tokens, T);
-        o->length[o->lengths++] = T;
-        if (!*end) return ST_OK;
     }
+    return ST_OK;
 }
 
 static enum status parse_sizes(struct attention_options *o, const char *words)
 {
-    char *end;
-    for (const char *at = words;; at = end + 1) {
-        long long D = strtoll(at, &end, 10);
-        bool twice = false;
-        for (int i = 0; i < o->head_sizes; i++) twice |= o->head_size[i] == D;
-        if (end == at || (*end && *end != ',') || D < 1 || D > 1024 || twice ||
-            o->head_sizes == ATTENTION_SIZES)
-            return fail(ST_USAGE, "--head_size takes up to %d of 1 to 1024, as in 64,128; not %s",
-                        ATTENTION_SIZES, words);
-        o->head_size[o->head_sizes++] = D;
-        if (!*end) return ST_OK;
+    bool ok = read_numbers(words, o->head_size, ATTENTION_SIZES, &o->head_sizes);
+    for (int i = 0; ok && i < o->head_sizes; i++) {
+        ok = o->head_size[i] <= 1024;
+        for (int k = 0; k < i; k++) ok &= o->head_size[k] != o->head_size[i];
     }
+    if (ok) return ST_OK;
+    return fail(ST_USAGE, "--head_size takes up to %d of 1 to 1024, as in 64,128; not %s",
+                ATTENTION_SIZES, words);
 }
 
 /* true, false or both, in any order: those that were named, a mask of 1 << false, 1 << true. */

@@ -1,9 +1,9 @@
 /* nanogpt-attention: the same training with slow and with flash attention, in processes of their own: run directories, profiles, and
  * what `strobe report` makes of both. */
 #include "base/str.h"
+#include "present/table_cells.h"
 #include "report/changes.h"
 #include "report/runs.h"
-#include "present/table_cells.h"
 #include "suite/others.h"
 #include "suite/parts.h"
 

@@ -28,7 +28,7 @@ function unpack(packed, index, runs) {
 
 const swatch = p => element("span", {class: "swatch", style: `--c: var(${strobe.runVariable(p.color)})`});
 const nameOf = p => element("span", {class: "name"}, swatch(p), p.name);
-const familySwatch = family => element("span", {class: `swatch family-${family}`});
+const familySwatch = family => element("span", {class: "swatch", style: `--c: var(--family-${family})`});
 const percent = share => (100 * share).toFixed(1);
 
 /* --- where a step goes -------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ function familyBars(profiles, families) {
             if (!(ms > 0)) return;
             const share = ms / p.whole;
             fill.append(element("i", {
-                class: `family-${family}`, style: `width: ${100 * share}%; background: var(--c)`,
+                style: `width: ${100 * share}%; background: var(--family-${family})`,
                 title: `${families[family]}: ${strobe.short(ms)} ms, ${percent(share)} %`,
             }, share * p.whole / most > .055 ? element("span", {class: family === families.indexOf(IDLE) ? "dim" : ""}, percent(share) + " %") : null));
         });
@@ -64,7 +64,7 @@ function familyBars(profiles, families) {
 
 function familyKey(profiles, families) {
     const seen = families.map((name, family) => profiles.some(p => familyTimes(p, families)[family] > 0));
-    return element("div", {class: "key"}, ...families.flatMap((name, family) => seen[family] ? [element("span", {}, element("i", {class: `family-${family}`, style: "background: var(--c)"}), name)] : []));
+    return element("div", {class: "key"}, ...families.flatMap((name, family) => seen[family] ? [element("span", {}, element("i", {style: `background: var(--family-${family})`}), name)] : []));
 }
 
 const TAKEN_BY = {clock: "the host's clock, around each kernel", events: "events of the device, behind each kernel", cupti: "the device's own record (CUPTI)"};
@@ -280,7 +280,7 @@ function columnsFor(by, groups) {
         {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "what it is; the colour is its family's", value: g => tree ? g.path : g.name,
             cell: g => element("span", {class: "what", title: g.path || g.name, style: `--depth: ${g.depth}`}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
         {id: "share", title: "time %", help: "of the measured time of the phase or step; idle time is a row, so all rows are 100 %", number: true, value: g => g.share,
-            cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem`, class: `family-${g.family}`}), element("span", {}, percent(g.share)))},
+            cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem; --c: var(--family-${g.family})`}), element("span", {}, percent(g.share)))},
         {id: "ms", title: "ms", help: "of a step, the mean", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
         {id: "gap", title: "× floor", help: "time over the floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
         {id: "floor", title: "floor ms", help: "of a step: FLOPs and bytes at the measured ceilings, the longer of the two", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},

@@ -386,7 +386,7 @@ function buttons(scale, phases) {
 function memoryKey(charts, part) {
     const parts = new Map(charts.filter(c => c.memory).flatMap(c => c.memory.parts.filter((_, k) => c.memory.columns.some(x => x.bytes[k] > 0))));
     if (!parts.size) return null;
-    return element("div", {class: "key"}, "In memory: ", ...[...parts].map(([id, name]) => element("span", {}, element("i", {class: `memory-${id}`, style: "background: var(--c)"}), name)));
+    return element("div", {class: "key"}, "In memory: ", ...[...parts].map(([id, name]) => element("span", {}, element("i", {style: `background: var(--memory-${id})`}), name)));
 }
 
 strobe.timeline = function (profiles, families, nameOf) {
