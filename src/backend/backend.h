@@ -3,12 +3,14 @@
 #define BACKEND_BACKEND_H
 
 #include "graph/op.h"
+#include "tuning/target.h"
 
 struct kernel;
 struct kernel_call;
 struct device_sample;
 struct str;
 struct trace;
+struct tuning_entry;
 struct arena;
 
 /* What a device is. */
@@ -32,10 +34,13 @@ struct device_library {
 
 struct backend {
     const char *name;
-    /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. */
+    /* For backend_target. NULL: nothing is to be known of a device. */
+    enum status (*target)(int device, struct target *ret);
+    /* A row of this backend's kernels for the call, best first, the n-th that fits; NULL: no more. Pure, as are `gains` and the
+     * rows' `fits` and `scratch_bytes`: what they say follows from the call's types, attributes, target and tuning. */
     const struct kernel *(*kernel)(int op, const struct kernel_call *call, int n);
     /* Whether an operator that stands for smaller ones is faster here than these, for operators of which the pass
-     * `fuse` is not sure (pass.h). NULL: never. */
+     * `fuse` is not sure (pass.h). NULL: never. Pure. */
     bool (*gains)(int op, const struct kernel_call *call);
     /* Row i of all that were built in, whether or not this machine runs it; NULL after the last. */
     const struct kernel *(*row)(int i);
@@ -60,8 +65,11 @@ struct backend {
     void (*trace_library)(struct device_library *ret);
     enum status (*open)(int device, void **ret_ctx);
     void (*close)(void *ctx);
-    /* Why this device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
-    const char *(*refuses)(const void *ctx, enum dtype dtype, bool tf32);
+    /* Why this target does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does. NULL: every type. */
+    const char *(*refuses)(const struct target *t, enum dtype dtype, bool tf32);
+    /* Measures the variants that answer a question about this call (tuning.h); takes memory meanwhile. A failure says
+     * why they could not be measured. NULL: no decision of this backend is of timing. */
+    enum status (*tune)(void *ctx, int op, const struct kernel_call *call, struct tuning_entry *ret);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);
@@ -112,11 +120,11 @@ struct device {
     const struct backend *backend;
     int number;
 };
-/* A device number for open: nothing will run, so the device need not be there. */
-enum { BACKEND_PLAN_ONLY = -1 };
-
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
+/* What programs are compiled for on that device, which need not be opened; TARGET_ANY: the first, or, where there is none,
+ * a device that stands for it. A failure says why there is no such device. */
+enum status backend_target(const struct backend *b, int device, struct target *ret);
 /* The library of that name that a backend opens; false: it opens none such. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Number i of the list, NULL after the last. */

@@ -58,15 +58,16 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     struct planned *p = v->planned;
     unsigned kinds = memory_kinds(&p->config, v->extent);
     TRY(planned_plan(p, kinds, o->backend));
-    const char *backend = p->engine.backend->name;
-    memory_course(&p->engine, &v->course, a);
-    memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
+    const struct target *target = p->program.target;
+    const struct tuning *tuning = p->program.tuning;
+    memory_course(&p->program, &v->course, a);
+    memory_tensors(&p->program, &v->course.moment[v->course.peak], &v->largest, a);
     int64_t layers = model_layers(&p->config.model);
     v->block = v->extent == EXTENT_INFERENCE || !layers ? -1 : (int)layers / 2;
     if (v->block >= 0) {
-        memory_saved(&p->engine, v->block, &v->saved, a);
+        memory_saved(&p->program, v->block, &v->saved, a);
         struct waiting w = {.start_ns = clock_ns()};
-        enum status st = memory_variants(&p->config, p->vocab, kinds, backend, v->limit, show, &w,
+        enum status st = memory_variants(&p->config, p->vocab, kinds, target, tuning, v->limit, show, &w,
                                          v->variant, &v->variants);
         if (w.progress.what) progress_end(&w.progress);
         TRY(st);
@@ -74,7 +75,7 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     for (int i = 0; i < v->variants; i++)
         if (v->variant[i].recompute == p->config.plan.recompute) v->batch = v->variant[i].batch;
     if (v->limit && !v->variants)
-        TRY(fit_batch(&p->config, p->vocab, kinds, backend, v->limit, &v->batch));
+        TRY(fit_batch(&p->config, p->vocab, kinds, target, tuning, v->limit, &v->batch));
     return ST_OK;
 }
 

@@ -18,11 +18,11 @@ static int64_t runs_of(const struct config *c, enum graph_kind kind)
 
 static void print_text(struct planned *p, bool summary, struct str *s)
 {
-    struct facts f = facts_of(&p->engine);
+    struct facts f = facts_of(&p->program);
     str_printf(s, "plan         %s\n", planned_words(p));
     facts_print(&f, s);
     for (int kind = 0; kind < GRAPH_COUNT && !summary; kind++) {
-        if (!p->engine.built[kind]) continue;
+        if (!p->program.built[kind]) continue;
         long long runs = runs_of(&p->config, (enum graph_kind)kind);
         str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
         str_printf(s,
@@ -30,7 +30,7 @@ static void print_text(struct planned *p, bool summary, struct str *s)
                    : runs == 1 ? "once a step\n"
                                : "%lld times a step\n",
                    runs);
-        plan_print(&p->engine.plan[kind], s);
+        plan_print(&p->program.plan[kind], s);
     }
 }
 
@@ -58,13 +58,13 @@ static json_t *plan_json(const struct plan *p, const char *kind, int64_t runs)
 
 static void print_json(const struct planned *p, struct str *s)
 {
-    struct facts f = facts_of(&p->engine);
+    struct facts f = facts_of(&p->program);
     struct str facts = {0};
     facts_print_json(&f, &facts);
     json_t *all = json_loads(str_text(&facts), 0, NULL), *plans = json_array();
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (p->engine.built[kind])
-            json_array_append_new(plans, plan_json(&p->engine.plan[kind],
+        if (p->program.built[kind])
+            json_array_append_new(plans, plan_json(&p->program.plan[kind],
                                                    graph_kind_name((enum graph_kind)kind),
                                                    runs_of(&p->config, (enum graph_kind)kind)));
     json_object_set_new(all, "vocabulary", json_integer(p->vocab));

@@ -14,6 +14,7 @@ static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "flo
 static const char *const float8s[] = {"e5m2", "e4m3", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
+static const char *const tunes[] = {"auto", "off", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"0", "64", "128", NULL};
@@ -104,6 +105,7 @@ const struct field fields[] = {
     BOOL("replay",         plan.replay,          "false",                     "record a step once as a CUDA graph and replay it"),
     ENUM_N("recompute",    plan.recompute,       "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
+    ENUM("tune",           plan.tune,            "auto",     enum tune, tunes, "which variant of a matmul is taken on a GPU; auto: that which measured fastest there, measured before the first step and kept (strobe tune); off: what needs no measuring"),
     BOOL("hopper",         plan.hopper,          "true",                      "attention and products by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
     BOOL("reuse",          plan.reuse,           "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          "false",                     "fill freed memory with NaN, to find a use of it"),

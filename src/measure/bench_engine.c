@@ -42,13 +42,13 @@ unsigned bench_kinds(unsigned l)
 
 static struct piece piece_of(const struct engine *e, enum graph_kind kind, int from, int to)
 {
-    return (struct piece){.kind = kind, .from = from, .to = to < 0 ? e->plan[kind].steps : to};
+    return (struct piece){.kind = kind, .from = from, .to = to < 0 ? e->program.plan[kind].steps : to};
 }
 
 static void cut_pieces(struct bench_engine *b)
 {
     const struct engine *e = &b->engine;
-    int turn = e->built[GRAPH_MICRO] ? plan_turn(&e->plan[GRAPH_MICRO]) : 0;
+    int turn = e->program.built[GRAPH_MICRO] ? plan_turn(&e->program.plan[GRAPH_MICRO]) : 0;
     b->inference = piece_of(e, GRAPH_EVAL, 0, -1);
     b->forward = piece_of(e, GRAPH_MICRO, 0, turn);
     b->backward = piece_of(e, GRAPH_MICRO, turn, -1);
@@ -94,7 +94,7 @@ void bench_engine_close(struct bench_engine *b)
 static enum status record(struct engine *e, struct piece *p)
 {
     TRY(e->backend->capture_begin(e->context));
-    enum status st = plan_run_part(&e->plan[p->kind], p->from, p->to, NULL);
+    enum status st = plan_run_part(&e->program.plan[p->kind], p->from, p->to, NULL);
     struct failure first;
     fail_keep(&first);
     enum status ended = e->backend->capture_end(e->context, &p->recording);
@@ -108,7 +108,7 @@ static enum status run(struct engine *e, struct piece *p)
 {
     if (p->from == p->to) return ST_OK;
     if (!engine_replays(e, NULL) || p->runs++ == 0)
-        return plan_run_part(&e->plan[p->kind], p->from, p->to, NULL);
+        return plan_run_part(&e->program.plan[p->kind], p->from, p->to, NULL);
     if (!p->recording) TRY(record(e, p));
     return e->backend->replay(e->context, p->recording);
 }

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "measure/noise.h"
 #include "train/device.h"
+#include "train/tune.h"
 
 /* Part of a step: its graphs one after the other, without the update. */
 static enum status run_part(struct noise *n, int iteration)
@@ -10,7 +11,7 @@ static enum status run_part(struct noise *n, int iteration)
     static const enum graph_kind parts[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE};
     struct engine *e = n->engine;
     for (int i = 0; i < COUNT_OF(parts); i++) {
-        if (!e->built[parts[i]]) continue;
+        if (!e->program.built[parts[i]]) continue;
         TRY(noise_feed(n, parts[i], iteration));
         TRY(engine_run(e, parts[i], NULL));
     }
@@ -21,14 +22,12 @@ static enum status run_part(struct noise *n, int iteration)
 static enum status check_room(const struct config *c, int64_t vocab, enum memory_extent extent)
 {
     struct arena a = {0};
-    struct engine e;
+    struct program p;
     struct device device;
     TRY(device_of(c, &device));
-    enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
-    if (st == ST_OK) {
-        st = noise_check_room(engine_bytes(&e), device.backend->room(device.number));
-        engine_close(&e);
-    }
+    enum status st = program_for(&p, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
+    if (st == ST_OK)
+        st = noise_check_room(program_bytes(&p), device.backend->room(device.number));
     arena_release(&a);
     return st;
 }
@@ -45,7 +44,7 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
         arena_release(&a);
         return st;
     }
-    *ret = (struct memory_run){engine_bytes(&e), -1, e.backend->host_memory};
+    *ret = (struct memory_run){program_bytes(&e.program), -1, e.backend->host_memory};
     TRY_OUT(st, noise_init(&noise, &e, &a));
     for (int i = 0; i < 2; i++) {
         TRY_OUT(st,

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "train/device.h"
+#include "train/tune.h"
 #include "train/weights.h"
 
 #include <stdlib.h>
@@ -19,12 +20,9 @@ static unsigned kinds(const struct config *c)
 enum status noise_bytes(const struct config *c, int64_t vocab, int64_t *ret_bytes)
 {
     struct arena a = {0};
-    struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds(c), device_backend(c), &a);
-    if (st == ST_OK) {
-        *ret_bytes = engine_bytes(&e);
-        engine_close(&e);
-    }
+    struct program p;
+    enum status st = program_for(&p, c, vocab, kinds(c), device_backend(c), &a);
+    if (st == ST_OK) *ret_bytes = program_bytes(&p);
     arena_release(&a);
     return st;
 }
@@ -63,7 +61,7 @@ struct noise_input {
 static void list_inputs(struct noise *n, struct arena *a)
 {
     const struct engine *e = n->engine;
-    const struct graph *g = &e->graph[e->built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
+    const struct graph *g = &e->program.graph[e->program.built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
     int64_t drawn = 0;
     n->input = ARENA_NEW(a, struct noise_input, g->nodes);
     for (int id = 0; id < g->nodes; id++) {
@@ -123,7 +121,7 @@ static void draw(struct noise *n, int32_t iteration)
         }
         for (int64_t i = 0; i < in->n; i++)
             in->ids[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration,
-                                            (uint64_t)(in->first + i), n->engine->model.vocab);
+                                            (uint64_t)(in->first + i), n->engine->program.model.vocab);
     }
 }
 

@@ -1,8 +1,8 @@
 /* plan.h - a graph with an order, kernels and addresses.
  *
- * plan_build chooses a kernel for each node, finds when each value lives and places it; nothing is
- * allocated. Storage is what the addresses point into: one block for each range, shared by all plans of
- * a program (they run one after the other). plan_bind resolves addresses; plan_run is then a flat loop
+ * plan_build chooses a kernel for each node, finds when each value lives and places it; no device is
+ * needed, nothing is allocated. Storage is what the addresses point into: one block for each range, shared by all plans of
+ * a program (they run one after the other). plan_bind prepares kernels and resolves addresses; plan_run is then a flat loop
  * that allocates nothing. The plan borrows the graph, which must outlive it. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -17,6 +17,8 @@ struct plan_options {
     bool no_reuse;       /* every value its own bytes */
     bool poison;         /* bytes become NaN before they are written and when their value dies */
     const char *variant; /* prefer kernels of this variant ("ref"); NULL: best first */
+    const struct tuning *tuning; /* NULL: nothing was measured */
+    struct tuning_questions *questions;
 };
 
 struct step {
@@ -40,7 +42,8 @@ struct span {
 struct plan {
     const struct graph *graph;
     const struct backend *backend;
-    void *context;
+    bool bound;    /* by plan_bind: kernels are prepared */
+    void *context; /* of them */
     struct plan_options options;
     struct step *step; /* one for each node, same index */
     int steps;
@@ -63,9 +66,11 @@ struct plan_hooks {
     enum status (*after)(void *user, const struct plan *p, int step);
 };
 
-/* A node for which the backend has no kernel is ST_UNSUPPORTED and named. `a` holds the plan. */
-enum status plan_build(struct plan *p, const struct graph *g, const struct backend *b,
-                       void *context, const struct plan_options *options, struct arena *a);
+/* Pure; `target` and what the options point to must outlive the plan. A node for which the backend has no kernel is
+ * ST_UNSUPPORTED and named. `a` holds the plan. */
+enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
+                       const struct plan_options *options, struct arena *a);
+/* Undoes plan_bind. */
 void plan_release(struct plan *p);
 
 /* Grows the blocks' sizes to what the plan needs; call for every plan, then storage_alloc once. Two
@@ -73,6 +78,7 @@ void plan_release(struct plan *p);
 void storage_reserve(struct storage_blocks *s, const struct plan *p);
 enum status storage_alloc(struct storage_blocks *s);
 void storage_free(struct storage_blocks *s);
+/* Prepares the kernels on the storage's context and resolves addresses; once. */
 enum status plan_bind(struct plan *p, const struct storage_blocks *s);
 
 /* Runs every step. A failing kernel names its node. `hooks` may be NULL. */

@@ -45,8 +45,9 @@ struct timeline {
     int peak;                        /* the first step at which least is unused */
     int64_t peak_bytes, total_bytes; /* all parts but MEMORY_UNUSED there; all parts */
 };
-/* `s`: the blocks in which the plan lies, which other plans may have made larger; NULL: its arena alone. */
-void plan_timeline(const struct plan *p, const struct storage_blocks *s, struct timeline *ret,
+/* `storage`: bytes of the STORAGE_COUNT blocks in which the plan lies, which other plans may have made larger; NULL: its arena
+ * alone. */
+void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a);
 /* All parts but MEMORY_UNUSED. */
 int64_t timeline_used(const struct timeline *t, int step);

@@ -50,7 +50,7 @@ static json_t *config_json(const struct config *c)
 
 static json_t *facts_json(const struct engine *e)
 {
-    struct facts f = facts_of(e);
+    struct facts f = facts_of(&e->program);
     struct str s = {0};
     facts_print_json(&f, &s);
     return parsed(&s);
@@ -161,7 +161,7 @@ static json_t *memory_json(const struct profile *p)
     struct arena a = {0};
     struct memory_course c;
     json_t *parts = json_array(), *moments = json_array();
-    memory_course(p->engine, &c, &a);
+    memory_course(&p->engine->program, &c, &a);
     for (int part = 0; part < MEMORY_PARTS; part++)
         json_array_append_new(parts, json_string(memory_part_id((enum memory_part)part)));
     for (int i = 0; i < c.moments; i++) {
@@ -227,7 +227,7 @@ json_t *profile_json(const struct profile *p, const char *version)
     json_t *j =
         json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
                   "date", now.date, "device", p->engine->backend->name, "config",
-                  config_json(p->engine->config), "plan", facts_json(p->engine), "machine",
+                  config_json(p->engine->program.config), "plan", facts_json(p->engine), "machine",
                   p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
     BUG_IF(!j, "a profile is no JSON");
     json_object_set_new(j, "command", text_or_null(p->command));

@@ -36,7 +36,7 @@ enum status rundir_reopen(const char *dir);
 /* config.conf: every key, ready to be trained from again; a resumed run is not one that starts so. */
 enum status rundir_write_config(const char *dir, const struct config *c);
 /* plan.txt and plan.json. */
-enum status rundir_write_plan(const char *dir, const struct engine *e);
+enum status rundir_write_plan(const char *dir, const struct program *p);
 enum status rundir_write_summary(const char *dir, const struct run_summary *s);
 void run_summary_print_json(const struct run_summary *s, struct str *out);
 /* Any text file of the run. */

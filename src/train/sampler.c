@@ -10,7 +10,7 @@
 void sampler_init(struct sampler *s, struct engine *e, const struct sampler_options *o,
                   struct arena *a)
 {
-    int64_t T = e->model.config.block_size, V = e->model.vocab;
+    int64_t T = e->program.model.config.block_size, V = e->program.model.vocab;
     *s = (struct sampler){.engine = e, .options = *o, .T = T, .vocab = V};
     s->window = ARENA_NEW(a, int32_t, T);
     s->positions = ARENA_NEW(a, int32_t, T);
@@ -41,8 +41,8 @@ void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64
 static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t row)
 {
     struct engine *e = s->engine;
-    const float *all = plan_output(&e->plan[kind], "logits");
-    return e->backend->download(e->context, s->logits, all + row * e->model.padded_vocab,
+    const float *all = plan_output(&e->program.plan[kind], "logits");
+    return e->backend->download(e->context, s->logits, all + row * e->program.model.padded_vocab,
                                 s->vocab * (int64_t)sizeof(float));
 }
 
@@ -53,7 +53,7 @@ static enum status whole_window(struct sampler *s)
     int64_t bytes = s->T * (int64_t)sizeof(int32_t);
     TRY(engine_feed(s->engine, GRAPH_LOGITS, "tokens", s->window, bytes));
     TRY(engine_feed(s->engine, GRAPH_LOGITS, "positions", s->positions, bytes));
-    TRY(plan_run(&s->engine->plan[GRAPH_LOGITS], NULL));
+    TRY(plan_run(&s->engine->program.plan[GRAPH_LOGITS], NULL));
     return read_logits(s, GRAPH_LOGITS, s->length - 1);
 }
 
@@ -63,7 +63,7 @@ static enum status through_cache(struct sampler *s)
         int64_t at = s->cached;
         TRY(engine_feed(s->engine, GRAPH_DECODE, "tokens", &s->window[at], sizeof(int32_t)));
         TRY(engine_feed(s->engine, GRAPH_DECODE, "positions", &s->positions[at], sizeof(int32_t)));
-        TRY(plan_run(&s->engine->plan[GRAPH_DECODE], NULL));
+        TRY(plan_run(&s->engine->program.plan[GRAPH_DECODE], NULL));
     }
     return read_logits(s, GRAPH_DECODE, 0);
 }

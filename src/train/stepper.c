@@ -24,12 +24,12 @@ static int64_t aligned(int64_t bytes)
 }
 
 /* Lists the inputs of every run, if `input` is not NULL, and how many bytes they are. */
-static int list_inputs(const struct engine *e, struct stepper_input *input, int64_t *ret_bytes)
+static int list_inputs(const struct program *p, struct stepper_input *input, int64_t *ret_bytes)
 {
-    int64_t micro_steps = e->config->train.gradient_accumulation_steps, bytes = 0;
+    int64_t micro_steps = p->config->train.gradient_accumulation_steps, bytes = 0;
     int inputs = 0;
     for (int64_t run = 0; run <= micro_steps; run++) {
-        const struct graph *g = &e->graph[kind_of(run, micro_steps)];
+        const struct graph *g = &p->graph[kind_of(run, micro_steps)];
         for (int id = 0; id < g->nodes; id++) {
             const struct node *n = &g->node[id];
             if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_INPUT) continue;
@@ -50,19 +50,19 @@ static int64_t reading_bytes(int64_t micro_steps)
 }
 
 /* The image as it comes, the image of the step that runs, its results. */
-int64_t stepper_bytes(const struct engine *e)
+int64_t stepper_bytes(const struct program *p)
 {
     int64_t image;
-    list_inputs(e, NULL, &image);
-    return 2 * image + reading_bytes(e->config->train.gradient_accumulation_steps);
+    list_inputs(p, NULL, &image);
+    return 2 * image + reading_bytes(p->config->train.gradient_accumulation_steps);
 }
 
 void stepper_init(struct stepper *s, struct engine *e, struct arena *a)
 {
-    *s = (struct stepper){.engine = e, .micro_steps = e->config->train.gradient_accumulation_steps};
-    s->inputs = list_inputs(e, NULL, &s->image_bytes);
+    *s = (struct stepper){.engine = e, .micro_steps = e->program.config->train.gradient_accumulation_steps};
+    s->inputs = list_inputs(&e->program, NULL, &s->image_bytes);
     s->input = ARENA_NEW(a, struct stepper_input, s->inputs);
-    list_inputs(e, s->input, &s->image_bytes);
+    list_inputs(&e->program, s->input, &s->image_bytes);
     s->image = ARENA_NEW(a, char, s->image_bytes);
     for (int i = 0; i < STEPPER_AHEAD; i++) s->reading[i] = ARENA_NEW(a, float, s->micro_steps + 1);
 }
@@ -122,7 +122,7 @@ static enum status run(struct stepper *s, int64_t number, const struct plan_hook
 {
     struct engine *e = s->engine;
     enum graph_kind kind = kind_of(number, s->micro_steps);
-    struct plan *p = &e->plan[kind];
+    struct plan *p = &e->program.plan[kind];
     for (int i = 0; i < s->inputs; i++)
         if (s->input[i].run == number) TRY(take(s, p, &i));
     TRY(plan_run(p, hooks));

@@ -29,8 +29,8 @@ struct step_result {
     double grad_norm; /* before clipping */
 };
 
-/* STORAGE_STAGED: what a step of this engine needs besides its plans. */
-int64_t stepper_bytes(const struct engine *e);
+/* STORAGE_STAGED: what a step of this program needs besides its plans. */
+int64_t stepper_bytes(const struct program *p);
 /* The engine has the plans of training, and memory. `a` holds the images. */
 void stepper_init(struct stepper *s, struct engine *e, struct arena *a);
 /* Waits for what was started. */

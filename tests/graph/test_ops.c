@@ -47,10 +47,11 @@ static void test_kernels_are_near_the_reference(void **state)
 {
     (void)state;
     const struct backend *cpu = backend_find("cpu");
+    const struct target target = {.backend = cpu};
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
-    enum status st = check_kernels(cpu, context, OP_COUNT, NULL, note, &t);
+    enum status st = check_kernels(&target, context, OP_COUNT, NULL, note, &t);
     if (st != ST_OK) fail_msg("%s", fail_message());
     cpu->close(context);
     assert_int_equal(t.problems, 0);

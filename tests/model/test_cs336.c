@@ -64,7 +64,7 @@ static void wide_open(struct wide *w, const struct config *c)
     *w = (struct wide){0};
     hand_init(&w->h);
     model_init(&w->model, &c->model, TINY_VOCAB, 1, &w->h.arena);
-    hand_ok(engine_graph(GRAPH_MICRO, c, &w->model, NULL, NULL, NULL, &g, &w->h.arena));
+    hand_ok(program_graph(GRAPH_MICRO, c, &w->model, NULL, NULL, NULL, &g, &w->h.arena));
     hand_ok(pass_run(pass_find("precision"), &g, &w->h.graph, &o));
     hand_plan(&w->h, &(struct plan_options){.variant = "ref"});
     for (int id = 0; id < w->h.graph.nodes; id++) {

@@ -160,7 +160,7 @@ static void test_product_flops_of_the_plan(void **state)
         c.data.batch_size = 12;
         c.plan.flash = flash;
         model_init(&m, &c.model, GPT2.vocab, 1, &a);
-        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+        hand_ok(program_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
         hand_ok(plan_build(&p, &g, backend_find("null"), NULL, NULL, &a));
         double N = 12 * 1024, C = 768, L = 12, V = 50257, T = 1024;
         double linear = 2 * N * (L * (C * 3 * C + C * C + 2 * C * 4 * C) + C * V);
@@ -183,7 +183,7 @@ static void attention_flops(int64_t kv_heads)
     c.model.n_kv_head = kv_heads;
     c.data.batch_size = 12;
     model_init(&m, &c.model, LAPTOP.vocab, 1, &a);
-    hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+    hand_ok(program_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
     double pairs = 12 * 64 * 65 / 2, C = 128, H = 4, is = 0;
     for (int id = 0; id < g.nodes; id++)
         if (g.node[id].op == OP_ATTENTION || g.node[id].op == OP_ATTENTION_GRAD)
@@ -212,7 +212,7 @@ static void test_as_many_heads_are_no_groups(void **state)
         c.data.batch_size = 2;
         c.model.n_kv_head = i ? LAPTOP.n_head : 0;
         model_init(&m, &c.model, LAPTOP.vocab, 1, &a);
-        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+        hand_ok(program_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
         for (int id = 0; id < g.nodes; id++)
             assert_int_equal(g.node[id].op == OP_ATTENTION ? g.node[id].attr.attention.kv_heads : 0,
                              0);

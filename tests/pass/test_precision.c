@@ -20,7 +20,7 @@ static struct graph built(enum graph_kind kind, struct config *c, const char *la
     struct graph g;
     model_init(&m, &c->model, TINY_VOCAB, 1, &arena);
     const struct pass_packing *packing = copies_packing(c, &m, backend_find("null"), &arena);
-    hand_ok(engine_graph(kind, c, &m, packing, NULL, last, &g, &arena));
+    hand_ok(program_graph(kind, c, &m, packing, NULL, last, &g, &arena));
     return g;
 }
 

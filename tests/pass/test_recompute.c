@@ -39,7 +39,7 @@ static struct graph after(enum graph_kind kind, enum recompute recompute, const 
     struct graph g;
     config.plan.recompute = recompute;
     model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
-    hand_ok(engine_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
+    hand_ok(program_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
     return g;
 }
 
@@ -234,7 +234,7 @@ static void test_fused_into_products(void **state)
         struct graph g;
         config.plan.recompute = (enum recompute)recompute;
         model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
-        hand_ok(engine_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
+        hand_ok(program_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
         assert_int_equal(hand_count(&g, OP_LINEAR_GELU), block ? 2 * L : L);
         assert_int_equal(count_again(&g, OP_LINEAR_GELU), block ? L : 0);
         assert_int_equal(count_again(&g, OP_GELU), block ? 0 : L);

@@ -142,7 +142,7 @@ static void plan_big(struct big *b, const struct config *c, int64_t vocab)
 {
     *b = (struct big){0};
     model_init(&b->model, &c->model, vocab, 1, &b->arena);
-    hand_ok(engine_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
+    hand_ok(program_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
     hand_ok(plan_build(&b->plan, &b->graph, backend_find("null"), NULL, NULL, &b->arena));
 }
 

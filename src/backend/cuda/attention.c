@@ -54,7 +54,7 @@ static bool types(const struct kernel_call *c, enum dtype dtype)
 static bool fits_tensor_cores(const struct kernel_call *c, enum dtype dtype)
 {
     if (!types(c, dtype)) return false;
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     struct heads h = heads_of(c);
     struct tile t = tile_of(c, &h);
     return d->arch >= TENSOR_CORES && h.D <= MOST_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
@@ -143,7 +143,7 @@ static int f32_keys(const struct kernel_call *c, const struct heads *h)
 static bool fits_f32(const struct kernel_call *c)
 {
     if (!types(c, DT_F32)) return false;
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     struct heads h = heads_of(c);
     return d->arch >= TENSOR_CORES && h.D <= F32_MOST_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;

@@ -23,7 +23,7 @@ struct prepared {
 
 bool cuda_hopper(const struct kernel_call *c)
 {
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     return d->arch == HOPPER_ARCH && d->tensor_maps;
 }
 
@@ -163,7 +163,6 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
     c->state = p;
     for (int i = 0; i < p->l.n; i++)
         if (p->l.launch[i].maps && !p->map) p->map = tensor_maps_new(LAUNCHES * LAUNCH_MAPS);
-    if (cuda_plans_only(c->context)) return ST_OK;
     for (int i = 0; i < p->l.n; i++) {
         const struct cuda_launch *l = &p->l.launch[i];
         struct str source = {0};

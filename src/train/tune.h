@@ -1,0 +1,26 @@
+/* tune.h - the stage before compiling: measures the matmuls whose fastest variant a program's tuning table does not know.
+ *
+ * The table of a GPU is a file of the user's cache (tuning.h); what was measured for one configuration serves all that have such
+ * matmuls. tune=off leaves tables out, and so does deterministic=true, which uses nothing that timing decided. */
+#ifndef TRAIN_TUNE_H
+#define TRAIN_TUNE_H
+
+#include "train/program.h"
+
+/* The table that is kept for the target, or an empty one for it; a file that does not hold for this device or library, or is
+ * damaged, is not used, which is said. False: this configuration uses no table. */
+bool tune_read(const struct config *c, const struct target *target, struct tuning *ret,
+               struct arena *a);
+/* Measures what the program asked and the table lacks, on an opened device, and keeps each entry in the table's file. *ret_more: there
+ * are entries that were not there before, so another compile may ask more. */
+enum status tune_program(const struct program *p, void *context, struct tuning *t, bool *ret_more);
+
+/* What is compiled where nothing will run: for the device that the configuration asks for, which is not opened, or, where there is
+ * none, for what stands for it (backend.h), with the table that is kept, NULL: none. `backend`: the name of one. */
+enum status tune_target(const struct config *c, const char *backend, struct target *ret,
+                        const struct tuning **ret_tuning, struct arena *a);
+/* Compiles for that. */
+enum status program_for(struct program *ret, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a);
+
+#endif
