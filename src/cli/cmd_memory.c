@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct options {
-    const char *backend, *phase, *limit, *svg;
+    const char *backend, *tuning, *phase, *limit, *svg;
     struct table_form form;
     bool measure;
     int64_t vocab, rows;
@@ -133,6 +133,7 @@ enum status cmd_memory(int argc, char **argv)
         {"svg", OPT_TEXT, &o.svg, "FILE", "the timeline as a picture, too"},
         {"backend", OPT_TEXT, &o.backend, "NAME", "whose kernels (those that would train)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
+        PLANNED_TUNING(&o.tuning),
         {"json", OPT_FLAG, &o.form.json, NULL, "all of it, the timeline of each kernel included"},
         {"csv", OPT_FLAG, &o.form.csv, NULL, "the timeline, a row for each kernel"},
         {"markdown", OPT_FLAG, &o.form.markdown, NULL, "tables as Markdown"},
@@ -144,6 +145,7 @@ enum status cmd_memory(int argc, char **argv)
     TRY(check(&o, &v));
     if (o.svg) TRY(file_check_writable(o.svg));
     TRY(planned_read(&p, argc, argv, o.vocab));
+    p.tuning_file = o.tuning;
     enum status st = run(&v, &o);
     planned_release(&p);
     return st;

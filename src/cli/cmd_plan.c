@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "train/facts.h"
+#include "train/tune.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static void print_text(struct planned *p, bool summary, struct str *s)
                    runs);
         plan_print(&p->program.plan[kind], s);
     }
+    if (!summary) tune_print(&p->program, s);
 }
 
 static json_t *step_json(const struct plan *p, int id)
@@ -69,6 +71,7 @@ static void print_json(const struct planned *p, struct str *s)
                                                    runs_of(&p->config, (enum graph_kind)kind)));
     json_object_set_new(all, "vocabulary", json_integer(p->vocab));
     json_object_set_new(all, "plans", plans);
+    json_object_set_new(all, "tuning", tune_json(&p->program));
     char *text = json_dumps(all, JSON_COMPACT);
     BUG_IF(!text, "the plan is no JSON");
     str_printf(s, "%s\n", text);
@@ -79,7 +82,7 @@ static void print_json(const struct planned *p, struct str *s)
 
 enum status cmd_plan(int argc, char **argv)
 {
-    const char *backend = NULL;
+    const char *backend = NULL, *tuning = NULL;
     bool json = false, summary = false;
     int64_t vocab = 0;
     const struct opt options[] = {
@@ -88,6 +91,7 @@ enum status cmd_plan(int argc, char **argv)
          "whose kernels (those that would train; `null` has every operator and runs nothing)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        PLANNED_TUNING(&tuning),
         {0},
     };
     struct planned p;
@@ -95,6 +99,7 @@ enum status cmd_plan(int argc, char **argv)
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(planned_read(&p, argc, argv, vocab));
+    p.tuning_file = tuning;
     TRY_OUT(st, planned_train(&p, backend));
     if (json)
         print_json(&p, &s);

@@ -25,21 +25,6 @@ static enum status compile(struct engine *e, const struct config *c, int64_t voc
     return device_check_room(&e->program, kinds);
 }
 
-/* Compiles again once what was missing is in the table. */
-static enum status tune(struct engine *e, int64_t vocab, unsigned kinds, struct tuning *t,
-                        struct arena *a)
-{
-    const struct program *p = &e->program;
-    bool more = true;
-    while (p->tuning && more && tuning_missing(&p->questions)) {
-        struct target target = *p->target;
-        TRY(tune_program(p, e->context, t, &more));
-        TRY(program_compile(&e->program, p->config, vocab, &target, t, kinds, a));
-        TRY(device_check_room(p, kinds));
-    }
-    return ST_OK;
-}
-
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
@@ -50,7 +35,8 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
     const struct backend *b = e->program.target->backend;
     TRY(b->open(device_number(c), &e->context));
     e->backend = b;
-    TRY_OUT(st, tune(e, vocab, kinds, t, a));
+    TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
+    TRY_OUT(st, device_check_room(&e->program, kinds));
     e->taken_before = taken_bytes(e);
     e->storage = (struct storage_blocks){.backend = b, .context = e->context};
     for (int i = 0; i < STORAGE_COUNT; i++) e->storage.bytes[i] = e->program.bytes[i];

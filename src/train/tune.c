@@ -4,6 +4,7 @@
 #include "backend/kernel.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "train/device.h"
 
 #include <stdio.h>
@@ -58,14 +59,14 @@ static bool measure(const struct program *p, const struct tuning_question *q, vo
     return p->target->backend->tune(context, (int)q->op, &call, ret) == ST_OK;
 }
 
-enum status tune_program(const struct program *p, void *context, struct tuning *t, bool *ret_more)
+/* How many could be measured. */
+static int measure_missing(const struct program *p, void *context, struct tuning *t)
 {
     struct arena a = {0};
     struct progress progress;
     const struct tuning_questions *asked = &p->questions;
     const char *path = tuning_path(p->target->name, &a);
-    int missing = tuning_missing(asked), done = 0;
-    *ret_more = false;
+    int missing = tuning_missing(asked), done = 0, measured = 0;
     log_info("tuning %d matmul%s for %s%s%s", missing, missing == 1 ? "" : "s", p->target->name,
              path ? ", kept in " : "", path ? path : "");
     name_driver(t);
@@ -81,11 +82,71 @@ enum status tune_program(const struct program *p, void *context, struct tuning *
         }
         tuning_set(t, &e);
         keep(t, path);
-        *ret_more = true;
+        measured++;
     }
     progress_end(&progress);
     arena_release(&a);
+    return measured;
+}
+
+enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
+                         struct arena *a)
+{
+    while (p->tuning && tuning_missing(&p->questions) && measure_missing(p, context, t)) {
+        struct target target = *p->target;
+        TRY(program_compile(p, p->config, p->model.vocab, &target, t, kinds, a));
+    }
     return ST_OK;
+}
+
+/* The fastest of the others; NULL: there is none. */
+static const struct tuning_candidate *next_of(const struct tuning_question *q)
+{
+    for (int i = 0; q->entry && i < q->entry->n; i++)
+        if (strcmp(q->entry->candidate[i].variant, q->taken) != 0) return &q->entry->candidate[i];
+    return NULL;
+}
+
+static const char *taken_of(const struct tuning_question *q)
+{
+    return *q->taken ? q->taken : "none";
+}
+
+void tune_print(const struct program *p, struct str *s)
+{
+    const struct tuning_questions *asked = &p->questions;
+    int missing = tuning_missing(asked);
+    if (!asked->n) return;
+    str_printf(s, "\n# tuning, %d matmuls: %d measured, %d by default\n", asked->n,
+               asked->n - missing, missing);
+    str_printf(s, "%-60s %-10s %10s %8s   %s\n", "matmul", "taken", "us", "spread", "next");
+    for (int i = 0; i < asked->n; i++) {
+        const struct tuning_question *q = &asked->question[i];
+        const struct tuning_candidate *taken = tuning_candidate(q->entry, q->taken);
+        const struct tuning_candidate *next = next_of(q);
+        str_printf(s, "%-60s %-10s", q->key, taken_of(q));
+        if (taken) str_printf(s, " %10.2f %8.2f", taken->us, taken->spread_us);
+        if (next) str_printf(s, "   %s %.2f", next->variant, next->us);
+        str_append(s, q->entry ? "\n" : " not measured\n");
+    }
+}
+
+json_t *tune_json(const struct program *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->questions.n; i++) {
+        const struct tuning_question *q = &p->questions.question[i];
+        json_t *candidates = json_array();
+        for (int k = 0; q->entry && k < q->entry->n; k++) {
+            const struct tuning_candidate *c = &q->entry->candidate[k];
+            json_array_append_new(candidates, json_pack("{s:s, s:f, s:f}", "variant", c->variant,
+                                                        "us", c->us, "spread_us", c->spread_us));
+        }
+        json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:o}", "matmul", q->key, "taken",
+                                             taken_of(q), "measured", q->entry != NULL,
+                                             "candidates", candidates));
+    }
+    return all;
 }
 
 enum status tune_target(const struct config *c, const char *backend, struct target *ret,

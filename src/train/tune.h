@@ -7,13 +7,22 @@
 
 #include "train/program.h"
 
+#include <jansson.h>
+
+struct str;
+
 /* The table that is kept for the target, or an empty one for it; a file that does not hold for this device or library, or is
  * damaged, is not used, which is said. False: this configuration uses no table. */
 bool tune_read(const struct config *c, const struct target *target, struct tuning *ret,
                struct arena *a);
-/* Measures what the program asked and the table lacks, on an opened device, and keeps each entry in the table's file. *ret_more: there
- * are entries that were not there before, so another compile may ask more. */
-enum status tune_program(const struct program *p, void *context, struct tuning *t, bool *ret_more);
+/* Measures what the program asked and the table lacks, on an opened device, keeps each entry in the table's file, and compiles `kinds`
+ * again into `p`, until nothing is missing that can be measured. A program that lacks nothing is left as it is. */
+enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
+                         struct arena *a);
+/* What a program asked of its table: the variant that was taken, what it measured, and the next one. */
+void tune_print(const struct program *p, struct str *s);
+/* The same as an array. */
+json_t *tune_json(const struct program *p);
 
 /* What is compiled where nothing will run: for the device that the configuration asks for, which is not opened, or, where there is
  * none, for what stands for it (backend.h), with the table that is kept, NULL: none. `backend`: the name of one. */
