@@ -273,7 +273,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     struct plan_hooks hooks = {.user = &s, .before = before, .after = after};
     struct noise noise;
     struct device_facts facts;
-    bench_calls_find(e, o->op, ret, a);
+    bench_calls_find(&e->program, o->op, ret, a);
     if (!ret->calls) return ST_OK;
     if (!e->backend->host_memory) {
         TRY(e->backend->describe(o->machine->device.number, &facts));

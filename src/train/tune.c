@@ -142,9 +142,10 @@ json_t *tune_json(const struct program *p)
             json_array_append_new(candidates, json_pack("{s:s, s:f, s:f}", "variant", c->variant,
                                                         "us", c->us, "spread_us", c->spread_us));
         }
-        json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:o}", "matmul", q->key, "taken",
-                                             taken_of(q), "measured", q->entry != NULL,
-                                             "candidates", candidates));
+        json_t *one = json_pack("{s:s, s:s, s:b, s:o}", "matmul", q->key, "taken", taken_of(q),
+                                "measured", q->entry != NULL, "candidates", candidates);
+        if (*q->launch) json_object_set_new(one, "launch", json_string(q->launch));
+        json_array_append_new(all, one);
     }
     return all;
 }

@@ -58,6 +58,7 @@ struct tuning_question {
     struct type in_type[MAX_IN], out_type[MAX_OUT];
     const struct tuning_entry *entry; /* NULL: the table has none, and a default was taken */
     char taken[TUNING_VARIANT];       /* the variant that was decided on */
+    char launch[TUNING_LAUNCH];       /* digest of the kernel of our own for it; empty: there is none */
 };
 /* In the order in which they were first asked, each key once. */
 struct tuning_questions {

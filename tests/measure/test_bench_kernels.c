@@ -2,6 +2,7 @@
 #include "measure/bench_kernels.h"
 
 #include "../support/hand.h"
+#include "train/tune.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
@@ -118,7 +119,7 @@ static void test_fused_products_are_products(void **state)
     int64_t products[2] = {0}, fused = 0;
     if (!backend_find("cuda")) skip();
     for (int full = 0; full < 2; full++) {
-        struct engine e;
+        struct program p;
         struct bench_kernels k;
         struct config c = tiny_config();
         c.model.bias = true;
@@ -126,8 +127,8 @@ static void test_fused_products_are_products(void **state)
         c.plan.device = DEVICE_CUDA_0;
         c.plan.dtype = PRECISION_TFLOAT32;
         c.plan.fusion = full ? FUSION_FULL : FUSION_OP;
-        hand_ok(engine_plan(&e, &c, TINY_VOCAB, TRAINING, "cuda", &arena));
-        bench_calls_find(&e, OP_COUNT, &k, &arena);
+        hand_ok(program_for(&p, &c, TINY_VOCAB, TRAINING, "cuda", &arena));
+        bench_calls_find(&p, OP_COUNT, &k, &arena);
         for (int i = 0; i < k.calls; i++) {
             const struct bench_call *call = &k.call[i];
             if (!products_include(call->op)) continue;
@@ -136,7 +137,6 @@ static void test_fused_products_are_products(void **state)
             assert_true(call->products == MACHINE_TF32);
             if (call->op == OP_LINEAR_GELU) assert_string_equal(call->shape, "48 x 128 x 32");
         }
-        engine_close(&e);
     }
     assert_true(fused > 0);
     assert_int_equal(products[0], products[1]);

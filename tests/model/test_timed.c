@@ -5,6 +5,7 @@
 #include "measure/noise.h"
 #include "train/memory.h"
 #include "train/trainer.h"
+#include "train/tune.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -252,9 +253,9 @@ static void test_memory_adds_up(void **state)
         struct tiny t;
         struct memory_course course;
         tiny_open_bare(&t, &c, 0, TRAINING);
-        const struct engine *e = &t.engine;
-        struct facts f = facts_of(e);
-        memory_course(e, &course, &t.arena);
+        const struct program *program = &t.engine.program;
+        struct facts f = facts_of(program);
+        memory_course(program, &course, &t.arena);
         assert_true(f.drawn > 0 && f.inputs >= f.drawn);
         assert_int_equal(f.total, f.weights + f.gradients + f.optimizer + f.copies + f.inputs +
                                       f.activations);
@@ -273,13 +274,13 @@ static void test_they_are_not_trained(void **state)
         struct arena a = {0};
         struct config c = small(kind);
         struct trainer t;
-        struct engine e;
+        struct program p;
         struct trainer_options o = {0};
         c.train.out_dir = "/nowhere";
         assert_int_equal(trainer_open(&t, &c, &o, &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "only timed"));
         assert_non_null(strstr(fail_message(), model_words[kind]));
-        assert_int_equal(engine_plan(&e, &c, 0, 1u << GRAPH_LOGITS, "cpu", &a), ST_UNSUPPORTED);
+        assert_int_equal(program_for(&p, &c, 0, 1u << GRAPH_LOGITS, "cpu", &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "no graph logits"));
         arena_release(&a);
     }

@@ -1,6 +1,7 @@
 /* The passes `regions` and `recompute` on the graph of a small GPT: what is computed again, where, and that nothing
  * else of a block is kept. tests/train/test_recompute.c has the bits. */
 #include "../support/hand.h"
+#include "train/tune.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
 
@@ -282,12 +283,11 @@ static void test_nothing_without_a_backward_pass(void **state)
 /* Bytes of the arena, and operations, of a micro-step of a deep model. */
 static int64_t planned(enum recompute recompute, double *ret_flops)
 {
-    struct engine e;
+    struct program p;
     config.plan.recompute = recompute;
-    hand_ok(engine_plan(&e, &config, TINY_VOCAB, 1u << GRAPH_MICRO, "cpu", &arena));
-    int64_t bytes = e.plan[GRAPH_MICRO].arena_bytes;
-    *ret_flops = plan_cost(&e.plan[GRAPH_MICRO]).flops;
-    engine_close(&e);
+    hand_ok(program_for(&p, &config, TINY_VOCAB, 1u << GRAPH_MICRO, "cpu", &arena));
+    int64_t bytes = p.plan[GRAPH_MICRO].arena_bytes;
+    *ret_flops = plan_cost(&p.plan[GRAPH_MICRO]).flops;
     return bytes;
 }
 

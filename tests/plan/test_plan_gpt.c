@@ -35,7 +35,7 @@ static void feed_as(const struct tiny *t, struct again *r)
 static void plan_again(struct tiny *t, const struct plan_options *o, struct again *r)
 {
     struct engine *e = &t->engine;
-    hand_ok(plan_build(&r->plan, &e->graph[GRAPH_MICRO], e->backend, e->context, o, &t->arena));
+    hand_ok(plan_build(&r->plan, &e->program.graph[GRAPH_MICRO], e->program.target, o, &t->arena));
     r->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
     storage_reserve(&r->storage, &r->plan);
     hand_ok(storage_alloc(&r->storage));
@@ -143,7 +143,9 @@ static void plan_big(struct big *b, const struct config *c, int64_t vocab)
     *b = (struct big){0};
     model_init(&b->model, &c->model, vocab, 1, &b->arena);
     hand_ok(program_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
-    hand_ok(plan_build(&b->plan, &b->graph, backend_find("null"), NULL, NULL, &b->arena));
+    static struct target null;
+    null.backend = backend_find("null");
+    hand_ok(plan_build(&b->plan, &b->graph, &null, NULL, &b->arena));
 }
 
 static void release_big(struct big *b)

@@ -96,7 +96,7 @@ static void test_blocks_are_there_all_the_time(void **state)
                                                     [STORAGE_PACKED] = 60,
                                                     [STORAGE_STAGED] = 7,
                                                     [STORAGE_ARENA] = 4096}};
-    plan_timeline(&h.plan, &blocks, &t, &h.arena);
+    plan_timeline(&h.plan, blocks.bytes, &t, &h.arena);
     for (int id = 0; id < t.steps; id++) {
         int64_t sum = 0;
         for (int i = 0; i < MEMORY_PARTS; i++) sum += t.bytes[id][i];
@@ -151,8 +151,8 @@ static void test_of_a_gpt(void **state)
         assert_false(seen[MEMORY_UPDATE]);
         int last = p->steps - 1;
         assert_int_equal(t.bytes[last][MEMORY_SAVED], 0);
-        plan_timeline(&y.engine.plan[GRAPH_UPDATE], &y.engine.storage, &t, &y.arena);
-        assert_int_equal(t.total_bytes, engine_bytes(&y.engine));
+        plan_timeline(&y.engine.program.plan[GRAPH_UPDATE], y.engine.program.bytes, &t, &y.arena);
+        assert_int_equal(t.total_bytes, program_bytes(&y.engine.program));
         tiny_close(&y);
     }
 }

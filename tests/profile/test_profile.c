@@ -293,7 +293,7 @@ static void test_the_file_has_it_all(void **state)
     assert_true(json_array_size(json_object_get(j, "words")) > 5);
     const json_t *memory = json_object_get(j, "memory"), *moment;
     double total = json_number_value(json_object_get(memory, "total_bytes")), sum;
-    assert_true(total == (double)engine_bytes(&engine));
+    assert_true(total == (double)program_bytes(&engine.program));
     json_array_foreach(json_object_get(memory, "moments"), i, moment)
     {
         sum = 0;

@@ -16,6 +16,7 @@ struct attention_error {
 
 struct attention_gpu {
     const struct backend *backend; /* NULL: there is no such GPU */
+    struct target target;
     void *context;
     const char *test;
     bool announcing;     /* calls are prepared, so that all are compiled at once, and not run */

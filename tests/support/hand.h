@@ -11,6 +11,7 @@ struct hand {
     struct plan plan;
     struct storage_blocks storage;
     const struct backend *backend;
+    struct target target;
     void *context;
 };
 

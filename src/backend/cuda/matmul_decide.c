@@ -84,6 +84,7 @@ static void note(const struct matmul_decision *d, enum op op, const struct kerne
     memcpy(q->in_type, c->in_type, sizeof q->in_type);
     memcpy(q->out_type, c->out_type, sizeof q->out_type);
     q->entry = e;
+    if (d->own) matmul_launch_digest(d->own, c, q->launch);
     snprintf(q->taken, sizeof q->taken, "%s",
              d->separate_first ? MATMUL_SEPARATE
              : d->own_first    ? MATMUL_OWN
