@@ -52,8 +52,8 @@ static void test_every_call_is_in_one(void **state)
     c.model.bias = true;
     c.train.gradient_accumulation_steps = 3;
     tiny_open(&t, &c, TRAINING | 1u << GRAPH_MICRO_MORE);
-    bench_calls_find(&t.engine, OP_COUNT, &k, &t.arena);
-    const struct plan *p = t.engine.plan;
+    bench_calls_find(&t.engine.program, OP_COUNT, &k, &t.arena);
+    const struct plan *p = t.engine.program.plan;
     assert_int_equal(calls_of(&k, OP_COUNT), plan_kernels(&p[GRAPH_MICRO]) +
                                                  2 * plan_kernels(&p[GRAPH_MICRO_MORE]) +
                                                  plan_kernels(&p[GRAPH_UPDATE]));
@@ -83,7 +83,7 @@ static void test_every_call_is_in_one(void **state)
     assert_string_equal(find(&k, OP_LINEAR)->shape, "48 x 96 x 32");
 
     struct bench_kernels one;
-    bench_calls_find(&t.engine, OP_ATTENTION, &one, &t.arena);
+    bench_calls_find(&t.engine.program, OP_ATTENTION, &one, &t.arena);
     assert_int_equal(one.calls, 1);
     tiny_close(&t);
 }
@@ -97,15 +97,15 @@ static void test_attributes_tell_calls_apart(void **state)
     struct config c = tiny_config();
     c.model.n_embd = 48; /* as many columns as tokens: B x T */
     tiny_open(&t, &c, TRAINING);
-    bench_calls_find(&t.engine, OP_MATMUL, &k, &t.arena);
+    bench_calls_find(&t.engine.program, OP_MATMUL, &k, &t.arena);
     int square = 0;
     for (int i = 0; i < k.calls; i++) square += !strncmp(k.call[i].shape, "48 x 48 x 48", 12);
     assert_int_equal(square, 3); /* forward, by x (tb), by w (ta) */
     for (int i = 0; i < k.calls; i++)
         for (int j = 0; j < i; j++)
             if (!strcmp(k.call[i].shape, k.call[j].shape) &&
-                type_same(&t.engine.plan[GRAPH_MICRO].step[k.call[i].step].call.in_type[0],
-                          &t.engine.plan[GRAPH_MICRO].step[k.call[j].step].call.in_type[0]))
+                type_same(&t.engine.program.plan[GRAPH_MICRO].step[k.call[i].step].call.in_type[0],
+                          &t.engine.program.plan[GRAPH_MICRO].step[k.call[j].step].call.in_type[0]))
                 fail_msg("%s twice", k.call[i].shape);
     tiny_close(&t);
 }
@@ -190,10 +190,10 @@ static void test_times_and_shares(void **state)
     tiny_open(&straight, &c, TRAINING);
     assert_int_equal(noise_init(&noise, &straight.engine, &straight.arena), ST_OK);
     assert_int_equal(noise_feed(&noise, GRAPH_MICRO, 0), ST_OK);
-    assert_int_equal(plan_run(&straight.engine.plan[GRAPH_MICRO], NULL), ST_OK);
+    assert_int_equal(plan_run(&straight.engine.program.plan[GRAPH_MICRO], NULL), ST_OK);
     assert_int_equal(noise_feed(&noise, GRAPH_UPDATE, 0), ST_OK);
-    assert_int_equal(plan_run(&straight.engine.plan[GRAPH_UPDATE], NULL), ST_OK);
-    size_t bytes = (size_t)t.engine.model.elements * sizeof(float);
+    assert_int_equal(plan_run(&straight.engine.program.plan[GRAPH_UPDATE], NULL), ST_OK);
+    size_t bytes = (size_t)t.engine.program.model.elements * sizeof(float);
     assert_memory_equal(tiny_range(&t, STORAGE_WEIGHTS), tiny_range(&straight, STORAGE_WEIGHTS),
                         bytes);
     assert_memory_equal(tiny_range(&t, STORAGE_MOMENT2), tiny_range(&straight, STORAGE_MOMENT2),

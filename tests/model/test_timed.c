@@ -140,11 +140,11 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     tiny_open_bare(&t, c, 0, TRAINING);
     hand_ok(noise_init(&n, &t.engine, &t.arena));
     hand_ok(noise_feed(&n, GRAPH_MICRO, 0));
-    hand_ok(plan_run(&t.engine.plan[GRAPH_MICRO], NULL));
+    hand_ok(plan_run(&t.engine.program.plan[GRAPH_MICRO], NULL));
     hand_ok(engine_read(&t.engine, GRAPH_MICRO, "loss", &loss, sizeof loss));
-    const struct plan *p = &t.engine.plan[GRAPH_MICRO];
-    bool bare = !t.engine.model.parameters;
-    int64_t elements = bare ? c->data.batch_size * c->model.block_size : t.engine.model.elements;
+    const struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
+    bool bare = !t.engine.program.model.parameters;
+    int64_t elements = bare ? c->data.batch_size * c->model.block_size : t.engine.program.model.elements;
     const float *from = bare ? plan_output(p, "dx") : tiny_range(&t, STORAGE_GRADIENTS);
     *ret_gradient = ARENA_NEW(a, float, elements);
     memcpy(*ret_gradient, from, (size_t)elements * sizeof *from);
@@ -229,7 +229,7 @@ static void test_classes_are_drawn(void **state)
     hand_ok(noise_step(&n, 0, NULL, &ms));
     first = n.loss;
     hand_ok(noise_feed(&n, GRAPH_MICRO, 1));
-    const int32_t *id = plan_input(&t.engine.plan[GRAPH_MICRO], "targets");
+    const int32_t *id = plan_input(&t.engine.program.plan[GRAPH_MICRO], "targets");
     bool seen[12] = {false};
     for (int i = 0; i < 21; i++) {
         assert_in_range(id[i], 0, 11);

@@ -27,7 +27,7 @@ static void feed_as(const struct tiny *t, struct again *r)
         const struct node *n = &g->node[id];
         if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_INPUT) continue;
         memcpy(plan_address(&r->plan, n->out[0]),
-               plan_address(&t->engine.plan[GRAPH_MICRO], n->out[0]),
+               plan_address(&t->engine.program.plan[GRAPH_MICRO], n->out[0]),
                (size_t)type_bytes(graph_type(g, n->out[0])));
     }
 }
@@ -52,9 +52,9 @@ static void compare(struct tiny *t, const char *what, const struct plan_options 
     for (int step = 0; step < 3; step++) {
         tiny_feed(t, GRAPH_MICRO, step);
         feed_as(t, &r); /* before the run, which may use their bytes again */
-        hand_ok(plan_run(&e->plan[GRAPH_MICRO], NULL));
+        hand_ok(plan_run(&e->program.plan[GRAPH_MICRO], NULL));
         hand_ok(plan_run(&r.plan, NULL));
-        if (memcmp(plan_output(&e->plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"), 4))
+        if (memcmp(plan_output(&e->program.plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"), 4))
             fail_msg("%s: the loss of step %d differs", what, step);
         if (memcmp(e->storage.base[STORAGE_GRADIENTS], r.storage.base[STORAGE_GRADIENTS],
                    (size_t)r.storage.bytes[STORAGE_GRADIENTS]))
@@ -123,7 +123,7 @@ static void test_gradients_need_no_copies(void **state)
     struct tiny t;
     c.model.bias = true;
     tiny_open(&t, &c, 1u << GRAPH_MICRO);
-    const struct plan *p = &t.engine.plan[GRAPH_MICRO];
+    const struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
     for (int id = 0; id < p->steps; id++)
         if (p->graph->node[id].op == OP_STORE && p->step[id].kernel)
             fail_msg("a copy to %s", p->graph->node[id].scope);

@@ -138,7 +138,7 @@ static void test_of_a_gpt(void **state)
         c.plan.fusion = (enum fusion)fusion;
         c.plan.flash = fusion == FUSION_FULL;
         tiny_open(&y, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-        const struct plan *p = &y.engine.plan[GRAPH_MICRO];
+        const struct plan *p = &y.engine.program.plan[GRAPH_MICRO];
         plan_timeline(p, NULL, &t, &y.arena);
         for (int id = 0; id < p->steps; id++) {
             assert_int_equal(timeline_used(&t, id), alive_at(p, id));

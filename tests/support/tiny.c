@@ -43,7 +43,7 @@ void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
 {
     tiny_open_bare(t, c, TINY_VOCAB, kinds);
     float *weights = tiny_range(t, STORAGE_WEIGHTS);
-    if (weights) model_draw(&t->engine.model, weights);
+    if (weights) model_draw(&t->engine.program.model, weights);
     hand_ok(engine_refresh(&t->engine));
 }
 
@@ -83,7 +83,7 @@ float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
 {
     float loss;
     tiny_feed(t, kind, step);
-    hand_ok(plan_run(&t->engine.plan[kind], NULL));
+    hand_ok(plan_run(&t->engine.program.plan[kind], NULL));
     hand_ok(engine_read(&t->engine, kind, "loss", &loss, sizeof loss));
     return loss;
 }
@@ -98,7 +98,7 @@ float tiny_update(struct tiny *t, int64_t iteration, double lr)
     hand_ok(engine_feed(e, GRAPH_UPDATE, "lr", &rate, sizeof rate));
     hand_ok(engine_feed(e, GRAPH_UPDATE, "bias1", &bias1, sizeof bias1));
     hand_ok(engine_feed(e, GRAPH_UPDATE, "bias2", &bias2, sizeof bias2));
-    hand_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
+    hand_ok(plan_run(&e->program.plan[GRAPH_UPDATE], NULL));
     hand_ok(engine_read(e, GRAPH_UPDATE, "grad_norm", &norm, sizeof norm));
     return norm;
 }
@@ -122,7 +122,7 @@ float *tiny_parameter(const struct tiny *t, enum storage storage, const struct p
 
 float *tiny_copy(const struct tiny *t, enum storage storage, struct arena *a)
 {
-    int64_t n = t->engine.model.elements;
+    int64_t n = t->engine.program.model.elements;
     float *copy = ARENA_NEW(a, float, n);
     memcpy(copy, tiny_range(t, storage), (size_t)t->engine.storage.bytes[storage]);
     return copy;

@@ -234,6 +234,7 @@ static void test_variants(void **state)
 /* Of a model without GELUs, or without blocks, there is nothing of that to compute again. */
 static void test_variants_that_do_nothing(void **state)
 {
+    const struct target cpu = {.backend = backend_find("cpu")};
     (void)state;
     static const struct {
         enum model_kind model;
