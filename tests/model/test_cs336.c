@@ -139,7 +139,7 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     tiny_open(&t, c, TRAINING);
     double loss = (double)tiny_loss(&t, GRAPH_MICRO, 3);
     *ret_gradient = tiny_copy(&t, STORAGE_GRADIENTS, a);
-    *ret_n = t.engine.model.elements;
+    *ret_n = t.engine.program.model.elements;
     tiny_close(&t);
     return loss;
 }
@@ -194,7 +194,7 @@ static int count(const struct config *c, enum op op, bool packed)
     struct tiny t;
     int n = 0;
     tiny_open(&t, c, TRAINING);
-    const struct graph *g = &t.engine.graph[GRAPH_MICRO];
+    const struct graph *g = &t.engine.program.graph[GRAPH_MICRO];
     for (int id = 0; id < g->nodes; id++)
         n += g->node[id].op == op && (!packed || g->node[id].attr.matmul.packed);
     tiny_close(&t);
@@ -265,13 +265,13 @@ static void decode(int64_t kv_heads)
     hand_ok(engine_feed(e, GRAPH_LOGITS, "tokens", tokens, sizeof tokens));
     hand_ok(engine_feed(e, GRAPH_LOGITS, "positions", positions, sizeof positions));
     hand_ok(engine_feed(e, GRAPH_LOGITS, "step", &step, 4));
-    hand_ok(plan_run(&e->plan[GRAPH_LOGITS], NULL));
+    hand_ok(plan_run(&e->program.plan[GRAPH_LOGITS], NULL));
     hand_ok(engine_read(e, GRAPH_LOGITS, "logits", all, sizeof all));
     for (int i = 0; i < T; i++) {
         hand_ok(engine_feed(e, GRAPH_DECODE, "tokens", &tokens[i], 4));
         hand_ok(engine_feed(e, GRAPH_DECODE, "positions", &positions[i], 4));
         hand_ok(engine_feed(e, GRAPH_DECODE, "step", &step, 4));
-        hand_ok(plan_run(&e->plan[GRAPH_DECODE], NULL));
+        hand_ok(plan_run(&e->program.plan[GRAPH_DECODE], NULL));
         hand_ok(engine_read(e, GRAPH_DECODE, "logits", one, sizeof one));
         assert_true(hand_distance(one, all + i * TINY_VOCAB, TINY_VOCAB) < 1e-5);
     }

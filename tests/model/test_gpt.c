@@ -325,7 +325,7 @@ static void test_padding_stays_zero(void **state)
             double b = (double)tiny_step(&padded, step, 1e-2);
             assert_true(fabs(a / b - 1) < 1e-5);
         }
-        const struct parameter *wte = &padded.engine.model.parameter[0];
+        const struct parameter *wte = &padded.engine.program.model.parameter[0];
         assert_string_equal(wte->name, "wte.weight");
         for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++) {
             const float *x = tiny_parameter(&padded, (enum storage)storage, wte);
@@ -348,7 +348,7 @@ static void test_gaps_stay_zero(void **state)
     c.model.bias = true;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
     for (int step = 0; step < 3; step++) tiny_step(&t, step, 1e-2);
-    const struct model *m = &t.engine.model;
+    const struct model *m = &t.engine.program.model;
     bool *inside = ARENA_NEW(&t.arena, bool, m->elements);
     for (int i = 0; i < m->parameters; i++)
         for (int64_t k = 0; k < type_elements(&m->parameter[i].type); k++)
@@ -375,7 +375,7 @@ static void test_ranges_are_whole(void **state)
         c.plan.fusion = (enum fusion)fusion;
         tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
         for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
-            assert_int_equal(t.engine.storage.bytes[storage], t.engine.model.elements * 4);
+            assert_int_equal(t.engine.storage.bytes[storage], t.engine.program.model.elements * 4);
         tiny_close(&t);
     }
 }
@@ -408,13 +408,13 @@ static void decode(int64_t heads, int64_t kv_heads)
     hand_ok(engine_feed(e, GRAPH_LOGITS, "tokens", tokens, sizeof tokens));
     hand_ok(engine_feed(e, GRAPH_LOGITS, "positions", positions, sizeof positions));
     hand_ok(engine_feed(e, GRAPH_LOGITS, "step", &step, sizeof step));
-    hand_ok(plan_run(&e->plan[GRAPH_LOGITS], NULL));
+    hand_ok(plan_run(&e->program.plan[GRAPH_LOGITS], NULL));
     hand_ok(engine_read(e, GRAPH_LOGITS, "logits", window, sizeof window));
     for (int i = 0; i < T; i++) {
         hand_ok(engine_feed(e, GRAPH_DECODE, "tokens", &tokens[i], 4));
         hand_ok(engine_feed(e, GRAPH_DECODE, "positions", &positions[i], 4));
         hand_ok(engine_feed(e, GRAPH_DECODE, "step", &step, 4));
-        hand_ok(plan_run(&e->plan[GRAPH_DECODE], NULL));
+        hand_ok(plan_run(&e->program.plan[GRAPH_DECODE], NULL));
         hand_ok(engine_read(e, GRAPH_DECODE, "logits", one, sizeof one));
         double apart = hand_distance(one, window + i * TINY_VOCAB, TINY_VOCAB);
         if (!(apart < 1e-5)) fail_msg("position %d: %.2e", i, apart);

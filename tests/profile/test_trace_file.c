@@ -123,8 +123,8 @@ static int64_t kernels(void)
 {
     int64_t more = tiny.config.train.gradient_accumulation_steps - 1;
     const struct engine *e = &tiny.engine;
-    return plan_kernels(&e->plan[GRAPH_MICRO]) + plan_kernels(&e->plan[GRAPH_UPDATE]) +
-           (more ? more * plan_kernels(&e->plan[GRAPH_MICRO_MORE]) : 0);
+    return plan_kernels(&e->program.plan[GRAPH_MICRO]) + plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
+           (more ? more * plan_kernels(&e->program.plan[GRAPH_MICRO_MORE]) : 0);
 }
 
 static void every_kernel_is_there(void)
@@ -252,7 +252,7 @@ static struct activity did(int mark, enum activity_kind kind, int64_t start, int
 
 static int mark(int n)
 {
-    const struct plan *plan = &tiny.engine.plan[GRAPH_MICRO];
+    const struct plan *plan = &tiny.engine.program.plan[GRAPH_MICRO];
     for (int id = 0; id < plan->steps; id++)
         if (plan->step[id].kernel && !n--) return id;
     return -1;

@@ -39,8 +39,8 @@ static float uniform(uint32_t seed, int64_t i)
 
 static void fill(const struct tiny *t)
 {
-    for (int k = 0; k < t->engine.model.parameters; k++) {
-        const struct parameter *p = &t->engine.model.parameter[k];
+    for (int k = 0; k < t->engine.program.model.parameters; k++) {
+        const struct parameter *p = &t->engine.program.model.parameter[k];
         float *w = tiny_parameter(t, STORAGE_WEIGHTS, p);
         uint32_t seed = seed_of(p->name);
         bool norm = p->type.rank == 1, table = !strcmp(p->name, "wte.weight");
@@ -54,7 +54,7 @@ static void fill(const struct tiny *t)
 
 static void feed(struct tiny *t, enum graph_kind kind, int64_t B)
 {
-    int64_t T = t->config.model.block_size, V = t->engine.model.vocab;
+    int64_t T = t->config.model.block_size, V = t->engine.program.model.vocab;
     int32_t *ids = ARENA_NEW(&t->arena, int32_t, B * T), step = 0;
     const char *const names[] = {"tokens", "targets"};
     for (int k = 0; k < (kind == GRAPH_LOGITS ? 1 : 2); k++) {
@@ -65,7 +65,7 @@ static void feed(struct tiny *t, enum graph_kind kind, int64_t B)
     for (int64_t i = 0; i < T; i++) ids[i] = (int32_t)i;
     hand_ok(engine_feed(&t->engine, kind, "positions", ids, T * 4));
     hand_ok(engine_feed(&t->engine, kind, "step", &step, 4));
-    hand_ok(plan_run(&t->engine.plan[kind], NULL));
+    hand_ok(plan_run(&t->engine.program.plan[kind], NULL));
 }
 
 /* --- comparisons ---------------------------------------------------------------------------------- */
@@ -100,9 +100,9 @@ static void within(const char *what, double error, double *worst)
 /* Of a gradient its length, and its product with numbers that tell the order of elements. */
 static void compare_gradients(struct tiny *t, const json_t *expected, double *worst)
 {
-    assert_int_equal(json_object_size(expected), t->engine.model.parameters);
-    for (int k = 0; k < t->engine.model.parameters; k++) {
-        const struct parameter *p = &t->engine.model.parameter[k];
+    assert_int_equal(json_object_size(expected), t->engine.program.model.parameters);
+    for (int k = 0; k < t->engine.program.model.parameters; k++) {
+        const struct parameter *p = &t->engine.program.model.parameter[k];
         const json_t *e = json_object_get(expected, p->name);
         if (json_array_size(e) != 2) fail_msg("no gradient of %s", p->name);
         const float *g = tiny_parameter(t, STORAGE_GRADIENTS, p);
@@ -120,7 +120,7 @@ static void compare_gradients(struct tiny *t, const json_t *expected, double *wo
 /* Relative to their root mean square. */
 static void compare_logits(struct tiny *t, const json_t *expected, double *worst)
 {
-    int64_t n = t->config.model.block_size * t->engine.model.vocab;
+    int64_t n = t->config.model.block_size * t->engine.program.model.vocab;
     float *y = ARENA_NEW(&t->arena, float, n);
     double squares = 0;
     size_t count = json_array_size(expected);
