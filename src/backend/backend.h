@@ -69,7 +69,8 @@ struct backend {
     const char *(*refuses)(const struct target *t, enum dtype dtype, bool tf32);
     /* Measures the variants that answer a question about this call (tuning.h); takes memory meanwhile. A failure says
      * why they could not be measured. NULL: no decision of this backend is of timing. */
-    enum status (*tune)(void *ctx, int op, const struct kernel_call *call, struct tuning_entry *ret);
+    enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
+                        struct tuning_entry *ret);
     /* Memory is 64-byte aligned and zeroed. */
     enum status (*alloc)(void *ctx, int64_t size, void **ret_mem);
     void (*free)(void *ctx, void *mem);

@@ -3,7 +3,10 @@
 #define BACKEND_KERNEL_H
 
 #include "graph/op.h"
-#include "tuning/tuning.h"
+
+struct target;
+struct tuning;
+struct tuning_questions;
 
 struct kernel_call {
     const union attr *attr;
@@ -21,7 +24,7 @@ struct kernel_call {
 
 struct kernel {
     enum op op;
-    const char *variant;                      /* "ref", "avx512", "onednn" */
+    const char *variant; /* "ref", "avx512", "onednn" */
     /* Looks at types, attributes, target and tuning alone. NULL: always. */
     bool (*fits)(const struct kernel_call *);
     /* These two are given the row itself. NULL: none, nothing to do. The first is as pure as fits. */

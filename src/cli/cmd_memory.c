@@ -67,8 +67,8 @@ static enum status look(struct memory_view *v, const struct options *o, struct a
     if (v->block >= 0) {
         memory_saved(&p->program, v->block, &v->saved, a);
         struct waiting w = {.start_ns = clock_ns()};
-        enum status st = memory_variants(&p->config, p->vocab, kinds, target, tuning, v->limit, show, &w,
-                                         v->variant, &v->variants);
+        enum status st = memory_variants(&p->config, p->vocab, kinds, target, tuning, v->limit,
+                                         show, &w, v->variant, &v->variants);
         if (w.progress.what) progress_end(&w.progress);
         TRY(st);
     }

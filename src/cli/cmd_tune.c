@@ -42,8 +42,7 @@ static enum status check(const struct config *c, struct target *ret)
     TRY(device_target(c, backend, true, ret));
     if (!ret->backend->tune)
         return fail(ST_UNSUPPORTED, "nothing on device %s is tuned: matmuls of a GPU are", backend);
-    if (c->plan.tune == TUNE_OFF)
-        return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
+    if (c->plan.tune == TUNE_OFF) return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
     if (c->plan.deterministic)
         return fail(ST_USAGE, "deterministic=true uses nothing that timing decided; leave it out");
     return ST_OK;
@@ -62,7 +61,7 @@ static void print(const struct program *program, const char *config, const struc
     str_release(&s);
 }
 
-/* `words`: a file and the overrides. The old table goes before the first. */
+/* All that a training compiles. `words`: a file and the overrides. The old table goes before the first. */
 static enum status tune_config(char **words, int n, const struct options *o, bool first)
 {
     struct planned p;
@@ -74,7 +73,8 @@ static enum status tune_config(char **words, int n, const struct options *o, boo
     const char *path = tuning_path(target.name, &p.arena);
     if (o->remake && first && path) unlink(path);
     unsigned kinds = planned_kinds(&p.config);
-    if (model_def(&p.config.model)->trained) kinds |= 1u << GRAPH_EVAL;
+    if (model_def(&p.config.model)->trained)
+        kinds |= 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY_OUT(st, tune(&p, kinds, &target, &program, &p.arena));
     print(&program, words[0], o);
     if (path) log_info("the table of %s is %s", target.name, path);

@@ -6,17 +6,18 @@
 #include "train/program.h"
 
 /* The option of commands that compile. */
-#define PLANNED_TUNING(to)                                                                       \
-    {                                                                                            \
-        "tuning", OPT_TEXT, (to), "FILE",                                                        \
-            "compile for the GPU of a tuning file, with its entries (this machine's)"            \
+#define PLANNED_TUNING(to)                                                            \
+    {                                                                                 \
+        "tuning", OPT_TEXT, (to), "FILE",                                             \
+            "compile for the GPU of a tuning file, with its entries (this machine's)" \
     }
 
 struct planned {
     struct arena arena;
     struct config config;
     int64_t vocab;
-    const char *tuning_file; /* --tuning: its table and its device are compiled for; NULL: those kept here */
+    const char *
+        tuning_file; /* --tuning: its table and its device are compiled for; NULL: those kept here */
     struct tuning tuning;
     struct program program; /* after planned_plan, planned_train or planned_graph */
 };

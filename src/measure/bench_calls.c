@@ -109,7 +109,8 @@ void bench_calls_find(const struct program *program, enum op op, struct bench_ke
 {
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
     struct finding f = {.program = program, .found = ret, .a = a};
-    *ret = (struct bench_kernels){.micro_steps = program->config->train.gradient_accumulation_steps};
+    *ret =
+        (struct bench_kernels){.micro_steps = program->config->train.gradient_accumulation_steps};
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         if (!program->built[kinds[k]]) continue;
         const struct plan *p = &program->plan[kinds[k]];

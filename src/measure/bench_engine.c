@@ -42,7 +42,8 @@ unsigned bench_kinds(unsigned l)
 
 static struct piece piece_of(const struct engine *e, enum graph_kind kind, int from, int to)
 {
-    return (struct piece){.kind = kind, .from = from, .to = to < 0 ? e->program.plan[kind].steps : to};
+    return (struct piece){
+        .kind = kind, .from = from, .to = to < 0 ? e->program.plan[kind].steps : to};
 }
 
 static void cut_pieces(struct bench_engine *b)

@@ -291,8 +291,8 @@ static enum status check_case(const struct question *ask, int i, enum dtype dtyp
     }
     if (ask->variant) return ST_OK;
     double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
-    return check_packed(ask->target, ask->context, &data, dtype, expected[0], tolerance, ask->report,
-                        ask->user, a);
+    return check_packed(ask->target, ask->context, &data, dtype, expected[0], tolerance,
+                        ask->report, ask->user, a);
 }
 
 static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};

@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "measure/machine_parts.h"
 #include "measure/stopwatch.h"
+#include "tuning/tuning.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -179,10 +180,8 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
 {
     struct arena scratch = {0};
     struct tuning tuning;
-    struct trial t = {.backend = s->backend,
-                      .target = &s->target,
-                      .context = s->context,
-                      .tuning = &tuning};
+    struct trial t = {
+        .backend = s->backend, .target = &s->target, .context = s->context, .tuning = &tuning};
     double flops = 2.0 * (double)shape[0] * (double)shape[1] * (double)shape[2], ms = 0;
     if (s->rate > 0 && flops / s->rate > s->patience->run_ms_most * 1e-3) return ST_OK;
     tuning_init(&tuning, &s->target, &scratch);

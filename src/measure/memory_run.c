@@ -26,8 +26,7 @@ static enum status check_room(const struct config *c, int64_t vocab, enum memory
     struct device device;
     TRY(device_of(c, &device));
     enum status st = program_for(&p, c, vocab, memory_kinds(c, extent), device.backend->name, &a);
-    if (st == ST_OK)
-        st = noise_check_room(program_bytes(&p), device.backend->room(device.number));
+    if (st == ST_OK) st = noise_check_room(program_bytes(&p), device.backend->room(device.number));
     arena_release(&a);
     return st;
 }

@@ -61,7 +61,8 @@ struct noise_input {
 static void list_inputs(struct noise *n, struct arena *a)
 {
     const struct engine *e = n->engine;
-    const struct graph *g = &e->program.graph[e->program.built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
+    const struct graph *g =
+        &e->program.graph[e->program.built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
     int64_t drawn = 0;
     n->input = ARENA_NEW(a, struct noise_input, g->nodes);
     for (int id = 0; id < g->nodes; id++) {
@@ -120,8 +121,9 @@ static void draw(struct noise *n, int32_t iteration)
             continue;
         }
         for (int64_t i = 0; i < in->n; i++)
-            in->ids[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration,
-                                            (uint64_t)(in->first + i), n->engine->program.model.vocab);
+            in->ids[i] =
+                (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration, (uint64_t)(in->first + i),
+                                   n->engine->program.model.vocab);
     }
 }
 

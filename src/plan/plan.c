@@ -21,13 +21,12 @@ static enum status plan_step(struct plan *p, int id, const struct target *target
     const struct node *n = &g->node[id];
     struct step *s = &p->step[id];
     s->node = id;
-    s->call = (struct kernel_call){
-        .attr = &n->attr,
-        .n_in = n->n_in,
-        .n_out = n->n_out,
-        .target = target,
-        .tuning = p->options.tuning,
-        .questions = p->options.questions};
+    s->call = (struct kernel_call){.attr = &n->attr,
+                                   .n_in = n->n_in,
+                                   .n_out = n->n_out,
+                                   .target = target,
+                                   .tuning = p->options.tuning,
+                                   .questions = p->options.questions};
     for (int i = 0; i < n->n_in; i++) s->call.in_type[i] = *graph_type(g, n->in[i]);
     for (int i = 0; i < n->n_out; i++) s->call.out_type[i] = *graph_type(g, n->out[i]);
     if (n->op == OP_LEAF || op_def(n->op)->flags & OP_VIEW) return ST_OK;

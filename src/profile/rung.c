@@ -36,7 +36,8 @@ static double time_of(const struct profile *p, enum graph_kind kind, int node)
 }
 
 /* `p`: whose rows have the times; NULL: nobody's. */
-static struct places places_of(const struct program *program, const struct profile *p, struct arena *a)
+static struct places places_of(const struct program *program, const struct profile *p,
+                               struct arena *a)
 {
     struct places all = {0};
     int64_t micro_steps = program->config->train.gradient_accumulation_steps;
@@ -151,7 +152,8 @@ static enum status plan_next(const struct program *p, const struct ladder_rung *
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (p->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
     TRY(model_check(&next->config));
-    return program_compile(ret, &next->config, p->model.vocab, p->target, p->tuning, kinds_built, a);
+    return program_compile(ret, &next->config, p->model.vocab, p->target, p->tuning, kinds_built,
+                           a);
 }
 
 void rung_find(const struct profile *p, struct rung *ret, struct arena *a)

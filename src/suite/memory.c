@@ -152,8 +152,9 @@ static enum status add_peak(struct looking *x, struct table *t, int row, const s
     show(x, p);
     name_point(t, row, x, p);
     table_set_text(t, row, PHASE, peaks[peak].name);
-    enum status st = program_for(&program, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY),
-                                 kinds, x->backend, &plans);
+    enum status st =
+        program_for(&program, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY), kinds,
+                    x->backend, &plans);
     if (st == ST_OK) {
         set_peak(t, row, x, p, &program, peaks[peak].forward);
     } else if (st == ST_UNSUPPORTED) {
@@ -260,7 +261,7 @@ static enum status add_saved(struct looking *x)
             int block = (int)model_layers(&p.config.model) / 2;
             memory_saved(&program, block, &saved, x->a);
             set_saved(t, &row, x, &p, &saved, gradients_of(&program.model, block));
-            }
+        }
     t->table.rows = row;
     return ST_OK;
 }

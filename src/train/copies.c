@@ -21,7 +21,7 @@ static struct type packed_type(const struct config *c, const struct type *matrix
 
 /* The target has a kernel that packs such weights. */
 static bool target_packs(const struct config *c, const struct type *matrix,
-                          const struct target *target)
+                         const struct target *target)
 {
     union attr attr = {.pack = {false, c->data.batch_size * c->model.block_size}};
     struct kernel_call call = {

@@ -13,8 +13,7 @@ static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
     struct arena a = {0};
     struct program p;
     f->config.data.batch_size = batch_size;
-    enum status st =
-        program_compile(&p, &f->config, f->vocab, f->target, f->tuning, f->kinds, &a);
+    enum status st = program_compile(&p, &f->config, f->vocab, f->target, f->tuning, f->kinds, &a);
     if (st == ST_OK) *ret = program_bytes(&p);
     arena_release(&a);
     return st;

@@ -195,7 +195,8 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     sort(ret);
 }
 
-void memory_saved(const struct program *program, int layer, struct memory_tensors *ret, struct arena *a)
+void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
+                  struct arena *a)
 {
     struct stays stays = {0};
     const struct plan *p = &program->plan[GRAPH_MICRO];

@@ -50,7 +50,8 @@ struct memory_tensors {
 void memory_tensors(const struct program *program, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a);
 /* What operators of a block save for the backward pass; layer -1: of what is outside. */
-void memory_saved(const struct program *program, int layer, struct memory_tensors *ret, struct arena *a);
+void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
+                  struct arena *a);
 
 /* The same training with something else computed again. */
 struct memory_variant {
@@ -63,8 +64,7 @@ struct memory_variant {
  * `limit` in bytes, 0: none. `each`, which may be NULL, is called after each of `all` (progress). */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
-                            const struct target *target, const struct tuning *tuning,
-                            int64_t limit,
+                            const struct target *target, const struct tuning *tuning, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n);
 

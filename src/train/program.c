@@ -177,8 +177,8 @@ static enum status fail_unknown_pass(const char *name)
 }
 
 enum status program_graph(enum graph_kind kind, const struct config *c, const struct model *m,
-                         const struct pass_packing *packing, const struct pass_kernels *kernels,
-                         const char *last, struct graph *ret_g, struct arena *a)
+                          const struct pass_packing *packing, const struct pass_kernels *kernels,
+                          const char *last, struct graph *ret_g, struct arena *a)
 {
     struct pass_options o = options_of(kind, c, packing, kernels);
     struct graph g;
@@ -242,7 +242,8 @@ static enum status build_graph(struct program *p, enum graph_kind kind, const ch
 {
     struct gains g = {p, &p->questions};
     struct pass_kernels kernels = {gain, &g};
-    return program_graph(kind, p->config, &p->model, p->packing, &kernels, last, &p->graph[kind], a);
+    return program_graph(kind, p->config, &p->model, p->packing, &kernels, last, &p->graph[kind],
+                         a);
 }
 
 static enum status build(struct program *p, enum graph_kind kind, struct arena *a)

@@ -16,10 +16,10 @@ enum graph_kind {
     GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
     GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
     GRAPH_UPDATE,     /* gradient norm, clipping, AdamW */
-    GRAPH_REFRESH,    /* copies of the weights made anew (copies.h), after weights were generated or loaded */
-    GRAPH_EVAL,       /* the loss alone */
-    GRAPH_LOGITS,     /* logits of one window of block_size tokens */
-    GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
+    GRAPH_REFRESH, /* copies of the weights made anew (copies.h), after weights were generated or loaded */
+    GRAPH_EVAL,   /* the loss alone */
+    GRAPH_LOGITS, /* logits of one window of block_size tokens */
+    GRAPH_DECODE, /* logits of one more token, with a cache of keys and values */
     GRAPH_COUNT
 };
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
@@ -29,8 +29,8 @@ struct program {
     const struct config *config;
     struct model model;
     const struct target *target;
-    const struct tuning *tuning;       /* NULL: nothing was measured */
-    struct tuning_questions questions; /* what was asked of it */
+    const struct tuning *tuning;        /* NULL: nothing was measured */
+    struct tuning_questions questions;  /* what was asked of it */
     const struct pass_packing *packing; /* NULL: no weight is packed */
     bool built[GRAPH_COUNT];
     struct graph graph[GRAPH_COUNT];

@@ -59,7 +59,8 @@ int64_t stepper_bytes(const struct program *p)
 
 void stepper_init(struct stepper *s, struct engine *e, struct arena *a)
 {
-    *s = (struct stepper){.engine = e, .micro_steps = e->program.config->train.gradient_accumulation_steps};
+    *s = (struct stepper){.engine = e,
+                          .micro_steps = e->program.config->train.gradient_accumulation_steps};
     s->inputs = list_inputs(&e->program, NULL, &s->image_bytes);
     s->input = ARENA_NEW(a, struct stepper_input, s->inputs);
     list_inputs(&e->program, s->input, &s->image_bytes);

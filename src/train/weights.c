@@ -28,12 +28,14 @@ out:
 static float *host_range(const struct engine *e, enum storage s, struct arena *a)
 {
     if (!e->storage.base[s]) return NULL;
-    return e->backend->host_memory ? e->storage.base[s] : ARENA_NEW(a, float, e->program.model.elements);
+    return e->backend->host_memory ? e->storage.base[s]
+                                   : ARENA_NEW(a, float, e->program.model.elements);
 }
 
 struct checkpoint_tensor *weights_tensors(const struct engine *e, struct arena *a)
 {
-    struct checkpoint_tensor *all = ARENA_NEW(a, struct checkpoint_tensor, e->program.model.parameters);
+    struct checkpoint_tensor *all =
+        ARENA_NEW(a, struct checkpoint_tensor, e->program.model.parameters);
     float *weights = host_range(e, STORAGE_WEIGHTS, a), *m1 = host_range(e, STORAGE_MOMENT1, a),
           *m2 = host_range(e, STORAGE_MOMENT2, a);
     for (int i = 0; i < e->program.model.parameters; i++) {

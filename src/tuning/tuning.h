@@ -20,9 +20,11 @@ enum {
 
 /* One way to do the work of an entry, and what it took. */
 struct tuning_candidate {
-    char variant[TUNING_VARIANT];     /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
-    double us, spread_us;             /* median of the samples; largest less smallest */
-    char algorithm[TUNING_ALGORITHM]; /* the library's own bytes; empty: it is none of the library's */
+    char variant
+        [TUNING_VARIANT]; /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
+    double us, spread_us; /* median of the samples; largest less smallest */
+    char algorithm
+        [TUNING_ALGORITHM]; /* the library's own bytes; empty: it is none of the library's */
     /* Digest of the kernel texts and launches that were measured; empty: it is none of our own kernels. */
     char launch[TUNING_LAUNCH];
 };
@@ -58,7 +60,7 @@ struct tuning_question {
     struct type in_type[MAX_IN], out_type[MAX_OUT];
     const struct tuning_entry *entry; /* NULL: the table has none, and a default was taken */
     char taken[TUNING_VARIANT];       /* the variant that was decided on */
-    char launch[TUNING_LAUNCH];       /* digest of the kernel of our own for it; empty: there is none */
+    char launch[TUNING_LAUNCH]; /* digest of the kernel of our own for it; empty: there is none */
 };
 /* In the order in which they were first asked, each key once. */
 struct tuning_questions {

@@ -113,18 +113,18 @@ enum status tuning_read(const char *path, struct tuning *ret, struct arena *a)
     if (fine) return ST_OK;
     return version == FILE_VERSION
                ? fail(ST_FORMAT, "%s is a damaged tuning file; `strobe tune` makes a new one", path)
-               : fail(ST_FORMAT, "%s is no tuning file of version %d; `strobe tune` makes one", path,
-                      FILE_VERSION);
+               : fail(ST_FORMAT, "%s is no tuning file of version %d; `strobe tune` makes one",
+                      path, FILE_VERSION);
 }
 
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why)
 {
     const struct target *m = &t->target;
     *ret_why = strcmp(m->name, target->name) != 0 ? "it is of another device"
-               : m->library != target->library      ? "it was made with another version of cuBLASLt"
+               : m->library != target->library    ? "it was made with another version of cuBLASLt"
                : m->arch != target->arch || m->processors != target->processors ||
-                       m->shared_bytes != target->shared_bytes ||
-                       m->l2_bytes != target->l2_bytes || m->tensor_maps != target->tensor_maps
+                       m->shared_bytes != target->shared_bytes || m->l2_bytes != target->l2_bytes ||
+                       m->tensor_maps != target->tensor_maps
                    ? "its device has other properties"
                    : NULL;
     return !*ret_why;
@@ -132,8 +132,8 @@ bool tuning_holds(const struct tuning *t, const struct target *target, const cha
 
 static json_t *candidate_json(const struct tuning_candidate *c)
 {
-    json_t *o = json_pack("{s:s, s:f, s:f}", "variant", c->variant, "us", c->us, "spread_us",
-                          c->spread_us);
+    json_t *o =
+        json_pack("{s:s, s:f, s:f}", "variant", c->variant, "us", c->us, "spread_us", c->spread_us);
     if (*c->algorithm) json_object_set_new(o, "algorithm", json_string(c->algorithm));
     if (*c->launch) json_object_set_new(o, "launch", json_string(c->launch));
     return o;
@@ -153,8 +153,8 @@ static json_t *table_json(const struct tuning *t)
                      FILE_VERSION, "device", "name", d->name, "arch", d->arch, "processors",
                      d->processors, "shared_bytes", d->shared_bytes, "l2_bytes",
                      (json_int_t)d->l2_bytes, "bytes", (json_int_t)d->bytes, "tensor_maps",
-                     d->tensor_maps, "library", (json_int_t)d->library,
-                     "driver", t->driver, "matmuls", matmuls);
+                     d->tensor_maps, "library", (json_int_t)d->library, "driver", t->driver,
+                     "matmuls", matmuls);
 }
 
 /* All of `t`, and what the file has besides. */

@@ -2,11 +2,11 @@
 #include "measure/bench_kernels.h"
 
 #include "../support/hand.h"
-#include "train/tune.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "measure/noise.h"
+#include "train/tune.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

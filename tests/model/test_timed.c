@@ -144,7 +144,8 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     hand_ok(engine_read(&t.engine, GRAPH_MICRO, "loss", &loss, sizeof loss));
     const struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
     bool bare = !t.engine.program.model.parameters;
-    int64_t elements = bare ? c->data.batch_size * c->model.block_size : t.engine.program.model.elements;
+    int64_t elements =
+        bare ? c->data.batch_size * c->model.block_size : t.engine.program.model.elements;
     const float *from = bare ? plan_output(p, "dx") : tiny_range(&t, STORAGE_GRADIENTS);
     *ret_gradient = ARENA_NEW(a, float, elements);
     memcpy(*ret_gradient, from, (size_t)elements * sizeof *from);

@@ -1,9 +1,9 @@
 /* The passes `regions` and `recompute` on the graph of a small GPT: what is computed again, where, and that nothing
  * else of a block is kept. tests/train/test_recompute.c has the bits. */
 #include "../support/hand.h"
-#include "train/tune.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
+#include "train/tune.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -54,7 +54,8 @@ static void compare(struct tiny *t, const char *what, const struct plan_options 
         feed_as(t, &r); /* before the run, which may use their bytes again */
         hand_ok(plan_run(&e->program.plan[GRAPH_MICRO], NULL));
         hand_ok(plan_run(&r.plan, NULL));
-        if (memcmp(plan_output(&e->program.plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"), 4))
+        if (memcmp(plan_output(&e->program.plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"),
+                   4))
             fail_msg("%s: the loss of step %d differs", what, step);
         if (memcmp(e->storage.base[STORAGE_GRADIENTS], r.storage.base[STORAGE_GRADIENTS],
                    (size_t)r.storage.bytes[STORAGE_GRADIENTS]))

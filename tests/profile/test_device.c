@@ -141,7 +141,8 @@ static void open_fake(struct config c)
     fake.backend.replay = play;
     fake.backend.recording_free = forget;
     tiny.engine.backend = &fake.backend;
-    for (int kind = 0; kind < GRAPH_COUNT; kind++) tiny.engine.program.plan[kind].backend = &fake.backend;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        tiny.engine.program.plan[kind].backend = &fake.backend;
 }
 
 static void measure(void)
@@ -174,7 +175,8 @@ static int64_t kernels(void)
 {
     const struct engine *e = &tiny.engine;
     int64_t more = e->program.config->train.gradient_accumulation_steps - 1;
-    return plan_kernels(&e->program.plan[GRAPH_MICRO]) + plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
+    return plan_kernels(&e->program.plan[GRAPH_MICRO]) +
+           plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
            (more ? more * plan_kernels(&e->program.plan[GRAPH_MICRO_MORE]) : 0);
 }
 

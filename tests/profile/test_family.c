@@ -135,7 +135,8 @@ static void test_every_kernel_has_a_place(void **state)
             open_model(way / 2 ? MODEL_CS336 : MODEL_GPT, (enum fusion)fusion, way % 2,
                        RECOMPUTE_BLOCK);
             for (int kind = 0; kind < GRAPH_COUNT; kind++)
-                for (int id = 0; tiny.engine.program.built[kind] && id < tiny.engine.program.plan[kind].steps;
+                for (int id = 0;
+                     tiny.engine.program.built[kind] && id < tiny.engine.program.plan[kind].steps;
                      id++) {
                     const struct node *n = &tiny.engine.program.graph[kind].node[id];
                     if (!tiny.engine.program.plan[kind].step[id].kernel) continue;

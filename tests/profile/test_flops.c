@@ -1,8 +1,8 @@
 /* FLOPs of a GPT-2 step are a closed formula of its sizes, to the last one. */
-#include "train/tune.h"
 #include "../support/hand.h"
 #include "base/threads.h"
 #include "profile/profile.h"
+#include "train/tune.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -77,8 +77,8 @@ static void test_rows_are_the_step(void **state)
         share = rows / p.step_ms.mean;
     }
     if (!(share >= 0.98)) fail_msg("rows are %.4f of the step", share);
-    int kernels =
-        plan_kernels(&engine.program.plan[GRAPH_MICRO]) + plan_kernels(&engine.program.plan[GRAPH_UPDATE]);
+    int kernels = plan_kernels(&engine.program.plan[GRAPH_MICRO]) +
+                  plan_kernels(&engine.program.plan[GRAPH_UPDATE]);
     assert_int_equal(p.rows, kernels);
     assert_int_equal(p.moments, kernels);
     assert_int_equal(p.row[0].runs, STEPS);

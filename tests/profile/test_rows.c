@@ -189,7 +189,8 @@ static void test_a_node_of_several_kernels_counts_its_work_once(void **state)
     did(forward, "product", 100000, 600000);
     did(forward, "prepare", 600000, 700000);
     rows_make(&c, &p, &arena);
-    const struct cost whole = tiny.engine.program.plan[mark_kind(&c.marks, forward, &node)].step[node].cost;
+    const struct cost whole =
+        tiny.engine.program.plan[mark_kind(&c.marks, forward, &node)].step[node].cost;
     assert_int_equal(p.rows, 2);
     near(row_of(forward, "prepare")->ms, 0.2);
     assert_int_equal(row_of(forward, "prepare")->runs, 2);

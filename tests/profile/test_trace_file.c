@@ -123,7 +123,8 @@ static int64_t kernels(void)
 {
     int64_t more = tiny.config.train.gradient_accumulation_steps - 1;
     const struct engine *e = &tiny.engine;
-    return plan_kernels(&e->program.plan[GRAPH_MICRO]) + plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
+    return plan_kernels(&e->program.plan[GRAPH_MICRO]) +
+           plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
            (more ? more * plan_kernels(&e->program.plan[GRAPH_MICRO_MORE]) : 0);
 }
 

@@ -1,7 +1,7 @@
 /* Where the bytes of a training step go: moments, tensors, what a block saves by a closed formula, variants, fit. */
-#include "backend/backend.h"
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "backend/backend.h"
 #include "train/facts.h"
 #include "train/fit.h"
 #include "train/memory.h"

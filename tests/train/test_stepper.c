@@ -89,7 +89,8 @@ static void test_ahead_is_the_same(void **state)
         assert_true(isfinite(one[i].loss) && one[i].grad_norm > 0);
         if (i) assert_true(one[i].loss != one[i - 1].loss);
     }
-    assert_memory_equal(weights_one, weights_two, t.engine.program.model.elements * (int64_t)sizeof(float));
+    assert_memory_equal(weights_one, weights_two,
+                        t.engine.program.model.elements * (int64_t)sizeof(float));
     tiny_close(&t);
     arena_release(&a);
 }

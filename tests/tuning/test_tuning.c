@@ -132,8 +132,8 @@ static void refuse(const char *text, const char *words)
     arena_release(&a);
 }
 
-#define HEADER                                                                             \
-    "\"device\":{\"name\":\"g\",\"arch\":90,\"processors\":1,\"shared_bytes\":1,"          \
+#define HEADER                                                                    \
+    "\"device\":{\"name\":\"g\",\"arch\":90,\"processors\":1,\"shared_bytes\":1," \
     "\"l2_bytes\":1,\"bytes\":1,\"tensor_maps\":true},\"library\":1,\"driver\":\"\","
 #define FILE_OF(entries) "{\"v\":1," HEADER "\"matmuls\":{" entries "}}"
 

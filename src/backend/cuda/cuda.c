@@ -170,9 +170,8 @@ static const char *cuda_refuses(const struct target *d, enum dtype dtype, bool t
                  d->arch / 10, d->arch % 10, needed / 10, needed % 10);
         return why;
     }
-    return dtype_is_float8(dtype) && !d->library
-               ? "its products are cuBLASLt's, which is not there"
-               : NULL;
+    return dtype_is_float8(dtype) && !d->library ? "its products are cuBLASLt's, which is not there"
+                                                 : NULL;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)

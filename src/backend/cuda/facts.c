@@ -23,6 +23,15 @@ static void default_target(struct target *t)
     snprintf(t->name, sizeof t->name, "NVIDIA H200");
 }
 
+/* The version of cuBLASLt, 130001; 0: it is not there, or does not start, since it is of a newer CUDA than the driver serves. */
+static int64_t usable_library(const struct cuda_driver *d)
+{
+    int driver = 0; /* 13000 of CUDA 13.0 */
+    int64_t library = cublaslt_version();
+    bool known = d->cuDriverGetVersion(&driver) == CUDA_SUCCESS;
+    return known && driver / 1000 >= library / 10000 ? library : 0;
+}
+
 static enum status read_device(CUdevice handle, struct target *ret)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -45,7 +54,7 @@ static enum status read_device(CUdevice handle, struct target *ret)
     ret->l2_bytes = l2;
     ret->bytes = (int64_t)bytes;
     ret->tensor_maps = d->cuTensorMapEncodeTiled != NULL;
-    ret->library = cublaslt_version();
+    ret->library = usable_library(d);
     return ST_OK;
 }
 

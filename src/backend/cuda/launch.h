@@ -8,6 +8,7 @@
 #define BACKEND_CUDA_LAUNCH_H
 
 #include "backend/kernel.h"
+#include "tuning/tuning.h"
 
 struct str;
 

@@ -77,8 +77,7 @@ static CUresult give_library_memory(struct trial *t, const struct product *p)
     size_t a = aligned(p->batch * p->M * p->K * in), b = aligned(p->batch * p->K * p->N * in);
     size_t y = aligned(p->batch * p->M * p->N * out), bias = aligned(p->N * out);
     size_t beside = product_has_beside(p) ? y : 0, filled = a + b + bias + beside;
-    CUresult r =
-        d->cuMemAlloc(&t->library_block, filled + y + (size_t)t->memory.workspace_bytes);
+    CUresult r = d->cuMemAlloc(&t->library_block, filled + y + (size_t)t->memory.workspace_bytes);
     if (r != CUDA_SUCCESS) return r;
     CUdeviceptr at = t->library_block;
     t->memory.a = (const void *)at;
@@ -200,7 +199,8 @@ static enum status measure_kernels(const struct product *library, const struct k
         for (int i = 0; i < n; i++) all[i].algorithm = &proposed[i].algo;
     }
     if (n)
-        TRY_OUT(st, cuda_check(give_library_memory(&t, library), "give memory to measure a matmul"));
+        TRY_OUT(st,
+                cuda_check(give_library_memory(&t, library), "give memory to measure a matmul"));
     if (own) {
         TRY_OUT(st, cuda_check(give_own_memory(&t, own), "give memory to measure a matmul"));
         TRY_OUT(st, cuda_prepare(own, &t.own));
