@@ -5,6 +5,7 @@
 
 #include "attention_numbers.h"
 #include "row_run.h"
+#include "tuning/target.h"
 
 enum { GRADIENT_ROWS = 2 };                  /* wgmma, wgmma_sums */
 enum { OF_Y, OF_DQ, OF_DK, OF_DV, OUTPUTS }; /* y is the forward's */

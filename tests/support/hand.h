@@ -4,6 +4,7 @@
 
 #include "graph/build.h"
 #include "plan/plan.h"
+#include "tuning/target.h"
 
 struct hand {
     struct arena arena;
