@@ -17,6 +17,12 @@ const struct backend *backend_find(const char *name)
     return NULL;
 }
 
+enum status backend_target(const struct backend *b, int device, struct target *ret)
+{
+    *ret = (struct target){.backend = b};
+    return b->devices.target ? b->devices.target(device, ret) : ST_OK;
+}
+
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret)
 {
     for (int i = 0; b->devices.library && b->devices.library(i, ret); i++)

@@ -3,12 +3,14 @@
 #define BACKEND_BACKEND_H
 
 #include "graph/op.h"
+#include "tuning/target.h"
 
 struct kernel;
 struct kernel_call;
 struct device_sample;
 struct str;
 struct trace;
+struct tuning_entry;
 struct arena;
 
 /* What a device is. */
@@ -30,7 +32,8 @@ struct device_library {
     char version[48];    /* empty: unknown */
 };
 
-/* Which kernels a backend has. */
+/* Which kernels a backend has. `find`, `gains` and a row's `fits` and `scratch_bytes` are pure: what they
+ * return follows from the call's types, attributes, numerics, target and tuning. */
 struct backend_kernels {
     /* A row of the table for the call, best first, the n-th that fits; NULL: no more. */
     const struct kernel *(*find)(int op, const struct kernel_call *call, int n);
@@ -39,6 +42,10 @@ struct backend_kernels {
     /* Whether an operator that stands for smaller ones is faster than these, for operators of which the
      * pass `fuse` is not sure (pass.h). NULL: never. */
     bool (*gains)(int op, const struct kernel_call *call);
+    /* Measures on an open device the variants that answer a question about this call (tuning.h); takes memory
+     * meanwhile. A failure says why they could not be measured. NULL: timing decides nothing in this backend. */
+    enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
+                        struct tuning_entry *ret);
     /* The instruction set that its matmul library uses, as the library calls it; NULL: none is used.
      * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
     const char *(*library_isa)(void);
@@ -54,9 +61,11 @@ struct backend_devices {
     int64_t (*free_memory)(int device);
     /* Library i of those that it opens, the needed ones first; false after the last. NULL: it opens none. */
     bool (*library)(int i, struct device_library *ret);
-    /* Why an open device does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does.
+    /* What programs are compiled for on that device; for backend_target. NULL: nothing is known of a device. */
+    enum status (*target)(int device, struct target *ret);
+    /* Why this target does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does.
      * NULL: every device computes in every type. */
-    const char *(*refuses)(const void *ctx, enum dtype dtype, bool tf32);
+    const char *(*refuses)(const struct target *t, enum dtype dtype, bool tf32);
 };
 
 /* Memory of a device. Copies take their turn in the stream. */
@@ -154,11 +163,11 @@ struct device {
     const struct backend *backend;
     int number;
 };
-/* A device number for open: nothing will run, so the device need not be there. */
-enum { BACKEND_PLAN_ONLY = -1 };
-
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
+/* What programs are compiled for on that device, which need not be opened; TARGET_ANY: the first, or, where there is none,
+ * a device that stands for it. A failure says why there is no such device. */
+enum status backend_target(const struct backend *b, int device, struct target *ret);
 /* The library of that name that a backend opens; false: it opens none such. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Number i of the list, NULL after the last. */

@@ -66,7 +66,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
                               struct bench_kernels *ret, struct arena *a);
 
 /* The distinct calls of a training step, without running one: what bench_kernels_run will time. */
-void bench_calls_find(const struct engine *e, enum op op, struct bench_kernels *ret,
+void bench_calls_find(const struct program *program, enum op op, struct bench_kernels *ret,
                       struct arena *a);
 
 #endif

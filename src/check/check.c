@@ -242,15 +242,15 @@ static bool touches(const struct kernel_call *call, enum dtype dtype)
 
 /* The call of case number i with that float type, without addresses. False where it is not for this backend: types
  * that the operator refuses are not for any kernel. `node` keeps the attributes. */
-static bool call_of_case(const struct backend *b, void *context, int i, enum dtype dtype,
+static bool call_of_case(const struct target *target, void *context, int i, enum dtype dtype,
                          struct node *node, struct kernel_call *ret)
 {
-    *ret = (struct kernel_call){.attr = &node->attr, .context = context};
+    *ret = (struct kernel_call){.attr = &node->attr, .context = context, .target = target};
     if (case_node(case_at(i), dtype, node, ret->in_type, ret->out_type) != ST_OK) return false;
     ret->numerics = node->numerics;
     ret->n_in = node->n_in;
     ret->n_out = node->n_out;
-    return touches(ret, dtype) && b->kernels.find((int)node->op, ret, 0);
+    return touches(ret, dtype) && target->backend->kernels.find((int)node->op, ret, 0);
 }
 
 static bool is_asked(const struct kernel *k, const char *variant)
@@ -260,7 +260,7 @@ static bool is_asked(const struct kernel *k, const char *variant)
 
 /* What is tried, and who is told. */
 struct question {
-    const struct backend *b;
+    const struct target *target;
     void *context;
     enum op op;
     const char *variant;
@@ -271,27 +271,29 @@ struct question {
 /* Every row that fits case number i with that float type. */
 static enum status check_case(const struct question *ask, int i, enum dtype dtype, struct arena *a)
 {
-    const struct backend *b = ask->b;
+    const struct backend *b = ask->target->backend;
     struct node node;
     struct case_data data;
     double *expected[MAX_OUT];
     struct kernel_call call;
-    if (!call_of_case(b, ask->context, i, dtype, &node, &call)) return ST_OK;
+    if (!call_of_case(ask->target, ask->context, i, dtype, &node, &call)) return ST_OK;
     TRY(case_fill(i, dtype, a, &data));
     TRY(expect(&data, a, expected));
     const struct kernel *k;
     for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
         if (!is_asked(k, ask->variant)) continue;
         struct trial t = {b, ask->context, k, &data, dtype, call, CHECK_APART, a, NULL};
-        if (k->prepare) TRY(k->prepare(k, &t.call));
-        enum status st = check_row(&t, expected, ask->report, ask->user);
+        enum status st = k->prepare ? k->prepare(k, &t.call) : ST_OK;
+        if (st == ST_UNSUPPORTED) continue; /* a library has no algorithm for this call */
+        TRY(st);
+        st = check_row(&t, expected, ask->report, ask->user);
         if (k->release) k->release(&t.call);
         TRY(st);
     }
     if (ask->variant) return ST_OK;
     double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
-    return check_packed(b, ask->context, &data, dtype, expected[0], tolerance, ask->report,
-                        ask->user, a);
+    return check_packed(ask->target, ask->context, &data, dtype, expected[0], tolerance,
+                        ask->report, ask->user, a);
 }
 
 static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
@@ -304,28 +306,30 @@ static bool is_wanted(const struct op_case *c, enum op op)
 /* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
 static enum status announce(const struct question *ask)
 {
-    const struct backend *b = ask->b;
+    const struct backend *b = ask->target->backend;
     const struct kernel *k;
     for (int i = 0; case_at(i); i++)
         for (int d = 0; d < COUNT_OF(dtypes) && is_wanted(case_at(i), ask->op); d++) {
             struct node node;
             struct kernel_call call;
-            if (!call_of_case(b, ask->context, i, dtypes[d], &node, &call)) continue;
+            if (!call_of_case(ask->target, ask->context, i, dtypes[d], &node, &call)) continue;
             for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
                 if (!is_asked(k, ask->variant)) continue;
-                if (k->prepare) TRY(k->prepare(k, &call));
+                enum status st = k->prepare ? k->prepare(k, &call) : ST_OK;
+                if (st == ST_UNSUPPORTED) continue;
+                TRY(st);
                 if (k->release) k->release(&call);
             }
         }
     return ST_OK;
 }
 
-enum status check_kernels(const struct backend *b, void *context, enum op op, const char *variant,
-                          check_fn report, void *user)
+enum status check_kernels(const struct target *target, void *context, enum op op,
+                          const char *variant, check_fn report, void *user)
 {
-    const struct question ask = {b, context, op, variant, report, user};
+    const struct question ask = {target, context, op, variant, report, user};
     const struct op_case *c;
-    if (!b->host_memory) TRY(announce(&ask));
+    if (!target->backend->host_memory) TRY(announce(&ask));
     for (int i = 0; (c = case_at(i)); i++) {
         if (!is_wanted(c, op)) continue;
         for (int d = 0; d < COUNT_OF(dtypes); d++) {

@@ -8,7 +8,7 @@
 
 #include "graph/op.h"
 
-struct backend;
+struct target;
 struct kernel;
 struct op_case;
 
@@ -25,10 +25,10 @@ struct check_result {
 
 typedef void (*check_fn)(void *user, const struct check_result *r);
 
-/* Tries every row of the backend, or those of that variant (NULL: all), on every case of `op`, or of all if OP_COUNT. A
+/* Tries every row of the target's backend, or those of that variant (NULL: all), on every case of `op`, or of all if OP_COUNT. A
  * kernel that fails to run is a problem in its result; a status is a failure of the machine. */
-enum status check_kernels(const struct backend *b, void *context, enum op op, const char *variant,
-                          check_fn report, void *user);
+enum status check_kernels(const struct target *target, void *context, enum op op,
+                          const char *variant, check_fn report, void *user);
 
 /* ||x - y|| / ||y||; equal infinities are no distance, anything else that is not finite is infinitely far. */
 double check_distance(const double *x, const double *y, int64_t n);

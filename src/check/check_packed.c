@@ -11,6 +11,7 @@
 
 struct pair {
     const struct backend *b;
+    const struct target *target;
     void *context;
     union attr pack_attr, product_attr;
     struct kernel_call pack, product;
@@ -37,6 +38,7 @@ static bool pair_init(struct pair *p, const struct case_data *data, enum dtype d
     p->pack_attr.pack.rows = type_rows(&p->product.in_type[0]);
     p->pack = (struct kernel_call){
         .attr = &p->pack_attr, .n_in = 1, .n_out = 1, .in_type = {*b}, .context = p->context};
+    p->pack.target = p->product.target = p->target;
     *b = p->pack.out_type[0] = type_1d(b->dtype, packed_elements(b->dim[tb], N));
     p->product.attr = &p->product_attr;
     p->product.numerics = node.numerics;
@@ -99,11 +101,11 @@ static enum status run(struct pair *p, const double *expected, struct arena *a, 
     return ST_OK;
 }
 
-enum status check_packed(const struct backend *b, void *context, const struct case_data *data,
+enum status check_packed(const struct target *target, void *context, const struct case_data *data,
                          enum dtype dtype, const double *expected, double tolerance,
                          check_fn report, void *user, struct arena *a)
 {
-    struct pair p = {.b = b, .context = context};
+    struct pair p = {.b = target->backend, .target = target, .context = context};
     if (!pair_init(&p, data, dtype)) return ST_OK;
     struct op_case *as = ARENA_NEW(a, struct op_case, 1);
     *as = *data->c;

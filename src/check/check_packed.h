@@ -11,7 +11,7 @@ struct case_data;
  * of MATMUL or LINEAR whose second operand may be packed, the backend's best PACK and the product that
  * takes it, against the same expectation. Reported under PACK. Nothing happens where the case has no
  * such operand or the backend does not pack it. */
-enum status check_packed(const struct backend *b, void *context, const struct case_data *data,
+enum status check_packed(const struct target *target, void *context, const struct case_data *data,
                          enum dtype dtype, const double *expected, double tolerance,
                          check_fn report, void *user, struct arena *a);
 

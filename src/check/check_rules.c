@@ -17,6 +17,7 @@ const double gradient_tolerance = 1e-6, expansion_tolerance = 1e-12;
 struct bench {
     struct arena arena;
     const struct backend *cpu;
+    struct target target; /* the same */
     struct case_data data;
     struct graph graph;
     value in[MAX_IN];
@@ -61,7 +62,8 @@ static enum status bench_plan(struct bench *w)
     struct plan_options options = {.poison = true, .variant = "ref"};
     w->storage = (struct storage_blocks){.backend = w->cpu};
     TRY(graph_status(&w->graph));
-    TRY(plan_build(&w->plan, &w->graph, w->cpu, NULL, &options, &w->arena));
+    w->target.backend = w->cpu;
+    TRY(plan_build(&w->plan, &w->graph, &w->target, &options, &w->arena));
     w->planned = true;
     storage_reserve(&w->storage, &w->plan);
     TRY(storage_alloc(&w->storage));

@@ -38,6 +38,7 @@ static inline bool precision_is_mixed(enum precision p)
 enum float8 { FLOAT8_E5M2, FLOAT8_E4M3 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
+enum tune { TUNE_AUTO, TUNE_OFF };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
@@ -89,6 +90,7 @@ struct config_plan {
     enum fusion fusion;
     bool flash, replay, deterministic;
     bool hopper;               /* kernels for compute capability 9.0 alone may be taken */
+    enum tune tune;            /* tuning tables (engine/tune.h) */
     enum packing pack_weights; /* products read weights in the library's own layout */
     enum recompute recompute;  /* GELUs alone, or all of some blocks but what goes in */
     bool reuse;                /* values share bytes when their lives do not overlap */

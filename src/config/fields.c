@@ -14,6 +14,7 @@ static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "flo
 static const char *const float8s[] = {"e5m2", "e4m3", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
+static const char *const tunes[] = {"auto", "off", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "a word for each optimizer");
@@ -102,6 +103,7 @@ const struct field fields[] = {
     BOOL("replay",         plan.replay,          0, "false",                     "record a step once as a CUDA graph and replay it"),
     ENUM_N("recompute",    plan.recompute,       0, "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   0, "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
+    ENUM("tune",           plan.tune,            0, "auto",     enum tune, tunes, "which variant of a matmul is taken on a GPU; auto: that which measured fastest there, measured before the first step and kept (strobe tune); off: what needs no measuring"),
     BOOL("hopper",         plan.hopper,          0, "true",                      "attention and products by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
     BOOL("reuse",          plan.reuse,           0, "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find a use of it"),

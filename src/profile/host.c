@@ -24,7 +24,7 @@ static const struct range *ranges_of(const struct marks *m, struct arena *a)
     for (int mark = 0; mark < m->marks; mark++) {
         int node;
         enum graph_kind kind = mark_kind(m, mark, &node);
-        range[mark] = range_of(&m->engine->graph[kind].node[node], a);
+        range[mark] = range_of(&m->engine->program.graph[kind].node[node], a);
     }
     return range;
 }

@@ -94,7 +94,7 @@ static void say_events(struct saying *s)
 {
     const struct profile *p = s->p;
     if (p->by != PROFILE_EVENTS) return;
-    const char *unplayed = p->engine->config->plan.replay
+    const char *unplayed = p->engine->program.config->plan.replay
                                ? " The unwatched steps were played from a recording, the watched "
                                  "ones cannot be: that is in the overhead."
                                : "";

@@ -131,7 +131,8 @@ static void slow_call(const struct attention_gpu *g, const struct attention_sett
                                      .in_type = {scores, type_1d(DT_I32, 1)},
                                      .n_out = 2,
                                      .out_type = {scores, scores},
-                                     .context = g->context};
+                                     .context = g->context,
+                                     .target = &g->target};
 }
 
 enum way { FORWARD, BACKWARD, SLOW, WAYS };

@@ -37,7 +37,7 @@ static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 static bool fits_tensor_cores(const struct kernel_call *c, enum dtype dtype)
 {
     if (!attention_is_of(c, dtype)) return false;
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     struct tile t = tile_of(c, &h);
     return d->arch >= TENSOR_CORES && h.D <= MOST_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
@@ -105,7 +105,7 @@ static int f32_keys(const struct kernel_call *c, const struct attention_shape *h
 static bool fits_f32(const struct kernel_call *c)
 {
     if (!attention_is_of(c, DT_F32)) return false;
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     return d->arch >= TENSOR_CORES && h.D <= F32_MOST_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;

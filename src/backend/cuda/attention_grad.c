@@ -47,7 +47,7 @@ static struct layout layout_for(const struct kernel_call *c, bool sums)
     static const int tried[][3] = {
         {16, 4, 64}, {32, 4, 64}, {64, 4, 64}, {96, 8, 64}, {96, 4, 64}, {128, 8, 64}, {128, 4, 32},
     }; /* head size, warps, rows of a tile */
-    const struct cuda_device *device = cuda_device_of(c);
+    const struct target *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         if (tried[i][0] != D) continue;
@@ -176,7 +176,7 @@ static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
         {64, 4, 32, 2, 1},  {96, 8, 32, 2, 1},  {96, 4, 32, 2, 1}, {128, 8, 32, 2, 1},
         {128, 8, 32, 1, 1}, {128, 4, 32, 1, 1},
     };
-    const struct cuda_device *device = cuda_device_of(c);
+    const struct target *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
         if (tried[i].head == D &&

@@ -23,7 +23,7 @@ static int64_t grad_bytes(const struct attention_shape *s)
 
 static bool is_short(const struct kernel_call *c, const struct attention_shape *s, int64_t bytes)
 {
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     return attention_kv_heads(c->attr) == s->H && d->arch >= TENSOR_CORES && s->T <= ROWS &&
            (s->D == 16 || s->D == 32 || s->D == 64) && bytes <= d->shared_bytes;
 }

@@ -9,13 +9,9 @@ struct jit;
 struct tracer;
 struct cleared;
 
-/* `context` is what the backend's open returned. Without a GPU it only plans: there is a device to plan for, but
- * nothing is compiled and nothing runs. */
-bool cuda_plans_only(const void *context);
-const struct cuda_device *cuda_context_device(const void *context);
+/* `context` is what the backend's open returned. */
 /* GPU `number` as the driver has it; a failure says why there is none. */
 enum status cuda_find(int number, CUdevice *ret);
-enum status cuda_read_device(CUdevice handle, struct cuda_device *ret);
 CUstream cuda_stream(const void *context);
 /* One more kernel, of that name, is started. */
 void cuda_count_start(void *context, const char *entry);

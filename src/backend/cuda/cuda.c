@@ -23,8 +23,6 @@
 enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
-    bool plans_only;
-    struct cuda_device device;
     CUdevice handle;
     CUstream stream;
     int64_t started; /* kernels */
@@ -38,30 +36,6 @@ struct cuda_context {
     struct tracer *tracer;   /* made when a trace first begins */
     struct cleared *cleared; /* made when a recording first begins */
 };
-
-/* What is planned for where there is no GPU. */
-static const struct cuda_device imagined = {.arch = 90,
-                                            .processors = 132,
-                                            .shared_bytes = 227 << 10,
-                                            .l2_bytes = 60 << 20,
-                                            .bytes = (int64_t)141 << 30,
-                                            .tensor_maps = true,
-                                            .name = "no GPU; planned for an H200"};
-
-bool cuda_plans_only(const void *context)
-{
-    return !context || ((const struct cuda_context *)context)->plans_only;
-}
-
-const struct cuda_device *cuda_context_device(const void *context)
-{
-    return context ? &((const struct cuda_context *)context)->device : &imagined;
-}
-
-const struct cuda_device *cuda_device_of(const struct kernel_call *c)
-{
-    return cuda_context_device(c->context);
-}
 
 CUstream cuda_stream(const void *context)
 {
@@ -111,7 +85,7 @@ static enum status find_compiler(void)
                 why);
 }
 
-static enum status check_arch(const struct cuda_device *d)
+static enum status check_arch(const struct target *d)
 {
     int oldest = 0, newest = 0;
     jit_archs(&oldest, &newest);
@@ -131,34 +105,25 @@ static enum status check_arch(const struct cuda_device *d)
     return ST_OK;
 }
 
-/* Plans are made for the first GPU there is, else for one imagined. */
-static void open_plans_only(struct cuda_context *ctx)
-{
-    CUdevice handle;
-    ctx->plans_only = true;
-    ctx->device = imagined;
-    if (cuda_devices() > 0 && cuda_driver(NULL)->cuDeviceGet(&handle, 0) == CUDA_SUCCESS &&
-        cuda_read_device(handle, &ctx->device) != ST_OK)
-        ctx->device = imagined;
-}
-
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
+    struct target device;
     TRY(cuda_find(number, &ctx->handle));
     TRY(find_compiler());
-    TRY(cuda_read_device(ctx->handle, &ctx->device));
-    TRY(check_arch(&ctx->device));
+    TRY(cuda_target(number, &device));
+    TRY(check_arch(&device));
     const struct cuda_driver *d = cuda_driver(NULL);
     CUcontext primary;
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
     TRY(cuda_check(d->cuCtxSetCurrent(primary), "take its context"));
     TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "open a stream"));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
+    (void)cublaslt_handle(); /* says what its lack costs */
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
     if (folder) folder = arena_printf(&a, "%s/kernels", folder);
     if (folder && file_make_dirs(folder) != ST_OK) folder = NULL;
-    ctx->jit = jit_open(ctx->device.arch, folder);
+    ctx->jit = jit_open(device.arch, folder);
     arena_release(&a);
     return ST_OK;
 }
@@ -182,11 +147,6 @@ static enum status cuda_open(int device, void **ret_context)
 {
     struct cuda_context *ctx = calloc(1, sizeof *ctx);
     BUG_IF(!ctx, "no host memory");
-    if (device == BACKEND_PLAN_ONLY) {
-        open_plans_only(ctx);
-        *ret_context = ctx;
-        return ST_OK;
-    }
     enum status st = open_parts(ctx, device);
     if (st != ST_OK)
         cuda_close(ctx);
@@ -201,19 +161,17 @@ static enum status cuda_sample(void *context, struct device_sample *ret)
     return nvml_sample(&ctx->gauges, ctx->handle, ret);
 }
 
-static const char *cuda_refuses(const void *context, enum dtype dtype, bool tf32)
+static const char *cuda_refuses(const struct target *d, enum dtype dtype, bool tf32)
 {
     static _Thread_local char why[160];
-    const struct cuda_device *d = cuda_context_device(context);
     int needed = dtype_is_float8(dtype) ? FLOAT8_ARCH : dtype == DT_BF16 || tf32 ? TENSOR_ARCH : 0;
     if (d->arch < needed) {
         snprintf(why, sizeof why, "%s has compute capability %d.%d and %d.%d is needed", d->name,
                  d->arch / 10, d->arch % 10, needed / 10, needed % 10);
         return why;
     }
-    bool library = cuda_plans_only(context) || cublaslt(NULL);
-    return dtype_is_float8(dtype) && !library ? "its products are cuBLASLt's, which is not there"
-                                              : NULL;
+    return dtype_is_float8(dtype) && !d->library ? "its products are cuBLASLt's, which is not there"
+                                                 : NULL;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
@@ -376,6 +334,8 @@ static void cuda_attend(void *context, bool begin)
 
 const struct backend cuda_backend = {
     .name = "cuda",
+    .devices.target = cuda_target,
+    .kernels.tune = cuda_tune,
     .kernels.find = cuda_kernel,
     .kernels.gains = cuda_gains,
     .kernels.row = cuda_row_at,

@@ -10,7 +10,29 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status cuda_read_device(CUdevice handle, struct cuda_device *ret)
+/* What is planned for where there is no GPU; numbers of its data sheet and its driver. */
+static void default_target(struct target *t)
+{
+    t->arch = 90;
+    t->processors = 132;
+    t->shared_bytes = 227 << 10;
+    t->l2_bytes = 60 << 20;
+    t->bytes = (int64_t)141 << 30;
+    t->tensor_maps = true;
+    t->library = 130000;
+    snprintf(t->name, sizeof t->name, "NVIDIA H200");
+}
+
+/* The version of cuBLASLt, 130001; 0: it is not there, or does not start, since it is of a newer CUDA than the driver serves. */
+static int64_t usable_library(const struct cuda_driver *d)
+{
+    int driver = 0; /* 13000 of CUDA 13.0 */
+    int64_t library = cublaslt_version();
+    bool known = d->cuDriverGetVersion(&driver) == CUDA_SUCCESS;
+    return known && driver / 1000 >= library / 10000 ? library : 0;
+}
+
+static enum status read_device(CUdevice handle, struct target *ret)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int major = 0, minor = 0, l2 = 0;
@@ -32,7 +54,19 @@ enum status cuda_read_device(CUdevice handle, struct cuda_device *ret)
     ret->l2_bytes = l2;
     ret->bytes = (int64_t)bytes;
     ret->tensor_maps = d->cuTensorMapEncodeTiled != NULL;
+    ret->library = usable_library(d);
     return ST_OK;
+}
+
+enum status cuda_target(int number, struct target *ret)
+{
+    CUdevice handle;
+    if (number == TARGET_ANY && cuda_devices() == 0) {
+        default_target(ret);
+        return ST_OK;
+    }
+    TRY(cuda_find(number == TARGET_ANY ? 0 : number, &handle));
+    return read_device(handle, ret);
 }
 
 enum status cuda_find(int number, CUdevice *ret)
@@ -68,9 +102,9 @@ int cuda_devices(void)
 enum status cuda_describe(int number, struct device_facts *ret)
 {
     CUdevice handle;
-    struct cuda_device device;
+    struct target device;
     TRY(cuda_find(number, &handle));
-    TRY(cuda_read_device(handle, &device));
+    TRY(read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
     int khz; /* no driver need tell it */

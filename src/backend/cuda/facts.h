@@ -7,6 +7,7 @@
 
 /* Those that the driver shows; without a driver none. */
 int cuda_devices(void);
+enum status cuda_target(int number, struct target *ret);
 enum status cuda_describe(int number, struct device_facts *ret);
 int64_t cuda_room(int number);
 bool cuda_library(int i, struct device_library *ret);

@@ -24,7 +24,7 @@ struct prepared {
 
 bool cuda_hopper(const struct kernel_call *c)
 {
-    const struct cuda_device *d = cuda_device_of(c);
+    const struct target *d = cuda_device_of(c);
     return d->arch == HOPPER_ARCH && d->tensor_maps;
 }
 
@@ -242,9 +242,8 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
         const char *source = source_of(c, l, &generated);
         enum status st = match_source(c, l, source);
         BUG_IF(st != ST_OK, "%s", fail_message());
-        if (!cuda_plans_only(c->context))
-            p->module[i] =
-                jit_want(cuda_jit(c->context), l->text, l->write ? source : NULL, l->options);
+        p->module[i] =
+            jit_want(cuda_jit(c->context), l->text, l->write ? source : NULL, l->options);
         str_release(&generated);
     }
     return ST_OK;

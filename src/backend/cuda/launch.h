@@ -8,18 +8,9 @@
 #define BACKEND_CUDA_LAUNCH_H
 
 #include "backend/kernel.h"
+#include "tuning/tuning.h"
 
 struct str;
-
-/* What kernels are written for. */
-struct cuda_device {
-    int arch;                /* 80, 86, 89, 90 …: compute capability times ten */
-    int processors;          /* multiprocessors (SMs) */
-    int shared_bytes;        /* of one block at most, after opting in */
-    int64_t l2_bytes, bytes; /* caches; memory in all */
-    bool tensor_maps;        /* its driver makes them (arg_tensor_map): CUDA 12 */
-    char name[64];
-};
 
 /* A value that a kernel takes, named as the parameter of its text. Addresses are known when the call runs. */
 enum cuda_arg_kind {
@@ -86,7 +77,7 @@ struct cuda_launch {
 };
 
 struct cuda_launches {
-    const struct cuda_device *device;
+    const struct target *device;
     int n;
     struct cuda_launch launch[LAUNCHES];
     int64_t scratch_bytes; /* what launch_scratch gave out */
@@ -114,8 +105,12 @@ void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
 /* Appends the texts that are written for this call alone, each with its options and how it is started; false: none. */
 bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s);
-/* The device that a call is planned for; where there is none, one of arch 90. */
-const struct cuda_device *cuda_device_of(const struct kernel_call *c);
+/* The device that a call is planned for. */
+static inline const struct target *cuda_device_of(const struct kernel_call *c)
+{
+    BUG_IF(!c->target, "a call that is planned for no device");
+    return c->target;
+}
 /* Whether kernels that use hopper.cuh run there: compute capability 9.0, and a driver that makes tensor maps. */
 bool cuda_hopper(const struct kernel_call *c);
 

@@ -12,7 +12,7 @@ static int lanes_of(const struct type *x)
 }
 
 /* Bytes of the words of a row, if there is room for them besides the little that sums need. */
-static int64_t held_bytes(const struct kernel_call *c, const struct cuda_device *d)
+static int64_t held_bytes(const struct kernel_call *c, const struct target *d)
 {
     const struct type *x = &c->in_type[0];
     int64_t bytes = c->attr->loss.vocab * dtype_size(x->dtype) / 16 * 16;

@@ -56,7 +56,7 @@ struct grad_shape {
     int64_t blocks;
 };
 
-static struct grad_shape grad_shape(const struct kernel_call *c, const struct cuda_device *d)
+static struct grad_shape grad_shape(const struct kernel_call *c, const struct target *d)
 {
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x), blocks = d->processors;

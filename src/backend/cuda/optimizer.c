@@ -5,7 +5,7 @@
 enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as kernels/optimizer.cu has them */
 
 /* Blocks of a sum of squares: enough to fill the device, and none without a full round of work. */
-static int64_t square_blocks(int64_t n, const struct cuda_device *d)
+static int64_t square_blocks(int64_t n, const struct target *d)
 {
     int64_t most = 4 * (int64_t)d->processors, each = SQUARES_THREADS * 16;
     int64_t blocks = ceil_div(n, each);

@@ -3,15 +3,16 @@
 
 #include "backend/cuda/context.h"
 #include "backend/cuda/cuda_kernels.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What the library asks for at most, of its manual; one place in the arena serves all products. */
-enum { ADA = 89, HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
+enum { HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
 
-static int64_t workspace_bytes(const struct kernel_call *c)
+int64_t product_workspace_bytes(const struct kernel_call *c)
 {
     return cuda_device_of(c)->arch >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
 }
@@ -26,20 +27,11 @@ struct prepared {
     struct kernel_call before, after; /* launches, where there are copies */
 };
 
-/* The library has an algorithm for it; where there is no GPU to ask for, it is taken to have one. */
+/* cuBLASLt multiplies it, as far as types, attributes and the table say; it is asked itself when the call is bound. */
 static bool has_algorithm(enum op op, const struct kernel_call *c)
 {
-    struct product p;
-    if (!gemm_of(op, c, &p)) return false;
-    if (product_is_scaled(&p) && cuda_device_of(c)->arch < ADA) return false;
-    if (cuda_plans_only(c->context)) return true;
-    p = product_even(&p);
-    struct product_parts parts;
-    cublasLtMatmulHeuristicResult_t first;
-    if (!cublaslt_handle() || product_open(&parts, &p) != ST_OK) return false;
-    int n = product_candidates(&parts, workspace_bytes(c), 1, &first);
-    product_close(&parts);
-    return n > 0;
+    struct matmul_decision d = matmul_decide(op, c);
+    return d.library;
 }
 
 static bool fits_matmul(const struct kernel_call *c)
@@ -75,7 +67,7 @@ static bool fits_matmul_sum(const struct kernel_call *c)
 /* The workspace starts at a multiple of more than scratch does. */
 static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
-    return product_copies(k->op, c).bytes + workspace_bytes(c) + PRODUCT_WORKSPACE_ALIGN;
+    return product_copies(k->op, c).bytes + product_workspace_bytes(c) + PRODUCT_WORKSPACE_ALIGN;
 }
 
 static void release(struct kernel_call *c)
@@ -107,20 +99,57 @@ static enum status run_launches(struct kernel_call *launches, const struct kerne
     return cuda_run(launches);
 }
 
+/* 16 digits for each word; the file's reader has made sure of them. */
+static void read_algorithm(const char *digits, cublasLtMatmulAlgo_t *ret)
+{
+    enum { DIGITS = 16 };
+    _Static_assert(sizeof ret->data * 2 == TUNING_ALGORITHM - 1, "digits of an algorithm");
+    for (int i = 0; i < COUNT_OF(ret->data); i++) {
+        char word[DIGITS + 1] = "";
+        memcpy(word, digits + i * DIGITS, DIGITS);
+        ret->data[i] = strtoull(word, NULL, 16);
+    }
+}
+
+/* The algorithm of the table, if this library takes it; else the library's first guess. */
+static enum status choose(enum op op, const struct kernel_call *c, struct prepared *r)
+{
+    struct matmul_decision d = matmul_decide(op, c);
+    cublasLtMatmulHeuristicResult_t first;
+    if (d.algorithm) {
+        read_algorithm(d.algorithm, &r->choice.algorithm);
+        if (cublaslt(NULL)->cublasLtMatmulAlgoCheck(
+                cublaslt_handle(), r->parts.operation, r->parts.b, r->parts.a, r->parts.out,
+                r->parts.out, &r->choice.algorithm, &first) == CUBLAS_STATUS_SUCCESS &&
+            (int64_t)first.workspaceSize <= r->workspace_bytes) {
+            r->choice.workspace_bytes = (int64_t)first.workspaceSize;
+            return ST_OK;
+        }
+        log_warning("cuBLASLt refuses the algorithm of the tuning table for %s; its first guess is "
+                    "taken",
+                    d.key);
+    }
+    if (product_candidates(&r->parts, r->workspace_bytes, 1, &first) == 0)
+        return fail(ST_UNSUPPORTED,
+                    "cuBLASLt has no algorithm for %s; with tune=auto another kernel is planned",
+                    d.key);
+    r->choice = (struct product_choice){first.algo, (int64_t)first.workspaceSize};
+    return ST_OK;
+}
+
 static enum status prepare(const struct kernel *k, struct kernel_call *c)
 {
-    if (cuda_plans_only(c->context)) return ST_OK;
     struct prepared *r = calloc(1, sizeof *r);
     BUG_IF(!r, "no host memory");
     c->state = r;
-    r->workspace_bytes = workspace_bytes(c);
+    r->workspace_bytes = product_workspace_bytes(c);
     bool fine = gemm_of(k->op, c, &r->product);
     BUG_IF(!fine, "a product that does not fit");
     enum status st = ST_OK;
     r->product = product_even(&r->product);
     r->copies = product_copies(k->op, c);
     TRY_OUT(st, product_open(&r->parts, &r->product));
-    TRY_OUT(st, product_choose(&r->product, &r->parts, r->workspace_bytes, c->context, &r->choice));
+    TRY_OUT(st, choose(k->op, c, r));
     if (r->copies.bias >= 0 || r->copies.a >= 0 || r->copies.b >= 0)
         TRY_OUT(st, prepare_launches(product_before, k->op, c, &r->before));
     if (r->copies.out >= 0) TRY_OUT(st, prepare_launches(product_after, k->op, c, &r->after));
@@ -172,125 +201,3 @@ const struct kernel product_rows[] = {
     {OP_MATMUL_SUM, "cublaslt", fits_matmul_sum, scratch_bytes, prepare, release, run},
     {.run = NULL},
 };
-
-/* Bytes that the kernels beside the product move where it does not do their work. */
-static int64_t bytes_beside(const struct product *p)
-{
-    int64_t y = p->M * p->N * dtype_size(p->out);
-    switch (p->end) {
-    case END_GELU:
-        return 2 * y;
-    case END_GELU_KEEP: /* GELU and its slope */
-    case END_GELU_GRAD:
-        return 3 * y;
-    case END_SUM:
-        return p->K * p->N * dtype_size(p->in);
-    case END_STORE:
-        break;
-    }
-    return 0;
-}
-
-static double us_of(const struct product *p, const struct kernel_call *c)
-{
-    struct product_parts parts;
-    struct product_choice choice = {.us = 0};
-    if (product_open(&parts, p) != ST_OK) return 0;
-    if (product_choose(p, &parts, workspace_bytes(c), c->context, &choice) != ST_OK) choice.us = 0;
-    product_close(&parts);
-    return choice.us;
-}
-
-/* The same in two kernels: the product alone, and one that moves bytes at nine tenths of a copy's speed. */
-static double us_apart(const struct product *p, const struct kernel_call *c)
-{
-    static const double SHARE = 0.9, LAUNCH_US = 1.5;
-    struct product alone = *p;
-    alone.end = END_STORE;
-    alone.erf = false;
-    int64_t bytes = bytes_beside(p) + product_copied_bytes(&alone);
-    alone = product_even(&alone);
-    double product = us_of(&alone, c), copy = product_copy_us(bytes, c->context);
-    return product > 0 && copy > 0 ? product + copy / SHARE + LAUNCH_US : 0;
-}
-
-/* Of the row of our own, from the file of winners or measured now. */
-static double us_own(const struct kernel *own, const char *name, const struct kernel_call *c)
-{
-    const char *device = cuda_device_of(c)->name;
-    double us = own ? product_way_us(device, name, WAY_WGMMA) : 0;
-    if (own && us <= 0 && (us = product_own_us(own, c)) > 0)
-        product_way_keep(device, name, WAY_WGMMA, us);
-    return us;
-}
-
-static double least_of(double a, double b)
-{
-    return a <= 0 || (b > 0 && b < a) ? b : a;
-}
-
-/* Whether a product and what stands beside it are faster as one, by the library or by a row of our own. */
-static bool gains_as_one(enum op op, const struct kernel_call *c)
-{
-    struct product p;
-    const struct kernel *own = product_hopper_row(op, c);
-    bool library = has_algorithm(op, c);
-    if (!library && !own) return false;
-    bool fine = own ? product_hopper_of(op, c, &p) : gemm_of(op, c, &p);
-    BUG_IF(!fine, "a product that does not fit");
-    if (p.deterministic) return false; /* what a measurement decides is not done */
-    if (cuda_plans_only(c->context)) return true;
-    const char *device = cuda_device_of(c)->name;
-    char name[PRODUCT_TEXT];
-    product_text(&p, name);
-    double together = library ? us_of(&p, c) : 0;
-    together = least_of(together, us_own(own, name, c));
-    double apart = product_way_us(device, name, WAY_APART);
-    /* A plan does not change with a measurement's noise. */
-    if (together > 0 && apart <= 0 && (apart = us_apart(&p, c)) > 0)
-        product_way_keep(device, name, WAY_APART, apart);
-    return together > 0 && apart > 0 &&
-           together < apart; /* what could not be measured gains nothing */
-}
-
-bool cuda_gains(int op, const struct kernel_call *c)
-{
-    struct product p;
-    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
-        /* save writing and reading bf16 */
-        return cuda_kernel(op, c, 0) != NULL;
-    if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
-    /* Saves reading the gradient once more, where rows are not too long for it. */
-    if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
-    if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
-    return gains_as_one((enum op)op, c);
-}
-
-/* Worth being measured where nobody asked by cuda_gains. */
-static bool is_long(const struct product *p)
-{
-    static const double LONG = 1e9;
-    return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
-}
-
-/* Both ways of a plain product are measured when it is first planned. */
-static void measure_plain(const struct product *p, const struct kernel *own, const char *name,
-                          const struct kernel_call *c)
-{
-    if (is_long(p) && us_own(own, name, c) > 0 && has_algorithm(OP_MATMUL, c)) us_of(p, c);
-}
-
-const struct kernel *cuda_faster(int op, const struct kernel_call *c)
-{
-    struct product p;
-    struct product_choice library;
-    const struct kernel *own = product_hopper_row(op, c);
-    if (!own || !product_hopper_of((enum op)op, c, &p) || p.deterministic) return NULL;
-    if (cuda_plans_only(c->context)) return op != OP_MATMUL || is_long(&p) ? own : NULL;
-    const char *device = cuda_device_of(c)->name;
-    char name[PRODUCT_TEXT];
-    product_text(&p, name);
-    if (op == OP_MATMUL) measure_plain(&p, own, name, c);
-    double us = product_way_us(device, name, WAY_WGMMA);
-    return us > 0 && (!product_winner(device, name, &library) || us < library.us) ? own : NULL;
-}

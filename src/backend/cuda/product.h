@@ -33,7 +33,7 @@ struct product {
     bool bias;                /* of N elements, of the type of the output */
     enum product_end end;
     bool erf;           /* GELU without its approximation, which the library has not */
-    bool deterministic; /* the library's first guess is taken, whatever is faster */
+    bool deterministic; /* nothing is used that timing decided */
 };
 
 /* False where the library does not multiply such types, and for packed weights. `op` is what the call is of. */
@@ -42,7 +42,7 @@ bool product_has_bias(enum op op, const struct kernel_call *c);
 /* Bytes along K, with a scale for each operand; the rows of both matrices and K are multiples of 16. */
 bool product_is_scaled(const struct product *p);
 bool product_has_beside(const struct product *p);
-/* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": the name under which its algorithm is kept. */
+/* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": its key in tuning tables. */
 enum { PRODUCT_TEXT = 160 };
 void product_text(const struct product *p, char ret_text[PRODUCT_TEXT]);
 
@@ -85,37 +85,32 @@ struct product_memory {
 enum status product_run(const struct product_parts *parts, const cublasLtMatmulAlgo_t *algorithm,
                         const struct product_memory *m, CUstream stream);
 
-/* product_tune.c: the fastest of the candidates on this GPU, from the file of winners or measured now. Allocates
- * for the time of the measurement; where that fails, the library's first guess is taken, and its time is 0. */
 struct product_choice {
     cublasLtMatmulAlgo_t algorithm;
-    double us;
     int64_t workspace_bytes; /* that it needs */
 };
-enum status product_choose(const struct product *p, const struct product_parts *parts,
-                           int64_t workspace_bytes, void *context, struct product_choice *ret);
-/* Numbers of no pattern that a GPU could save power by; waits. */
-CUresult product_fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream);
-/* Microseconds in which this GPU copies so many bytes, read and written; 0 if that cannot be measured. */
-double product_copy_us(int64_t bytes, void *context);
+/* What the library is asked to use at most. */
+int64_t product_workspace_bytes(const struct kernel_call *c);
 
-/* product_winners.c: the file of winners, one for each GPU and version of the library. What is damaged is not
- * there; what cannot be written is measured again by the next program. */
-bool product_winner(const char *device, const char *product, struct product_choice *ret);
-struct product_times {
-    double best_us, first_us; /* the winner's, and that of the library's first guess */
-    int candidates;
+/* matmul_decide.c: which variant computes a call; pure. */
+struct matmul_decision {
+    char key[PRODUCT_TEXT];   /* of the question; empty: no variant below does this */
+    bool library;             /* cuBLASLt does it */
+    const struct kernel *own; /* the row of our own that does it; NULL: none */
+    bool own_first;           /* and is faster */
+    bool separate_first;      /* a matmul and a kernel for its epilogue are faster than both */
+    const char *algorithm;    /* of the library, from the table; NULL: its first guess */
 };
-void product_winner_keep(const char *device, const char *product,
-                         const cublasLtMatmulAlgo_t *winner, const struct product_times *times);
-/* What a product takes by other ways than the library's, once that was asked; 0: it was not. */
-enum product_way {
-    WAY_APART, /* the product, and a kernel for what stands beside it */
-    WAY_WGMMA, /* the row of our own */
-    WAYS,
-};
-double product_way_us(const char *device, const char *product, enum product_way way);
-void product_way_keep(const char *device, const char *product, enum product_way way, double us);
+/* Where the table has no entry for it, and with deterministic=true, which uses none: our own row for matmuls with GELU
+ * and for long plain ones (not with deterministic=true), else the library's first guess; as one with the epilogue. */
+struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c);
+/* Of so many operations that measuring pays. */
+bool matmul_is_long(const struct product *p);
+/* "cublaslt", "wgmma", "separate" in tables. */
+extern const char MATMUL_LIBRARY[], MATMUL_OWN[], MATMUL_SEPARATE[];
+/* Digest of what a row of launches would compile and launch for that call: texts, constants, grids. */
+void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
+                          char ret[TUNING_LAUNCH]);
 
 /* product_hopper.c: products with GELU at the end by the products of warpgroups, of compute capability 9.0 alone, and
  * product_plain.c: plain ones. */
@@ -124,8 +119,5 @@ const struct kernel *product_hopper_row(int op, const struct kernel_call *c);
 /* As gemm_of, for a call that has a row. */
 bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *ret);
 bool product_plain_of(const struct kernel_call *c, struct product *ret);
-
-/* product_own.c: microseconds of a row made of launches, measured now; 0 if that cannot be done. Allocates for that time. */
-double product_own_us(const struct kernel *k, const struct kernel_call *c);
 
 #endif

@@ -31,6 +31,12 @@ static bool cpu_gains(int op, const struct kernel_call *call)
     return op == OP_GELU_BOTH;
 }
 
+static enum status cpu_target(int device, struct target *ret)
+{
+    (void)ret; /* of a processor there is nothing that the process does not know */
+    return device > 0 ? fail_number(device) : onednn_limit();
+}
+
 static enum status cpu_open(int device, void **ret_ctx)
 {
     if (device > 0) return fail_number(device);
@@ -164,6 +170,7 @@ static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
 
 const struct backend cpu_backend = {
     .name = "cpu",
+    .devices.target = cpu_target,
     .kernels.find = cpu_kernel,
     .kernels.gains = cpu_gains,
     .kernels.row = cpu_row,
