@@ -1,6 +1,7 @@
 #!/bin/sh
 # The stage before compiling, on an emulated GPU: it makes a table, and with that a plan is the same byte for byte on a machine
-# without a GPU. What is of another library or damaged is not used.
+# without a GPU. Entries of another library and damaged files are not used.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
