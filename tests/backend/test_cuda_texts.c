@@ -27,9 +27,9 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/jit.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/product.h"
+#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/runtime/jit.h"
+#include "backend/cuda/runtime/launch.h"
 
 enum { MODULES = 4096 };
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 
 enum { POINTS = 1 << 12 };
 

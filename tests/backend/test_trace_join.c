@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/kernel_name.h"
-#include "backend/cuda/trace_join.h"
+#include "backend/cuda/runtime/kernel_name.h"
+#include "backend/cuda/runtime/trace_join.h"
 
 static struct trace_record alone(uint32_t call, int64_t start)
 {

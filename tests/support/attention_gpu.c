@@ -9,7 +9,7 @@
 #include <string.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 #endif
 
 const char *const attention_gradient_row[GRADIENT_ROWS] = {"wgmma", "wgmma_sums"};

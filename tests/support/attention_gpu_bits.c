@@ -9,8 +9,8 @@
 #include <string.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/context.h"
-#include "backend/cuda/jit.h"
+#include "backend/cuda/runtime/context.h"
+#include "backend/cuda/runtime/jit.h"
 #endif
 
 static const int32_t step_now = NUMBERS_STEP;

@@ -2,7 +2,7 @@
 #ifndef BACKEND_CUDA_CUDA_KERNELS_H
 #define BACKEND_CUDA_CUDA_KERNELS_H
 
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 
 extern const struct cuda_row pointwise_rows[]; /* arithmetic on elements, masks, casts, state */
 extern const struct cuda_row chain_rows[];     /* chains of these, each by a text of its own */

@@ -1,0 +1,19 @@
+/* embed.h - rows of tables and of numbers chosen by ids: launches for the table in move.c. */
+#ifndef BACKEND_CUDA_EMBED_EMBED_H
+#define BACKEND_CUDA_EMBED_EMBED_H
+
+#include "backend/cuda/runtime/launch.h"
+
+void embed_launches(const struct kernel_call *c, struct cuda_launches *l);
+void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
+void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
+void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
+/* For small tables and few places, for tables of few rows, and whether they may be used. */
+void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l);
+bool embed_grad_scans(const struct kernel_call *c);
+void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l);
+bool embed_grad_is_of_few(const struct kernel_call *c);
+void pick_launches(const struct kernel_call *c, struct cuda_launches *l);
+void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
+
+#endif
