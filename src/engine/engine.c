@@ -5,7 +5,7 @@
 #include "engine/device.h"
 #include "engine/tune.h"
 
-/* What is taken of the memory in which the ranges are, up to a constant; -1: unknown. */
+/* The bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
 static int64_t taken_bytes(const struct engine *e)
 {
     if (e->backend->host_memory) return host_anonymous_bytes();

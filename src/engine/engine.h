@@ -24,8 +24,8 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
 void engine_close(struct engine *e);
 /* Brings what is derived from the weights up to date with them. */
 enum status engine_refresh(struct engine *e);
-/* Bytes by which the process, or what is taken of the device, has grown since storage was allocated, -1 if unknown: what
- * program_bytes predicted, and what libraries and the run took besides. All of it counts once a step has touched it. */
+/* The growth of the process, or of the device's used memory, since storage was allocated; -1: unknown.
+ * Includes what program_bytes predicts and what libraries allocate; complete after one step. */
 int64_t engine_measured_bytes(const struct engine *e);
 
 #endif

@@ -205,7 +205,7 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
     return ST_OK;
 }
 
-/* Whom the passes ask whether an operator gains: the target's kernels. */
+/* Answers the passes that ask whether a fused operator is faster: the target's kernels decide. */
 struct gains {
     const struct program *program;
     struct tuning_questions *questions;
@@ -277,7 +277,7 @@ static void reserve_ranges(struct program *p)
 
 static const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
 
-/* What the graphs of all kinds are made with. */
+/* Checks the configuration and fills in what all graphs share. */
 static enum status begin(struct program *p, const struct config *c, int64_t vocab,
                          const struct target *target, const struct tuning *tuning, unsigned kinds,
                          struct arena *a)

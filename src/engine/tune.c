@@ -36,7 +36,7 @@ static void name_driver(struct tuning *t)
         snprintf(t->driver, sizeof t->driver, "%s", l.version);
 }
 
-/* What cannot be written is measured again by the next program. */
+/* If the file cannot be written, the next program measures again. */
 static void keep(const struct tuning *t, const char *path)
 {
     struct arena a = {0};
@@ -60,7 +60,7 @@ static bool measure(const struct program *p, const struct tuning_question *q, vo
     return p->target->backend->kernels.tune(context, (int)q->op, &call, ret) == ST_OK;
 }
 
-/* How many could be measured. */
+/* Returns how many could be measured. */
 static int measure_missing(const struct program *p, void *context, struct tuning *t)
 {
     struct arena a = {0};
@@ -116,16 +116,20 @@ static const char *taken_of(const struct tuning_question *q)
 void tune_print(const struct program *p, struct str *s)
 {
     const struct tuning_questions *asked = &p->questions;
-    int missing = tuning_missing(asked);
+    int missing = tuning_missing(asked), width = 6;
     if (!asked->n) return;
+    for (int i = 0; i < asked->n; i++) {
+        int length = (int)strlen(asked->question[i].key);
+        if (length > width) width = length;
+    }
     str_printf(s, "\n# tuning, %d matmuls: %d measured, %d by default\n", asked->n,
                asked->n - missing, missing);
-    str_printf(s, "%-60s %-10s %10s %8s   %s\n", "matmul", "taken", "us", "spread", "next");
+    str_printf(s, "%-*s %-10s %10s %8s   %s\n", width, "matmul", "taken", "us", "spread", "next");
     for (int i = 0; i < asked->n; i++) {
         const struct tuning_question *q = &asked->question[i];
         const struct tuning_candidate *taken = tuning_candidate(q->entry, q->taken);
         const struct tuning_candidate *next = next_of(q);
-        str_printf(s, "%-60s %-10s", q->key, taken_of(q));
+        str_printf(s, "%-*s %-10s", width, q->key, taken_of(q));
         if (taken) str_printf(s, " %10.2f %8.2f", taken->us, taken->spread_us);
         if (next) str_printf(s, "   %s %.2f", next->variant, next->us);
         str_append(s, q->entry ? "\n" : " not measured\n");

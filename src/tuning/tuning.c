@@ -10,7 +10,7 @@ void tuning_init(struct tuning *t, const struct target *target, struct arena *a)
     *t = (struct tuning){.target = *target, .arena = a};
 }
 
-/* Where the key is, or belongs. */
+/* The index of the key, or the index at which to insert it. */
 static int place_of(const struct tuning *t, const char *key)
 {
     int low = 0, high = t->n;
@@ -30,7 +30,7 @@ const struct tuning_entry *tuning_find(const struct tuning *t, const char *key)
     return t && i < t->n && !strcmp(t->entry[i].key, key) ? &t->entry[i] : NULL;
 }
 
-/* As many digits as the file keeps: what was just measured decides as what is read. */
+/* Rounds to the digits that the file keeps: a fresh entry decides as one that is read. */
 static double nanoseconds(double us)
 {
     return round(us * 1e3) / 1e3;

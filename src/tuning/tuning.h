@@ -1,8 +1,8 @@
-/* tuning.h - tables of what timing decided: which variant of a matmul is fastest on one device.
+/* tuning.h - tuning tables: how long each variant of a matmul takes on one device.
  *
- * A table is made by an explicit stage (engine/tune.h) and kept in a file (docs/FORMATS.md). Compiling reads it and
- * nothing else, so a plan is a function of configuration, target and table. What a compile asks of a table is
- * noted as questions: those without an entry are what the stage measures, all of them are what `strobe plan` prints. */
+ * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md). Compiling
+ * only reads it, so a plan is a function of configuration, target and table. The compiler records each
+ * lookup as a question. The stage measures the questions without an entry; `strobe plan` prints all. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
 
@@ -18,26 +18,26 @@ enum {
     TUNING_LAUNCH = 17
 };
 
-/* One way to do the work of an entry, and what it took. */
+/* One variant that does the work of an entry, and its time. */
 struct tuning_candidate {
-    char variant
-        [TUNING_VARIANT]; /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
-    double us, spread_us; /* median of the samples; largest less smallest */
-    char algorithm
-        [TUNING_ALGORITHM]; /* the library's own bytes; empty: it is none of the library's */
-    /* Digest of the kernel texts and launches that were measured; empty: it is none of our own kernels. */
+    /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
+    char variant[TUNING_VARIANT];
+    double us, spread_us; /* the median of the samples; the largest minus the smallest */
+    /* cuBLASLt's own bytes; empty for other variants */
+    char algorithm[TUNING_ALGORITHM];
+    /* digest of the kernel texts and launches that were measured; empty for variants of a library */
     char launch[TUNING_LAUNCH];
 };
 
 struct tuning_entry {
     char key[TUNING_KEY]; /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias" */
-    int n;                /* 0: no variant does this work */
+    int n;                /* 0: no variant could be measured */
     struct tuning_candidate candidate[TUNING_VARIANTS]; /* fastest first */
 };
 
 struct tuning {
-    struct target target; /* that was measured */
-    char driver[48];      /* for people */
+    struct target target; /* the device that was measured */
+    char driver[48];      /* its version, for information */
     int n, capacity;
     struct tuning_entry *entry; /* sorted by key */
     struct arena *arena;
@@ -45,13 +45,13 @@ struct tuning {
 
 /* An empty table. */
 void tuning_init(struct tuning *t, const struct target *target, struct arena *a);
-/* NULL: there is none; `t` may be NULL. */
+/* NULL if there is no such entry or `t` is NULL. */
 const struct tuning_entry *tuning_find(const struct tuning *t, const char *key);
-/* Copies an entry into the table, its candidates sorted; an entry of that key is replaced. */
+/* Copies an entry into the table and sorts its candidates; replaces an entry with the same key. */
 void tuning_set(struct tuning *t, const struct tuning_entry *e);
 const struct tuning_candidate *tuning_candidate(const struct tuning_entry *e, const char *variant);
 
-/* What is asked about a call: types, attributes and numerics. */
+/* A lookup in the table: the call that it was made for, and the answer. */
 struct tuning_question {
     char key[TUNING_KEY];
     enum op op;
@@ -59,30 +59,32 @@ struct tuning_question {
     struct numerics numerics;
     int n_in, n_out;
     struct type in_type[MAX_IN], out_type[MAX_OUT];
-    const struct tuning_entry *entry; /* NULL: the table has none, and a default was taken */
-    char taken[TUNING_VARIANT];       /* the variant that was decided on */
-    char launch[TUNING_LAUNCH]; /* digest of the kernel of our own for it; empty: there is none */
+    const struct tuning_entry *entry; /* NULL: the table has none; a default was chosen */
+    char taken[TUNING_VARIANT];       /* the variant that was chosen */
+    /* digest of our own kernel for the call; empty if there is none */
+    char launch[TUNING_LAUNCH];
 };
-/* In the order in which they were first asked, each key once. */
+/* One per key, in the order of the first lookup. */
 struct tuning_questions {
     int n, capacity;
     struct tuning_question *question;
     struct arena *arena;
 };
-/* The question of that key, NULL: it was not asked yet. */
+/* The question with that key; NULL if it was not asked yet. */
 struct tuning_question *tuning_asked(const struct tuning_questions *q, const char *key);
-/* Adds one, all zero but for its key. */
+/* Adds a question that is zero except for its key. */
 struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key);
-/* How many have no entry. */
+/* The number of questions without an entry. */
 int tuning_missing(const struct tuning_questions *q);
 
-/* tuning_file.c. Where the user's cache keeps the table of that device; NULL: there is no such folder. */
+/* tuning_file.c. The path of a device's table in the user's cache; NULL if there is no cache folder. */
 const char *tuning_path(const char *device, struct arena *a);
-/* A file that is damaged or of another version is ST_FORMAT, with its name. The backend of the target is not set. */
+/* A damaged file, or one of another version, is ST_FORMAT. Leaves the target's backend NULL. */
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
-/* Atomically. Entries that another program of the same header wrote meanwhile stay. */
+/* Replaces the file atomically; keeps entries that another program with the same header added meanwhile. */
 enum status tuning_write(const char *path, const struct tuning *t);
-/* Whether a table holds for that target: same device, same version of the library; else *ret_why says what differs. */
+/* Whether the table is valid for that target: the same device and version of cuBLASLt. If not, *ret_why
+ * states the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);
 
 #endif

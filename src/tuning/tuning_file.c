@@ -20,7 +20,7 @@ const char *tuning_path(const char *device, struct arena *a)
     return arena_printf(a, "%s/tuning-%s.json", folder, word);
 }
 
-/* False if the text is missing or longer than there is room for. */
+/* False if the text is missing or too long. */
 static bool read_text(const json_t *object, const char *name, char *ret, size_t size)
 {
     const char *text = json_string_value(json_object_get(object, name));
@@ -59,7 +59,6 @@ static bool is_hexadecimal(const char *text, size_t digits)
     return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 }
 
-/* Each kernel is known by what was measured: an algorithm of the library, or launches. */
 static bool read_candidate(const json_t *from, struct tuning_candidate *ret)
 {
     const json_t *us = json_object_get(from, "us");
@@ -157,7 +156,7 @@ static json_t *table_json(const struct tuning *t)
                      "matmuls", matmuls);
 }
 
-/* All of `t`, and what the file has besides. */
+/* The entries of `t` and those that only the file has. */
 static void merge(struct tuning *all, const char *path, const struct tuning *t, struct arena *a)
 {
     struct tuning there;

@@ -1,5 +1,5 @@
-/* Which variant computes a matmul: cuBLASLt's, our own for compute capability 9.0, or, of one with an epilogue, a
- * matmul and a kernel behind it. Timing is not done here: it is read off the tuning table. */
+/* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or, if it has
+ * an epilogue, a matmul and a separate kernel. Measures nothing: times come from the tuning table. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/product.h"
 #include "backend/cuda/runtime/jit.h"
@@ -18,7 +18,7 @@ bool matmul_is_long(const struct product *p)
     return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
 }
 
-/* All headers go into every text. Computed once for each text: there are few. */
+/* The digest of a text and all headers. Computed once per text; there are few texts. */
 static const char *text_digest(const char *text)
 {
     enum { TEXTS = 8 };
@@ -60,7 +60,7 @@ void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
     snprintf(ret, TUNING_LAUNCH, "%.*s", TUNING_LAUNCH - 1, hex);
 }
 
-/* An entry whose kernel of our own is another one by now is not used. */
+/* NULL also if our own kernel has changed since the entry was measured. */
 static const struct tuning_entry *entry_of(const struct matmul_decision *d,
                                            const struct kernel_call *c)
 {
@@ -93,7 +93,7 @@ static void note(const struct matmul_decision *d, enum op op, const struct kerne
                                : "");
 }
 
-/* Of those that there are for this call, which the attributes may keep from some. */
+/* Chooses the fastest candidate that this call allows. */
 static void take_fastest(struct matmul_decision *d, const struct tuning_entry *e)
 {
     const struct tuning_candidate *library = tuning_candidate(e, MATMUL_LIBRARY),

@@ -1,6 +1,6 @@
-/* Measures the variants of a matmul: the library's candidates, whose first guess is often a few per cent off, sometimes
- * more, our own row, and, of one with an epilogue, a matmul and a kernel behind it. They take turns, so that a clock that
- * rises or falls meets all of them. */
+/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests, of which the first is often a few per
+ * cent slower than the best, our own kernel, and, for a matmul with an epilogue, a matmul and a separate kernel.
+ * The contenders take turns, so that a rising or falling clock affects all of them alike. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/product.h"
 #include "backend/cuda/runtime/context.h"
@@ -17,9 +17,9 @@
 enum { ROUNDS = 5, PATTERN_BYTES = 1 << 20, REPEATS_MOST = 50, ENOUGH_MS = 400 };
 static const double SAMPLE_MS = 0.3;
 
-/* One kernel that is measured: an algorithm of the library, or a row of our own. */
+/* A kernel that is measured: an algorithm of cuBLASLt, or our own row. */
 struct contender {
-    const cublasLtMatmulAlgo_t *algorithm; /* NULL: the row of our own */
+    const cublasLtMatmulAlgo_t *algorithm; /* NULL: our own row */
     bool runs;
     int repeats, samples; /* runs of a sample */
     double us[ROUNDS];    /* of one run */
@@ -28,7 +28,7 @@ struct contender {
 struct trial {
     CUstream stream;
     CUevent from, to;
-    CUdeviceptr library_block, own_block; /* all that each works on */
+    CUdeviceptr library_block, own_block; /* inputs, outputs and workspace of each */
     struct product_parts parts;           /* of the library */
     struct product_memory memory;
     struct kernel_call own; /* of our own row */
@@ -39,8 +39,8 @@ static size_t aligned(int64_t bytes)
     return (size_t)round_up(bytes, PRODUCT_WORKSPACE_ALIGN);
 }
 
-/* Random numbers of -1 ... 1, or codes of 8 bits below 2, the same 1 MiB over and over: with zeros a GPU draws less
- * power and runs faster than in training. */
+/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU would use less
+ * power and run faster than in training. */
 static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -142,7 +142,7 @@ static double measure(const struct trial *t, const struct contender *c, int time
     return d->cuEventElapsedTime(&ms, t->from, t->to) == CUDA_SUCCESS ? (double)ms : INFINITY;
 }
 
-/* The first run loads or compiles the kernel, the second says how many make a sample. */
+/* The first run loads or compiles the kernel; the second determines the number of runs per sample. */
 static void race(const struct trial *t, struct contender *c, int n)
 {
     double spent = 0;
@@ -181,7 +181,7 @@ static void add_contender(struct tuning_entry *e, const char *variant, const str
                  "%016" PRIx64, c->algorithm->data[i]);
 }
 
-/* The library's fastest candidate, and the row of our own, where they are: `library`, `own`. */
+/* Adds cuBLASLt's fastest algorithm and our own row to the entry. `library` or `own` may be NULL. */
 static enum status measure_kernels(const struct product *library, const struct kernel *own,
                                    const struct kernel_call *c, struct tuning_entry *ret)
 {
@@ -222,7 +222,7 @@ out:
     return st;
 }
 
-/* Of a block that no cache holds; of the one GPU that a program uses. */
+/* The time to copy that many bytes, measured once with a block larger than any cache. */
 static double copy_us(int64_t bytes, void *context)
 {
     enum { COPIED = 128 << 20, TIMES = 5 };
@@ -246,7 +246,7 @@ static double copy_us(int64_t bytes, void *context)
     return us_per_byte * (double)bytes;
 }
 
-/* Bytes that the kernels behind the matmul move where it does not do their work. */
+/* The bytes that separate kernels for the epilogue would move. */
 static int64_t epilogue_bytes(const struct product *p)
 {
     int64_t y = p->M * p->N * dtype_size(p->out);
@@ -264,7 +264,7 @@ static int64_t epilogue_bytes(const struct product *p)
     return 0;
 }
 
-/* The same in two kernels: the library's matmul, and one that moves its bytes at nine tenths of a copy's speed. */
+/* Two kernels: cuBLASLt's matmul, and one that moves its bytes at nine tenths of a copy's bandwidth. */
 static enum status measure_separate(const struct product *p, const struct kernel_call *c,
                                     struct tuning_entry *ret)
 {
@@ -289,7 +289,7 @@ enum status cuda_tune(void *context, int op, const struct kernel_call *call,
 {
     struct kernel_call c = *call;
     struct product p, even;
-    /* What a run forbids is measured all the same: an entry is of the matmul, not of who asked. */
+    /* Measure variants that this run forbids too: the entry serves other runs. */
     c.numerics.portable = false;
     c.context = context;
     c.questions = NULL;

@@ -127,13 +127,6 @@ void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind 
     k->map[k->maps++] = (struct cuda_map){.of = where, .tensor = *t};
 }
 
-void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes)
-{
-    struct cuda_launch *k = launch_add(l, NULL, "zero", 1, 1);
-    arg_scratch(k, "memory", offset);
-    k->zero_bytes = bytes;
-}
-
 void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes)
 {
     struct cuda_launch *k = launch_add(l, NULL, "zero", 1, 1);

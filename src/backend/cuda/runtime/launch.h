@@ -118,8 +118,7 @@ bool cuda_hopper(const struct kernel_call *c);
  * started. */
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block);
-/* Sets `bytes` of scratch (an offset that launch_scratch gave) or of an output to zero. */
-void launch_zero_scratch(struct cuda_launches *l, int64_t offset, int64_t bytes);
+/* Sets `bytes` of an output to zero. */
 void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes);
 void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z);
 void launch_define(struct cuda_launch *k, const char *name, int64_t number); /* -DNAME=VALUE */
