@@ -1,7 +1,9 @@
-/* arithmetic.cuh - the pointwise operators on one element, and how a second operand meets the first: for kernels of one
- * operator (pointwise.cu) and for those that are written for a chain of them (chain_text.c).
+/* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
+ * operand: for kernels of one operator (pointwise.cu) and for generated kernels of fused pointwise
+ * chains (chain_text.c).
  *
- * Sums and products are not drawn together into one rounding: a chain has the bits of its steps one by one. */
+ * Sums and products are not contracted to FMAs: a fused chain has the same bits as its steps one by
+ * one. */
 #pragma once
 #include "elements.cuh"
 
@@ -31,7 +33,7 @@ DEVICE float offset_of(float x, float constant)
 }
 DEVICE float at_most_of(float x, float constant)
 {
-    return x > constant ? constant : x; /* a NaN stays one */
+    return x > constant ? constant : x; /* NaN stays NaN */
 }
 DEVICE float exp_of(float x)
 {
@@ -59,7 +61,7 @@ DEVICE float erf_of(float x)
 }
 DEVICE float relu_of(float x)
 {
-    return x < 0.0f ? 0.0f : x; /* a NaN stays one */
+    return x < 0.0f ? 0.0f : x; /* NaN stays NaN */
 }
 DEVICE float relu_grad_of(float dy, float y)
 {
@@ -87,25 +89,23 @@ DEVICE float silu_grad_of(float dy, float x)
     return __fmul_rn(dy, __fadd_rn(s, __fmul_rn(silu_of(x), 1.0f - s)));
 }
 
-/* What a value of type T is after it was stored. */
+/* a rounded to T, as if it had been stored. */
 template <typename T> DEVICE float rounded(float a)
 {
     return to_float(to<T>(a));
 }
 
-/* --- the ways of enum broadcast: N elements from element i on, or one; `period` as each says --- */
+/* --- the cases of enum broadcast: N elements from element i on, or one --- */
 
-/* The same shape. */
 struct same {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
     template <typename T> DEVICE float at(const T *b, i64 i, int) { return to_float(b[i]); }
 };
-/* One number. */
 struct scalar {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
     template <typename T> DEVICE float at(const T *b, i64, int) { return to_float(b[0]); }
 };
-/* One of each row of `period` columns. */
+/* One element per row of `period` columns. */
 struct per_row {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
     {
@@ -121,7 +121,7 @@ struct per_row {
     }
     template <typename T> DEVICE float at(const T *b, i64 i, int period) { return to_float(b[place_of(i, period).row]); }
 };
-/* `period` numbers, over and over. */
+/* `period` elements, repeated. */
 struct trailing {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
     {

@@ -1,15 +1,15 @@
-/* elements.cuh - how a flat tensor is cut among blocks and threads, and where an element stands in its row.
+/* elements.cuh - how blocks and threads divide a flat tensor, and the row and column of an element.
  *
- * A block of THREADS threads takes TIMES vectors of N elements of each thread; the vectors of one time lie side by
- * side, so each access of a warp is a run of memory. What is left after the last whole vector, fewer than N
- * elements, falls to the first threads of the last block. Values start at multiples of 64 bytes, so vectors of a
- * flat tensor are aligned. */
+ * Each thread of a block of THREADS takes TIMES vectors of N elements. The k-th vectors of all
+ * threads are contiguous, so each access of a warp is coalesced. The tail after the last whole
+ * vector, fewer than N elements, goes to the first threads of the last block. Values start at
+ * multiples of 64 bytes, so vectors of a flat tensor are aligned. */
 #pragma once
 #include "device.cuh"
 
 #define THREADS 256
 
-/* N elements of the widest type are one access of 16 bytes. */
+/* Elements of a 16-byte access. */
 template <typename T> struct per_access {
     enum { N = 16 / (int)sizeof(T) };
 };
@@ -18,7 +18,7 @@ template <int N, int TIMES> DEVICE i64 first_element()
 {
     return ((i64)blockIdx.x * TIMES * THREADS + threadIdx.x) * N;
 }
-/* The element behind the whole vectors that this thread takes, or n: none. */
+/* This thread's element of the tail, or n if it has none. */
 template <int N> DEVICE i64 left_element(i64 n)
 {
     i64 i = n / N * N + threadIdx.x;
@@ -37,7 +37,7 @@ struct place {
     i64 row;
     int column;
 };
-/* Most tensors have fewer than 2^32 elements, and short division is several times cheaper. */
+/* Most tensors have fewer than 2^32 elements, and 32-bit division is several times cheaper. */
 DEVICE place place_of(i64 i, int columns)
 {
     place p;
@@ -48,7 +48,7 @@ DEVICE place place_of(i64 i, int columns)
     p.column = (int)(i - p.row * columns);
     return p;
 }
-/* One element on. */
+/* Moves to the next element. */
 DEVICE void next(place &p, int columns)
 {
     if (++p.column < columns) return;
@@ -56,8 +56,9 @@ DEVICE void next(place &p, int columns)
     p.row++;
 }
 
-/* Dropout by element. A draw has the bytes of 16 elements, so 16 / N threads side by side share one: each draws
- * for one of their times and hands the words round. All threads of a warp must call. `first` as first_element. */
+/* Dropout by element. A Philox call gives the bytes of 16 elements, which 16 / N neighbouring
+ * threads share: each makes the call for one of their k and passes the words round. All threads of
+ * a warp must call. `first` is first_element. */
 template <int N, int TIMES> struct drawn {
     u32 w[TIMES][N / 4];
 };
@@ -86,7 +87,7 @@ DEVICE drawn<N, TIMES> draw_elements(i64 first, u32 seed, u32 site, u32 step)
     }
     return r;
 }
-/* What element e of a vector is multiplied by. */
+/* The factor of element e of vector k: 0 or the dropout scale. */
 template <int N, int TIMES> DEVICE float kept(const drawn<N, TIMES> &d, int k, int e, int threshold)
 {
     return byte_at(d.w[k][e / 4], e % 4) >= threshold ? dropout_scale(threshold) : 0.0f;

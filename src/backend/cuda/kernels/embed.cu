@@ -1,13 +1,14 @@
-/* embed.cu - rows of tables and numbers of rows, chosen by ids.
+/* embed.cu - gathers rows of tables, and elements of rows, by ids.
  *
- * T_X: the type of what is read by id; T_Y: of the result. Bound by memory: the result is written once, a row of
- * the table read for each id, often from the cache. A kernel cannot fail, so an id outside its table gives NaN. */
+ * T_X: type of the input gathered by id; T_Y: of the result. Bound by memory: the result is written
+ * once; a table row is read per id, often from cache. A kernel cannot report an error, so an id
+ * outside its table gives NaN. */
 #include "elements.cuh"
 
 enum { N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N, STEP = THREADS * N, TIMES = 16 / N };
 #define NOT_A_NUMBER __int_as_float(0x7fffffff)
 
-/* Elements of a row. */
+/* N elements of table row `id`, from `column` on. */
 DEVICE floats<N> of_row(const T_X *table, int id, int rows, int C, int column)
 {
     if ((u32)id >= (u32)rows) return all_of<N>(NOT_A_NUMBER);
@@ -18,7 +19,7 @@ DEVICE float one_of_row(const T_X *table, int id, int rows, int C, int column)
     return (u32)id < (u32)rows ? to_float(table[(i64)id * C + column]) : NOT_A_NUMBER;
 }
 
-/* table (rows,C), ids -> y (...,C), n elements in all; C a multiple of N */
+/* table (rows,C), ids -> y (...,C), n elements in all; C is a multiple of N */
 KERNEL(THREADS) embed(const T_X *table, const int *ids, T_Y *y, i64 n, int rows, int C)
 {
     const i64 first = first_element<N, TIMES>();
@@ -43,12 +44,13 @@ KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int r
     y[i] = to<T_Y>(one_of_row(table, ids[p.row], rows, C, p.column));
 }
 
-/* --- sums of rows of two tables. A thread has SUMMED columns of one position, whose row of the second table it reads once, and
- * goes through the sequences, TOGETHER of them at a time: their ids, then their rows, are under way at once. --- */
+/* --- sums of rows of two tables. A thread has SUMMED columns of one position: it reads that row of
+ * the second table once and loops over the sequences, TOGETHER at a time, with the loads of their
+ * ids, then of their rows, in flight together. --- */
 
 enum { SUMMED = 8, TOGETHER = 4 };
 
-/* Part of a row; asked for whatever the id is, so that no branch stands between one row and the next. */
+/* Part of a row. The load is issued whatever the id is, so no branch separates the loads. */
 DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int column)
 {
     const bool there = (u32)id < (u32)rows;
@@ -57,8 +59,9 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
     for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
     return a;
 }
-/* Dropout's bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A draw is for two lanes side by side,
- * of which each draws for every other sequence. All threads of a warp must call. */
+/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A
+ * Philox call covers two neighbouring lanes, each of which makes the call for every other sequence.
+ * All threads of a warp must call. */
 struct bytes {
     u32 w[TOGETHER][SUMMED / 4];
 };
@@ -77,13 +80,14 @@ DEVICE bytes draw_parts(i64 first, i64 between, u32 seed, u32 site, u32 step)
     return r;
 }
 
-/* tokens (rows,C), ids (sequences,T), positions (length,C), places (T), step -> y (sequences,T,C), dropped; C a multiple of 16 */
+/* tokens (rows,C), ids (sequences,T), positions (length,C), places (T), step -> y (sequences,T,C)
+ * with dropout; C is a multiple of 16 */
 KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
                           const int *step, T_Y *y, int sequences, int rows, int length, int T, int C, u32 seed,
                           u32 site, int threshold)
 {
     const place p = place_of((i64)blockIdx.x * THREADS + threadIdx.x, C / SUMMED);
-    const bool there = p.row < T; /* the others work on the first position, and write nothing */
+    const bool there = p.row < T; /* the others compute the first position and store nothing */
     const int t = there ? (int)p.row : 0, column = p.column * SUMMED;
     const i64 between = (i64)T * C;
     const floats<SUMMED> position = part_of_row(positions, places[t], length, C, column);
@@ -111,7 +115,7 @@ KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *position
     }
 }
 
-/* The same for any C, an element a thread; n elements in all. */
+/* The same for any C, one element per thread; n elements in all. */
 KERNEL(THREADS) embed_sum_any(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
                               const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed,
                               u32 site, int threshold)
@@ -132,7 +136,8 @@ KERNEL(THREADS) pick(const T_X *x, const int *ids, T_Y *y, i64 rows, int V)
         y[row] = to<T_Y>((u32)ids[row] < (u32)V ? to_float(x[row * V + ids[row]]) : NOT_A_NUMBER);
 }
 
-/* ids (rows), dy (rows) -> y (rows,V), n elements in all: dy at the id, 0 elsewhere. Bound by writing y. */
+/* ids (rows), dy (rows) -> y (rows,V), n elements in all: dy at the id, else 0. Bound by writing
+ * y. */
 KERNEL(THREADS) pick_grad(const int *ids, const T_X *dy, T_Y *y, i64 n, int V)
 {
     const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);

@@ -1,18 +1,20 @@
-/* embed_few.cu - the gradient of a table of few rows: row v is the sum of the rows of dy (n,C) whose id is v, C a multiple of
- * 64. T_X: the type of dy; WARPS: of a block; the table (V,C) is float.
+/* embed_few.cu - the gradient of a table with few rows: row v is the sum of the rows of dy (n,C)
+ * whose id is v. C is a multiple of 64. T_X: type of dy; WARPS: of a block; the table (V,C) is
+ * float.
  *
- * A block has 64 columns and a share of the places; each of its warps keeps all V rows of these columns in shared memory, two
- * columns a lane, and adds its places to them one after the other. Then the warps' sums become a part (V,C), and embed_parts adds
- * the parts. No atomics, and the order is that of the grid: deterministic. Ids outside the table fall into a row more.
+ * A block has 64 columns and a share of the rows of dy. Each warp keeps all V table rows of these
+ * columns in shared memory, two columns a lane, and adds its rows of dy in turn. The sum over the
+ * warps is a part (V,C), and embed_parts sums the parts. There are no atomics and the grid fixes
+ * the order: deterministic. Ids outside the table go to an extra row.
  *
- * dy is read once. Of a warp two additions into shared memory are under way at a time, so many warps are wanted: bound by
- * their latency, and by what is left of memory's where V leaves room for few. */
+ * dy is read once. A warp has two shared-memory additions in flight, so many warps are needed:
+ * bound by their latency and, where V allows few warps, by memory latency. */
 #include "device.cuh"
 
 enum { THREADS = WARPS * WARP, WIDE = 64, BATCH = 16 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-/* Two columns as they lie in memory. */
+/* Two columns in memory format. */
 typedef word_of<2 * (int)sizeof(T_X)>::type raw;
 DEVICE float2 floats_of(u32 two)
 {
@@ -23,7 +25,8 @@ DEVICE float2 floats_of(uint2 two)
     return make_float2(__uint_as_float(two.x), __uint_as_float(two.y));
 }
 
-/* Adds the places of 32 lanes, of which `left` are there where not ALL are. `mine`: the row of this lane's place, in bytes. */
+/* Adds 32 rows of dy; `left` of them exist unless ALL. `mine`: byte offset of the table row of this
+ * lane's id. */
 template <bool ALL> DEVICE void add_places(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
 #pragma unroll
@@ -79,7 +82,8 @@ KERNEL(THREADS) embed_few(const int *ids, const T_X *dy, float *parts, int n, in
     }
 }
 
-/* table (n) = [onto (n) +] the sum of parts (count,n); onto may be the table or NULL. AT_ONCE parts are asked for at once. */
+/* table (n) = [onto (n) +] the sum of parts (count,n), with AT_ONCE loads in flight; onto may be
+ * the table or NULL. */
 enum { ADDERS = 128, AT_ONCE = 24 };
 KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, int count, int n)
 {

@@ -1,19 +1,21 @@
-/* gelu.cu - GELU, its slope, and gradients through it, of flat tensors. T_X: the type of all; TANH: the approximation.
+/* gelu.cu - GELU, its slope, and gradients through it, for flat tensors. T_X: type of all; TANH:
+ * the approximation.
  *
- * Bound by memory: 2 accesses of each element (gelu), 3 (gelu_both, gelu_grad), in bf16 with 15 to 25 instructions, where
- * the processors could do 27 to 40 in the time of the accesses. */
+ * Bound by memory: 2 accesses per element (gelu) or 3 (gelu_both, gelu_grad); in bf16 with 15 to 25
+ * instructions, where the SMs could do 27 to 40 in that time. */
 #include "gelu.cuh"
 
 #define THREADS 256
-enum { N = 16 / (int)sizeof(T_X), TIMES = 16 / N }; /* 16 elements a thread, 16 bytes an access */
+/* 16 elements per thread, 16 bytes per access */
+enum { N = 16 / (int)sizeof(T_X), TIMES = 16 / N };
 
 DEVICE point point_of(float x)
 {
     return gelu_point<T_X, TANH>(x);
 }
 
-/* Where the k-th vector of this thread begins; what is left after the last whole vector, fewer than N elements, falls
- * to the first threads of the last block (others are given n). */
+/* Start of this thread's k-th vector. The tail after the last whole vector, fewer than N elements,
+ * goes to the first threads of the last block; other threads get n. */
 DEVICE i64 vector_at(int k)
 {
     return (((i64)blockIdx.x * TIMES + k) * THREADS + threadIdx.x) * N;

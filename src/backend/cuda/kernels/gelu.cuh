@@ -1,8 +1,9 @@
 /* gelu.cuh - GELU and its slope at a point, as exact as a result of type T can show.
  *
- * gelu(x) = x P(x), where P is the normal distribution function or, with the tanh approximation, the logistic function
- * of 2u, u = sqrt(2/pi) (x + 0.044715 x^3); tanh u = 2 P - 1. P(-z) is e^(-z^2/2) times a slow function of z, and the
- * slope needs the same exponential: P' = e^(-x^2/2) / sqrt(2 pi). So one exponential, one inverse and a polynomial do both. */
+ * gelu(x) = x P(x), where P is the normal distribution function or, in the tanh approximation, the
+ * logistic function of 2u, u = sqrt(2/pi) (x + 0.044715 x^3); tanh u = 2 P - 1. P(-z) is e^(-z^2/2)
+ * times a slowly varying function of z, and the slope needs the same exponential: P' = e^(-x^2/2) /
+ * sqrt(2 pi). So one exponential, one reciprocal and one polynomial give both. */
 #pragma once
 #include "rows.cuh"
 
@@ -10,8 +11,8 @@ struct point {
     float y, slope; /* gelu(x), gelu'(x) */
 };
 
-/* The polynomials are the best of their degrees, and their degrees the least whose error is lost in the rounding of a
- * result: 2e-7 in float, 1e-4 in bf16. */
+/* Best polynomials of the lowest degrees whose error is below the rounding of a result: 2e-7 for
+ * float, 1e-4 for bf16. */
 template <typename T> DEVICE float tail_of(float z) /* P(-z) / e^(-z^2/2) */
 {
     if constexpr (sizeof(T) == 2) {
@@ -29,7 +30,7 @@ template <typename T> DEVICE float tail_of(float z) /* P(-z) / e^(-z^2/2) */
 template <typename T> DEVICE point normal(float x)
 {
     float z = fabsf(x);
-    z = z > 18.0f ? 18.0f : z; /* beyond that P is 0 or 1 to the last bit; a NaN stays one */
+    z = z > 18.0f ? 18.0f : z; /* beyond, P is 0 or 1 to the last bit; NaN stays NaN */
     float bell = ex2_approx(-0.721347520f * z * z), q = tail_of<T>(z);
     /* y = x P(-z) for negative x, x - x P(-z) for others, and the slopes add to 1. */
     float left = bell * (q - 0.398942280f * z);
@@ -41,7 +42,7 @@ DEVICE point logistic(float x)
 {
     float square = x * x;
     float p = inverse_of(1.0f + ex2_approx(x * (-0.102943240f * square - 2.30220820f))); /* e^-2u */
-    /* Beyond 11 the slope is 0 or 1, and x^2 could be infinite. */
+    /* Beyond 11 the slope is 0 or 1, and x^2 could overflow. */
     float bent = fminf(fmaxf(x, -11.0f), 11.0f);
     float steep = bent * (0.214064449f * (bent * bent) + 1.59576912f);
     point r = {x * p, p + (p - p * p) * steep};
@@ -53,10 +54,11 @@ template <typename T, bool APPROXIMATE> DEVICE point gelu_point(float x)
     return APPROXIMATE ? logistic(x) : normal<T>(x);
 }
 
-/* Either again where each instruction counts, for results in bf16: P = (1 + tanh u)/2 by the hardware's tanh, which may be 2^-11
- * of it off and is 8e-6 off on an H200; gelu takes 6 instructions, a gradient 11, and 8 and 13 in the exact form. There
- * u = x (c0 + c1 x^2 + c2 x^4) with the three numbers for which gelu and its slope are together least off: by 3.7e-5 and 9.3e-5,
- * with that tanh 3.8e-5 and 9.6e-5. x^2 stops before u turns round, where P is 0 or 1. */
+/* Both forms for epilogues that are bound by instructions and give bf16: P = (1 + tanh u)/2 by the
+ * hardware's tanh, whose error may be 2^-11 and is 8e-6 on an H200. gelu takes 6 instructions, a
+ * gradient 11; 8 and 13 in the exact form. There u = x (c0 + c1 x^2 + c2 x^4), with the
+ * coefficients that minimise the errors of gelu and its slope: 3.7e-5 and 9.3e-5, and with that
+ * tanh 3.8e-5 and 9.6e-5. x^2 is clamped before u turns round, where P is 0 or 1. */
 template <bool APPROXIMATE> DEVICE float brief_u(float x, float square)
 {
     return x * (APPROXIMATE ? 0.0356774081f * square + 0.797884561f

@@ -1,16 +1,19 @@
-/* loss.cu - cross-entropy over rows of logits, (rows, columns): lse = log sum e^x over the first `vocab` columns, loss =
- * lse - x[target], averaged; gradient = (softmax - one at the target) dloss / rows, 0 on the columns behind.
+/* loss.cu - cross-entropy over rows of logits (rows, columns): lse = log sum e^x over the first
+ * `vocab` columns, loss = lse - x[target], averaged; gradient = (softmax - one-hot of the target)
+ * dloss / rows, 0 in the padding columns.
  *
- * T_X: logits and their gradient, which may take their place; LANES: threads of a row (rows.cuh); HELD: the row is kept in
- * shared memory between the two times that it is needed, vocab * sizeof(T_X) bytes, rounded down to 16.
+ * T_X: logits and their gradient, which may share memory; LANES: threads of a row (rows.cuh); HELD:
+ * the row stays in shared memory between its two uses, vocab * sizeof(T_X) bytes, rounded down to
+ * 16.
  *
- * Bound by memory: each logit is read once and, for the gradient, written once; with 50304 columns of bf16 two blocks
- * fit on a multiprocessor, so one's copies run beside the other's exponentials, two an element: 60 % of the
- * exponentials that there is time for. A row may start anywhere, so 50257 columns go as fast. Deterministic. */
+ * Bound by memory: each logit is read once and, for the gradient, written once. With 50304 bf16
+ * columns two blocks fit on an SM, so the copies of one overlap the exponentials of the other, two
+ * an element: 60 % of the exponential throughput. A row may start at any address, so 50257 columns
+ * are as fast. Deterministic. */
 #include "rows.cuh"
 
-/* The first n elements of a row: whole words of 16 bytes at multiples of 16 bytes, and the edges before and behind
- * them, fewer than 2 N elements, one for a lane. */
+/* The first n elements of a row: aligned 16-byte words, and fewer than 2 N edge elements before and
+ * after them, at most one per lane. */
 struct run {
     enum { N = 16 / (int)sizeof(T_X) };
     int head, words, edges;
@@ -23,15 +26,16 @@ DEVICE run run_of(i64 first, int n)
     r.edges = n - r.words * run::N;
     return r;
 }
-/* The column of this lane's edge, -1: it has none. */
+/* The column of this lane's edge element, or -1. */
 DEVICE int edge_column(const run &r)
 {
     int lane = lane_of_row();
     return lane >= r.edges ? -1 : lane < r.head ? lane : r.words * run::N + lane;
 }
 
-/* Of the elements seen so far: the largest, and the sum of e^(x - top). Starting from the lowest number instead of
- * minus infinity, no difference of infinities arises; where there are only those, the sum stays 0. */
+/* Running maximum, and sum of e^(x - top). `top` starts at the lowest finite number, not at minus
+ * infinity, so infinities are never subtracted; if all elements are minus infinity, the sum stays
+ * 0. */
 struct tops {
     float top, sum;
 };
@@ -53,7 +57,7 @@ template <int N> DEVICE void see(tops &t, const floats<N> &x)
         for (int e = 0; e < N; e += 2 * d) sum[e] += sum[e + d];
     t.sum += sum[0];
 }
-/* All lanes' together; every lane has the result. */
+/* Combines all lanes; each gets the result. */
 DEVICE tops of_row(const tops &mine)
 {
     tops t;
@@ -68,8 +72,8 @@ DEVICE T_X *held(int word)
 {
     return (T_X *)shared_memory + word * run::N;
 }
-/* Words come in PARTS groups of copies, so the first are seen while the others are under way; each lane sees what it
- * copied, and no other needs to wait. */
+/* Words are copied in PARTS groups, so that the first are processed while the others are in flight.
+ * Each lane reads only what it copied itself, so no barrier is needed. */
 enum { PARTS = 4 };
 DEVICE int part_words(const run &r)
 {
@@ -94,7 +98,7 @@ template <int LEFT> DEVICE void see_held(tops &t, const run &r)
 }
 #endif
 
-/* x: the row; r its first `vocab` columns. */
+/* x: the row; r: its first `vocab` columns. */
 DEVICE tops tops_of(const run &r, const T_X *x)
 {
     tops t = {LOWEST_F, 0};
@@ -123,7 +127,8 @@ DEVICE tops tops_of(const run &r, const T_X *x)
     return of_row(t);
 }
 
-/* dx = factor e^(x - shift), less `less` at the target; dx may be x. A target that does not exist is nowhere. */
+/* dx = factor e^(x - shift), minus `less` at the target; dx may be x. A target outside the
+ * vocabulary is ignored. */
 DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor, float less, float at_target,
                       int target, int vocab, int columns)
 {
@@ -141,19 +146,19 @@ DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float fa
         store<run::N>(dx + r.head + i * run::N, v);
     }
     for (int i = vocab + lane_of_row(); i < columns; i += LANES) dx[i] = to<T_X>(0);
-    row_sync(); /* the target's element was written by another lane */
+    row_sync(); /* another lane wrote the target's element */
     if (lane_of_row() == 0 && (u32)target < (u32)vocab)
         dx[target] = to<T_X>(factor * exp_for<T_X>(at_target - shift) - less);
 }
 
-/* A target that does not exist makes the loss a NaN; nothing is read there. */
+/* An invalid target makes the loss NaN, without a read. */
 DEVICE float logit_at(const T_X *x, int target, int vocab)
 {
     return (u32)target < (u32)vocab ? to_float(x[target]) : NAN_F;
 }
 
 #if !HELD
-/* losses: one for each row, for mean_loss. */
+/* losses: one per row, for mean_loss. */
 KERNEL(ROW_THREADS)
 cross_entropy(float *losses, float *lse, const T_X *logits, const int *targets, int rows, int columns, int vocab)
 {
@@ -176,7 +181,7 @@ cross_entropy_grad(T_X *dlogits, const T_X *logits, const int *targets, const fl
     const T_X *x = logits + row * columns;
     const int target = targets[row];
     const float scale = *dloss / (float)rows, at_target = logit_at(x, target, vocab);
-    row_sync(); /* before that logit is overwritten */
+    row_sync(); /* the target's logit is read before it is overwritten */
     write_row(run_of(row * columns, vocab), x, dlogits + row * columns, lse[row], scale, scale, at_target, target,
               vocab, columns);
 }
@@ -194,7 +199,7 @@ cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *ta
     const float scale = *dloss / (float)rows, at_target = logit_at(x, target, vocab);
     tops t = tops_of(r, x);
     if (lane_of_row() == 0) losses[row] = t.top + logf(t.sum) - at_target;
-    row_sync(); /* all have read what is now overwritten: the target's logit, too */
+    row_sync(); /* all, the target's logit too, are read before they are overwritten */
     write_row(r, x, dlogits + row * columns, t.top, scale / t.sum, scale, at_target, target, vocab, columns);
 }
 

@@ -1,8 +1,10 @@
-/* loss_few.cu - cross-entropy and its gradient over rows of few columns, as loss.cu has them, whose columns are whole accesses.
+/* loss_few.cu - cross-entropy and its gradient as in loss.cu, for rows of few columns that are
+ * whole accesses.
  *
- * T_X: logits and their gradient, which may take their place; OF_ROW: lanes of a row, a power of two up to 32, each of which has one
- * access of it in registers. Bound by memory, each logit read and written once, and by how long it takes to get there: all rows of
- * a small batch are under way at once. A block leaves the sum of its losses, and one block adds those: deterministic. */
+ * T_X: logits and their gradient, which may share memory; OF_ROW: lanes of a row, a power of two up
+ * to 32; each lane has one access of the row in registers. Bound by memory bandwidth, each logit
+ * read and written once, or by latency: all rows of a small batch are in flight at once. Each block
+ * stores the sum of its losses, and one block adds these sums: deterministic. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -21,7 +23,8 @@ DEVICE float most_of_row(float a)
     return a;
 }
 
-/* parts: a sum of losses for each block. A target that does not exist makes the loss a NaN, and is nowhere in the gradient. */
+/* parts: the sum of losses of each block. An invalid target makes the loss NaN and is ignored in
+ * the gradient. */
 KERNEL(THREADS)
 cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targets, const float *dloss, int rows,
                   int columns, int vocab)
@@ -55,7 +58,8 @@ cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targ
     }
     if (there) store<N>(dlogits + row * columns + first, x);
     const bool exists = (u32)target < (u32)vocab;
-    const bool mine = exists ? target >= first && target < first + N : first == 0; /* the lane that has the row's loss */
+    /* this lane adds the row's loss */
+    const bool mine = exists ? target >= first && target < first + N : first == 0;
     const float loss = row < rows && mine ? top + logf(sum) - (exists ? at_target : NAN_F) : 0.0f;
     const float all = block_sum<THREADS>(loss);
     if (threadIdx.x == 0) parts[blockIdx.x] = all;

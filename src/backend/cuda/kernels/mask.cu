@@ -1,13 +1,14 @@
-/* mask.cu - elements replaced by where they stand, or dropped by chance.
+/* mask.cu - elements masked by position, or dropped at random.
  *
- * T_X: the type of x and y, which may be one memory. Bound by memory: x read once (not where the causal mask hides
- * it), y written once. */
+ * T_X: type of x and y, which may share memory. Bound by memory: x is read once (not where the
+ * causal mask hides it), y written once. */
 #include "elements.cuh"
 
-/* A thread takes 16 elements. */
+/* 16 elements per thread. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N };
 
-/* Columns from `open` on become `value`; CAUSAL: of square matrices, those above the diagonal. */
+/* Columns from `open` on become `value`; with CAUSAL, elements above the diagonal of square
+ * matrices. */
 template <bool CAUSAL>
 DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value)
 {
@@ -53,7 +54,7 @@ KERNEL(THREADS) column_mask(const T_X *x, T_X *y, i64 n, int columns, int open, 
     mask<false>(x, y, n, columns, open, value);
 }
 
-/* --- dropout by element; MASK: of ones, x is not read --- */
+/* --- dropout by element; MASK: the mask alone, x is not read --- */
 
 template <bool MASK>
 DEVICE void drop_elements(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
@@ -86,11 +87,12 @@ KERNEL(THREADS) dropout_mask(const int *step, T_X *y, i64 n, u32 seed, u32 site,
     drop_elements<true>(nullptr, step, y, n, seed, site, threshold);
 }
 
-/* --- dropout of matrices, as attention draws it: 16 tiles of 16 x 16 a block, counted along the rows --- */
+/* --- dropout of matrices, with attention's random bytes: 16 tiles of 16 x 16 a block, numbered
+ * along the rows --- */
 
 enum { TILE = 16, TILES = 16 };
 
-/* Byte [row][tile][column] of the tiles from `first` on; a thread draws one 4 x 4 set. */
+/* Byte [row][tile][column] of the tiles from `first` on; each thread generates one 4 x 4 set. */
 DEVICE void draw_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across, u32 seed, u32 site, u32 step)
 {
     const int tile = threadIdx.x / TILE, a = threadIdx.x / 4 % 4, b = threadIdx.x % 4;
@@ -104,7 +106,7 @@ DEVICE void draw_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across,
     }
 }
 
-/* x, y (matrices, rows, columns). M elements an access: N where columns are a multiple of it. */
+/* x, y (matrices, rows, columns). M elements per access: N where columns are a multiple of it. */
 template <int M, bool MASK>
 DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 first, int matrices, int rows,
                        int columns, int threshold)

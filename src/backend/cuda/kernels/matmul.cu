@@ -1,15 +1,17 @@
-/* Matrix products on ordinary arithmetic units, for machines without cuBLASLt: C = op(A) op(B) [+ bias], any shape.
+/* Matmuls on FMA units, for machines without cuBLASLt: C = op(A) op(B) [+ bias], any shape.
  *
- * A (M,K) or with TA (K,M), B (K,N) or with TB (N,K), C (M,N), all row-major; bias (N) or nothing. A block makes
- * a 128 x 64 tile of C, 16 of K at a time through shared memory, the next 16 on their way meanwhile; a thread has 8
- * x 4 sums in f32, each in the order of K. Bound by multiply-adds (32 for 3 16-byte reads of shared memory): about
- * half of the f32 peak, far below tensor cores. T_A is the type of A and B. */
+ * A (M,K) or with TA (K,M), B (K,N) or with TB (N,K), C (M,N), all row-major; bias (N) or NULL.
+ * T_A: type of A and B. A block computes a 128 x 64 tile of C, 16 of K at a time through shared
+ * memory, while the next 16 are loaded. A thread has 8 x 4 f32 sums, each in the order of K. Bound
+ * by FMAs (32 per three 16-byte shared-memory reads): about half of the f32 peak, far below tensor
+ * cores. */
 #include "device.cuh"
 
 enum { TILE_M = 128, TILE_N = 64, TILE_K = 16, THREADS = 256, EACH_M = 8, EACH_N = 4, PAD = 4 };
 enum { LOADS_A = TILE_M * TILE_K / THREADS, LOADS_B = TILE_N * TILE_K / THREADS };
 
-/* What a thread brings of a tile (ACROSS, TILE_K): its i-th element, neighbours in memory by neighbours. */
+/* Where a thread's i-th element of a tile (ACROSS, TILE_K) lies; neighbouring threads load
+ * neighbouring elements. */
 template <int ACROSS, bool K_IS_INNER> DEVICE void place(int i, int *across, int *k)
 {
     enum { INNER = K_IS_INNER ? TILE_K : ACROSS };
@@ -18,7 +20,7 @@ template <int ACROSS, bool K_IS_INNER> DEVICE void place(int i, int *across, int
     *k = K_IS_INNER ? inner : outer;
 }
 
-/* Elements outside of the matrix are 0. */
+/* Elements outside the matrix are 0. */
 template <int ACROSS, int LOADS, bool K_IS_INNER>
 DEVICE void fetch(float (&to)[LOADS], const T_A *p, int first, int across_all, int k_first, int k_all)
 {
@@ -69,7 +71,7 @@ DEVICE void write(T_C *c, const T_BIAS *bias, const float (&sum)[EACH_M][EACH_N]
         }
 }
 
-/* Blocks in x: tiles of C, those of one row of tiles behind each other; in y: matrices, `batch` of them. */
+/* Block x: tile of C, row by row; block y: matrices of the batch. */
 KERNEL(256)
 matmul(const T_A *a, const T_A *b, const T_BIAS *bias, T_C *c, int M, int N, int K, int batch)
 {
@@ -82,7 +84,7 @@ matmul(const T_A *a, const T_A *b, const T_BIAS *bias, T_C *c, int M, int N, int
         fetch<TILE_M, LOADS_A, !TA>(next_a, az, m0, M, 0, K);
         fetch<TILE_N, LOADS_B, TB>(next_b, bz, n0, N, 0, K);
         for (int k0 = 0; k0 < K; k0 += TILE_K) {
-            __syncthreads(); /* whoever still reads the tiles before */
+            __syncthreads(); /* earlier readers of the tiles */
             put<TILE_M, LOADS_A, !TA>(tile_a, next_a);
             put<TILE_N, LOADS_B, TB>(tile_b, next_b);
             __syncthreads();

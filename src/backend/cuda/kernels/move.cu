@@ -1,16 +1,19 @@
-/* move.cu - heads apart and together: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). Each of the KV heads of a part
- * after the first is there GROUP = H/KV times, and the other way round their sum.
+/* move.cu - splits and merges heads: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). Each of
+ * the KV heads of a part after the first is repeated GROUP = H/KV times when split, and summed over
+ * its group when merged.
  *
- * WORD: bytes of a word, 2 to 16, the largest that a head's row is made of; D is counted in words. T_X: type of the
- * elements, if GROUP > 1. Bound by memory: all is read once and written once; a thread moves TIMES words, side by side in
- * the packed tensor, so a warp touches whole rows of heads in the others. */
+ * WORD: bytes of a word, 2 to 16, the largest that divides a head's row; D is counted in words.
+ * T_X: element type if GROUP > 1. Bound by memory: all is read once and written once. A thread
+ * moves TIMES words that are contiguous over the threads in the packed tensor, so a warp covers
+ * whole head rows of the others. */
 #include "device.cuh"
 
 #define THREADS 256
 enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 
-/* Which of the P tensors holds word i of the packed one, and where: in the first head of its group. */
+/* The part that holds word i of the packed tensor, and its offset there, in the first head of its
+ * group. */
 struct seat {
     int part;
     u32 at;
@@ -34,7 +37,7 @@ template <typename W> DEVICE W *choose(int part, W *a, W *b, W *c, W *d)
 }
 
 #if GROUP > 1
-/* The sum of the words of a group's heads, `head` words apart. */
+/* The sum over a group's heads, `head` words apart. */
 DEVICE word sum_of(const word *x, u32 head)
 {
     enum { EACH = WORD / (int)sizeof(T_X) };

@@ -1,7 +1,7 @@
-/* norm.cuh - how the lanes of a row share its columns: shared by norms and their gradients.
+/* norm.cuh - how the lanes of a row share its columns, for norms and their gradients.
  *
- * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, dividing COLUMNS, so every
- * row and access is aligned. */
+ * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, a
+ * divisor of COLUMNS, so all rows and accesses are aligned. */
 #pragma once
 #include "rows.cuh"
 
@@ -18,7 +18,7 @@ DEVICE bool is_column(int s)
     return COLUMNS % (N * LANES) == 0 || column_at(s) < COLUMNS;
 }
 
-/* An access as it lies in memory. */
+/* One access in memory format. */
 typedef vector_of<N, T_X> raw;
 DEVICE raw load_raw(const T_X *p)
 {
@@ -28,7 +28,8 @@ DEVICE raw load_raw(const T_X *p)
     return v;
 }
 
-/* v = dropout(v), elements from `at` of the whole tensor on, at a multiple of N, so of one draw. */
+/* v = dropout(v) of elements from `at` of the whole tensor. `at` is a multiple of N, so one Philox
+ * call suffices. */
 DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
 {
     const words d = dropout_pointwise(seed, site, step, (u64)at / 16);

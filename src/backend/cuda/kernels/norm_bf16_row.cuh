@@ -1,5 +1,6 @@
-/* norm_bf16_row.cuh - a row of bf16 in registers, its sum with another and its layer norm, for the texts that make norms alone and those
- * that make codes of them: the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS: 1, or 0; DROPOUT: 1, or 0. */
+/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another row and its layer norm; shared
+ * by norm_bf16.cu and norm_codes.cu, so both have the same bits. COLUMNS, LANES (norm_bf16.cuh);
+ * BIAS, DROPOUT: 0 or 1. */
 #pragma once
 #include "norm_bf16.cuh"
 
@@ -13,7 +14,7 @@ struct statistics {
     float mean, rstd;
 };
 
-/* All of the warp call. */
+/* All of the warp must call. */
 DEVICE statistics statistics_of(const row &x, float eps)
 {
     float sum = 0, squares = 0;
@@ -44,7 +45,8 @@ DEVICE eight normalised(const row &x, int s, const statistics &of, const paramet
     return out;
 }
 
-/* a + dropout(b) of the row that begins at element `first`, as it is kept. All of the warp call. */
+/* a + dropout(b), rounded to bf16, of the row that starts at element `first`. All of the warp must
+ * call. */
 DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropping &by)
 {
     row v, branch;

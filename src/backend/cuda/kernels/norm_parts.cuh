@@ -1,8 +1,8 @@
-/* norm_parts.cuh - the last launch of a layer norm's gradient: parts (count,SUMS) are added up. SUMS columns of a part: dw, and
- * with BIAS dbias behind it.
+/* norm_parts.cuh - last launch of a norm's gradient: sums the parts (count,SUMS) of the blocks. The
+ * SUMS columns of a part are dw and, with BIAS, dbias.
  *
- * A block takes 32 columns, each of its warps every so many parts, TOGETHER of them asked for at once: the launch waits for memory
- * and for nothing else. */
+ * A block has 32 columns. Each warp sums every PART_WARPS-th part with TOGETHER loads in flight:
+ * the launch is bound by memory latency. */
 #pragma once
 #include "device.cuh"
 

@@ -1,7 +1,9 @@
-/* rmsnorm_grad.cuh - dx of one row of an RMS norm's gradient, for both ways to dw: dx = r (g - x r avg(g x r)), g = dy w, to which
- * ADD adds a gradient that came another way. T_X, COLUMNS, LANES (at most 512), EACH: norm.cuh.
+/* rmsnorm_grad.cuh - dx of one row of an RMS norm's gradient, for both variants of dw: dx = r (g -
+ * x r avg(g x r)), g = dy w; with ADD, plus the gradient of the residual branch. T_X, COLUMNS,
+ * LANES (at most 512), EACH: norm.cuh.
  *
- * Between its sum and its gradient a row stays in registers, as it lies in memory, and so do the weights. */
+ * A row stays in registers, in memory format, between its sum and its gradient; so do the
+ * weights. */
 #pragma once
 #include "norm.cuh"
 
@@ -25,7 +27,7 @@ DEVICE void load_weights(floats<N> (&w)[STEPS], const float *from)
     EACH_STEP if (is_column(s)) w[s] = load<N>(from + column_at(s));
 }
 
-/* SUMS: adds dy x r to the lane's sums. dx may be dy or more. */
+/* SUMS: also adds dy x r to the lane's sums. dx may be dy or more. */
 template <bool SUMS>
 DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], float r, floats<N> (&dw)[STEPS])
 {
