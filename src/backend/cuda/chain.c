@@ -1,12 +1,12 @@
-/* CHAIN: one launch of a kernel whose text is written for the chain (chain_text.c). Sizes and what belongs to a place
- * of the model, as the site of a dropout, are arguments, so that layers share a compilation. */
+/* CHAIN: one launch of a generated kernel (chain_text.c). Sizes, and what differs between layers,
+ * such as the site of a dropout, are arguments, so that layers share a compilation. */
 #include "graph/chain.h"
 
 #include "backend/cuda/chain_text.h"
 #include "backend/cuda/cuda_kernels.h"
 #include <stdio.h>
 
-enum { THREADS = 256, WARP = 32 }; /* as kernels/elements.cuh has them */
+enum { THREADS = 256, WARP = 32 }; /* as in kernels/elements.cuh */
 
 static bool fits(const struct kernel_call *c)
 {
@@ -20,13 +20,13 @@ static bool fits(const struct kernel_call *c)
     return true;
 }
 
-/* A warp is enough for what its first vectors cover. */
+/* One warp if its first vectors cover all elements. */
 static int block_of(int64_t n, int vector)
 {
     return n == 1 ? 1 : n <= (int64_t)WARP * vector ? WARP : THREADS;
 }
 
-/* A parameter's name as chain_text.c writes it: "in2". */
+/* A parameter's name as in chain_text.c: "in2". */
 static const char *numbered(const char *word, int i, char ret[ARG_NAME])
 {
     snprintf(ret, ARG_NAME, "%s%d", word, i);

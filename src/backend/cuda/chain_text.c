@@ -15,7 +15,8 @@ struct text {
     enum dtype dtype[CHAIN_STEPS];
 };
 
-/* A step of each operator as a text: $a, $b its operands, $c its constant, $t its type. */
+/* The expression of each operator: $a, $b operands, $c constant, $t type, $g GELU's approximation,
+ * $k step. */
 static const char *const forms[OP_COUNT] = {
     [OP_ADD] = "add_of($a, $b)",
     [OP_SUB] = "sub_of($a, $b)",
@@ -71,7 +72,7 @@ bool chain_has_period(const struct kernel_call *c, int i)
     return !is_step(c, i) && (how(c, i) == BROADCAST_ROW || how(c, i) == BROADCAST_TRAILING);
 }
 
-/* In as few digits as say which float it is; nine always do. */
+/* Writes the fewest digits that identify the float; nine always do. */
 static void write_number(struct str *s, double x)
 {
     char digits[32] = "";
@@ -82,7 +83,7 @@ static void write_number(struct str *s, double x)
     } else {
         for (int n = 1; n <= 9 && strtof(digits, NULL) != (float)x; n++)
             snprintf(digits, sizeof digits, "%.*g", n, x);
-        if (!*digits) snprintf(digits, sizeof digits, "%g", x); /* a zero, of either sign */
+        if (!*digits) snprintf(digits, sizeof digits, "%g", x); /* +0 or -0 */
         str_printf(s, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
     }
 }
@@ -121,14 +122,14 @@ static void write_step(const struct text *t, int k)
     str_append(t->s, narrow ? ");\n" : ";\n");
 }
 
-/* What follows a first word is set apart by commas. */
+/* Writes ", " except before the first item. */
 static void comma(const struct text *t, bool *first)
 {
     if (!*first) str_append(t->s, ", ");
     *first = false;
 }
 
-/* The function of one element, all steps in it. */
+/* The function that computes all steps of one element. */
 static void write_function(const struct text *t)
 {
     bool first = true;
@@ -183,7 +184,7 @@ static void write_meeting(const struct text *t, int i, const char *what, const c
         str_append(t->s, "1)");
 }
 
-/* One element, the one of index `at`. */
+/* The computation of the element of index `at`. */
 static void write_single(const struct text *t, const char *at, const char *indent)
 {
     const struct kernel_call *c = t->call;
@@ -209,7 +210,8 @@ static const char loop[] = "#pragma unroll\n"
                            "            const i64 i = first + (k + j) * STEP;\n"
                            "            if (i + N > n) continue;\n";
 
-/* The vectors of one thread: TOGETHER of each input are read before the first result is written. */
+/* The vectors of one thread: TOGETHER of each input are loaded before the first result is
+ * stored. */
 static void write_vectors(const struct text *t)
 {
     const struct kernel_call *c = t->call;
@@ -271,7 +273,7 @@ static void write_kernel(const struct text *t)
     str_append(t->s, "    }\n}\n");
 }
 
-/* As many vectors of each input at once as registers easily hold. */
+/* The number of vectors of each input in flight that registers easily hold. */
 static int together(const struct kernel_call *c, int vector)
 {
     enum { HELD = 48 };

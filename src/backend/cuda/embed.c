@@ -3,11 +3,12 @@
 
 #include "backend/cuda/rows.h"
 
-/* As the texts have them. */
+/* Constants of the kernel sources. */
 enum { WARP = 32, THREADS = 256, TAKEN = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
 enum { MOST_THREADS = 256, SUMMED_BY = 4 };
-/* Ids looked at when each row of a table looks through all of them: as many as cost less than two more launches. */
+/* embed_scan is used up to this many comparisons of ids (table rows times ids): they cost less than
+ * two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
 
 static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,
@@ -21,7 +22,7 @@ static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_
     return k;
 }
 
-/* Rows of whole vectors; a vector is 16 bytes of the wider type. */
+/* True if rows are whole vectors; a vector is 16 bytes of the wider type. */
 static bool whole(const struct kernel_call *c)
 {
     bool narrow = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
@@ -56,7 +57,8 @@ static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, in
     arg_dropout(k, &c->attr->drop);
 }
 
-/* As kernels/embed.cu has them; where there are blocks enough, a thread goes ROUNDS times through sequences. */
+/* Constants of kernels/embed.cu. If there are enough blocks, a thread loops ROUNDS times over
+ * sequences. */
 enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, DRAWN = 16, MOST_BLOCKS = 65535 };
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -96,7 +98,7 @@ void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "V", type_columns(&c->out_type[0]));
 }
 
-/* --- the gradient of a table, by itself or added to what is there: the first of three inputs --- */
+/* --- the gradient of a table, alone or added to the first of three inputs --- */
 
 static bool adds(const struct kernel_call *c)
 {
@@ -113,7 +115,7 @@ static const struct type *rows_of(const struct kernel_call *c)
     return &c->in_type[adds(c) + 1];
 }
 
-/* What the sums are added to, or NULL. */
+/* The tensor that the sums are added to, or NULL. */
 static void arg_onto(struct cuda_launch *k, const struct kernel_call *c)
 {
     arg_in_if(k, adds(c), "onto", 0);
@@ -144,8 +146,8 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", type_columns(&c->out_type[0]));
 }
 
-/* Warps of a block of embed_few.cu, each with a table of its own in shared memory; 0: there is no room for
- * enough. As the text has them: 64 columns of a block, a row more than there are ids. */
+/* Warps of a block of embed_few.cu, each with its own table in shared memory; 0: too few of them
+ * fit. As in the kernel, a block has 64 columns, and the table one extra row. */
 enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 128 };
 static int few_warps(const struct kernel_call *c)
 {
@@ -190,7 +192,7 @@ void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "n", V * C);
 }
 
-/* Sorted places, their ids, and where those of each id begin. */
+/* Sorted indices, their ids, and where each id begins. */
 struct sorted {
     int64_t order, keys, start;
 };
@@ -214,7 +216,7 @@ static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
     return s;
 }
 
-/* The least number of whole warps that have `n` threads, or as many as a block may have. */
+/* n threads rounded up to whole warps, at most `most`. */
 static int64_t whole_warps(int64_t n, int64_t most)
 {
     int64_t threads = round_up(n, WARP);
@@ -227,7 +229,7 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     int64_t C = type_columns(&c->out_type[0]), columns = C % SUMMED_BY ? 1 : SUMMED_BY;
     int64_t threads = whole_warps(ceil_div(C, columns), MOST_THREADS);
     int64_t chunks = ceil_div(n, CHUNK), stripes = ceil_div(C, threads * columns);
-    int64_t others = 2 * l->device->processors; /* blocks that look for empty rows */
+    int64_t others = 2 * l->device->processors; /* blocks that write empty rows */
     struct sorted s = sort(c, l);
     int64_t part = launch_scratch(l, chunks * 2 * C * (int64_t)sizeof(float));
     struct cuda_launch *k = grad_launch(c, l, columns > 1 ? "embed_sums" : "embed_sums_any",
@@ -255,7 +257,7 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", C);
 }
 
-/* Groups of a block share the sequences, so many each that memory is kept busy by one. */
+/* Groups of a block share the sequences; each has enough of them to keep loads in flight. */
 enum { SEQUENCES = 16 };
 void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {

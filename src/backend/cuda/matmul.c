@@ -1,4 +1,4 @@
-/* Products without cuBLASLt: any shape, all on ordinary arithmetic units. */
+/* Matmuls without cuBLASLt: any shape, on FMA units (kernels/matmul.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/product.h"
 

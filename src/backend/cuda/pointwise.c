@@ -2,7 +2,7 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
-/* As kernels/elements.cuh cuts tensors: a thread takes 16 bytes of each of `times`. */
+/* As in kernels/elements.cuh: a thread has 16 bytes of each vector. */
 enum {
     THREADS = 256,
     BYTES = 16,
@@ -23,7 +23,7 @@ static struct cuda_launch *elements(const struct kernel_call *c, struct cuda_lau
     return k;
 }
 
-/* --- of one --- */
+/* --- unary --- */
 
 static void unary(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
 {
@@ -34,7 +34,7 @@ static void unary(const struct kernel_call *c, struct cuda_launches *l, const ch
     arg_f32(k, "constant", c->attr->constant.value);
 }
 
-/* Not all have a constant; the attribute is then what it is, and not read by the kernel. */
+/* Operators without a constant pass an arbitrary value, which the kernel does not read. */
 #define UNARY(name)                                                               \
     static void each_##name(const struct kernel_call *c, struct cuda_launches *l) \
     {                                                                             \
@@ -61,9 +61,9 @@ static void fill(const struct kernel_call *c, struct cuda_launches *l)
     arg_f32(k, "constant", c->attr->constant.value);
 }
 
-/* --- of two --- */
+/* --- binary --- */
 
-/* Entries for the ways of enum broadcast. */
+/* `entry`: kernels in the order of enum broadcast. */
 static void binary(const struct kernel_call *c, struct cuda_launches *l, const char *const entry[])
 {
     enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
@@ -123,7 +123,8 @@ static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "period", 1);
 }
 
-/* --- copies and casts; they do not depend on T_X, and take the texts that others of the step have compiled --- */
+/* --- copies and casts: independent of T_X, so they reuse modules that the step has already
+ * compiled --- */
 
 static void copy(const struct kernel_call *c, struct cuda_launches *l, int from)
 {
@@ -183,7 +184,7 @@ static void column_mask(const struct kernel_call *c, struct cuda_launches *l)
     arg_f32(k, "value", c->attr->column_mask.value);
 }
 
-/* `of_ones`: the mask alone, input 0 is the step; else input 1. */
+/* `of_ones`: the mask alone, with the step as input 0; else the step is input 1. */
 static void dropped(const struct kernel_call *c, struct cuda_launches *l, bool of_ones)
 {
     const struct dropout *d = &c->attr->drop;

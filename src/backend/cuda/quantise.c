@@ -1,8 +1,8 @@
-/* Operands of products of 8 bits. */
+/* 8-bit operands of matmuls (kernels/quantise.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/types.h"
 
-/* As kernels/quantise.cu has them: a warp has 16 rows of a tile. */
+/* As in kernels/quantise.cu: a warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
 static bool is_even(int64_t n)
@@ -19,7 +19,7 @@ static bool fits(const struct kernel_call *c)
            c->out_type[1].dtype == to && is_even(type_rows(x)) && is_even(type_columns(x));
 }
 
-/* Tiles of 128 rows, or of 64 where there would be fewer than four for each processor. */
+/* Tiles of 128 rows, or of 64 if there would be fewer than four tiles per SM. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *what)
 {
     enum { MANY = 8, FEW = 4 };

@@ -35,7 +35,7 @@ KERNEL(THREADS) embed(const T_X *table, const int *ids, T_Y *y, i64 n, int rows,
         if (first + k * STEP < n) store<N>(y + first + k * STEP, a[k]);
 }
 
-/* The same for any C, an element a thread. */
+/* The same for any C, one element per thread. */
 KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int rows, int C)
 {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;

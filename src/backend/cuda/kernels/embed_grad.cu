@@ -3,13 +3,14 @@
  * T_X: type of dy; the table (V,C) is float. Bound by memory: for GPT-2's table 154 MB are written,
  * mostly zeros, and 25 MB of dy are read. There are no atomics; sums are added in the order of the
  * rows of dy, so runs repeat.
- *       order   indices of dy's rows sorted by id, stably, and their ids: each block counts the ids below its range and
- *               sorts those within it
- *       sums    cuts the sorted rows into chunks of CHUNK, so that many blocks share a frequent id. An id within one
- *               chunk is finished; one that crosses a border leaves parts. Chunks are small and add one row at a time:
- *               with few registers, those of 16384 rows are all resident. Other blocks of the launch write the table
- *               rows without an id: zeros, or `onto`, to which all is added unless NULL and which may be the table.
- *       joins   adds the parts, in the block of the first border of each id
+ *     order   indices of dy's rows, sorted stably by id, and their ids: each block counts the ids
+ *             below its range and sorts those within it
+ *     sums    cuts the sorted rows into chunks of CHUNK, so that many blocks share a frequent id. An
+ *             id within one chunk is finished; one that crosses a border leaves parts. Chunks are small
+ *             and add row by row: with few registers, those of 16384 rows are all resident. Other
+ *             blocks of the launch write the table rows without an id: zeros, or `onto`, to which all
+ *             is added unless it is NULL, and which may be the table.
+ *     joins   adds the parts, in the block of the first border of each id
  * One launch, `scan`, suffices for small tables: one block per table row searches the ids. Ids
  * outside the table are ignored. */
 #include "device.cuh"

@@ -204,7 +204,6 @@ cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *ta
 }
 
 #define MEAN_THREADS 1024
-/* One block. */
 KERNEL(MEAN_THREADS) mean_loss(float *mean, const float *losses, int rows)
 {
     float sum = 0;

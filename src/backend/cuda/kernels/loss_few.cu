@@ -66,7 +66,6 @@ cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targ
 }
 
 #define MEAN_THREADS 512
-/* One block. */
 KERNEL(MEAN_THREADS) mean_of_parts(float *mean, const float *parts, int count, int rows)
 {
     float sum = 0;

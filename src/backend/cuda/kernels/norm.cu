@@ -1,8 +1,10 @@
-/* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var + eps); add_layernorm: of
- * s = a + dropout(b), which is kept, too. T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS: 1, or 0.
+/* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var +
+ * eps); add_layernorm: of s = a + dropout(b), which is an output too. T_X, COLUMNS, LANES, EACH:
+ * norm.cuh; BIAS: 0 or 1.
  *
- * A row lies in registers: mean and variance are taken one after the other, nothing is read twice. Bound by memory: 2
- * accesses an element, 4 with the sum; dropout's draws add 10 instructions an element, which fit into their time. */
+ * A row stays in registers: two passes for mean and variance without reading twice. Bound by
+ * memory: 2 accesses per element, 4 with the sum; the random bytes of dropout add 10 instructions
+ * per element, which fit into that time. */
 #include "norm.cuh"
 
 struct parameters {
@@ -59,7 +61,7 @@ layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
     normalise(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
 }
 
-/* s may be a. The norm is that of the sums as they are kept. */
+/* sums may be a. The norm is that of the rounded sums. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
 #if BIAS

@@ -1,13 +1,15 @@
-/* norm_bf16.cu - layer norms of norm.cu for rows of bf16 that are whole accesses (norm_bf16.cuh): y = (x - mean) rstd w + bias, and
- * of s = a + dropout(b), which is kept, too. COLUMNS, LANES; BIAS: 1, or 0; DROPOUT: 1, or 0.
+/* norm_bf16.cu - the layer norms of norm.cu for bf16 rows of whole accesses (norm_bf16.cuh): y = (x
+ * - mean) rstd w + bias, and of s = a + dropout(b), which is an output too. COLUMNS, LANES; BIAS,
+ * DROPOUT: 0 or 1.
  *
- * A row lies in registers. Bound by memory where instructions allow it, 2 accesses an element, 4 with the sum: lanes without a
- * column, bytes selected one by one and draws of which half is used cost a quarter of the time at 384 columns. */
+ * A row stays in registers. Bound by memory, 2 accesses per element, 4 with the sum, if
+ * instructions allow: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
+ * calls cost a quarter of the time. */
 #include "norm_bf16_row.cuh"
 
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };
 
-/* Lanes of a row behind the last one work on the first, and write nothing. */
+/* Lanes beyond the last row compute the first one and store nothing. */
 struct place {
     i64 row, first;
     bool there;
@@ -48,7 +50,7 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
     normalise(v, p, at, y, mean, rstd, eps);
 }
 
-/* s may be a. The norm is that of the sums as they are kept. */
+/* sums may be a. The norm is that of the rounded sums. */
 KERNEL(NORM_THREADS)
 add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b, const int *step, const float *w,
 #if BIAS

@@ -1,13 +1,16 @@
-/* norm_bf16_grad.cu - the gradient of norm_grad.cu for rows of bf16 that are whole accesses (norm_bf16.cuh), without a bias:
- * dx = rstd (g - avg(g) - h avg(g h)), h = (x - mean) rstd, g = dy w, to which ADD adds a gradient that came another way; dw =
- * the sum of dy h; DROP: dropout(dx), of dx as it is kept, is a second output. COLUMNS, LANES; STEPS is at most 3: the sums of dw
- * and the weights lie in registers, which are 128.
+/* norm_bf16_grad.cu - the gradient of norm_grad.cu without a bias, for bf16 rows of whole accesses
+ * (norm_bf16.cuh): dx = rstd (g - avg(g) - h avg(g h)), h = (x - mean) rstd, g = dy w; with ADD,
+ * plus the gradient of the residual branch; dw = the sum of dy h; DROP: dropout of the rounded dx
+ * is a second output. COLUMNS, LANES; STEPS is at most 3: the sums of dw and the weights stay in
+ * registers, of which there are 128.
  *
- * The grid is about two blocks for each multiprocessor; their warps go through the rows. What a row needs comes through shared
- * memory, AHEAD rows ahead, so that it takes no registers on the way: each lane copies its own columns and waits for no other. In
- * the end the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
+ * The grid is about two blocks per SM; their warps loop over the rows. The inputs of a row are
+ * prefetched into shared memory, AHEAD rows ahead, and so need no registers. Each lane copies its
+ * own columns and waits for no other. At the end the block's sums become a part, and norm_parts
+ * sums the parts. Grid and layout fix the order: deterministic.
  *
- * Bound by memory, 3 accesses an element, 4 with ADD, 5 with DROP; instructions are close behind. */
+ * Bound by memory, 3 accesses per element, 4 with ADD, 5 with DROP; the instructions are close to
+ * that bound. */
 #include "norm_bf16.cuh"
 #define BIAS 0
 #include "norm_parts.cuh"
@@ -20,7 +23,7 @@ struct inputs {
     const bf16 *x, *dy, *more;
     const float *mean, *rstd;
 };
-/* Rows on their way: shared memory for the access of this lane, and what is known of each. */
+/* Prefetched rows: this lane's shared-memory address, and the statistics of each row. */
 struct coming {
     u32 at;
     float mean[AHEAD], rstd[AHEAD];
@@ -35,7 +38,7 @@ DEVICE eight take(u32 at)
     load_shared_16(r.w, at);
     return r;
 }
-/* One group of copies, empty where there is no such row. */
+/* One group of copies, which is empty if there is no such row. */
 DEVICE void ask(coming &c, int stage, const inputs &in, i64 row, i64 rows)
 {
     if (row < rows) {
@@ -51,7 +54,7 @@ DEVICE void ask(coming &c, int stage, const inputs &in, i64 row, i64 rows)
 struct outputs {
     bf16 *dx, *dropped;
 };
-/* dx of a row; adds to the lane's sums. All of the warp call; dx may be dy or more. */
+/* dx of a row; also adds to the lane's sums. All of the warp must call; dx may be dy or more. */
 DEVICE void grad_row(const coming &c, int stage, i64 row, bool there, const floats<N> (&w)[STEPS], floats<N> (&dw)[STEPS],
                      const outputs &out, const dropping &by)
 {
@@ -95,11 +98,11 @@ DEVICE void grad_row(const coming &c, int stage, i64 row, bool there, const floa
     }
 }
 
-/* Adds up the sums of the rows of a warp, then those of the warps, into the block's part. */
+/* Sums over the rows of a warp, then over the warps, into the block's part. */
 DEVICE void join(float *part, floats<N> (&dw)[STEPS])
 {
     float(*all)[COLUMNS] = (float(*)[COLUMNS])shared_memory;
-    __syncthreads(); /* whoever still reads a row */
+    __syncthreads(); /* earlier readers of rows */
     EACH_STEP {
 #pragma unroll
         for (int e = 0; e < N; e++)

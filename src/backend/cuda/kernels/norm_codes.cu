@@ -1,27 +1,29 @@
-/* norm_codes.cu - sums of two matrices of bf16, and their layer norms as codes of 8 bits: s = a + dropout(b), and codes of y =
- * (s - mean) rstd w + bias, as they lie and transposed, with their largest magnitude. y is rounded to bf16 as if it were kept, so codes
- * are those of norm_bf16.cu and quantise.cu one after the other.
+/* norm_codes.cu - residual sums and 8-bit codes of their layer norms: s = a + dropout(b), and the
+ * codes of y = (s - mean) rstd w + bias, in row order and transposed, with their amax. y is rounded
+ * to bf16 first, so the codes are those of norm_bf16.cu followed by quantise.cu.
  *
- * COLUMNS, LANES (norm_bf16.cuh); BIAS: 1, or 0; DROPOUT: 1, or 0; E4M3: 1, or 0 for e5m2. ROWS: 16 or 32. rows is a multiple of 16. Bound
- * by memory: a, b and s once, two codes; 8 bytes an element, where one after the other take 12.
+ * COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT: 0 or 1; E4M3: 1, or 0 for e5m2. ROWS: 16 or 32.
+ * rows is a multiple of 16. Bound by memory: a, b and s once, and two codes: 8 bytes per element;
+ * the two kernels take 12.
  *
- * A block has ROWS whole rows, a warp several, one after the other: a row lies in registers, and its codes go to memory and to shared
- * memory, as they lie. In the end a thread takes a chunk of 16 rows of four columns, transposes it, and writes four runs of 16 bytes;
- * the chunks of a column are neighbouring lanes', and begin in other banks. The scale is known before, as in quantise.cu. */
+ * A block has ROWS rows, a warp several in turn. A row stays in registers; its codes go to memory
+ * and, in row order, to shared memory. At the end a thread transposes a chunk of 16 rows of four
+ * columns and writes four runs of 16 bytes. The chunks of a column belong to neighbouring lanes and
+ * start in different banks. The scale is known before, as in quantise.cu. */
 #include "norm_bf16_row.cuh"
 #include "quantise.cuh"
 
 enum { THREADS = 256, WARPS = THREADS / WARP, TOGETHER = WARPS * ROWS_OF_WARP, CHUNK = 16, CHUNKS = ROWS / CHUNK };
-enum { WIDE = COLUMNS / 4, SHIFT = WARP / CHUNKS }; /* words of a row; by which chunks are moved */
+enum { WIDE = COLUMNS / 4, SHIFT = WARP / CHUNKS }; /* words of a row; offset of each chunk */
 static_assert(ROWS % TOGETHER == 0 && WIDE % WARP == 0, "whole turns, and rows begin in the same bank");
 
-/* The word where row r of the tile begins. */
+/* The first word of row r of the tile. */
 DEVICE int row_at(int r)
 {
     return r * WIDE + r / CHUNK * SHIFT;
 }
 
-/* Codes of two words of bf16. */
+/* Codes of the four elements of two bf16 words. */
 DEVICE u32 four_codes(u32 a, u32 b, float times)
 {
     return two_codes(low_of(a) * times, high_of(a) * times) | two_codes(low_of(b) * times, high_of(b) * times) << 16;
@@ -31,7 +33,7 @@ DEVICE float most_of(float most, u32 two)
     return fmaxf(most, fmaxf(fabsf(low_of(two)), fabsf(high_of(two))));
 }
 
-/* Columns of the tile that begins at row `top`, to memory. */
+/* Writes the columns of the tile that begins at row `top`. */
 DEVICE void put_columns(const u32 *tile, u8 *transposed, int top, int rows)
 {
     for (int n = threadIdx.x; n < WIDE * CHUNKS; n += THREADS) {
@@ -74,7 +76,8 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
     float most = 0.0f;
 #pragma unroll 1
     for (int r = (int)threadIdx.x / LANES; r < ROWS; r += TOGETHER) {
-        const bool there = top + r < rows; /* else lanes work on the first row, and write nothing that is read */
+        /* else lanes compute row 0; their results are not used */
+        const bool there = top + r < rows;
         const i64 at = there ? (i64)(top + r) * COLUMNS : 0;
         const row v = sum_of(a, b, at, by);
         if (there) EACH_STEP store_eight(sums + at + column_at(s), v.step[s]);
@@ -97,12 +100,12 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
     __syncthreads();
     put_columns(tile, transposed, top, rows);
     if (threadIdx.x) return;
-    const int now = (u32)*step % AMAX_STEPS; /* again: nothing of this is kept in registers that rows want */
+    const int now = (u32)*step % AMAX_STEPS; /* recomputed: keeping it would cost registers */
     u32 all = 0;
 #pragma unroll
     for (int i = 0; i < WARPS; i++) all = max(all, parts[i]);
     atomicMax((int *)amax + now, (int)all);
     if (blockIdx.x) return;
     amax[(now + 1) % AMAX_STEPS] = 0.0f;
-    *scale = __uint_as_float((254u << 23) - __float_as_uint(times)); /* its inverse */
+    *scale = __uint_as_float((254u << 23) - __float_as_uint(times)); /* its reciprocal */
 }

@@ -1,20 +1,22 @@
-/* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g - avg(g) - h avg(g h)), to
- * which ADD adds a gradient that came another way; dw = the sum of dy h over the rows, dbias that of dy. DROP: dropout(dx), of dx as
- * it is kept, is a second output.
+/* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g -
+ * avg(g) - h avg(g h)); with ADD, plus the gradient of the residual branch; dw = the sum of dy h
+ * over the rows, dbias that of dy. DROP: dropout of the rounded dx is a second output.
  *
- * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block takes at once. The grid is about one block for each
- * multiprocessor; each goes through its share of the rows, and each lane sums dw and dbias of its columns in registers. Then
- * the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
+ * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block processes at once. The grid
+ * is about one block per SM; each block loops over its rows, and each lane sums dw and dbias of its
+ * columns in registers. The block's sums become a part, and norm_parts sums the parts. Grid and
+ * layout fix the order: deterministic.
  *
- * Bound by memory: 3 accesses an element, 4 with ADD, 5 with DROP. All that a row needs is asked for at once: measured better than
- * the next row ahead, for which registers cost warps (docs/MEASURING.md). */
+ * Bound by memory: 3 accesses per element, 4 with ADD, 5 with DROP. All loads of a row are issued
+ * at once: measured faster than prefetching the next row, whose registers cost occupancy
+ * (docs/MEASURING.md). */
 #include "norm.cuh"
 #include "norm_parts.cuh"
 
 #define THREADS (LANES * GROUPS)
 
-/* Between its sums and its gradient a row stays in registers, unless it is so long that they are needed for dw and
- * dbias: then it comes from the cache. */
+/* A row stays in registers between its sums and its gradient, unless it is so long that dw and
+ * dbias need them: then it is read again, from cache. */
 enum { KEPT = LANES < 768 };
 struct kept {
     raw x[STEPS], dy[STEPS];
@@ -38,13 +40,13 @@ struct row_in {
 };
 struct row_out {
     T_X *dx, *dropped;
-    i64 first; /* element of the whole tensor */
+    i64 first; /* offset in the tensor */
 };
 struct dropping {
     u32 seed, site, step;
     int threshold;
 };
-/* dx of one row; adds to the lane's sums. dx may be dy or more. */
+/* dx of one row; also adds to the lane's sums. dx may be dy or more. */
 DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_out &out, const dropping &by, sums &all)
 {
     raw more[STEPS];
@@ -88,7 +90,7 @@ DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_
     }
 }
 
-/* Adds up the groups' sums of a block, in their order, into its part. */
+/* Sums over the groups of a block, in order, into its part. */
 DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const floats<N> (&mine)[STEPS])
 {
     EACH_STEP if (is_column(s)) store<N>(&all[group][column_at(s)], mine[s]);
@@ -118,12 +120,12 @@ layernorm_grad(T_X *dx,
                i64 rows)
 {
 #if !ADD
-    const T_X *more = x; /* not looked at */
+    const T_X *more = x; /* unused */
 #endif
 #if DROP
     const dropping by = {seed, site, (u32)*step, threshold};
 #else
-    T_X *dropped = dx; /* not looked at */
+    T_X *dropped = dx; /* unused */
     const dropping by = {0, 0, 0, 0};
 #endif
     const int group = threadIdx.x / LANES;

@@ -1,13 +1,14 @@
-/* norm_long.cu - layer norms and their gradient of rows of any length: what norm.cu and norm_grad.cu do where a row is too
- * long for the registers of a block; and, where there is no mean, RMS norms: the same about 0. T_X: activations. Pointers that a call does
- * without are zero.
+/* norm_long.cu - layer norms and gradients of rows that are too long for the registers of a block,
+ * of any length; RMS norms too: without a mean, it is 0. T_X: activations. Optional pointers are
+ * NULL.
  *
- * A block has a row and reads it three times, the gradient twice and once more for dw and dbias, so the caches bound it. Sums are
- * cut by the columns of a row and, in norm_columns, by 32 shares of the rows: deterministic. */
+ * A block reads its row three times; the gradient reads it twice and once more for dw and dbias. So
+ * the caches bound it. Sums are divided by the columns of a row and, in norm_columns, into 32
+ * shares of rows: deterministic. */
 #define LANES 1024
 #include "rows.cuh"
 
-/* A row of x that this thread wrote, or nobody. */
+/* Each thread reads only elements of x that it wrote itself, or that this kernel does not write. */
 DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w, const float *bias, float eps, int columns)
 {
     float sum = 0, squares = 0;
@@ -74,7 +75,8 @@ layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const
     }
 }
 
-/* dw and dbias: a block has 32 columns, each of its warps every 32nd row. Runs before dx takes the place of dy. */
+/* dw and dbias: a block has 32 columns; each warp sums every 32nd row. Must run before dx
+ * overwrites dy. */
 KERNEL(LANES)
 norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean, const float *rstd, i64 rows, int columns)
 {

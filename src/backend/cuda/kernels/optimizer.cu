@@ -1,16 +1,18 @@
-/* optimizer.cu - an update's work on whole ranges of floats: the sum of squares, AdamW, SGD. COPY: weights once more in bf16.
+/* optimizer.cu - the optimizer on whole ranges of floats: sum of squares, AdamW, SGD. COPY: also
+ * writes the weights in bf16.
  *
- * Bound by memory: 4 bytes an element (sum of squares), 28 (AdamW; w, m, v read and written, g read), 20 (SGD; w, v read and
- * written, g read); the copy is 2 more. */
+ * Bound by memory: 4 bytes per element (sum of squares), 28 (AdamW: w, m, v read and written, g
+ * read), 20 (SGD: w, v read and written, g read), and 2 more for the copy. */
 #include "rows.cuh"
 
 #define THREADS 256
-enum { N = 4, TIMES = 2 }; /* 16 bytes an access; accesses of a thread to each array */
+enum { N = 4, TIMES = 2 }; /* 16 bytes per access; accesses per thread and array */
 
-/* --- the sum of squares: a part for each block, then one block adds the parts; the grid fixes the order --- */
+/* --- the sum of squares: one part per block, then one block sums the parts; the grid fixes the
+ * order --- */
 
 #define SQUARES_THREADS 512
-enum { AHEAD = 4 }; /* accesses of a thread under way */
+enum { AHEAD = 4 }; /* accesses in flight per thread */
 
 KERNEL(SQUARES_THREADS) square_parts(float *part, const float *x, i64 n)
 {
@@ -45,7 +47,7 @@ struct update {
     float clip, shrink, beta1, rest1, beta2, rest2, step, inverse_root, eps;
 };
 
-/* One element; returns its new weight. */
+/* Updates one element and returns its new weight. */
 DEVICE float adamw_of(const update &u, float w, float &m, float &v, float g, bool decays)
 {
     g *= u.clip;
@@ -55,7 +57,8 @@ DEVICE float adamw_of(const update &u, float w, float &m, float &v, float g, boo
     return w - u.step * (m / (sqrtf(v) * u.inverse_root + u.eps));
 }
 
-/* The first `decayed` of n elements decay. rest: 1 - beta, which a float's beta would spoil. */
+/* Weight decay applies to the first `decayed` of n elements. rest is 1 - beta, computed in double
+ * on the host. */
 KERNEL(THREADS)
 adamw(float *w, float *m, float *v,
 #if COPY
@@ -90,7 +93,7 @@ adamw(float *w, float *m, float *v,
         store<N>(copy + i, w1[k]);
 #endif
     }
-    const i64 i = n / N * N + threadIdx.x; /* fewer than N are left after the last whole vector */
+    const i64 i = n / N * N + threadIdx.x; /* the tail: fewer than N */
     if (blockIdx.x != gridDim.x - 1 || i >= n) return;
     float m2 = m[i], v2 = v[i], w2 = adamw_of(u, w[i], m2, v2, g[i], i < decayed);
     w[i] = w2;
@@ -103,7 +106,7 @@ adamw(float *w, float *m, float *v,
 
 /* --- SGD with momentum --- */
 
-/* One element; returns its new weight. */
+/* Updates one element and returns its new weight. */
 DEVICE float sgdm_of(float w, float &v, float g, float clip, float lr, float momentum, float decay)
 {
     g = g * clip + decay * w;
@@ -143,7 +146,7 @@ sgdm(float *w, float *v,
         store<N>(copy + i, w1[k]);
 #endif
     }
-    const i64 i = n / N * N + threadIdx.x; /* fewer than N are left after the last whole vector */
+    const i64 i = n / N * N + threadIdx.x; /* the tail: fewer than N */
     if (blockIdx.x != gridDim.x - 1 || i >= n) return;
     float v2 = v[i], w2 = sgdm_of(w[i], v2, g[i], c, rate, momentum, i < decayed ? decay : 0.0f);
     w[i] = w2;

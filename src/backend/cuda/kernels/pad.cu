@@ -1,16 +1,16 @@
-/* pad.cu - matrices copied into longer rows, and back: products are several times faster where rows are a multiple
- * of 16 bytes.
+/* pad.cu - copies matrices into padded rows, and back: matmuls are several times faster if rows are
+ * a multiple of 16 bytes.
  *
- * A dense (rows,columns) of T_X, whose rows may start anywhere, and one whose rows of `width` are whole words of 16
- * bytes. Bound by memory: all is read and written once. A thread makes TIMES words of the result, each of the two
- * aligned words of the source that it lies in; the second is the first of the next thread, from the cache. What a
- * row's end cuts goes by elements. */
+ * One is dense (rows,columns) of T_X with misaligned rows; the other has rows of `width`, in whole
+ * 16-byte words. Bound by memory: all is read and written once. A thread makes TIMES words of the
+ * result, each from the two aligned source words it overlaps; the next thread reads the second one
+ * too, from cache. Words cut by the end of a row are copied element by element. */
 #include "device.cuh"
 
 #define THREADS 256
 enum { TIMES = 4, N = 16 / (int)sizeof(T_X) };
 
-/* The 16 bytes that start at element `first` of two words. */
+/* The 16 bytes from element `first` of two words. */
 DEVICE uint4 shifted(uint4 low, uint4 high, int first)
 {
     const int bytes = first * (int)sizeof(T_X);
@@ -26,7 +26,7 @@ DEVICE uint4 shifted(uint4 low, uint4 high, int first)
     return make_uint4(r[0], r[1], r[2], r[3]);
 }
 
-/* The words that hold N elements from `first` on. */
+/* The words that contain N elements from `first` on. */
 struct source {
     uint4 low, high;
     int shift;
@@ -42,7 +42,7 @@ DEVICE source words_at(const T_X *x, u64 first)
     return s;
 }
 
-/* Zeros stand behind the columns, and in the rows behind the last; `words` are those of the result. */
+/* Zeros fill the padding columns and rows; `words` counts the result's. */
 KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 width)
 {
     const u32 begin = blockIdx.x * (TIMES * THREADS) + threadIdx.x, row_words = width / N;
@@ -69,7 +69,7 @@ KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 
     }
 }
 
-/* The other way: x has rows of `width`, y `n` elements in dense rows. */
+/* Removes the padding: x has rows of `width`, y `n` elements in dense rows. */
 KERNEL(THREADS) cut(const T_X *x, T_X *y, i64 n, u32 columns, u32 width)
 {
     const i64 begin = ((i64)blockIdx.x * (TIMES * THREADS) + threadIdx.x) * N;

@@ -1,7 +1,9 @@
-/* parts.cu - rows apart and together: (...,C) and up to four tensors whose rows lie side by side in its rows.
+/* parts.cu - splits and concatenates rows: (...,C) and up to four tensors whose rows are side by
+ * side in its rows.
  *
- * WORD: bytes of a word, 2 to 16, the largest that all rows are made of; C and ends, the columns behind each part but the last, are
- * counted in words. Bound by memory: all is read once and written once; a thread moves TIMES words. */
+ * WORD: bytes of a word, 2 to 16, the largest that divides all rows; C and the end columns of all
+ * parts except the last are counted in words. Bound by memory: all is read and written once; a
+ * thread moves TIMES words. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -9,11 +11,12 @@ enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 #define EACH_TIME _Pragma("unroll") for (int k = 0; k < TIMES; k++)
 
-/* Part 0 ends before column `a`, 1 before `b`, 2 before `c`, 3 before C; parts that are not there are empty. */
+/* Part 0 ends before column `a`, 1 before `b`, 2 before `c`, 3 before C; missing parts are
+ * empty. */
 struct ends {
     u32 a, b, c, C;
 };
-/* Where word i of the whole lies in its part. */
+/* The address in its part of word i of the whole. */
 template <typename W> DEVICE W *seat_of(u32 i, const ends &e, W *y0, W *y1, W *y2, W *y3)
 {
     const u32 row = i / e.C, column = i - row * e.C;

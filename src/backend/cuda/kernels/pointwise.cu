@@ -1,14 +1,14 @@
-/* pointwise.cu - arithmetic on elements: functions of one, two that meet, constants, copies and casts.
+/* pointwise.cu - arithmetic on elements: unary and binary functions, constants, copies and casts.
  *
- * T_X: the type of all operands. Bound by memory: every input is read once, every output written once, 16 bytes a
- * thread and access. An output may be the memory of an input of its shape: a thread reads its elements before it
- * writes them. */
+ * T_X: type of all operands. Bound by memory: every input is read once, every output written once,
+ * 16 bytes per access. An output may share memory with an input of its shape: a thread reads its
+ * elements before it writes them. */
 #include "arithmetic.cuh"
 
-/* 16 elements of one operand, or 8 of each of two, are in flight in a thread. */
+/* A thread has 16 elements of one operand, or 8 of each of two, in flight. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N, PAIRS = 8 / N };
 
-/* --- of one --- */
+/* --- unary --- */
 
 template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float constant)
 {
@@ -59,7 +59,7 @@ KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
     if (left < n) y[left] = to<T_X>(constant);
 }
 
-/* --- of two; the second meets the first in one of four ways (arithmetic.cuh) --- */
+/* --- binary; the second operand is broadcast in one of four cases (arithmetic.cuh) --- */
 
 template <typename F, typename B>
 DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
@@ -82,7 +82,8 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), B::at(b, left, period)));
 }
 
-/* `name` is the function of arithmetic.cuh without _of, `how` the way in which the second meets the first. */
+/* `name`: the function of arithmetic.cuh without _of; `how`: the broadcast of the second
+ * operand. */
 #define BINARY(entry, name, how)                                                       \
     struct of_##entry {                                                                \
         DEVICE float of(float a, float b) { return name##_of(a, b); }                  \
@@ -112,7 +113,7 @@ BINARY(relu_grad_same, relu_grad, same)
 BINARY(elu_grad_same, elu_grad, same)
 BINARY(silu_grad_same, silu_grad, same)
 
-/* --- moved as they are, or to the other type; not of T_X --- */
+/* --- copies and casts; independent of T_X --- */
 
 enum { COPIES = 4 };
 
@@ -129,7 +130,7 @@ KERNEL(THREADS) copy(const u8 *x, u8 *y, i64 bytes)
     if (left < bytes) y[left] = x[left];
 }
 
-/* Four elements a time: 16 bytes of floats, 8 of the others. */
+/* Four elements per access: 16 bytes of float, 8 of bf16. */
 template <typename A, typename B> DEVICE void cast(const A *x, B *y, i64 n)
 {
     const i64 first = first_element<4, COPIES>(), left = left_element<4>(n);

@@ -1,22 +1,25 @@
-/* product_hopper.cu - products with GELU or its gradient at the end, by Hopper's products of warpgroups, bf16 with sums in float:
+/* product_hopper.cu - matmuls with GELU or its gradient as epilogue, by WGMMA on Hopper; bf16 with
+ * float sums:
  *
  *     product_gelu        y = gelu(x) and, with KEEP, x = a b + bias (M,N)
  *     product_gelu_grad   y = (a b) gelu'(x)
  *
- * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A block stays on its multiprocessor and takes tile after tile, neighbours sharing
- * their operands in the second cache. One thread loads by tensor maps, DEPTH of the sum at a time, into STAGES; each of two
- * consumers is a warpgroup with every second tile (ping-pong, as CUTLASS calls it): one's end is computed beside the other's products.
+ * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A persistent block processes tile after tile;
+ * neighbouring blocks share operands in L2. One producer thread loads STAGES of DEPTH of K by TMA.
+ * Each of two consumer warpgroups has every second tile (CUTLASS's ping-pong): the epilogue of one
+ * overlaps the matmul of the other.
  *
- * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second
- * cache: that bounds it, at 49 bytes a clock for 128 x 192. The end (product_hopper_ends.cuh) is 8 to 15 instructions an element.
+ * The tensor cores need ROWS * COLUMNS / 32 clocks per stage, for which ROWS + COLUMNS rows of 128
+ * bytes come from L2. That is the bound: 49 bytes a clock for 128 x 192. The epilogue
+ * (product_hopper_ends.cuh) is 8 to 15 instructions per element.
  *
- *     TILES     times 64 rows of a tile: ROWS
+ *     TILES     64-row units of a tile: ROWS / 64
  *     COLUMNS   of a tile: 64, 128, 192 or 256
- *     PANELS    of a warp: x as it comes, y as it goes
+ *     PANELS    shared-memory panels of a warp, for x loaded and y stored
  *     WHAT      1: product_gelu, 2: product_gelu_grad
  *     TRANSPOSED, TANH, KEEP, BIAS (with T_BIAS)
  *
- * What lies behind a tensor's end is zeros where it is read and dropped where it is written. */
+ * Loads beyond the bounds of a tensor give zeros; stores there are dropped. */
 #include "gelu.cuh"
 #include "hopper.cuh"
 
@@ -38,22 +41,22 @@ enum {
     WARPGROUP = 128,
     CONSUMERS = 2,
     THREADS = WARPGROUP * (CONSUMERS + 1),
-    DEPTH = 64, /* of the sum in a stage: a panel of 128 bytes a row */
+    DEPTH = 64, /* K of a stage: 128 bytes per panel row */
     PITCH = 2 * DEPTH,
-    BLOCK = 64 * PITCH, /* 64 rows of a panel */
+    BLOCK = 64 * PITCH, /* 64 panel rows */
     ROWS = 64 * TILES,
     A_BYTES = ROWS * PITCH,
     B_BYTES = COLUMNS * PITCH,
     STAGE_BYTES = A_BYTES + B_BYTES,
-    CHUNK = 64, /* columns that a warp ends at a time */
+    CHUNK = 64, /* columns of one epilogue step of a warp */
     CHUNKS = COLUMNS / CHUNK,
     PANEL_BYTES = 16 * 2 * CHUNK,
     AT_PANELS = STAGES * STAGE_BYTES,
     AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
-    FULL = AT_BARRIERS, /* of each stage */
+    FULL = AT_BARRIERS, /* per stage */
     EMPTY = FULL + 8 * STAGES,
-    CAME = EMPTY + 8 * STAGES, /* of each panel */
-    EACH = TILES * CHUNKS, /* chunks of a tile for a warp */
+    CAME = EMPTY + 8 * STAGES, /* per panel */
+    EACH = TILES * CHUNKS, /* chunks per tile and warp */
     CONSUMER_REGISTERS = 240,
     PRODUCER_REGISTERS = 24,
 };
@@ -109,7 +112,7 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const float *part = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
-            /* A chunk behind the last column is not left out: panels are counted. */
+            /* Chunks beyond the last column are not skipped: panels are counted. */
 #if WHAT & 2
             if (GRAD) end_grad(part, p, y_map, x_map, i, of);
 #endif
@@ -155,8 +158,8 @@ DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor
 }
 
 #if WHAT & 1
-/* Boxes of a_map: DEPTH columns, ROWS rows; of b_map DEPTH columns, COLUMNS rows with TRANSPOSED, else 64 columns, DEPTH rows; of y_map and
- * x_map CHUNK columns, 16 rows. */
+/* Boxes of a_map: DEPTH columns, ROWS rows; of b_map DEPTH columns, COLUMNS rows with TRANSPOSED,
+ * else 64 columns, DEPTH rows; of y_map and x_map CHUNK columns, 16 rows. */
 KERNEL_MIN(THREADS, 1)
 product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
              const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,

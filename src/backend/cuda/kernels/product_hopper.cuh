@@ -1,11 +1,12 @@
-/* product_hopper.cuh - what texts of products by warpgroups share: stages, tiles, turns.
+/* product_hopper.cuh - shared by the WGMMA matmuls: stages, tiles, turns of the consumers.
  *
- * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). The text defines before: these, TURNS, WARPGROUP,
- * CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES, ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and
- * EMPTY, where the barriers of stages are. */
+ * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). The source defines
+ * before: these, TURNS, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES,
+ * ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, the offsets of the stage
+ * barriers. */
 #pragma once
 
-/* Which stage is next, and in which phase its barriers are. */
+/* The next stage and the parity of its barriers. */
 struct ring {
     int stage, parity;
 };
@@ -24,7 +25,7 @@ DEVICE u32 barrier_of(u32 barriers, const ring &r)
     return barriers + 8 * r.stage;
 }
 
-/* Tiles are counted through `group` of them down, then to the right. */
+/* Tiles are numbered down through `group` tile rows, then to the right. */
 struct place {
     int row, column;
 };
@@ -43,7 +44,7 @@ DEVICE place place_of(int n, const shape &s)
     return {(first + rest % high) * ROWS, rest / high * COLUMNS};
 }
 
-/* The descriptor of what lies `bytes` further: its lower half never carries. */
+/* The descriptor advanced by `bytes`; its lower half never carries. */
 DEVICE u64 further(u64 descriptor, int bytes)
 {
     return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
@@ -53,8 +54,8 @@ DEVICE void release(u32 base, int stage)
     u32 barrier = base + EMPTY + 8 * stage;
     if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(barrier);
 }
-/* A consumer starts its products when the other has started all of the tile before: a barrier's parity says nothing
- * to who is a whole phase ahead. */
+/* A consumer issues its WGMMAs after the other has issued all of the previous tile: the parity of a
+ * barrier is ambiguous to a waiter that is a whole phase ahead. */
 DEVICE void await_turn(int w)
 {
     named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
@@ -64,7 +65,7 @@ DEVICE void pass_turn(int w)
     named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
 }
 
-/* Loads a stage: by one thread. */
+/* Loads a stage. Called by one thread. */
 DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_map *b_map, place p, int k)
 {
     mbarrier_expect(full, STAGE_BYTES);
@@ -83,8 +84,8 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
     }
 }
 
-/* The products of one tile: one is always in flight while the next is started. `pass`: there is another tile, for the other
- * consumer. */
+/* The matmul of one tile: one WGMMA group stays in flight while the next is issued. `pass`: the
+ * other consumer has another tile. */
 DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps, bool pass)
 {
     enum { A_NEXT = A_TURNED ? 16 * PITCH : 32, B_NEXT = B_TURNED ? 32 : 16 * PITCH };

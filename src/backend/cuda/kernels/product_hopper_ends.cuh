@@ -1,23 +1,26 @@
-/* product_hopper_ends.cuh - what product_hopper.cu does with a tile's sums: GELU, with the bias before it, or times its slope.
+/* product_hopper_ends.cuh - the epilogues of product_hopper.cu: GELU with an optional bias, or
+ * multiplication by its slope.
  *
- * A warp takes 16 rows by 64 columns at a time, a chunk, through a panel of shared memory of its own, so that nobody waits for
- * another: from the registers into the panel, and from there by a tensor map. The products of the other consumer run beside it and,
- * with the stages that come, would have 138 bytes a clock of shared memory, which has 128; measured, an instruction of an end takes
- * about two clocks, and a chunk without any arithmetic 800. Each scheduler has one warp that is in its end, so nothing hides
- * a wait: what can be asked for early is, and a chunk is stored behind the first arithmetic of the next one. */
+ * A warp processes chunks of 16 rows by 64 columns, from registers into its own panel of shared
+ * memory and from there by TMA, so no warp waits for another. The other consumer's WGMMAs run
+ * concurrently and, with the incoming stages, would use 138 of 128 bytes a clock of shared memory.
+ * Measured: an epilogue instruction takes about two clocks, and a chunk without arithmetic 800.
+ * Each scheduler has one warp in its epilogue, so nothing hides a wait: loads are issued early, and
+ * a chunk is stored after the first arithmetic of the next one. */
 #pragma once
 
 /* A warp's panels. */
 struct panels {
     u32 at, came;
-    int count; /* of this warp's chunks before this tile's */
+    int count; /* this warp's chunks of earlier tiles */
 };
 DEVICE u32 in_panel(u32 panel, int j)
 {
     int lane = threadIdx.x % WARP;
     return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
 }
-/* Chunk n of a warp whose rows of the tile begin at `first`: t-th 64 rows, c-th columns, n = c + t CHUNKS. */
+/* Chunk n of a warp whose rows of the tile start at `first`: n = c + t CHUNKS for the t-th 64 rows,
+ * c-th columns. */
 DEVICE place chunk_of(place first, int n)
 {
     return {first.row + n / CHUNKS * 64, first.column + n % CHUNKS * CHUNK};
@@ -43,7 +46,7 @@ DEVICE void load_bias(biases &b, const T_BIAS *bias, int column, int N)
         if (at < N) b.of[c] = load<2>(bias + at); /* N is even */
     }
 }
-/* Of the thread's two columns of the k-th eight of a chunk. */
+/* The bias of this thread's two columns of the k-th eight of a chunk. */
 DEVICE floats<2> bias_at(const floats<2> &of, int k)
 {
     floats<2> r;
@@ -66,7 +69,7 @@ DEVICE void store_gelu(const panels &p, const tensor_map *y_map, const tensor_ma
     if (KEEP) store_panel(x_map, from + PANEL_BYTES, chunk_of(first, n));
     tma_store_commit();
 }
-/* Chunk n of the sums `s`: chunk n - 1 is stored, and n too if it is the last. */
+/* Processes chunk n, with sums `s`. Stores chunk n - 1, and also n if it is the last. */
 DEVICE void end_gelu(const float *s, const panels &p, const tensor_map *y_map, const tensor_map *x_map, const biases &bias, int n,
                      place first)
 {
@@ -87,7 +90,8 @@ DEVICE void end_gelu(const float *s, const panels &p, const tensor_map *y_map, c
             computed(y);
             if (KEEP) computed(x);
             if (n > 0) store_gelu(p, y_map, x_map, n - 1, first);
-            if (threadIdx.x % WARP == 0) tma_store_wait_read<SLOTS - 1>(); /* what this slot had before */
+            /* the slot's earlier store */
+            if (threadIdx.x % WARP == 0) tma_store_wait_read<SLOTS - 1>();
             __syncwarp();
         }
         stmatrix_x4(in_panel(to, j), y);
@@ -106,7 +110,7 @@ DEVICE u32 came_of(const panels &p, int n)
 {
     return p.came + 8 * ((p.count + n) % PANELS);
 }
-/* x of chunk n into its panel, where y will stand. By one lane. */
+/* Loads x of chunk n into its panel, where y replaces it. Called by one lane. */
 DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, place first)
 {
     place at = chunk_of(first, n);
@@ -127,12 +131,12 @@ DEVICE void store_grad(const panels &p, const tensor_map *y_map, const tensor_ma
     if (threadIdx.x % WARP) return;
     store_panel(y_map, panel_of(p, n), chunk_of(first, n));
     tma_store_commit();
-    if (n > 0 && n - 1 + PANELS < EACH) { /* the one before has been read */
+    if (n > 0 && n - 1 + PANELS < EACH) { /* the previous store has read its panel */
         tma_store_wait_read<1>();
         load_x(p, x_map, n - 1 + PANELS, first);
     }
 }
-/* As end_gelu; all of a chunk's x is asked for at once. */
+/* Like end_gelu; all of a chunk's x is loaded at once. */
 DEVICE void end_grad(const float *s, const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
 {
     u32 x[CHUNK / 16][4];

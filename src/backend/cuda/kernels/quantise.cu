@@ -1,17 +1,19 @@
-/* A matrix (rows, columns) as codes of 8 bits, as it lies and transposed, and its largest magnitude: x itself, gelu(x), or
- * x gelu'(y), as OF is X, GELU or GELU_GRAD (TANH: GELU's approximation).
+/* quantise.cu - 8-bit codes of a matrix (rows, columns), in row order and transposed, and its amax:
+ * of x, gelu(x), or x gelu'(y), as OF is X, GELU or GELU_GRAD (TANH: GELU's approximation).
  *
- * T_X: float or bf16. E4M3: 1, or 0 for e5m2. WARPS: 4 or 8. WHOLE: 1 where tiles are, or 0. rows and columns are multiples of 16. Reads x once (and y) and writes
- * two bytes an element: 4 bytes in bf16, 6 with y, by which it is bound; of instructions an element takes 9, 16 with GELU, 24 with
- * its gradient, where there is time for 25, 30 and 44.
+ * T_X: float or bf16. E4M3: 1, or 0 for e5m2. WARPS: 4 or 8. WHOLE: 1 if all tiles are complete.
+ * rows and columns are multiples of 16. Bound by memory: x (and y) read once, two bytes written per
+ * element: 4 bytes in bf16, 6 with y. An element takes 9 instructions, 16 with GELU, 24 with its
+ * gradient, where there is time for 25, 30 and 44.
  *
- * A block has a tile of 16 WARPS rows and 64 columns. A thread takes four rows and eight columns, asks for all of them at once,
- * writes their codes, and puts the four codes of each column into one word of shared memory. A column is made of chunks of
- * 16 rows; where chunks lie depends on the column, so that both the words of a warp, which are of one chunk and eight columns
- * eight apart, and the chunks of a column lie in different banks. Then columns are written, 16 bytes a thread in runs of 16 WARPS.
- * Little stays in registers, so that many blocks, each at a stage of its own, keep memory busy. The scale is known before (see
- * op_float8.c), so blocks wait for nothing; a maximum is the same in any order, and that of floats that are not negative is that
- * of their bits. */
+ * A block has a tile of 16 WARPS rows and 64 columns. A thread loads four rows of eight columns at
+ * once, writes their codes, and packs the four codes of each column into one word of shared memory.
+ * A column consists of chunks of 16 rows, placed depending on the column, so that the words of a
+ * warp (one chunk, eight columns eight apart) lie in different banks, and so do the chunks of a
+ * column. Then columns are written, 16 bytes per thread in runs of 16 WARPS. Little stays in
+ * registers, so that many blocks at different stages keep memory busy. The scale is known before
+ * (op_float8.c), so blocks do not wait for each other. A maximum does not depend on the order, and
+ * for non-negative floats it is that of their bits. */
 #include "gelu.cuh"
 #include "quantise.cuh"
 
@@ -25,7 +27,7 @@
 #define GELU 1
 #define GELU_GRAD 2
 
-/* Eight numbers of a row as they lie in memory. */
+/* Eight elements of a row in memory format. */
 struct eight {
     u32 w[2 * sizeof(T_X)];
 };
@@ -51,18 +53,19 @@ DEVICE float number(float x, float y)
     return x;
 }
 
-/* The word of shared memory where chunk k of column j of the n-th eight columns begins. */
+/* The first shared-memory word of chunk k of column j of the n-th eight columns. */
 DEVICE u32 chunk_at(u32 n, u32 j, u32 k)
 {
     if (CHUNKS == 8) return (8 * n + j) * WORDS + 4 * (k ^ n);
     return (8 * n + (j ^ n % 2)) * WORDS + 4 * (k ^ n / 2);
 }
 
-/* The thread's share of a tile. */
+/* A thread's share of a tile. */
 struct piece {
     eight x[4], y[4];
 };
-/* Codes of a piece to memory and, by columns, to the tile; returns the largest magnitude. */
+/* Writes the codes of a piece to memory and, by columns, to the tile; returns the largest
+ * magnitude. */
 DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float times)
 {
     const u32 tx = threadIdx.x % 8, ty = threadIdx.x / 8;

@@ -1,8 +1,9 @@
 /* reduce.cu - sums and maxima of rows, sums of columns.
  *
- * T_X: the type of x (rows, n); results of columns are float. Bound by memory: x is read once; what parts of a
- * reduction leave for the second launch is some 1 % of it. Sums are in float: in a thread four vectors, each added
- * as a tree, at a time; over threads as a tree. The order depends on shapes and the grid alone. */
+ * T_X: type of x (rows, n); column sums are float. Bound by memory: x is read once; the partial
+ * results for a second launch are about 1 % of it. Sums are in float: a thread adds four vectors at
+ * a time, each as a tree; threads are summed as a tree. The order depends only on shapes and the
+ * grid. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -13,7 +14,7 @@ struct sum {
     DEVICE float none() { return 0; }
     DEVICE float join(float a, float b) { return a + b; }
 };
-/* What is no number stays. */
+/* NaN stays NaN. */
 struct most {
     DEVICE float none() { return -INFINITY_F; }
     DEVICE float join(float a, float b) { return a > b || a != a ? a : b; }
@@ -33,7 +34,7 @@ template <typename R> DEVICE float over_warp(float a)
     for (int d = WARP / 2; d; d /= 2) a = R::join(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
-/* The first warp has the result. */
+/* The first warp gets the result. */
 template <typename R> DEVICE float over_block(float a)
 {
     __shared__ float part[WARPS];
@@ -44,8 +45,8 @@ template <typename R> DEVICE float over_block(float a)
     return over_warp<R>(lane < WARPS ? part[lane] : R::none());
 }
 
-/* What `lanes` threads, at least a warp, find in n elements, this one being `lane` of them. Rows of odd lengths
- * start anywhere: elements up to a multiple of 16 bytes go first, one a thread. */
+/* Reduces n elements with `lanes` threads, at least a warp; this one is `lane`. Odd row lengths
+ * misalign rows: the elements before the first multiple of 16 bytes go first, one per thread. */
 template <typename R, typename T> DEVICE float over_run(const T *x, i64 n, int lane, int lanes)
 {
     enum { M = 16 / (int)sizeof(T) };
@@ -67,7 +68,8 @@ template <typename R, typename T> DEVICE float over_run(const T *x, i64 n, int l
     return r;
 }
 
-/* --- rows: a warp, a block, or several blocks each; the last leave `parts` floats, which a second launch joins --- */
+/* --- rows: a warp, a block, or several blocks each; several blocks leave `parts` floats for a
+ * second launch --- */
 
 template <typename R, typename T> DEVICE void warps(const T *x, T_X *y, i64 rows, i64 n)
 {
@@ -114,8 +116,8 @@ ROW_BLOCKS(max_row_blocks, most)
 ROW_PARTS(max_row_parts, most)
 ROW_WARPS(max_row_join, float, most)
 
-/* --- columns: a block adds its share of the rows for ACROSS * M columns, 256 bytes of a row; ACROSS threads stand
- * side by side, DOWN below each other; out (gridDim.y, n) --- */
+/* --- columns: a block sums its share of the rows for ACROSS * M columns, 256 bytes of a row;
+ * ACROSS threads side by side, DOWN rows of them; out (gridDim.y, n) --- */
 
 template <int M, int ACROSS> DEVICE void columns(const T_X *x, float *out, i64 rows, i64 n)
 {
@@ -152,7 +154,7 @@ template <int M, int ACROSS> DEVICE void columns(const T_X *x, float *out, i64 r
     out[(i64)blockIdx.y * n + stripe + threadIdx.x] = tree<sum>(t);
 }
 
-/* Rows of whole vectors. */
+/* For rows of whole vectors; sum_columns_any takes any n. */
 KERNEL(THREADS) sum_columns(const T_X *x, float *out, i64 rows, i64 n)
 {
     columns<N, 16>(x, out, rows, n);
@@ -162,7 +164,7 @@ KERNEL(THREADS) sum_columns_any(const T_X *x, float *out, i64 rows, i64 n)
     columns<1, 64>(x, out, rows, n);
 }
 
-/* part (parts, n) -> y (n): a column a lane, the warps share the parts. */
+/* part (parts, n) -> y (n): one column per lane; the warps share the parts. */
 KERNEL(THREADS) sum_columns_join(const float *part, float *y, int parts, i64 n)
 {
     __shared__ float sums[WARPS][WARP];

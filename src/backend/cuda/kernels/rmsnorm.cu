@@ -1,12 +1,12 @@
-/* rmsnorm.cu - RMS norms: y = x r w over rows of COLUMNS, r = 1 / sqrt(avg(x^2) + eps), which is kept; add_rmsnorm: of s = a + b,
- * which is kept, too. T_X, COLUMNS, LANES, EACH: norm.cuh.
+/* rmsnorm.cu - RMS norms: y = x r w over rows of COLUMNS, r = 1 / sqrt(avg(x^2) + eps), which is an
+ * output; add_rmsnorm: of s = a + b, an output too. T_X, COLUMNS, LANES, EACH: norm.cuh.
  *
- * A row lies in registers and is read once. Bound by memory, 2 accesses an element, 4 with the sum; with a thousand rows, which all
- * run at once, by the way from the first load to the last store: so the weights are asked for together with the row, and lanes
- * meet once. */
+ * A row stays in registers and is read once. Bound by memory, 2 accesses per element, 4 with the
+ * sum; with a thousand rows, all resident at once, by the latency from first load to last store: so
+ * the weights are loaded together with the row, and lanes synchronise once. */
 #include "norm.cuh"
 
-/* Lanes of the longest rows have no registers for weights that wait. */
+/* For the longest rows there are no registers for weights loaded early. */
 enum { EARLY = LANES <= 512 };
 
 struct weights {
@@ -45,7 +45,7 @@ KERNEL_MIN(ROW_THREADS, 1) rmsnorm(T_X *y, float *rrms, const T_X *x, const floa
     normalise(v, k, w, y + row * COLUMNS, rrms + row, eps);
 }
 
-/* s may be a. The norm is that of the sums as they are kept. */
+/* sums may be a. The norm is that of the rounded sums. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps, i64 rows)
 {

@@ -1,17 +1,19 @@
-/* rmsnorm_beside.cu - the gradient of an RMS norm with a sum (rmsnorm_grad.cuh, ADD), dx and dw by one launch: for as many rows as the
- * second cache holds. T_X, COLUMNS, LANES, EACH: norm.cuh; EACH is a whole access.
+/* rmsnorm_beside.cu - the gradient of an RMS norm with ADD (rmsnorm_grad.cuh), dx and dw in one
+ * launch, for as many rows as L2 holds. T_X, COLUMNS, LANES, EACH: norm.cuh; EACH is a whole
+ * access.
  *
- * r is known, so dw, the sum of dy x r over the rows, waits for no row: the first blocks of the grid sum columns, 32 bytes of each row
- * by two lanes, and beside them the others make dx, a row by its lanes. dx may be more; dy and x stay what they are, which is why
- * this is not done without the sum. Each column is one block's and its order of adding fixed: deterministic.
+ * r is known, so dw, the sum of dy x r over the rows, depends on no row's sum: the first blocks of
+ * the grid sum columns, 32 bytes of each row by two lanes, while the others compute dx, a row by
+ * its lanes. dx may be more but not dy or x, which is why the variant without ADD does not exist.
+ * Each column belongs to one block with a fixed order of additions: deterministic.
  *
- * Bound by the second cache: 4 accesses an element, and dy and x once more; a second launch would cost more than that. */
+ * Bound by L2: 4 accesses per element, and dy and x once more; a second launch would cost more. */
 #define ADD 1
 #include "rmsnorm_grad.cuh"
 
 enum { COLUMN_LANES = 2, BLOCK_COLUMNS = COLUMN_LANES * N, SHARES = ROW_THREADS / COLUMN_LANES, TOGETHER = 8 };
 
-/* A warp's sums of its rows meet in its first lanes, those of the warps in the block's. */
+/* Sums over the rows of a warp, then over the warps of the block. */
 DEVICE void join_shares(float *dw, int column, floats<N> &sum)
 {
     __shared__ float all[ROW_THREADS / WARP][BLOCK_COLUMNS];
@@ -30,7 +32,8 @@ DEVICE void join_shares(float *dw, int column, floats<N> &sum)
     dw[column + mine] = total;
 }
 
-/* dw of columns from `column` on: a lane has N of them in every SHARES-th row, TOGETHER of which are asked for at once. */
+/* dw of the columns from `column` on: a lane sums N of them over every SHARES-th row, with TOGETHER
+ * rows in flight. */
 DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int column, i64 rows)
 {
     const int mine = column + (int)threadIdx.x % COLUMN_LANES * N;

@@ -1,10 +1,11 @@
-/* rope.cu - rotations by the position: the first `heads` heads of D columns of each row, (even, odd) -> (c even - s odd, s even + c odd),
- * with c and s from a table (T,D) in float; columns behind them stay what they are. T_X; D; EACH: elements of an access, which divide
- * D and the row, 1 where a row is odd.
+/* rope.cu - rotary position embedding: the first `heads` heads of D columns of each row, (even,
+ * odd) -> (c even - s odd, s even + c odd), with c and s from a float table (T,D); the other
+ * columns stay unchanged. T_X; D; EACH: elements of an access, a divisor of D and of the row; 1 for
+ * odd rows.
  *
- * A thread has the same columns of up to TIMES heads of one row, so what it takes of the table serves all of them; neighbours have
- * neighbouring columns, then neighbouring heads. Bound by memory: 2 accesses of each element that is turned, and, unless y is x, of each
- * other one. */
+ * A thread has the same columns of up to TIMES heads of one row, so it reads the table once for all
+ * of them; neighbouring threads have neighbouring columns, then heads. Bound by memory: 2 accesses
+ * per rotated element and, unless y is x, per other element. */
 #include "elements.cuh"
 
 enum { N = EACH, UNIT = N < 2 ? 2 : N, WORDS = UNIT / N, TIMES = 4, UNITS = D / UNIT };
@@ -32,7 +33,7 @@ DEVICE void store_unit(T_X *p, const floats<UNIT> &r)
     }
 }
 
-/* Columns from `first` of each row on, as they are. */
+/* Copies the columns from `first` of each row on. */
 DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int first)
 {
     const int words = (C - first) / N;
@@ -45,7 +46,8 @@ DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int firs
     }
 }
 
-/* `groups` threads share the heads of a row; sign -1: the other way round. The blocks from `turning` on copy the rest. */
+/* `groups` threads share the heads of a row; sign -1: the inverse. Blocks from `turning` on copy
+ * the other columns. */
 KERNEL(THREADS)
 rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads, int groups, float sign, int turning)
 {

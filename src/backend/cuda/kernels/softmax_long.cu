@@ -1,8 +1,9 @@
-/* softmax_long.cu - softmax and its gradient of rows of any length: what softmax.cu does where a row is too long for the
- * registers of a block. Slower: rows are read two to three times, and each element draws its dropout alone.
+/* softmax_long.cu - softmax and its gradient for rows of any length, where softmax.cu lacks
+ * registers. Slower: rows are read two or three times, and each element has its own Philox call.
  *
- * T_X: the type of all. With `square`, rows are those of attention matrices, with `causal` each sees the columns up to its
- * own number; from threshold 1 on probabilities are dropped out (threshold 0: `dropped` is not written). */
+ * T_X: type of all. With `square`, rows are those of attention matrices; with `causal`, row q has
+ * columns 0 ... q open; a threshold of 1 or more means dropout of the probabilities (0: `dropped`
+ * is not written). */
 #define LANES 1024
 #include "rows.cuh"
 
