@@ -36,9 +36,9 @@ static const char *numbered(const char *word, int i, char ret[ARG_NAME])
 static void chain(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct chain *chain = c->attr->chain;
-    int64_t n = type_elements(&chain->shape), taken = (int64_t)THREADS * CHAIN_TAKEN;
+    int64_t n = type_elements(&chain->shape), per_block = (int64_t)THREADS * CHAIN_PER_THREAD;
     struct cuda_launch *k =
-        launch_add(l, "chain.cu", "chain", ceil_div(n, taken), block_of(n, chain_vector(c)));
+        launch_add(l, "chain.cu", "chain", ceil_div(n, per_block), block_of(n, chain_vector(c)));
     char name[ARG_NAME];
     k->write = chain_write;
     for (int i = 0; i < c->n_in; i++) {

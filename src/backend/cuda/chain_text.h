@@ -7,9 +7,8 @@
 
 struct str;
 
-/* Elements per thread, and elements of a vector: CHAIN_NARROW if any type is bf16, else
- * CHAIN_WIDE. */
-enum { CHAIN_TAKEN = 16, CHAIN_NARROW = 8, CHAIN_WIDE = 4 };
+/* Elements per thread, and per vector: the latter depends on whether any type is bf16. */
+enum { CHAIN_PER_THREAD = 16, CHAIN_BF16_VECTOR = 8, CHAIN_F32_VECTOR = 4 };
 
 /* Writes the source of kernel `chain`. Parameters: each input's address and, if it is broadcast by
  * rows or columns, its period; seed, site and threshold of each dropout; each output's address; the

@@ -4,7 +4,7 @@
 #include "backend/cuda/rows.h"
 
 /* Constants of the kernel sources. */
-enum { WARP = 32, THREADS = 256, TAKEN = 16 };
+enum { WARP = 32, THREADS = 256, PER_THREAD = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
 enum { MOST_THREADS = 256, SUMMED_BY = 4 };
 /* embed_scan is used up to this many comparisons of ids (table rows times ids): they cost less than
@@ -12,11 +12,11 @@ enum { MOST_THREADS = 256, SUMMED_BY = 4 };
 static const int64_t SCAN_WORK = 4 << 20;
 
 static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,
-                                       const char *entry, enum dtype from, int taken)
+                                       const char *entry, enum dtype from, int per_thread)
 {
     int64_t n = type_elements(&c->out_type[0]);
     struct cuda_launch *k =
-        launch_add(l, "embed.cu", entry, ceil_div(n, (int64_t)THREADS * taken), THREADS);
+        launch_add(l, "embed.cu", entry, ceil_div(n, (int64_t)THREADS * per_thread), THREADS);
     launch_define_type(k, "T_X", from);
     launch_define_type(k, "T_Y", c->out_type[0].dtype);
     return k;
@@ -25,15 +25,15 @@ static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_
 /* True if rows are whole vectors; a vector is 16 bytes of the wider type. */
 static bool whole(const struct kernel_call *c)
 {
-    bool narrow = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
-    return type_columns(&c->out_type[0]) % (narrow ? 8 : 4) == 0;
+    bool bf16 = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
+    return type_columns(&c->out_type[0]) % (bf16 ? 8 : 4) == 0;
 }
 
 void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     bool vectors = whole(c);
     struct cuda_launch *k = rows_launch(c, l, vectors ? "embed" : "embed_any", c->in_type[0].dtype,
-                                        vectors ? TAKEN : 1);
+                                        vectors ? PER_THREAD : 1);
     arg_in(k, "table", 0);
     arg_in(k, "ids", 1);
     arg_out(k, "y", 0);
@@ -44,7 +44,7 @@ void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
 
 static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, int64_t n)
 {
-    args_in(k, 0, "tokens ids positions places step");
+    args_in(k, 0, "tokens ids positions position_ids step");
     arg_out(k, "y", 0);
     if (n)
         arg_i64(k, "n", n);
@@ -59,12 +59,12 @@ static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, in
 
 /* Constants of kernels/embed.cu. If there are enough blocks, a thread loops ROUNDS times over
  * sequences. */
-enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, DRAWN = 16, MOST_BLOCKS = 65535 };
+enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, PHILOX_BYTES = 16, MOST_BLOCKS = 65535 };
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *y = &c->out_type[0];
     int64_t n = type_elements(y), C = type_columns(y), T = type_elements(&c->in_type[3]);
-    if (C % DRAWN) {
+    if (C % PHILOX_BYTES) {
         sum_arguments(c, rows_launch(c, l, "embed_sum_any", c->in_type[0].dtype, 1), n);
         return;
     }
@@ -90,7 +90,7 @@ void pick_launches(const struct kernel_call *c, struct cuda_launches *l)
 
 void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct cuda_launch *k = rows_launch(c, l, "pick_grad", c->in_type[1].dtype, TAKEN);
+    struct cuda_launch *k = rows_launch(c, l, "pick_grad", c->in_type[1].dtype, PER_THREAD);
     arg_in(k, "ids", 0);
     arg_in(k, "dy", 1);
     arg_out(k, "y", 0);
@@ -157,7 +157,7 @@ static int few_warps(const struct kernel_call *c)
     return warps > MOST_WARPS ? MOST_WARPS : (int)warps;
 }
 
-bool embed_grad_is_of_few(const struct kernel_call *c)
+bool embed_grad_has_few_rows(const struct kernel_call *c)
 {
     return few_warps(c) > 0;
 }

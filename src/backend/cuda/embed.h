@@ -12,7 +12,7 @@ void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *
 void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l);
 bool embed_grad_scans(const struct kernel_call *c);
 void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l);
-bool embed_grad_is_of_few(const struct kernel_call *c);
+bool embed_grad_has_few_rows(const struct kernel_call *c);
 void pick_launches(const struct kernel_call *c, struct cuda_launches *l);
 void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
 

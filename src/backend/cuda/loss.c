@@ -95,7 +95,7 @@ static void both_held(const struct kernel_call *c, struct cuda_launches *l)
 {
     both(c, l, held_bytes(c, l->device));
 }
-static void both_twice(const struct kernel_call *c, struct cuda_launches *l)
+static void both_two_pass(const struct kernel_call *c, struct cuda_launches *l)
 {
     both(c, l, 0);
 }
@@ -153,6 +153,6 @@ const struct cuda_row loss_rows[] = {
     CUDA_ROW(CROSS_ENTROPY_GRAD, "once", fits_grad, cross_entropy_grad),
     CUDA_ROW(CROSS_ENTROPY_BOTH, "few", fits_few, both_few),
     CUDA_ROW(CROSS_ENTROPY_BOTH, "held", fits_held, both_held),
-    CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", fits_both, both_twice),
+    CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", fits_both, both_two_pass),
     CUDA_ROWS_END,
 };

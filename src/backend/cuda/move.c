@@ -17,9 +17,9 @@ static struct cuda_launch *heads_launch(const struct kernel_call *c, struct cuda
                                         const char *entry, const struct type *packed,
                                         const struct type *heads, int64_t word)
 {
-    int64_t words = type_bytes(packed) / word, taken = THREADS * TIMES;
+    int64_t words = type_bytes(packed) / word, per_block = THREADS * TIMES;
     int64_t KV = c->attr->heads.kv_heads, group = KV ? heads->dim[1] / KV : 1;
-    struct cuda_launch *k = launch_add(l, "move.cu", entry, ceil_div(words, taken), THREADS);
+    struct cuda_launch *k = launch_add(l, "move.cu", entry, ceil_div(words, per_block), THREADS);
     launch_define(k, "WORD", word);
     launch_define(k, "GROUP", group);
     if (group > 1) launch_define_type(k, "T_X", packed->dtype);
@@ -82,8 +82,8 @@ static int64_t parts_word(int n, const struct type *part)
 static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *entry,
                                         const struct type *whole, int64_t word)
 {
-    int64_t words = type_bytes(whole) / word, taken = THREADS * TIMES;
-    struct cuda_launch *k = launch_add(l, "parts.cu", entry, ceil_div(words, taken), THREADS);
+    int64_t words = type_bytes(whole) / word, per_block = THREADS * TIMES;
+    struct cuda_launch *k = launch_add(l, "parts.cu", entry, ceil_div(words, per_block), THREADS);
     launch_define(k, "WORD", word);
     return k;
 }
@@ -158,7 +158,7 @@ static bool fits_embed_scan(const struct kernel_call *c)
 }
 static bool fits_embed_few(const struct kernel_call *c)
 {
-    return fits_embed_grad(c) && embed_grad_is_of_few(c);
+    return fits_embed_grad(c) && embed_grad_has_few_rows(c);
 }
 static bool fits_pick(const struct kernel_call *c)
 {

@@ -5,7 +5,7 @@
 /* As in kernels/quantise.cu: a warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
-static bool is_even(int64_t n)
+static bool is_aligned(int64_t n)
 {
     return n % WORD == 0 && n <= INT32_MAX;
 }
@@ -16,7 +16,7 @@ static bool fits(const struct kernel_call *c)
     enum dtype to = c->attr->quantise.to;
     if (c->n_in == 4 && c->in_type[3].dtype != x->dtype) return false;
     return c->in_type[0].dtype == DT_F32 && (x->dtype == DT_F32 || x->dtype == DT_BF16) &&
-           c->out_type[1].dtype == to && is_even(type_rows(x)) && is_even(type_columns(x));
+           c->out_type[1].dtype == to && is_aligned(type_rows(x)) && is_aligned(type_columns(x));
 }
 
 /* Tiles of 128 rows, or of 64 if there would be fewer than four tiles per SM. */

@@ -6,7 +6,7 @@ enum {
     THREADS = 256,
     WARPS = THREADS / 32,
     SHORT_ROW = 2048, /* up to here one warp per row */
-    LONG_ROW = 32768, /* several blocks, */
+    LONG_ROW = 32768, /* several blocks per row, */
     FEW_ROWS = 256,   /* if there are at most this many rows */
     PART = 8192,      /* least elements per block */
 };

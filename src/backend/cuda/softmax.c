@@ -48,7 +48,7 @@ static void finish(const struct kernel_call *c, struct cuda_launch *k, const str
     arg_i64(k, "rows", type_rows(&c->in_type[0]));
 }
 
-static void arg_draws(struct cuda_launch *k, const struct softmax *s)
+static void arg_step_and_dropout(struct cuda_launch *k, const struct softmax *s)
 {
     if (!s->drop) return;
     arg_in(k, "step", s->step);
@@ -60,7 +60,7 @@ static void forward(const struct kernel_call *c, struct cuda_launches *l, bool s
     const struct softmax s = softmax_of(c, score, 1);
     struct cuda_launch *k = begin(c, l, "softmax", &s);
     args_out(k, 0, s.drop ? "y dropped" : "y");
-    arg_draws(k, &s);
+    arg_step_and_dropout(k, &s);
     arg_in(k, "x", 0);
     finish(c, k, &s);
 }
@@ -71,7 +71,7 @@ static void backward(const struct kernel_call *c, struct cuda_launches *l, bool 
     struct cuda_launch *k = begin(c, l, "softmax_grad", &s);
     arg_out(k, "dx", 0);
     args_in(k, 0, "dy y");
-    arg_draws(k, &s);
+    arg_step_and_dropout(k, &s);
     finish(c, k, &s);
 }
 

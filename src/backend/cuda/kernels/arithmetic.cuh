@@ -98,45 +98,54 @@ template <typename T> DEVICE float rounded(float a)
 /* --- the cases of enum broadcast: N elements from element i on, or one --- */
 
 struct same {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int)
+    {
+        return load<N>(b + i);
+    }
     template <typename T> DEVICE float at(const T *b, i64 i, int) { return to_float(b[i]); }
 };
 struct scalar {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64, int)
+    {
+        return all_of<N>(to_float(b[0]));
+    }
     template <typename T> DEVICE float at(const T *b, i64, int) { return to_float(b[0]); }
 };
 /* One element per row of `period` columns. */
 struct per_row {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
     {
-        place p = place_of(i, period);
+        coord p = coord_of(i, period);
         if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
         floats<N> r;
 #pragma unroll
         for (int e = 0; e < N; e++) {
             r[e] = to_float(b[p.row]);
-            next(p, period);
-        }
-        return r;
-    }
-    template <typename T> DEVICE float at(const T *b, i64 i, int period) { return to_float(b[place_of(i, period).row]); }
-};
-/* `period` elements, repeated. */
-struct trailing {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
-    {
-        place p = place_of(i, period);
-        if (period % N == 0) return load<N>(b + p.column);
-        floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            r[e] = to_float(b[p.column]);
-            next(p, period);
+            advance(p, period);
         }
         return r;
     }
     template <typename T> DEVICE float at(const T *b, i64 i, int period)
     {
-        return to_float(b[place_of(i, period).column]);
+        return to_float(b[coord_of(i, period).row]);
+    }
+};
+/* `period` elements, repeated. */
+struct trailing {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
+    {
+        coord p = coord_of(i, period);
+        if (period % N == 0) return load<N>(b + p.column);
+        floats<N> r;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.column]);
+            advance(p, period);
+        }
+        return r;
+    }
+    template <typename T> DEVICE float at(const T *b, i64 i, int period)
+    {
+        return to_float(b[coord_of(i, period).column]);
     }
 };

@@ -132,7 +132,7 @@ template <int N, typename T> DEVICE floats<N> load(const T *p)
 }
 /* load for data that is read once and not written by this kernel: a streaming load, kept out of
  * L1. */
-template <int N, typename T> DEVICE floats<N> load_once(const T *p)
+template <int N, typename T> DEVICE floats<N> load_streaming(const T *p)
 {
     vector_of<N, T> a;
     floats<N> r;

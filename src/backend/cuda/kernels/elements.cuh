@@ -19,7 +19,7 @@ template <int N, int TIMES> DEVICE i64 first_element()
     return ((i64)blockIdx.x * TIMES * THREADS + threadIdx.x) * N;
 }
 /* This thread's element of the tail, or n if it has none. */
-template <int N> DEVICE i64 left_element(i64 n)
+template <int N> DEVICE i64 tail_element(i64 n)
 {
     i64 i = n / N * N + threadIdx.x;
     return blockIdx.x == gridDim.x - 1 && i < n ? i : n;
@@ -33,14 +33,14 @@ template <int N> DEVICE floats<N> all_of(float a)
     return r;
 }
 
-struct place {
+struct coord {
     i64 row;
     int column;
 };
 /* Most tensors have fewer than 2^32 elements, and 32-bit division is several times cheaper. */
-DEVICE place place_of(i64 i, int columns)
+DEVICE coord coord_of(i64 i, int columns)
 {
-    place p;
+    coord p;
     if (i >> 32)
         p.row = i / columns;
     else
@@ -49,7 +49,7 @@ DEVICE place place_of(i64 i, int columns)
     return p;
 }
 /* Moves to the next element. */
-DEVICE void next(place &p, int columns)
+DEVICE void advance(coord &p, int columns)
 {
     if (++p.column < columns) return;
     p.column = 0;
@@ -59,18 +59,19 @@ DEVICE void next(place &p, int columns)
 /* Dropout by element. A Philox call gives the bytes of 16 elements, which 16 / N neighbouring
  * threads share: each makes the call for one of their k and passes the words round. All threads of
  * a warp must call. `first` is first_element. */
-template <int N, int TIMES> struct drawn {
+template <int N, int TIMES> struct random_bytes {
     u32 w[TIMES][N / 4];
 };
 template <int N, int TIMES>
-DEVICE drawn<N, TIMES> draw_elements(i64 first, u32 seed, u32 site, u32 step)
+DEVICE random_bytes<N, TIMES> random_elements(i64 first, u32 seed, u32 site, u32 step)
 {
     const int SHARE = 16 / N, lane = threadIdx.x % WARP, mine = lane % SHARE;
     static_assert(N >= 4 && TIMES % (16 / N) == 0, "a draw for each group of times");
-    drawn<N, TIMES> r;
+    random_bytes<N, TIMES> r;
 #pragma unroll
     for (int k = 0; k < TIMES; k += SHARE) {
-        words d = dropout_pointwise(seed, site, step, (u64)(first + (i64)(k + mine) * THREADS * N) / 16);
+        words d =
+            dropout_pointwise(seed, site, step, (u64)(first + (i64)(k + mine) * THREADS * N) / 16);
 #pragma unroll
         for (int s = 0; s < SHARE; s++) {
             u32 from[4];
@@ -88,11 +89,12 @@ DEVICE drawn<N, TIMES> draw_elements(i64 first, u32 seed, u32 site, u32 step)
     return r;
 }
 /* The factor of element e of vector k: 0 or the dropout scale. */
-template <int N, int TIMES> DEVICE float kept(const drawn<N, TIMES> &d, int k, int e, int threshold)
+template <int N, int TIMES>
+DEVICE float keep_factor(const random_bytes<N, TIMES> &d, int k, int e, int threshold)
 {
     return byte_at(d.w[k][e / 4], e % 4) >= threshold ? dropout_scale(threshold) : 0.0f;
 }
-DEVICE float kept_at(i64 i, u32 seed, u32 site, u32 step, int threshold)
+DEVICE float keep_factor_at(i64 i, u32 seed, u32 site, u32 step, int threshold)
 {
     words d = dropout_pointwise(seed, site, step, (u64)i / 16);
     u32 low = i & 4 ? d.w[1] : d.w[0], high = i & 4 ? d.w[3] : d.w[2];

@@ -5,7 +5,11 @@
  * outside its table gives NaN. */
 #include "elements.cuh"
 
-enum { N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N, STEP = THREADS * N, TIMES = 16 / N };
+enum {
+    N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N,
+    STEP = THREADS * N,
+    TIMES = 16 / N
+};
 #define NOT_A_NUMBER __int_as_float(0x7fffffff)
 
 /* N elements of table row `id`, from `column` on. */
@@ -27,7 +31,7 @@ KERNEL(THREADS) embed(const T_X *table, const int *ids, T_Y *y, i64 n, int rows,
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP >= n) continue;
-        place p = place_of(first + k * STEP, C);
+        coord p = coord_of(first + k * STEP, C);
         a[k] = of_row(table, ids[p.row], rows, C, p.column);
     }
 #pragma unroll
@@ -40,7 +44,7 @@ KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int r
 {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
-    place p = place_of(i, C);
+    coord p = coord_of(i, C);
     y[i] = to<T_Y>(one_of_row(table, ids[p.row], rows, C, p.column));
 }
 
@@ -65,13 +69,14 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
 struct bytes {
     u32 w[TOGETHER][SUMMED / 4];
 };
-DEVICE bytes draw_parts(i64 first, i64 between, u32 seed, u32 site, u32 step)
+DEVICE bytes random_parts(i64 first, i64 between, u32 seed, u32 site, u32 step)
 {
     const bool odd = threadIdx.x & 1;
     bytes r;
 #pragma unroll
     for (int k = 0; k < TOGETHER; k += 2) {
-        const words d = dropout_pointwise(seed, site, step, (u64)(first + (k + odd) * between) / 16);
+        const words d =
+            dropout_pointwise(seed, site, step, (u64)(first + (k + odd) * between) / 16);
         const u32 low = __shfl_xor_sync(~0u, odd ? d.w[0] : d.w[2], 1);
         const u32 high = __shfl_xor_sync(~0u, odd ? d.w[1] : d.w[3], 1);
         r.w[k][0] = odd ? low : d.w[0], r.w[k][1] = odd ? high : d.w[1];
@@ -80,17 +85,18 @@ DEVICE bytes draw_parts(i64 first, i64 between, u32 seed, u32 site, u32 step)
     return r;
 }
 
-/* tokens (rows,C), ids (sequences,T), positions (length,C), places (T), step -> y (sequences,T,C)
- * with dropout; C is a multiple of 16 */
-KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
-                          const int *step, T_Y *y, int sequences, int rows, int length, int T, int C, u32 seed,
-                          u32 site, int threshold)
+/* tokens (rows,C), ids (sequences,T), positions (length,C), position_ids (T), step -> y
+ * (sequences,T,C) with dropout; C is a multiple of 16 */
+KERNEL(THREADS)
+embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *position_ids,
+          const int *step, T_Y *y, int sequences, int rows, int length, int T, int C, u32 seed,
+          u32 site, int threshold)
 {
-    const place p = place_of((i64)blockIdx.x * THREADS + threadIdx.x, C / SUMMED);
+    const coord p = coord_of((i64)blockIdx.x * THREADS + threadIdx.x, C / SUMMED);
     const bool there = p.row < T; /* the others compute the first position and store nothing */
     const int t = there ? (int)p.row : 0, column = p.column * SUMMED;
     const i64 between = (i64)T * C;
-    const floats<SUMMED> position = part_of_row(positions, places[t], length, C, column);
+    const floats<SUMMED> position = part_of_row(positions, position_ids[t], length, C, column);
     for (int s = blockIdx.y * TOGETHER; s < sequences; s += gridDim.y * TOGETHER) {
         const i64 first = ((i64)s * T + t) * C + column;
         int id[TOGETHER];
@@ -100,7 +106,7 @@ KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *position
 #pragma unroll
         for (int k = 0; k < TOGETHER; k++) a[k] = part_of_row(tokens, id[k], rows, C, column);
         bytes d;
-        if (threshold) d = draw_parts(first, between, seed, site, (u32)*step);
+        if (threshold) d = random_parts(first, between, seed, site, (u32)*step);
 #pragma unroll
         for (int k = 0; k < TOGETHER; k++) {
             if (!there || s + k >= sequences) continue;
@@ -116,16 +122,17 @@ KERNEL(THREADS) embed_sum(const T_X *tokens, const int *ids, const T_X *position
 }
 
 /* The same for any C, one element per thread; n elements in all. */
-KERNEL(THREADS) embed_sum_any(const T_X *tokens, const int *ids, const T_X *positions, const int *places,
-                              const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed,
-                              u32 site, int threshold)
+KERNEL(THREADS)
+embed_sum_any(const T_X *tokens, const int *ids, const T_X *positions, const int *position_ids,
+              const int *step, T_Y *y, i64 n, int rows, int length, int T, int C, u32 seed,
+              u32 site, int threshold)
 {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
-    place p = place_of(i, C);
+    coord p = coord_of(i, C);
     float a = one_of_row(tokens, ids[p.row], rows, C, p.column) +
-              one_of_row(positions, places[place_of(p.row, T).column], length, C, p.column);
-    y[i] = to<T_Y>(threshold ? a * kept_at(i, seed, site, (u32)*step, threshold) : a);
+              one_of_row(positions, position_ids[coord_of(p.row, T).column], length, C, p.column);
+    y[i] = to<T_Y>(threshold ? a * keep_factor_at(i, seed, site, (u32)*step, threshold) : a);
 }
 
 /* x (rows,V), ids (rows) -> y (rows) */
@@ -140,12 +147,12 @@ KERNEL(THREADS) pick(const T_X *x, const int *ids, T_Y *y, i64 rows, int V)
  * y. */
 KERNEL(THREADS) pick_grad(const int *ids, const T_X *dy, T_Y *y, i64 n, int V)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
         floats<N> a = all_of<N>(0);
-        place p = place_of(first + k * STEP, V);
+        coord p = coord_of(first + k * STEP, V);
         int id = ids[p.row];
 #pragma unroll
         for (int e = 0; e < N; e++) {
@@ -157,8 +164,8 @@ KERNEL(THREADS) pick_grad(const int *ids, const T_X *dy, T_Y *y, i64 n, int V)
         }
         store<N>(y + first + k * STEP, a);
     }
-    if (left < n) {
-        place p = place_of(left, V);
-        y[left] = p.column == ids[p.row] ? to<T_Y>(to_float(dy[p.row])) : to<T_Y>(0);
+    if (tail < n) {
+        coord p = coord_of(tail, V);
+        y[tail] = p.column == ids[p.row] ? to<T_Y>(to_float(dy[p.row])) : to<T_Y>(0);
     }
 }

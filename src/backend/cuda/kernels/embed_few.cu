@@ -27,7 +27,7 @@ DEVICE float2 floats_of(uint2 two)
 
 /* Adds 32 rows of dy; `left` of them exist unless ALL. `mine`: byte offset of the table row of this
  * lane's id. */
-template <bool ALL> DEVICE void add_places(u8 *table, const T_X *p, i64 pitch, int mine, int left)
+template <bool ALL> DEVICE void add_rows(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
 #pragma unroll
     for (int half = 0; half < WARP; half += BATCH) {
@@ -53,23 +53,25 @@ template <bool ALL> DEVICE void add_places(u8 *table, const T_X *p, i64 pitch, i
 }
 
 /* parts (blocks of y,V,C) */
-KERNEL(THREADS) embed_few(const int *ids, const T_X *dy, float *parts, int n, int V, int C, int share)
+KERNEL(THREADS)
+embed_few(const int *ids, const T_X *dy, float *parts, int n, int V, int C, int share)
 {
     enum { ROW = WIDE * (int)sizeof(float) };
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     u8 *table = shared_memory + warp * (V + 1) * ROW + lane * (int)sizeof(float2);
     for (int v = 0; v < V; v++) *(float2 *)(table + v * ROW) = make_float2(0, 0);
     const int begin = blockIdx.y * share, end = min(begin + share, n);
-    const int of_warp = ceil_div(end - begin, WARPS), first = begin + warp * of_warp, last = min(first + of_warp, end);
+    const int of_warp = ceil_div(end - begin, WARPS), first = begin + warp * of_warp,
+              last = min(first + of_warp, end);
     const T_X *p = dy + blockIdx.x * WIDE + lane * 2;
     int next = first + lane < last ? ids[first + lane] : -1;
     for (int at = first; at < last; at += WARP) {
         const int mine = ((u32)next < (u32)V ? next : V) * ROW;
         next = at + WARP + lane < last ? ids[at + WARP + lane] : -1;
         if (at + WARP <= last)
-            add_places<true>(table, p + (i64)at * C, C, mine, 0);
+            add_rows<true>(table, p + (i64)at * C, C, mine, 0);
         else
-            add_places<false>(table, p + (i64)at * C, C, mine, last - at);
+            add_rows<false>(table, p + (i64)at * C, C, mine, last - at);
     }
     __syncthreads();
     const float *all = (const float *)shared_memory;
@@ -94,7 +96,8 @@ KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, 
     for (int first = 0; first < count; first += AT_ONCE) {
         float a[AT_ONCE];
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) a[k] = first + k < count ? parts[(i64)(first + k) * n + i] : 0.0f;
+        for (int k = 0; k < AT_ONCE; k++)
+            a[k] = first + k < count ? parts[(i64)(first + k) * n + i] : 0.0f;
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) sum += a[k];
     }

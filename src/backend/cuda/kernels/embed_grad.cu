@@ -21,7 +21,12 @@
 #define MOST_SUMMERS 256 /* most threads of an adding block */
 #define CHUNK   16
 #define SCANNED 2048
-enum { N = 4, SORT_WARPS = SORTERS / WARP, ADD_WARPS = ADDERS / WARP, LOOKS = 16 /* ids that a lane loads at once */ };
+enum {
+    N = 4,
+    SORT_WARPS = SORTERS / WARP,
+    ADD_WARPS = ADDERS / WARP,
+    LOADS = 16 /* ids that a lane loads at once */
+};
 
 /* --- order --- */
 
@@ -58,15 +63,17 @@ DEVICE u32 lanes_below()
 
 /* Appends to `list`, from `at` on, the indices whose id is in low ... low + width - 1, in order;
  * this warp searches first ... last - 1. */
-DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, int last, int low, int width)
+DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, int last, int low,
+                    int width)
 {
     const int lane = threadIdx.x % WARP;
-    for (int i = first; i < last; i += LOOKS * WARP) {
-        int id[LOOKS];
+    for (int i = first; i < last; i += LOADS * WARP) {
+        int id[LOADS];
 #pragma unroll
-        for (int k = 0; k < LOOKS; k++) id[k] = i + k * WARP + lane < last ? ids[i + k * WARP + lane] : -1;
+        for (int k = 0; k < LOADS; k++)
+            id[k] = i + k * WARP + lane < last ? ids[i + k * WARP + lane] : -1;
 #pragma unroll
-        for (int k = 0; k < LOOKS; k++) {
+        for (int k = 0; k < LOADS; k++) {
             bool hit = id[k] >= low && id[k] - low < width;
             u32 hits = __ballot_sync(~0u, hit);
             if (hit) list[at + __popc(hits & lanes_below())] = i + k * WARP + lane;
@@ -77,12 +84,14 @@ DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, i
 
 /* ids (n) -> order (n): indices sorted by id; keys (n): their ids; start (V+1): where each id
  * begins; list (n) is scratch. */
-KERNEL_MIN(SORTERS, 2) embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n, int V, int range)
+KERNEL_MIN(SORTERS, 2)
+embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n, int V, int range)
 {
     __shared__ int seen[SORT_WARPS][RANGE], below[SORT_WARPS], within[SORT_WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int low = blockIdx.x * range, width = V - low < range ? V - low : range;
-    const int first = (int)((i64)n * warp / SORT_WARPS), last = (int)((i64)n * (warp + 1) / SORT_WARPS);
+    const int first = (int)((i64)n * warp / SORT_WARPS),
+              last = (int)((i64)n * (warp + 1) / SORT_WARPS);
     int less = 0, in = 0;
 #pragma unroll 16
     for (int i = first + lane; i < last; i += WARP) {
@@ -103,7 +112,8 @@ KERNEL_MIN(SORTERS, 2) embed_order(const int *ids, int *list, int *order, int *k
     collect(ids, list, base + mine, first, last, low, width);
     __syncthreads();
     /* Counts each id in this warp's share of the list, then computes where its first one goes. */
-    const int from = base + (int)((i64)hits * warp / SORT_WARPS), to = base + (int)((i64)hits * (warp + 1) / SORT_WARPS);
+    const int from = base + (int)((i64)hits * warp / SORT_WARPS),
+              to = base + (int)((i64)hits * (warp + 1) / SORT_WARPS);
     for (int j = from; j < to; j += WARP) {
         int key = j + lane < to ? ids[list[j + lane]] - low : -1;
         u32 peers = peers_of(key);
@@ -126,11 +136,11 @@ KERNEL_MIN(SORTERS, 2) embed_order(const int *ids, int *list, int *order, int *k
     }
     __syncthreads();
     for (int j = from; j < to; j += WARP) {
-        int place = j + lane < to ? list[j + lane] : 0, k = j + lane < to ? ids[place] - low : -1;
+        int index = j + lane < to ? list[j + lane] : 0, k = j + lane < to ? ids[index] - low : -1;
         u32 peers = peers_of(k);
         if (k >= 0) {
             const int to = seen[warp][k] + __popc(peers & lanes_below());
-            order[to] = place, keys[to] = low + k;
+            order[to] = index, keys[to] = low + k;
         }
         __syncwarp();
         if (k >= 0 && !(peers & lanes_below())) seen[warp][k] += __popc(peers);
@@ -152,47 +162,53 @@ template <int M> DEVICE void store_last(float *p, const floats<M> &a)
 /* Sums chunk `chunk` for M columns per thread of a stripe. part (chunks,2,C): the sum of an id that
  * started before the chunk and, if different, of one that continues after it. */
 template <int M>
-DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict__ dy, const float *onto, float *table,
-                       float *part, int chunk, int stripe, int total, int C)
+DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict__ dy,
+                       const float *onto, float *table, float *part, int chunk, int stripe,
+                       int total, int C)
 {
     /* one before the chunk, each of the chunk, one after it */
-    __shared__ int place[CHUNK], key[CHUNK + 2];
+    __shared__ int index[CHUNK], key[CHUNK + 2];
     const int first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
     if (count <= 0) return;
     if (threadIdx.x < CHUNK + 2) {
         const int at = first + (int)threadIdx.x - 1;
         key[threadIdx.x] = at >= 0 && at < total ? keys[at] : -1;
-        if (threadIdx.x < count) place[threadIdx.x] = order[first + threadIdx.x];
+        if (threadIdx.x < count) index[threadIdx.x] = order[first + threadIdx.x];
     }
     __syncthreads();
     const int column = (stripe * (int)blockDim.x + threadIdx.x) * M;
     if (column >= C) return;
-    bool begun = key[0] == key[1];
+    bool started = key[0] == key[1];
     floats<M> s;
 #pragma unroll
     for (int e = 0; e < M; e++) s[e] = 0;
     for (int j = 0; j < count; j++) {
         const int v = key[j + 1];
-        const bool goes_on = key[j + 2] == v, border = j == count - 1, whole = !begun && !goes_on;
-        const floats<M> a = load_once<M>(dy + (i64)place[j] * C + column);
+        const bool continues = key[j + 2] == v, border = j == count - 1,
+                   whole = !started && !continues;
+        const floats<M> a = load_streaming<M>(dy + (i64)index[j] * C + column);
         floats<M> there;
-        if (onto && whole) there = load_once<M>(onto + (i64)v * C + column);
+        if (onto && whole) there = load_streaming<M>(onto + (i64)v * C + column);
 #pragma unroll
         for (int e = 0; e < M; e++) s[e] += a[e];
-        if (goes_on && !border) continue;
+        if (continues && !border) continue;
         if (onto && whole)
 #pragma unroll
             for (int e = 0; e < M; e++) s[e] += there[e];
-        float *to = begun ? part + (i64)chunk * 2 * C : goes_on ? part + ((i64)chunk * 2 + 1) * C : table + (i64)v * C;
+        float *to = started     ? part + (i64)chunk * 2 * C
+                    : continues ? part + ((i64)chunk * 2 + 1) * C
+                                : table + (i64)v * C;
         store_last<M>(to + column, s);
-        begun = false;
+        started = false;
 #pragma unroll
         for (int e = 0; e < M; e++) s[e] = 0;
     }
 }
 
 /* Writes the table rows without an id: zeros, or those of `onto`. */
-template <int M> DEVICE void other_rows(const int *start, const float *onto, float *table, int first, int step, int V, int C)
+template <int M>
+DEVICE void other_rows(const int *start, const float *onto, float *table, int first, int step,
+                       int V, int C)
 {
     if (onto == table) return;
     floats<M> zero;
@@ -209,24 +225,28 @@ template <int M> DEVICE void other_rows(const int *start, const float *onto, flo
 
 /* The first chunks * stripes blocks add, the others write empty rows. M columns per thread. */
 template <int M>
-DEVICE void sums(const int *order, const int *keys, const int *start, const T_X *dy, const float *onto, float *table,
-                 float *part, int chunks, int stripes, int V, int C)
+DEVICE void sums(const int *order, const int *keys, const int *start, const T_X *dy,
+                 const float *onto, float *table, float *part, int chunks, int stripes, int V,
+                 int C)
 {
     const int block = blockIdx.x, adding = chunks * stripes;
     if (block < adding)
-        chunk_sums<M>(order, keys, dy, onto, table, part, block / stripes, block % stripes, start[V], C);
+        chunk_sums<M>(order, keys, dy, onto, table, part, block / stripes, block % stripes,
+                      start[V], C);
     else
         other_rows<M>(start, onto, table, block - adding, gridDim.x - adding, V, C);
 }
 
 /* For rows of whole vectors; the _any entries take any C. */
-KERNEL(MOST_SUMMERS) embed_sums(const int *order, const int *keys, const int *start, const T_X *dy, const float *onto,
-                                float *table, float *part, int chunks, int stripes, int V, int C)
+KERNEL(MOST_SUMMERS)
+embed_sums(const int *order, const int *keys, const int *start, const T_X *dy, const float *onto,
+           float *table, float *part, int chunks, int stripes, int V, int C)
 {
     sums<N>(order, keys, start, dy, onto, table, part, chunks, stripes, V, C);
 }
-KERNEL(MOST_SUMMERS) embed_sums_any(const int *order, const int *keys, const int *start, const T_X *dy,
-                                    const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
+KERNEL(MOST_SUMMERS)
+embed_sums_any(const int *order, const int *keys, const int *start, const T_X *dy,
+               const float *onto, float *table, float *part, int chunks, int stripes, int V, int C)
 {
     sums<1>(order, keys, start, dy, onto, table, part, chunks, stripes, V, C);
 }
@@ -234,10 +254,11 @@ KERNEL(MOST_SUMMERS) embed_sums_any(const int *order, const int *keys, const int
 /* --- joins: block x has the border after chunk x --- */
 
 template <int M>
-DEVICE void joins(const int *keys, const int *start, const float *onto, float *table, const float *__restrict__ part,
-                  int V, int C)
+DEVICE void joins(const int *keys, const int *start, const float *onto, float *table,
+                  const float *__restrict__ part, int V, int C)
 {
-    const int chunk = blockIdx.x, border = (chunk + 1) * CHUNK, column = (blockIdx.y * (int)blockDim.x + threadIdx.x) * M;
+    const int chunk = blockIdx.x, border = (chunk + 1) * CHUNK,
+              column = (blockIdx.y * (int)blockDim.x + threadIdx.x) * M;
     if (border >= start[V] || column >= C) return;
     const int v = keys[border];
     if (keys[border - 1] != v || start[v] < chunk * CHUNK) return;
@@ -264,15 +285,18 @@ KERNEL(MOST_SUMMERS) embed_joins(const int *keys, const int *start, const float 
 {
     joins<N>(keys, start, onto, table, part, V, C);
 }
-KERNEL(MOST_SUMMERS) embed_joins_any(const int *keys, const int *start, const float *onto, float *table,
-                                     const float *part, int V, int C)
+KERNEL(MOST_SUMMERS)
+embed_joins_any(const int *keys, const int *start, const float *onto, float *table,
+                const float *part, int V, int C)
 {
     joins<1>(keys, start, onto, table, part, V, C);
 }
 
 /* --- small tables --- */
 
-KERNEL(ADDERS) embed_scan(const float *onto, const int *ids, const T_X *__restrict__ dy, float *table, int n, int C)
+KERNEL(ADDERS)
+embed_scan(const float *onto, const int *ids, const T_X *__restrict__ dy, float *table, int n,
+           int C)
 {
     __shared__ int list[SCANNED], counts[ADD_WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, v = blockIdx.x;

@@ -14,10 +14,11 @@
 
 #define MOST_THREADS 256
 /* rows, ids loaded at once */
-enum { N = 16 / (int)sizeof(T_X), TOGETHER = sizeof(T_X) == 2 ? 8 : 4, LOOKS = 8 };
+enum { N = 16 / (int)sizeof(T_X), TOGETHER = sizeof(T_X) == 2 ? 8 : 4, LOADS = 8 };
 
 /* Adds the rows of sequences first, first + step ... */
-template <int M> DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int step, int sequences)
+template <int M>
+DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int step, int sequences)
 {
     typedef vector_of<M, T_X> vector;
     for (int i = first; i < sequences; i += TOGETHER * step) {
@@ -42,17 +43,18 @@ template <int M> DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, 
 struct found {
     bool earlier, later, used; /* positions before and after i with its id; any with id i */
 };
-DEVICE found look(const int *ids, int n, int i, int own)
+DEVICE found search_ids(const int *ids, int n, int i, int own)
 {
     __shared__ int seen[3];
     if (threadIdx.x < 3) seen[threadIdx.x] = 0;
     found f = {false, false, false};
-    for (int first = threadIdx.x; first < n; first += LOOKS * blockDim.x) {
-        int id[LOOKS];
+    for (int first = threadIdx.x; first < n; first += LOADS * blockDim.x) {
+        int id[LOADS];
 #pragma unroll
-        for (int k = 0; k < LOOKS; k++) id[k] = first + k * (int)blockDim.x < n ? ids[first + k * blockDim.x] : -1;
+        for (int k = 0; k < LOADS; k++)
+            id[k] = first + k * (int)blockDim.x < n ? ids[first + k * blockDim.x] : -1;
 #pragma unroll
-        for (int k = 0; k < LOOKS; k++) {
+        for (int k = 0; k < LOADS; k++) {
             const int at = first + k * (int)blockDim.x;
             if (at >= n) continue;
             f.earlier |= id[k] == own && at < i;
@@ -70,11 +72,13 @@ DEVICE found look(const int *ids, int n, int i, int own)
 }
 
 template <int M>
-DEVICE void place_sum(const int *ids, const T_X *__restrict__ dy, float *table, int n, int sequences, int V, int C, int across)
+DEVICE void position_sum(const int *ids, const T_X *__restrict__ dy, float *table, int n,
+                         int sequences, int V, int C, int across)
 {
     __shared__ float sums[MOST_THREADS * M];
     const int groups = blockDim.x / across, group = threadIdx.x / across, i = blockIdx.x;
-    const int stripe = blockIdx.y * across * M, lane = threadIdx.x % across, column = stripe + lane * M;
+    const int stripe = blockIdx.y * across * M, lane = threadIdx.x % across,
+              column = stripe + lane * M;
     const bool adds = group < groups && column < C;
     const int own = i < n ? ids[i] : -1;
     const i64 between = (i64)n * C;
@@ -82,11 +86,12 @@ DEVICE void place_sum(const int *ids, const T_X *__restrict__ dy, float *table, 
 #pragma unroll
     for (int e = 0; e < M; e++) s[e] = 0;
     if (adds && i < n) add_rows<M>(s, dy + (i64)i * C + column, between, group, groups, sequences);
-    const found f = look(ids, n, i, own);
+    const found f = search_ids(ids, n, i, own);
     const bool mine = (u32)own < (u32)V && !f.earlier;
     if (mine && f.later && adds)
         for (int t = i + 1; t < n; t++)
-            if (ids[t] == own) add_rows<M>(s, dy + (i64)t * C + column, between, group, groups, sequences);
+            if (ids[t] == own)
+                add_rows<M>(s, dy + (i64)t * C + column, between, group, groups, sequences);
     if (group < groups) store<M>(sums + (group * across + lane) * M, s);
     __syncthreads();
     for (int k = threadIdx.x; k < across * M && stripe + k < C; k += blockDim.x) {
@@ -99,12 +104,14 @@ DEVICE void place_sum(const int *ids, const T_X *__restrict__ dy, float *table, 
 
 /* For rows of whole vectors, and for any. One block per position and per table row. */
 KERNEL(MOST_THREADS)
-embed_grad_sum(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C, int across)
+embed_grad_sum(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C,
+               int across)
 {
-    place_sum<N>(ids, dy, table, n, sequences, V, C, across);
+    position_sum<N>(ids, dy, table, n, sequences, V, C, across);
 }
 KERNEL(MOST_THREADS)
-embed_grad_sum_any(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C, int across)
+embed_grad_sum_any(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C,
+                   int across)
 {
-    place_sum<1>(ids, dy, table, n, sequences, V, C, across);
+    position_sum<1>(ids, dy, table, n, sequences, V, C, across);
 }

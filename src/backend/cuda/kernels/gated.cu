@@ -16,7 +16,7 @@ enum { N = EACH, TIMES = N < 8 ? 4 : 2 };
 DEVICE float sigmoid(float x)
 {
     if constexpr (sizeof(T_X) == 2)
-        return inverse_of(1.0f + exp_for<T_X>(-x));
+        return reciprocal(1.0f + exp_for<T_X>(-x));
     else
         return 1.0f / (1.0f + expf(-x));
 }
@@ -24,7 +24,7 @@ DEVICE float sigmoid(float x)
 /* The index in gate of element i of y. */
 DEVICE i64 gate_at(i64 i, int F)
 {
-    return PACKED ? i + place_of(i, F).row * F : i;
+    return PACKED ? i + coord_of(i, F).row * F : i;
 }
 DEVICE i64 vector_at(int k)
 {

@@ -20,7 +20,7 @@ DEVICE i64 vector_at(int k)
 {
     return (((i64)blockIdx.x * TIMES + k) * THREADS + threadIdx.x) * N;
 }
-DEVICE i64 left_at(i64 n)
+DEVICE i64 tail_at(i64 n)
 {
     i64 i = n / N * N + threadIdx.x;
     return blockIdx.x == gridDim.x - 1 && i < n ? i : n;
@@ -44,7 +44,7 @@ KERNEL(THREADS) gelu(T_X *y, const T_X *x, i64 n)
         for (int e = 0; e < N; e++) v[k][e] = point_of(v[k][e]).y;
         store<N>(y + vector_at(k), v[k]);
     }
-    i64 i = left_at(n);
+    i64 i = tail_at(n);
     if (i < n) y[i] = to<T_X>(point_of(to_float(x[i])).y);
 }
 
@@ -66,7 +66,7 @@ KERNEL(THREADS) gelu_both(T_X *y, T_X *slope, const T_X *x, i64 n)
         store<N>(y + vector_at(k), v[k]);
         store<N>(slope + vector_at(k), s);
     }
-    i64 i = left_at(n);
+    i64 i = tail_at(n);
     if (i >= n) return;
     point p = point_of(to_float(x[i]));
     y[i] = to<T_X>(p.y);
@@ -86,6 +86,6 @@ KERNEL(THREADS) gelu_grad(T_X *dx, const T_X *dy, const T_X *x, i64 n)
         for (int e = 0; e < N; e++) d[k][e] *= point_of(v[k][e]).slope;
         store<N>(dx + vector_at(k), d[k]);
     }
-    i64 i = left_at(n);
+    i64 i = tail_at(n);
     if (i < n) dx[i] = to<T_X>(to_float(dy[i]) * point_of(to_float(x[i])).slope);
 }

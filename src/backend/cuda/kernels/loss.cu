@@ -36,10 +36,10 @@ DEVICE int edge_column(const run &r)
 /* Running maximum, and sum of e^(x - top). `top` starts at the lowest finite number, not at minus
  * infinity, so infinities are never subtracted; if all elements are minus infinity, the sum stays
  * 0. */
-struct tops {
+struct partial {
     float top, sum;
 };
-template <int N> DEVICE void see(tops &t, const floats<N> &x)
+template <int N> DEVICE void add(partial &t, const floats<N> &x)
 {
     float most = x[0];
 #pragma unroll
@@ -58,9 +58,9 @@ template <int N> DEVICE void see(tops &t, const floats<N> &x)
     t.sum += sum[0];
 }
 /* Combines all lanes; each gets the result. */
-DEVICE tops of_row(const tops &mine)
+DEVICE partial join_lanes(const partial &mine)
 {
-    tops t;
+    partial t;
     t.top = row_max(mine.top);
     t.sum = row_sum(mine.sum * exp_for<T_X>(mine.top - t.top));
     return t;
@@ -89,29 +89,30 @@ DEVICE void copy_row(const run &r, const T_X *x)
         cp_async_commit();
     }
 }
-template <int LEFT> DEVICE void see_held(tops &t, const run &r)
+template <int LEFT> DEVICE void add_held(partial &t, const run &r)
 {
     int each = part_words(r), k = PARTS - 1 - LEFT, end = min((k + 1) * each, r.words);
     cp_async_wait<LEFT>();
-    for (int i = k * each + lane_of_row(); i < end; i += LANES) see<run::N>(t, load<run::N>(held(i)));
-    if constexpr (LEFT > 0) see_held<LEFT - 1>(t, r);
+    for (int i = k * each + lane_of_row(); i < end; i += LANES)
+        add<run::N>(t, load<run::N>(held(i)));
+    if constexpr (LEFT > 0) add_held<LEFT - 1>(t, r);
 }
 #endif
 
 /* x: the row; r: its first `vocab` columns. */
-DEVICE tops tops_of(const run &r, const T_X *x)
+DEVICE partial partial_of(const run &r, const T_X *x)
 {
-    tops t = {LOWEST_F, 0};
+    partial t = {LOWEST_F, 0};
 #if HELD
     copy_row(r, x);
 #endif
     int column = edge_column(r);
     if (column >= 0) {
         floats<1> one = {{to_float(x[column])}};
-        see<1>(t, one);
+        add<1>(t, one);
     }
 #if HELD
-    see_held<PARTS - 1>(t, r);
+    add_held<PARTS - 1>(t, r);
 #else
     enum { AHEAD = sizeof(T_X) == 2 ? 2 : 4 };
     int i = lane_of_row();
@@ -120,17 +121,17 @@ DEVICE tops tops_of(const run &r, const T_X *x)
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) v[k] = load<run::N>(x + r.head + (i + k * LANES) * run::N);
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) see<run::N>(t, v[k]);
+        for (int k = 0; k < AHEAD; k++) add<run::N>(t, v[k]);
     }
-    for (; i < r.words; i += LANES) see<run::N>(t, load<run::N>(x + r.head + i * run::N));
+    for (; i < r.words; i += LANES) add<run::N>(t, load<run::N>(x + r.head + i * run::N));
 #endif
-    return of_row(t);
+    return join_lanes(t);
 }
 
 /* dx = factor e^(x - shift), minus `less` at the target; dx may be x. A target outside the
  * vocabulary is ignored. */
-DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor, float less, float at_target,
-                      int target, int vocab, int columns)
+DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor, float less,
+                      float at_target, int target, int vocab, int columns)
 {
     int column = edge_column(r);
     if (column >= 0) dx[column] = to<T_X>(factor * exp_for<T_X>(to_float(x[column]) - shift));
@@ -160,12 +161,13 @@ DEVICE float logit_at(const T_X *x, int target, int vocab)
 #if !HELD
 /* losses: one per row, for mean_loss. */
 KERNEL(ROW_THREADS)
-cross_entropy(float *losses, float *lse, const T_X *logits, const int *targets, int rows, int columns, int vocab)
+cross_entropy(float *losses, float *lse, const T_X *logits, const int *targets, int rows,
+              int columns, int vocab)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;
     const T_X *x = logits + row * columns;
-    tops t = tops_of(run_of(row * columns, vocab), x);
+    partial t = partial_of(run_of(row * columns, vocab), x);
     if (lane_of_row() != 0) return;
     float all = t.top + logf(t.sum);
     lse[row] = all;
@@ -173,8 +175,8 @@ cross_entropy(float *losses, float *lse, const T_X *logits, const int *targets, 
 }
 
 KERNEL(ROW_THREADS)
-cross_entropy_grad(T_X *dlogits, const T_X *logits, const int *targets, const float *lse, const float *dloss,
-                   int rows, int columns, int vocab)
+cross_entropy_grad(T_X *dlogits, const T_X *logits, const int *targets, const float *lse,
+                   const float *dloss, int rows, int columns, int vocab)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;
@@ -182,14 +184,14 @@ cross_entropy_grad(T_X *dlogits, const T_X *logits, const int *targets, const fl
     const int target = targets[row];
     const float scale = *dloss / (float)rows, at_target = logit_at(x, target, vocab);
     row_sync(); /* the target's logit is read before it is overwritten */
-    write_row(run_of(row * columns, vocab), x, dlogits + row * columns, lse[row], scale, scale, at_target, target,
-              vocab, columns);
+    write_row(run_of(row * columns, vocab), x, dlogits + row * columns, lse[row], scale, scale,
+              at_target, target, vocab, columns);
 }
 #endif
 
 KERNEL(ROW_THREADS)
-cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *targets, const float *dloss, int rows,
-                   int columns, int vocab)
+cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *targets,
+                   const float *dloss, int rows, int columns, int vocab)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;
@@ -197,10 +199,11 @@ cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *ta
     const run r = run_of(row * columns, vocab);
     const int target = targets[row];
     const float scale = *dloss / (float)rows, at_target = logit_at(x, target, vocab);
-    tops t = tops_of(r, x);
+    partial t = partial_of(r, x);
     if (lane_of_row() == 0) losses[row] = t.top + logf(t.sum) - at_target;
     row_sync(); /* all, the target's logit too, are read before they are overwritten */
-    write_row(r, x, dlogits + row * columns, t.top, scale / t.sum, scale, at_target, target, vocab, columns);
+    write_row(r, x, dlogits + row * columns, t.top, scale / t.sum, scale, at_target, target, vocab,
+              columns);
 }
 
 #define MEAN_THREADS 1024

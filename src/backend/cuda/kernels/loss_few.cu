@@ -26,8 +26,8 @@ DEVICE float most_of_row(float a)
 /* parts: the sum of losses of each block. An invalid target makes the loss NaN and is ignored in
  * the gradient. */
 KERNEL(THREADS)
-cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targets, const float *dloss, int rows,
-                  int columns, int vocab)
+cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targets,
+                  const float *dloss, int rows, int columns, int vocab)
 {
     const i64 row = (i64)blockIdx.x * ROWS + threadIdx.x / OF_ROW;
     const int first = (int)threadIdx.x % OF_ROW * N;

@@ -12,14 +12,14 @@ enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N };
 template <bool CAUSAL>
 DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
-    place at[TIMES];
+    coord at[TIMES];
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
-        at[k] = place_of(first + k * STEP, columns);
-        if (CAUSAL) at[k].row = place_of(at[k].row, columns).column;
+        at[k] = coord_of(first + k * STEP, columns);
+        if (CAUSAL) at[k].row = coord_of(at[k].row, columns).column;
         const int last_open = CAUSAL ? (int)at[k].row : open - 1;
         const bool hidden = at[k].column > last_open && at[k].column + N <= columns;
         if (!hidden) a[k] = load<N>(x + first + k * STEP);
@@ -38,10 +38,10 @@ DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value
         }
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n) {
-        place p = place_of(left, columns);
-        int last_open = CAUSAL ? place_of(p.row, columns).column : open - 1;
-        y[left] = to<T_X>(p.column > last_open ? value : to_float(x[left]));
+    if (tail < n) {
+        coord p = coord_of(tail, columns);
+        int last_open = CAUSAL ? coord_of(p.row, columns).column : open - 1;
+        y[tail] = to<T_X>(p.column > last_open ? value : to_float(x[tail]));
     }
 }
 
@@ -57,28 +57,31 @@ KERNEL(THREADS) column_mask(const T_X *x, T_X *y, i64 n, int columns, int open, 
 /* --- dropout by element; MASK: the mask alone, x is not read --- */
 
 template <bool MASK>
-DEVICE void drop_elements(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
+DEVICE void drop_elements(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site,
+                          int threshold)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (MASK) a[k] = all_of<N>(1);
         if (!MASK && first + k * STEP + N <= n) a[k] = load<N>(x + first + k * STEP);
     }
-    drawn<N, TIMES> d = draw_elements<N, TIMES>(first, seed, site, (u32)*step);
+    random_bytes<N, TIMES> d = random_elements<N, TIMES>(first, seed, site, (u32)*step);
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
 #pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] *= kept(d, k, e, threshold);
+        for (int e = 0; e < N; e++) a[k][e] *= keep_factor(d, k, e, threshold);
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n)
-        y[left] = to<T_X>((MASK ? 1 : to_float(x[left])) * kept_at(left, seed, site, (u32)*step, threshold));
+    if (tail < n)
+        y[tail] = to<T_X>((MASK ? 1 : to_float(x[tail])) *
+                          keep_factor_at(tail, seed, site, (u32)*step, threshold));
 }
 
-KERNEL(THREADS) dropout(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
+KERNEL(THREADS)
+dropout(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
 {
     drop_elements<false>(x, step, y, n, seed, site, threshold);
 }
@@ -93,10 +96,11 @@ KERNEL(THREADS) dropout_mask(const int *step, T_X *y, i64 n, u32 seed, u32 site,
 enum { TILE = 16, TILES = 16 };
 
 /* Byte [row][tile][column] of the tiles from `first` on; each thread generates one 4 x 4 set. */
-DEVICE void draw_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across, u32 seed, u32 site, u32 step)
+DEVICE void random_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across, u32 seed,
+                         u32 site, u32 step)
 {
     const int tile = threadIdx.x / TILE, a = threadIdx.x / 4 % 4, b = threadIdx.x % 4;
-    const place strip = place_of(first + tile, across), head = place_of(strip.row, down);
+    const coord strip = coord_of(first + tile, across), head = coord_of(strip.row, down);
     words d = dropout_attention(seed, site, step, (u32)head.row, head.column, strip.column, a, b);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -108,8 +112,8 @@ DEVICE void draw_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across,
 
 /* x, y (matrices, rows, columns). M elements per access: N where columns are a multiple of it. */
 template <int M, bool MASK>
-DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 first, int matrices, int rows,
-                       int columns, int threshold)
+DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 first, int matrices,
+                       int rows, int columns, int threshold)
 {
     enum { PARTS = TILE / M };
     const int down = ceil_div(rows, TILE), across = ceil_div(columns, TILE);
@@ -118,7 +122,7 @@ DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 
     for (int k = 0; k < PARTS; k++) {
         const int v = threadIdx.x + k * THREADS;
         const int tile = v / PARTS % TILES, part = v % PARTS * M, row = v / PARTS / TILES;
-        const place strip = place_of(first + tile, across), head = place_of(strip.row, down);
+        const coord strip = coord_of(first + tile, across), head = coord_of(strip.row, down);
         const int q = head.column * TILE + row, column = strip.column * TILE + part;
         if (head.row >= matrices || q >= rows || column >= columns) continue;
         const i64 i = (head.row * rows + q) * columns + column;
@@ -130,12 +134,13 @@ DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 
 }
 
 template <bool MASK>
-DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows, int columns, u32 seed,
-                          u32 site, int threshold)
+DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows,
+                          int columns, u32 seed, u32 site, int threshold)
 {
     __shared__ __align__(16) u8 byte[TILE][TILES][TILE];
     const i64 first = (i64)blockIdx.x * TILES;
-    draw_tiles(byte, first, ceil_div(rows, TILE), ceil_div(columns, TILE), seed, site, (u32)*step);
+    random_tiles(byte, first, ceil_div(rows, TILE), ceil_div(columns, TILE), seed, site,
+                 (u32)*step);
     __syncthreads();
     if (columns % N == 0)
         drop_tiles<N, MASK>(x, y, byte, first, matrices, rows, columns, threshold);
@@ -143,13 +148,15 @@ DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, i
         drop_tiles<1, MASK>(x, y, byte, first, matrices, rows, columns, threshold);
 }
 
-KERNEL(THREADS) dropout_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows, int columns,
-                                 u32 seed, u32 site, int threshold)
+KERNEL(THREADS)
+dropout_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows, int columns,
+                 u32 seed, u32 site, int threshold)
 {
     drop_matrices<false>(x, step, y, matrices, rows, columns, seed, site, threshold);
 }
-KERNEL(THREADS) dropout_mask_matrices(const int *step, T_X *y, int matrices, int rows, int columns, u32 seed,
-                                      u32 site, int threshold)
+KERNEL(THREADS)
+dropout_mask_matrices(const int *step, T_X *y, int matrices, int rows, int columns, u32 seed,
+                      u32 site, int threshold)
 {
     drop_matrices<true>(nullptr, step, y, matrices, rows, columns, seed, site, threshold);
 }

@@ -12,7 +12,7 @@ enum { LOADS_A = TILE_M * TILE_K / THREADS, LOADS_B = TILE_N * TILE_K / THREADS 
 
 /* Where a thread's i-th element of a tile (ACROSS, TILE_K) lies; neighbouring threads load
  * neighbouring elements. */
-template <int ACROSS, bool K_IS_INNER> DEVICE void place(int i, int *across, int *k)
+template <int ACROSS, bool K_IS_INNER> DEVICE void element_of(int i, int *across, int *k)
 {
     enum { INNER = K_IS_INNER ? TILE_K : ACROSS };
     int inner = threadIdx.x % INNER, outer = threadIdx.x / INNER + i * (THREADS / INNER);
@@ -22,12 +22,13 @@ template <int ACROSS, bool K_IS_INNER> DEVICE void place(int i, int *across, int
 
 /* Elements outside the matrix are 0. */
 template <int ACROSS, int LOADS, bool K_IS_INNER>
-DEVICE void fetch(float (&to)[LOADS], const T_A *p, int first, int across_all, int k_first, int k_all)
+DEVICE void load_tile(float (&to)[LOADS], const T_A *p, int first, int across_all, int k_first,
+                      int k_all)
 {
 #pragma unroll
     for (int i = 0; i < LOADS; i++) {
         int across, k;
-        place<ACROSS, K_IS_INNER>(i, &across, &k);
+        element_of<ACROSS, K_IS_INNER>(i, &across, &k);
         across += first, k += k_first;
         i64 at = K_IS_INNER ? (i64)across * k_all + k : (i64)k * across_all + across;
         to[i] = across < across_all && k < k_all ? to_float(p[at]) : 0;
@@ -35,12 +36,12 @@ DEVICE void fetch(float (&to)[LOADS], const T_A *p, int first, int across_all, i
 }
 
 template <int ACROSS, int LOADS, bool K_IS_INNER>
-DEVICE void put(float *tile, const float (&from)[LOADS])
+DEVICE void store_tile(float *tile, const float (&from)[LOADS])
 {
 #pragma unroll
     for (int i = 0; i < LOADS; i++) {
         int across, k;
-        place<ACROSS, K_IS_INNER>(i, &across, &k);
+        element_of<ACROSS, K_IS_INNER>(i, &across, &k);
         tile[k * (ACROSS + PAD) + across] = from[i];
     }
 }
@@ -59,7 +60,8 @@ DEVICE void multiply(float (&sum)[EACH_M][EACH_N], const float *tile_a, const fl
     }
 }
 
-DEVICE void write(T_C *c, const T_BIAS *bias, const float (&sum)[EACH_M][EACH_N], int m0, int n0, int M, int N)
+DEVICE void write(T_C *c, const T_BIAS *bias, const float (&sum)[EACH_M][EACH_N], int m0, int n0,
+                  int M, int N)
 {
     m0 += threadIdx.x / (TILE_N / EACH_N) * EACH_M, n0 += threadIdx.x % (TILE_N / EACH_N) * EACH_N;
 #pragma unroll
@@ -67,7 +69,8 @@ DEVICE void write(T_C *c, const T_BIAS *bias, const float (&sum)[EACH_M][EACH_N]
 #pragma unroll
         for (int j = 0; j < EACH_N; j++) {
             int m = m0 + i, n = n0 + j;
-            if (m < M && n < N) c[(i64)m * N + n] = to<T_C>(sum[i][j] + (bias ? to_float(bias[n]) : 0));
+            if (m < M && n < N)
+                c[(i64)m * N + n] = to<T_C>(sum[i][j] + (bias ? to_float(bias[n]) : 0));
         }
 }
 
@@ -81,15 +84,15 @@ matmul(const T_A *a, const T_A *b, const T_BIAS *bias, T_C *c, int M, int N, int
     for (int z = blockIdx.y; z < batch; z += gridDim.y) {
         const T_A *az = a + (i64)z * M * K, *bz = b + (i64)z * K * N;
         float sum[EACH_M][EACH_N] = {}, next_a[LOADS_A], next_b[LOADS_B];
-        fetch<TILE_M, LOADS_A, !TA>(next_a, az, m0, M, 0, K);
-        fetch<TILE_N, LOADS_B, TB>(next_b, bz, n0, N, 0, K);
+        load_tile<TILE_M, LOADS_A, !TA>(next_a, az, m0, M, 0, K);
+        load_tile<TILE_N, LOADS_B, TB>(next_b, bz, n0, N, 0, K);
         for (int k0 = 0; k0 < K; k0 += TILE_K) {
             __syncthreads(); /* earlier readers of the tiles */
-            put<TILE_M, LOADS_A, !TA>(tile_a, next_a);
-            put<TILE_N, LOADS_B, TB>(tile_b, next_b);
+            store_tile<TILE_M, LOADS_A, !TA>(tile_a, next_a);
+            store_tile<TILE_N, LOADS_B, TB>(tile_b, next_b);
             __syncthreads();
-            fetch<TILE_M, LOADS_A, !TA>(next_a, az, m0, M, k0 + TILE_K, K);
-            fetch<TILE_N, LOADS_B, TB>(next_b, bz, n0, N, k0 + TILE_K, K);
+            load_tile<TILE_M, LOADS_A, !TA>(next_a, az, m0, M, k0 + TILE_K, K);
+            load_tile<TILE_N, LOADS_B, TB>(next_b, bz, n0, N, k0 + TILE_K, K);
             multiply(sum, tile_a, tile_b);
         }
         write(c + (i64)z * M * N, bias, sum, m0, n0, M, N);

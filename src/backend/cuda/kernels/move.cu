@@ -14,11 +14,11 @@ typedef word_of<WORD>::type word;
 
 /* The part that holds word i of the packed tensor, and its offset there, in the first head of its
  * group. */
-struct seat {
+struct slot {
     int part;
     u32 at;
 };
-DEVICE seat seat_of(u32 i, u32 T, u32 P, u32 H, u32 D)
+DEVICE slot slot_of(u32 i, u32 T, u32 P, u32 H, u32 D)
 {
     u32 KV = H / GROUP, heads = H + (P - 1) * KV;
     u32 row = i / D, d = i - row * D;
@@ -28,7 +28,7 @@ DEVICE seat seat_of(u32 i, u32 T, u32 P, u32 H, u32 D)
         h = (h - H - (part - 1) * KV) * GROUP;
     }
     u32 b = token / T, t = token - b * T;
-    seat s = {(int)part, ((b * H + h) * T + t) * D + d};
+    slot s = {(int)part, ((b * H + h) * T + t) * D + d};
     return s;
 }
 template <typename W> DEVICE W *choose(int part, W *a, W *b, W *c, W *d)
@@ -54,8 +54,9 @@ DEVICE word sum_of(const word *x, u32 head)
 }
 #endif
 
-KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 T, u32 P, u32 H,
-                            u32 D)
+KERNEL(THREADS)
+split_heads(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 T, u32 P, u32 H,
+            u32 D)
 {
     const u32 first = blockIdx.x * (TIMES * THREADS) + threadIdx.x;
     word a[TIMES];
@@ -65,7 +66,7 @@ KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
-        seat s = seat_of(first + k * THREADS, T, P, H, D);
+        slot s = slot_of(first + k * THREADS, T, P, H, D);
         word *to = choose(s.part, y0, y1, y2, y3) + s.at;
         *to = a[k];
 #if GROUP > 1
@@ -74,15 +75,16 @@ KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y
     }
 }
 
-KERNEL(THREADS) merge_heads(const word *x0, const word *x1, const word *x2, word *y, u32 n, u32 T, u32 P, u32 H,
-                            u32 D)
+KERNEL(THREADS)
+merge_heads(const word *x0, const word *x1, const word *x2, word *y, u32 n, u32 T, u32 P, u32 H,
+            u32 D)
 {
     const u32 first = blockIdx.x * (TIMES * THREADS) + threadIdx.x;
     word a[TIMES];
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
-        seat s = seat_of(first + k * THREADS, T, P, H, D);
+        slot s = slot_of(first + k * THREADS, T, P, H, D);
         const word *from = choose(s.part, x0, x1, x2, x2) + s.at;
 #if GROUP > 1
         a[k] = s.part ? sum_of(from, T * D) : *from;

@@ -11,7 +11,8 @@ struct parameters {
     const float *w, *bias;
 };
 
-DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd, float eps)
+DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd,
+                      float eps)
 {
     float sum = 0;
     EACH_STEP {
@@ -63,7 +64,8 @@ layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
 
 /* sums may be a. The norm is that of the rounded sums. */
 KERNEL_MIN(ROW_THREADS, 1)
-add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
+add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b,
+              const int *step, const float *w,
 #if BIAS
               const float *bias,
 #endif
@@ -84,7 +86,7 @@ add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T
     const u32 now = threshold ? (u32)*step : 0;
     EACH_STEP {
         if (!is_column(s)) continue;
-        if (threshold) drop(branch[s], first + column_at(s), seed, site, now, threshold);
+        if (threshold) apply_dropout(branch[s], first + column_at(s), seed, site, now, threshold);
         EACH_ELEMENT v[s][e] = to_float(to<T_X>(v[s][e] + branch[s][e]));
         store<N>(sums + first + column_at(s), v[s]);
     }

@@ -30,7 +30,7 @@ DEVICE raw load_raw(const T_X *p)
 
 /* v = dropout(v) of elements from `at` of the whole tensor. `at` is a multiple of N, so one Philox
  * call suffices. */
-DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
+DEVICE void apply_dropout(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
 {
     const words d = dropout_pointwise(seed, site, step, (u64)at / 16);
     const int byte = (int)(at % 16);

@@ -10,20 +10,21 @@
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };
 
 /* Lanes beyond the last row compute the first one and store nothing. */
-struct place {
+struct row_position {
     i64 row, first;
     bool there;
 };
-DEVICE place place_of(i64 rows)
+DEVICE row_position row_position_of(i64 rows)
 {
-    place p;
+    row_position p;
     p.row = (i64)blockIdx.x * ROWS_OF_BLOCK + (int)threadIdx.x / LANES;
     p.there = p.row < rows;
     p.first = p.there ? p.row * COLUMNS : 0;
     return p;
 }
 
-DEVICE void normalise(const row &x, const parameters &p, const place &at, bf16 *y, float *mean, float *rstd, float eps)
+DEVICE void normalise(const row &x, const parameters &p, const row_position &at, bf16 *y,
+                      float *mean, float *rstd, float eps)
 {
     const statistics of = statistics_of(x, eps);
     if (!at.there) return;
@@ -43,7 +44,7 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
 #if !BIAS
     const float *bias = 0;
 #endif
-    const place at = place_of(rows);
+    const row_position at = row_position_of(rows);
     const parameters p = {w, bias};
     row v;
     EACH_STEP v.step[s] = load_eight(x + at.first + column_at(s));
@@ -52,7 +53,8 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
 
 /* sums may be a. The norm is that of the rounded sums. */
 KERNEL(NORM_THREADS)
-add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b, const int *step, const float *w,
+add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b,
+                   const int *step, const float *w,
 #if BIAS
                    const float *bias,
 #endif
@@ -61,9 +63,9 @@ add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a,
 #if !BIAS
     const float *bias = 0;
 #endif
-    const place at = place_of(rows);
+    const row_position at = row_position_of(rows);
     const parameters p = {w, bias};
-    const dropping by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, keep_scale};
+    const dropout_args by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, keep_scale};
     const row v = sum_of(a, b, at.first, by);
     if (at.there) EACH_STEP store_eight(sums + at.first + column_at(s), v.step[s]);
     normalise(v, p, at, y, mean, rstd, eps);

@@ -52,24 +52,25 @@ DEVICE float row_sum(float a)
 }
 
 /* See dropout_kept. */
-struct dropping {
+struct dropout_args {
     u32 seed, site, step, less, carry;
     float scale;
 };
 /* Of a lane's columns in each step: the sign bits of the bytes mark the kept elements. */
-struct kept {
+struct keep_bits {
     u32 w[STEPS][2];
 };
 /* A Philox call covers 16 columns, the columns of two lanes. Of two steps, each lane makes the call
  * for one and passes half of it to the other. All of the warp must call. */
-DEVICE kept draw_row(i64 first, const dropping &by)
+DEVICE keep_bits random_keep_bits(i64 first, const dropout_args &by)
 {
     const bool odd = threadIdx.x & 1;
-    kept r;
+    keep_bits r;
 #pragma unroll
     for (int s = 0; s < STEPS; s += 2) {
         const bool two = s + 1 < STEPS;
-        const words d = dropout_pointwise(by.seed, by.site, by.step, (u64)(first + column_at(two && odd ? s + 1 : s)) / 16);
+        const words d = dropout_pointwise(by.seed, by.site, by.step,
+                                          (u64)(first + column_at(two && odd ? s + 1 : s)) / 16);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const u32 mine = odd ? d.w[2 + i] : d.w[i], other = odd ? d.w[i] : d.w[2 + i];
@@ -81,7 +82,7 @@ DEVICE kept draw_row(i64 first, const dropping &by)
     return r;
 }
 /* A mask with ones over the kept halves of word i. */
-DEVICE u32 mask_of(const kept &k, int s, int i)
+DEVICE u32 mask_of(const keep_bits &k, int s, int i)
 {
     return prmt(k.w[s][i / 2], 0, i % 2 ? 0xbbaa : 0x9988);
 }

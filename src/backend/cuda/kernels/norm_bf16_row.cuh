@@ -38,7 +38,8 @@ DEVICE eight normalised(const row &x, int s, const statistics &of, const paramet
     if (BIAS) bias = load<N>(p.bias + column_at(s));
     eight out;
     EACH_WORD {
-        float a = (low_of(x.step[s].w[i]) - m) * (r * w[2 * i]), b = (high_of(x.step[s].w[i]) - m) * (r * w[2 * i + 1]);
+        float a = (low_of(x.step[s].w[i]) - m) * (r * w[2 * i]),
+              b = (high_of(x.step[s].w[i]) - m) * (r * w[2 * i + 1]);
         if (BIAS) a += bias[2 * i], b += bias[2 * i + 1];
         out.w[i] = pack_bf16(a, b);
     }
@@ -47,19 +48,21 @@ DEVICE eight normalised(const row &x, int s, const statistics &of, const paramet
 
 /* a + dropout(b), rounded to bf16, of the row that starts at element `first`. All of the warp must
  * call. */
-DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropping &by)
+DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropout_args &by)
 {
     row v, branch;
     EACH_STEP {
         v.step[s] = load_eight(a + first + column_at(s));
         branch.step[s] = load_eight(b + first + column_at(s));
     }
-    kept of_branch;
-    if (DROPOUT) of_branch = draw_row(first, by);
+    keep_bits of_branch;
+    if (DROPOUT) of_branch = random_keep_bits(first, by);
     EACH_STEP EACH_WORD {
-        const u32 old = v.step[s].w[i], add = branch.step[s].w[i] & (DROPOUT ? mask_of(of_branch, s, i) : ~0u);
+        const u32 old = v.step[s].w[i],
+                  add = branch.step[s].w[i] & (DROPOUT ? mask_of(of_branch, s, i) : ~0u);
         const float times = DROPOUT ? by.scale : 1.0f;
-        v.step[s].w[i] = pack_bf16(low_of(old) + times * low_of(add), high_of(old) + times * high_of(add));
+        v.step[s].w[i] =
+            pack_bf16(low_of(old) + times * low_of(add), high_of(old) + times * high_of(add));
     }
     return v;
 }

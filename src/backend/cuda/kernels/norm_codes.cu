@@ -13,9 +13,16 @@
 #include "norm_bf16_row.cuh"
 #include "quantise.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP, TOGETHER = WARPS * ROWS_OF_WARP, CHUNK = 16, CHUNKS = ROWS / CHUNK };
+enum {
+    THREADS = 256,
+    WARPS = THREADS / WARP,
+    TOGETHER = WARPS * ROWS_OF_WARP,
+    CHUNK = 16,
+    CHUNKS = ROWS / CHUNK
+};
 enum { WIDE = COLUMNS / 4, SHIFT = WARP / CHUNKS }; /* words of a row; offset of each chunk */
-static_assert(ROWS % TOGETHER == 0 && WIDE % WARP == 0, "whole turns, and rows begin in the same bank");
+static_assert(ROWS % TOGETHER == 0 && WIDE % WARP == 0,
+              "whole turns, and rows begin in the same bank");
 
 /* The first word of row r of the tile. */
 DEVICE int row_at(int r)
@@ -24,13 +31,14 @@ DEVICE int row_at(int r)
 }
 
 /* Codes of the four elements of two bf16 words. */
-DEVICE u32 four_codes(u32 a, u32 b, float times)
+DEVICE u32 four_codes(u32 a, u32 b, float factor)
 {
-    return two_codes(low_of(a) * times, high_of(a) * times) | two_codes(low_of(b) * times, high_of(b) * times) << 16;
+    return two_codes(low_of(a) * factor, high_of(a) * factor) |
+           two_codes(low_of(b) * factor, high_of(b) * factor) << 16;
 }
-DEVICE float most_of(float most, u32 two)
+DEVICE float larger_of(float largest, u32 two)
 {
-    return fmaxf(most, fmaxf(fabsf(low_of(two)), fabsf(high_of(two))));
+    return fmaxf(largest, fmaxf(fabsf(low_of(two)), fabsf(high_of(two))));
 }
 
 /* Writes the columns of the tile that begins at row `top`. */
@@ -44,24 +52,28 @@ DEVICE void put_columns(const u32 *tile, u8 *transposed, int top, int rows)
         for (int k = 0; k < 4; k++) {
             u32 row[4], column[4];
 #pragma unroll
-            for (int r = 0; r < 4; r++) row[r] = tile[row_at(chunk * CHUNK) + (4 * k + r) * WIDE + word];
+            for (int r = 0; r < 4; r++)
+                row[r] = tile[row_at(chunk * CHUNK) + (4 * k + r) * WIDE + word];
             transpose(row, column);
 #pragma unroll
             for (int j = 0; j < 4; j++) run[j][k] = column[j];
         }
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            store_16(transposed + (i64)(4 * word + j) * rows + top + chunk * CHUNK, run[j][0], run[j][1], run[j][2], run[j][3]);
+            store_16(transposed + (i64)(4 * word + j) * rows + top + chunk * CHUNK, run[j][0],
+                     run[j][1], run[j][2], run[j][3]);
     }
 }
 
 KERNEL_MIN(THREADS, STEPS > 3 ? 3 : 4)
-quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf16 *sums, float *mean, float *rstd, const bf16 *a,
-                       const int *step, const bf16 *b, const float *w,
+quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf16 *sums,
+                       float *mean, float *rstd, const bf16 *a, const int *step, const bf16 *b,
+                       const float *w,
 #if BIAS
                        const float *bias,
 #endif
-                       u32 seed, u32 site, u32 less, u32 carry, float keep_scale, float eps, int rows, int first)
+                       u32 seed, u32 site, u32 less, u32 carry, float keep_scale, float eps,
+                       int rows, int first)
 {
 #if !BIAS
     const float *bias = 0;
@@ -70,10 +82,11 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
     __shared__ u32 parts[WARPS];
     const int top = (int)blockIdx.x * ROWS;
     const int slot = threadIdx.x % AMAX_STEPS;
-    const float times = __uint_as_float((u32)(127 - scale_exponent(amax[slot], slot, (u32)*step % AMAX_STEPS, first)) << 23);
+    const float factor = __uint_as_float(
+        (u32)(127 - scale_exponent(amax[slot], slot, (u32)*step % AMAX_STEPS, first)) << 23);
     const parameters p = {w, bias};
-    const dropping by = {seed, site, (u32)*step, less, carry, keep_scale};
-    float most = 0.0f;
+    const dropout_args by = {seed, site, (u32)*step, less, carry, keep_scale};
+    float largest = 0.0f;
 #pragma unroll 1
     for (int r = (int)threadIdx.x / LANES; r < ROWS; r += TOGETHER) {
         /* else lanes compute row 0; their results are not used */
@@ -84,10 +97,11 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
         const statistics of = statistics_of(v, eps);
         EACH_STEP {
             const eight y = normalised(v, s, of, p);
-            const uint2 two = make_uint2(four_codes(y.w[0], y.w[1], times), four_codes(y.w[2], y.w[3], times));
+            const uint2 two =
+                make_uint2(four_codes(y.w[0], y.w[1], factor), four_codes(y.w[2], y.w[3], factor));
             *(uint2 *)(tile + row_at(r) + column_at(s) / 4) = two;
             if (there) {
-                EACH_WORD most = most_of(most, y.w[i]);
+                EACH_WORD largest = larger_of(largest, y.w[i]);
                 *(uint2 *)(codes + at + column_at(s)) = two;
             }
         }
@@ -95,7 +109,7 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
         mean[top + r] = of.mean;
         rstd[top + r] = of.rstd;
     }
-    const u32 of_warp = __reduce_max_sync(~0u, __float_as_uint(most));
+    const u32 of_warp = __reduce_max_sync(~0u, __float_as_uint(largest));
     if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = of_warp;
     __syncthreads();
     put_columns(tile, transposed, top, rows);
@@ -107,5 +121,5 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
     atomicMax((int *)amax + now, (int)all);
     if (blockIdx.x) return;
     amax[(now + 1) % AMAX_STEPS] = 0.0f;
-    *scale = __uint_as_float((254u << 23) - __float_as_uint(times)); /* its reciprocal */
+    *scale = __uint_as_float((254u << 23) - __float_as_uint(factor)); /* its reciprocal */
 }

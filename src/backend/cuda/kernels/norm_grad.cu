@@ -17,13 +17,13 @@
 
 /* A row stays in registers between its sums and its gradient, unless it is so long that dw and
  * dbias need them: then it is read again, from cache. */
-enum { KEPT = LANES < 768 };
-struct kept {
+enum { HELD = LANES < 768 };
+struct held_row {
     raw x[STEPS], dy[STEPS];
 };
-DEVICE void load_row(kept &k, const T_X *x, const T_X *dy)
+DEVICE void load_row(held_row &k, const T_X *x, const T_X *dy)
 {
-    if (KEPT)
+    if (HELD)
         EACH_STEP if (is_column(s))
         {
             k.x[s] = load_raw(x + column_at(s));
@@ -42,21 +42,22 @@ struct row_out {
     T_X *dx, *dropped;
     i64 first; /* offset in the tensor */
 };
-struct dropping {
+struct dropout_args {
     u32 seed, site, step;
     int threshold;
 };
 /* dx of one row; also adds to the lane's sums. dx may be dy or more. */
-DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_out &out, const dropping &by, sums &all)
+DEVICE void grad_row(const held_row &k, const row_in &in, const float *w, const row_out &out,
+                     const dropout_args &by, sums &all)
 {
     raw more[STEPS];
-    if (ADD && KEPT)
+    if (ADD && HELD)
         EACH_STEP if (is_column(s)) more[s] = load_raw(in.more + column_at(s));
     float sum = 0, products = 0;
     EACH_STEP {
         if (!is_column(s)) continue;
-        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
-        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        const raw x = HELD ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = HELD ? k.dy[s] : load_raw(in.dy + column_at(s));
         floats<N> wi = load<N>(w + column_at(s));
         EACH_ELEMENT {
             float d = to_float(dy.x[e]), dh = d * ((to_float(x.x[e]) - in.mean) * in.rstd);
@@ -70,28 +71,29 @@ DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_
     products = row_sum(products) * (1.0f / COLUMNS);
     EACH_STEP {
         if (!is_column(s)) continue;
-        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
-        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        const raw x = HELD ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = HELD ? k.dy[s] : load_raw(in.dy + column_at(s));
         floats<N> wi = load<N>(w + column_at(s)), a;
         EACH_ELEMENT {
             float h = (to_float(x.x[e]) - in.mean) * in.rstd;
             a[e] = in.rstd * (to_float(dy.x[e]) * wi[e] - sum - h * products);
         }
         if (ADD) {
-            const raw b = KEPT ? more[s] : load_raw(in.more + column_at(s));
+            const raw b = HELD ? more[s] : load_raw(in.more + column_at(s));
             EACH_ELEMENT a[e] += to_float(b.x[e]);
         }
         store<N>(out.dx + column_at(s), a);
         if (DROP) {
             EACH_ELEMENT a[e] = to_float(to<T_X>(a[e]));
-            drop(a, out.first + column_at(s), by.seed, by.site, by.step, by.threshold);
+            apply_dropout(a, out.first + column_at(s), by.seed, by.site, by.step, by.threshold);
             store<N>(out.dropped + column_at(s), a);
         }
     }
 }
 
 /* Sums over the groups of a block, in order, into its part. */
-DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const floats<N> (&mine)[STEPS])
+DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group,
+                        const floats<N> (&mine)[STEPS])
 {
     EACH_STEP if (is_column(s)) store<N>(&all[group][column_at(s)], mine[s]);
     __syncthreads();
@@ -123,17 +125,17 @@ layernorm_grad(T_X *dx,
     const T_X *more = x; /* unused */
 #endif
 #if DROP
-    const dropping by = {seed, site, (u32)*step, threshold};
+    const dropout_args by = {seed, site, (u32)*step, threshold};
 #else
     T_X *dropped = dx; /* unused */
-    const dropping by = {0, 0, 0, 0};
+    const dropout_args by = {0, 0, 0, 0};
 #endif
     const int group = threadIdx.x / LANES;
     const i64 stride = (i64)gridDim.x * GROUPS;
     i64 row = (i64)blockIdx.x * GROUPS + group;
     sums mine;
     EACH_STEP EACH_ELEMENT mine.dw[s][e] = mine.dbias[s][e] = 0;
-    kept now;
+    held_row now;
     float mean_next = row < rows ? mean[row] : 0, rstd_next = row < rows ? rstd[row] : 0;
     for (; row < rows; row += stride) {
         const i64 at = row * COLUMNS;

@@ -9,7 +9,8 @@
 #include "rows.cuh"
 
 /* Each thread reads only elements of x that it wrote itself, or that this kernel does not write. */
-DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w, const float *bias, float eps, int columns)
+DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w,
+                      const float *bias, float eps, int columns)
 {
     float sum = 0, squares = 0;
     for (int k = threadIdx.x; k < columns; k += LANES) sum += to_float(x[k]);
@@ -27,7 +28,8 @@ DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const floa
 }
 
 KERNEL(LANES)
-layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, const float *bias, float eps, int columns)
+layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, const float *bias,
+               float eps, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
     normalise(y + first, x + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
@@ -35,8 +37,9 @@ layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, c
 
 /* s may be a. */
 KERNEL(LANES)
-add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
-                   const float *bias, u32 seed, u32 site, int threshold, float eps, int columns)
+add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b,
+                   const int *step, const float *w, const float *bias, u32 seed, u32 site,
+                   int threshold, float eps, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
     const float kept = dropout_scale(threshold);
@@ -55,8 +58,8 @@ add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const
 
 /* dx may be dy or more. */
 KERNEL(LANES)
-layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const float *w, const float *mean,
-                    const float *rstd, int columns)
+layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const float *w,
+                    const float *mean, const float *rstd, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
     const float m = mean ? mean[row] : 0.0f, r = rstd[row];
@@ -78,7 +81,8 @@ layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const
 /* dw and dbias: a block has 32 columns; each warp sums every 32nd row. Must run before dx
  * overwrites dy. */
 KERNEL(LANES)
-norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean, const float *rstd, i64 rows, int columns)
+norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean,
+             const float *rstd, i64 rows, int columns)
 {
     enum { SHARES = LANES / WARP };
     __shared__ float part[2][SHARES][WARP];
@@ -88,7 +92,8 @@ norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *
     if (column < columns)
         for (i64 row = share; row < rows; row += SHARES) {
             const float d = to_float(dy[row * columns + column]);
-            products += d * ((to_float(x[row * columns + column]) - (mean ? mean[row] : 0.0f)) * rstd[row]);
+            products +=
+                d * ((to_float(x[row * columns + column]) - (mean ? mean[row] : 0.0f)) * rstd[row]);
             sum += d;
         }
     part[0][share][lane] = products;

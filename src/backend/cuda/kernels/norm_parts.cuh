@@ -16,7 +16,8 @@ norm_parts(float *dw,
            const float *parts, int count)
 {
     __shared__ float sums[PART_WARPS][WARP];
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, column = blockIdx.x * WARP + lane;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP,
+              column = blockIdx.x * WARP + lane;
     float sum = 0;
     for (int i = warp; i < count; i += TOGETHER * PART_WARPS) {
         float a[TOGETHER];

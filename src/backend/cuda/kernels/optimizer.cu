@@ -22,10 +22,11 @@ KERNEL(SQUARES_THREADS) square_parts(float *part, const float *x, i64 n)
     for (; i + (AHEAD - 1) * stride + 4 <= n; i += AHEAD * stride) {
         floats<4> v[AHEAD];
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) v[k] = load_once<4>(x + i + k * stride);
+        for (int k = 0; k < AHEAD; k++) v[k] = load_streaming<4>(x + i + k * stride);
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
-            sum[k] += (v[k][0] * v[k][0] + v[k][1] * v[k][1]) + (v[k][2] * v[k][2] + v[k][3] * v[k][3]);
+            sum[k] +=
+                (v[k][0] * v[k][0] + v[k][1] * v[k][1]) + (v[k][2] * v[k][2] + v[k][3] * v[k][3]);
     }
     for (; i < n; i += stride)
         for (int e = 0; e < 4 && i + e < n; e++) sum[0] += x[i + e] * x[i + e];
@@ -64,8 +65,9 @@ adamw(float *w, float *m, float *v,
 #if COPY
       bf16 *copy,
 #endif
-      const float *g, const float *lr, const float *bias1, const float *bias2, const float *clip, float beta1,
-      float rest1, float beta2, float rest2, float eps, float decay, i64 decayed, i64 n)
+      const float *g, const float *lr, const float *bias1, const float *bias2, const float *clip,
+      float beta1, float rest1, float beta2, float rest2, float eps, float decay, i64 decayed,
+      i64 n)
 {
     const update u = {*clip, 1.0f - *lr * decay, beta1, rest1, beta2, rest2, *lr / *bias1,
                       1.0f / sqrtf(*bias2), eps};
@@ -78,14 +80,15 @@ adamw(float *w, float *m, float *v,
         w1[k] = load<N>(w + i);
         m1[k] = load<N>(m + i);
         v1[k] = load<N>(v + i);
-        g1[k] = load_once<N>(g + i);
+        g1[k] = load_streaming<N>(g + i);
     }
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         const i64 i = first + k * THREADS * N;
         if (i + N > n) continue;
 #pragma unroll
-        for (int e = 0; e < N; e++) w1[k][e] = adamw_of(u, w1[k][e], m1[k][e], v1[k][e], g1[k][e], i + e < decayed);
+        for (int e = 0; e < N; e++)
+            w1[k][e] = adamw_of(u, w1[k][e], m1[k][e], v1[k][e], g1[k][e], i + e < decayed);
         store<N>(w + i, w1[k]);
         store<N>(m + i, m1[k]);
         store<N>(v + i, v1[k]);
@@ -120,7 +123,8 @@ sgdm(float *w, float *v,
 #if COPY
      bf16 *copy,
 #endif
-     const float *g, const float *lr, const float *clip, float momentum, float decay, i64 decayed, i64 n)
+     const float *g, const float *lr, const float *clip, float momentum, float decay, i64 decayed,
+     i64 n)
 {
     const float c = *clip, rate = *lr;
     const i64 first = ((i64)blockIdx.x * TIMES * THREADS + threadIdx.x) * N;
@@ -131,7 +135,7 @@ sgdm(float *w, float *v,
         if (i + N > n) continue;
         w1[k] = load<N>(w + i);
         v1[k] = load<N>(v + i);
-        g1[k] = load_once<N>(g + i);
+        g1[k] = load_streaming<N>(g + i);
     }
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
@@ -139,7 +143,8 @@ sgdm(float *w, float *v,
         if (i + N > n) continue;
 #pragma unroll
         for (int e = 0; e < N; e++)
-            w1[k][e] = sgdm_of(w1[k][e], v1[k][e], g1[k][e], c, rate, momentum, i + e < decayed ? decay : 0.0f);
+            w1[k][e] = sgdm_of(w1[k][e], v1[k][e], g1[k][e], c, rate, momentum,
+                               i + e < decayed ? decay : 0.0f);
         store<N>(w + i, w1[k]);
         store<N>(v + i, v1[k]);
 #if COPY

@@ -50,7 +50,8 @@ KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {
         const u32 i = begin + k * THREADS, row = i / row_words, column = (i - row * row_words) * N;
-        if (i < words && row < rows && column + N <= columns) s[k] = words_at(x, (i64)row * columns + column);
+        if (i < words && row < rows && column + N <= columns)
+            s[k] = words_at(x, (i64)row * columns + column);
     }
 #pragma unroll
     for (int k = 0; k < TIMES; k++) {

@@ -17,7 +17,7 @@ struct ends {
     u32 a, b, c, C;
 };
 /* The address in its part of word i of the whole. */
-template <typename W> DEVICE W *seat_of(u32 i, const ends &e, W *y0, W *y1, W *y2, W *y3)
+template <typename W> DEVICE W *slot_of(u32 i, const ends &e, W *y0, W *y1, W *y2, W *y3)
 {
     const u32 row = i / e.C, column = i - row * e.C;
     if (column < e.a) return y0 + row * e.a + column;
@@ -37,7 +37,7 @@ split(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 end0, u3
     const ends e = {end0, end1, end2, columns};
     word v[TIMES];
     EACH_TIME if (word_of_thread(k) < n) v[k] = x[word_of_thread(k)];
-    EACH_TIME if (word_of_thread(k) < n) *seat_of(word_of_thread(k), e, y0, y1, y2, y3) = v[k];
+    EACH_TIME if (word_of_thread(k) < n) *slot_of(word_of_thread(k), e, y0, y1, y2, y3) = v[k];
 }
 
 KERNEL(THREADS)
@@ -46,6 +46,6 @@ concat(const word *x0, const word *x1, const word *x2, const word *x3, word *y, 
 {
     const ends e = {end0, end1, end2, columns};
     word v[TIMES];
-    EACH_TIME if (word_of_thread(k) < n) v[k] = *seat_of(word_of_thread(k), e, x0, x1, x2, x3);
+    EACH_TIME if (word_of_thread(k) < n) v[k] = *slot_of(word_of_thread(k), e, x0, x1, x2, x3);
     EACH_TIME if (word_of_thread(k) < n) y[word_of_thread(k)] = v[k];
 }

@@ -12,7 +12,7 @@ enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N, PAIRS = 8 / N
 
 template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float constant)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
 #pragma unroll
     for (int k = 0; k < TIMES; k++)
@@ -24,7 +24,7 @@ template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float const
         for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], constant);
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), constant));
+    if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), constant));
 }
 
 #define UNARY(entry, expression)                                                       \
@@ -51,12 +51,12 @@ UNARY(each_silu, silu_of(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a = all_of<N>(constant);
 #pragma unroll
     for (int k = 0; k < TIMES; k++)
         if (first + k * STEP + N <= n) store<N>(y + first + k * STEP, a);
-    if (left < n) y[left] = to<T_X>(constant);
+    if (tail < n) y[tail] = to<T_X>(constant);
 }
 
 /* --- binary; the second operand is broadcast in one of four cases (arithmetic.cuh) --- */
@@ -64,7 +64,7 @@ KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 template <typename F, typename B>
 DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
 {
-    const i64 first = first_element<N, PAIRS>(), left = left_element<N>(n);
+    const i64 first = first_element<N, PAIRS>(), tail = tail_element<N>(n);
     floats<N> a[PAIRS], c[PAIRS];
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) {
@@ -79,7 +79,7 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
         for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], c[k][e]);
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), B::at(b, left, period)));
+    if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), B::at(b, tail, period)));
 }
 
 /* `name`: the function of arithmetic.cuh without _of; `how`: the broadcast of the second
@@ -119,21 +119,22 @@ enum { COPIES = 4 };
 
 KERNEL(THREADS) copy(const u8 *x, u8 *y, i64 bytes)
 {
-    const i64 first = first_element<16, COPIES>(), left = left_element<16>(bytes);
+    const i64 first = first_element<16, COPIES>(), tail = tail_element<16>(bytes);
     uint4 a[COPIES];
 #pragma unroll
     for (int k = 0; k < COPIES; k++)
-        if (first + k * THREADS * 16 + 16 <= bytes) a[k] = *(const uint4 *)(x + first + k * THREADS * 16);
+        if (first + k * THREADS * 16 + 16 <= bytes)
+            a[k] = *(const uint4 *)(x + first + k * THREADS * 16);
 #pragma unroll
     for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 16 + 16 <= bytes) *(uint4 *)(y + first + k * THREADS * 16) = a[k];
-    if (left < bytes) y[left] = x[left];
+    if (tail < bytes) y[tail] = x[tail];
 }
 
 /* Four elements per access: 16 bytes of float, 8 of bf16. */
 template <typename A, typename B> DEVICE void cast(const A *x, B *y, i64 n)
 {
-    const i64 first = first_element<4, COPIES>(), left = left_element<4>(n);
+    const i64 first = first_element<4, COPIES>(), tail = tail_element<4>(n);
     floats<4> a[COPIES];
 #pragma unroll
     for (int k = 0; k < COPIES; k++)
@@ -141,13 +142,13 @@ template <typename A, typename B> DEVICE void cast(const A *x, B *y, i64 n)
 #pragma unroll
     for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 4 + 4 <= n) store<4>(y + first + k * THREADS * 4, a[k]);
-    if (left < n) y[left] = to<B>(to_float(x[left]));
+    if (tail < n) y[tail] = to<B>(to_float(x[tail]));
 }
-KERNEL(THREADS) narrow(const float *x, bf16 *y, i64 n)
+KERNEL(THREADS) cast_to_bf16(const float *x, bf16 *y, i64 n)
 {
     cast(x, y, n);
 }
-KERNEL(THREADS) widen(const bf16 *x, float *y, i64 n)
+KERNEL(THREADS) cast_to_f32(const bf16 *x, float *y, i64 n)
 {
     cast(x, y, n);
 }

@@ -23,8 +23,9 @@
 #include "gelu.cuh"
 #include "hopper.cuh"
 
-#if !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TRANSPOSED || !defined TANH || !defined WHAT
-#error "the host says all of these"
+#if !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || \
+    !defined TRANSPOSED || !defined TANH || !defined WHAT
+#error "the host defines all of these"
 #endif
 #define A_TURNED 0
 #define B_TURNED TRANSPOSED
@@ -55,7 +56,7 @@ enum {
     AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
     FULL = AT_BARRIERS, /* per stage */
     EMPTY = FULL + 8 * STAGES,
-    CAME = EMPTY + 8 * STAGES, /* per panel */
+    ARRIVED = EMPTY + 8 * STAGES, /* per panel */
     EACH = TILES * CHUNKS, /* chunks per tile and warp */
     CONSUMER_REGISTERS = 240,
     PRODUCER_REGISTERS = 24,
@@ -71,7 +72,7 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
     ring r = {0, 0};
 #pragma unroll 1
     for (int n = (int)blockIdx.x; n < tiles_of(s); n += (int)gridDim.x) {
-        place p = place_of(n, s);
+        position p = position_of(n, s);
 #pragma unroll 1
         for (int k = 0; k < s.K; k += DEPTH, advance(r)) {
             u32 to = base + r.stage * STAGE_BYTES, full = barrier_of(base + FULL, r);
@@ -83,12 +84,14 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
 
 #include "product_hopper_ends.cuh"
 
-template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *x_map, const T_BIAS *bias, const shape &s)
+template <int GRAD>
+DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *x_map,
+                    const T_BIAS *bias, const shape &s)
 {
     ring r = {0, 0};
     int warp = threadIdx.x / WARP % 4, steps = ceil_div(s.K, DEPTH), all = tiles_of(s), number = 0;
     int at = 4 * w + warp;
-    panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + CAME + 8 * PANELS * at, 0};
+    panels p = {base + AT_PANELS + at * PANELS * PANEL_BYTES, base + ARRIVED + 8 * PANELS * at, 0};
     float sum[TILES][COLUMNS / 2];
 #if WHAT & 1
     biases b;
@@ -99,10 +102,10 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
             advance_by(r, steps);
             continue;
         }
-        place of = place_of(n, s);
+        position of = position_of(n, s);
         of.row += 16 * warp;
 #if WHAT & 2
-        if (GRAD) first_x(p, x_map, of);
+        if (GRAD) load_first_x(p, x_map, of);
 #endif
 #if WHAT & 1
         if (!GRAD && BIAS) load_bias(b, bias, of.column, s.N);
@@ -114,10 +117,10 @@ template <int GRAD> DEVICE void consume(u32 base, int w, const tensor_map *y_map
             const float *part = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
             /* Chunks beyond the last column are not skipped: panels are counted. */
 #if WHAT & 2
-            if (GRAD) end_grad(part, p, y_map, x_map, i, of);
+            if (GRAD) epilogue_grad(part, p, y_map, x_map, i, of);
 #endif
 #if WHAT & 1
-            if (!GRAD) end_gelu(part, p, y_map, x_map, b, i, of);
+            if (!GRAD) epilogue_gelu(part, p, y_map, x_map, b, i, of);
 #endif
         }
         p.count += EACH;
@@ -134,7 +137,7 @@ DEVICE void prepare(u32 base)
             mbarrier_init(base + EMPTY + 8 * s, 1);
         }
 #pragma unroll
-        for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + CAME + 8 * i, 1);
+        for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + ARRIVED + 8 * i, 1);
         fence_barrier_init();
     }
     __syncwarp();
@@ -142,8 +145,8 @@ DEVICE void prepare(u32 base)
 }
 
 template <int GRAD>
-DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor_map *y_map, const tensor_map *x_map,
-                  const T_BIAS *bias, const shape &s)
+DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor_map *y_map,
+                  const tensor_map *x_map, const T_BIAS *bias, const shape &s)
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
@@ -170,9 +173,10 @@ product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ t
 #endif
 #if WHAT & 2
 KERNEL_MIN(THREADS, 1)
-product_gelu_grad(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
-                  const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
-                  int M, int N, int K, int group)
+product_gelu_grad(const __grid_constant__ tensor_map a_map,
+                  const __grid_constant__ tensor_map b_map,
+                  const __grid_constant__ tensor_map y_map,
+                  const __grid_constant__ tensor_map x_map, int M, int N, int K, int group)
 {
     roles<1>(&a_map, &b_map, &y_map, &x_map, 0, {M, N, K, group});
 }

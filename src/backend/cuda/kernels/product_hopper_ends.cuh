@@ -11,7 +11,7 @@
 
 /* A warp's panels. */
 struct panels {
-    u32 at, came;
+    u32 at, arrived;
     int count; /* this warp's chunks of earlier tiles */
 };
 DEVICE u32 in_panel(u32 panel, int j)
@@ -21,11 +21,11 @@ DEVICE u32 in_panel(u32 panel, int j)
 }
 /* Chunk n of a warp whose rows of the tile start at `first`: n = c + t CHUNKS for the t-th 64 rows,
  * c-th columns. */
-DEVICE place chunk_of(place first, int n)
+DEVICE position chunk_of(position first, int n)
 {
     return {first.row + n / CHUNKS * 64, first.column + n % CHUNKS * CHUNK};
 }
-DEVICE void store_panel(const tensor_map *map, u32 panel, place at)
+DEVICE void store_panel(const tensor_map *map, u32 panel, position at)
 {
     tma_store(map, panel, at.column, at.row, 0, 0, 0);
 }
@@ -59,7 +59,8 @@ DEVICE u32 slot_of(const panels &p, int n)
 {
     return p.at + (p.count + n) % SLOTS * OUTS * PANEL_BYTES;
 }
-DEVICE void store_gelu(const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
+DEVICE void store_gelu(const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n,
+                       position first)
 {
     u32 from = slot_of(p, n);
     fence_async();
@@ -70,21 +71,23 @@ DEVICE void store_gelu(const panels &p, const tensor_map *y_map, const tensor_ma
     tma_store_commit();
 }
 /* Processes chunk n, with sums `s`. Stores chunk n - 1, and also n if it is the last. */
-DEVICE void end_gelu(const float *s, const panels &p, const tensor_map *y_map, const tensor_map *x_map, const biases &bias, int n,
-                     place first)
+DEVICE void epilogue_gelu(const float *s, const panels &p, const tensor_map *y_map,
+                          const tensor_map *x_map, const biases &bias, int n, position first)
 {
     u32 to = slot_of(p, n);
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) {
         u32 x[4], y[4];
         floats<2> b[2];
-        if (BIAS) b[0] = bias_at(bias.of[n % CHUNKS], 2 * j), b[1] = bias_at(bias.of[n % CHUNKS], 2 * j + 1);
+        if (BIAS)
+            b[0] = bias_at(bias.of[n % CHUNKS], 2 * j),
+            b[1] = bias_at(bias.of[n % CHUNKS], 2 * j + 1);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
             if (BIAS) low += b[i / 2][0], high += b[i / 2][1];
             x[i] = pack_bf16(low, high);
-            y[i] = pack_bf16(brief_gelu<TANH>(low), brief_gelu<TANH>(high));
+            y[i] = pack_bf16(fast_gelu<TANH>(low), fast_gelu<TANH>(high));
         }
         if (j == 0) {
             computed(y);
@@ -106,25 +109,26 @@ DEVICE u32 panel_of(const panels &p, int n)
 {
     return p.at + (p.count + n) % PANELS * PANEL_BYTES;
 }
-DEVICE u32 came_of(const panels &p, int n)
+DEVICE u32 arrived_of(const panels &p, int n)
 {
-    return p.came + 8 * ((p.count + n) % PANELS);
+    return p.arrived + 8 * ((p.count + n) % PANELS);
 }
 /* Loads x of chunk n into its panel, where y replaces it. Called by one lane. */
-DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, place first)
+DEVICE void load_x(const panels &p, const tensor_map *x_map, int n, position first)
 {
-    place at = chunk_of(first, n);
-    mbarrier_expect(came_of(p, n), PANEL_BYTES);
-    tma_load(panel_of(p, n), x_map, came_of(p, n), at.column, at.row, 0, 0, 0);
+    position at = chunk_of(first, n);
+    mbarrier_expect(arrived_of(p, n), PANEL_BYTES);
+    tma_load(panel_of(p, n), x_map, arrived_of(p, n), at.column, at.row, 0, 0, 0);
 }
-DEVICE void first_x(const panels &p, const tensor_map *x_map, place first)
+DEVICE void load_first_x(const panels &p, const tensor_map *x_map, position first)
 {
     if (threadIdx.x % WARP) return;
     tma_store_wait_read<0>();
 #pragma unroll 1
     for (int n = 0; n < min(PANELS, EACH); n++) load_x(p, x_map, n, first);
 }
-DEVICE void store_grad(const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
+DEVICE void store_grad(const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n,
+                       position first)
 {
     fence_async();
     __syncwarp();
@@ -136,19 +140,22 @@ DEVICE void store_grad(const panels &p, const tensor_map *y_map, const tensor_ma
         load_x(p, x_map, n - 1 + PANELS, first);
     }
 }
-/* Like end_gelu; all of a chunk's x is loaded at once. */
-DEVICE void end_grad(const float *s, const panels &p, const tensor_map *y_map, const tensor_map *x_map, int n, place first)
+/* Like epilogue_gelu; all of a chunk's x is loaded at once. */
+DEVICE void epilogue_grad(const float *s, const panels &p, const tensor_map *y_map,
+                          const tensor_map *x_map, int n, position first)
 {
     u32 x[CHUNK / 16][4];
-    mbarrier_wait(came_of(p, n), (p.count + n) / PANELS % 2);
+    mbarrier_wait(arrived_of(p, n), (p.count + n) / PANELS % 2);
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) ldmatrix_x4(x[j], in_panel(panel_of(p, n), j));
 #pragma unroll
     for (int j = 0; j < CHUNK / 16; j++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            float low = __uint_as_float(x[j][i] << 16), high = __uint_as_float(x[j][i] & 0xffff0000u);
-            x[j][i] = pack_bf16(brief_grad<TANH>(s[8 * j + 2 * i], low), brief_grad<TANH>(s[8 * j + 2 * i + 1], high));
+            float low = __uint_as_float(x[j][i] << 16),
+                  high = __uint_as_float(x[j][i] & 0xffff0000u);
+            x[j][i] = pack_bf16(fast_grad<TANH>(s[8 * j + 2 * i], low),
+                                fast_grad<TANH>(s[8 * j + 2 * i + 1], high));
         }
         if (j == 0 && n > 0) {
             computed(x[0]);

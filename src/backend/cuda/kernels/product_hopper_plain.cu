@@ -26,11 +26,12 @@
  * Loads beyond the bounds of a tensor give zeros; stores there are dropped. */
 #include "hopper.cuh"
 
-#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TURNS || !defined SPLIT
-#error "the host says all of these"
+#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || \
+    !defined PANELS || !defined TURNS || !defined SPLIT
+#error "the host defines all of these"
 #endif
 #if !defined A_TURNED || !defined B_TURNED || !defined Y_TURNED || !defined T_Y
-#error "and these"
+#error "the host defines these too"
 #endif
 
 enum {
@@ -85,11 +86,12 @@ struct walk {
 };
 DEVICE walk walk_of(const shape &s)
 {
-    int steps = ceil_div(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    int steps = ceil_div(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x,
+        blocks = (int)gridDim.x;
     if (!SPLIT) return {block * steps, all, steps};
     return {share_of(block, blocks, all), share_of(block + 1, blocks, all), steps};
 }
-DEVICE bool is_more(const walk &w)
+DEVICE bool has_more(const walk &w)
 {
     return w.at < w.end;
 }
@@ -106,13 +108,14 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
     ring r = {0, 0};
     walk w = walk_of(s);
 #pragma unroll 1
-    while (is_more(w)) {
+    while (has_more(w)) {
         segment g = next_segment(w);
-        place p = place_of(g.tile, s);
+        position p = position_of(g.tile, s);
 #pragma unroll 1
         for (int k = g.first; k < g.first + g.steps; k++, advance(r)) {
             mbarrier_wait(barrier_of(base + EMPTY, r), r.parity ^ 1);
-            load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p, k * DEPTH);
+            load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p,
+                       k * DEPTH);
         }
     }
 }
@@ -135,10 +138,11 @@ DEVICE void store_quad(T_Y *y, float4 q, int row, int column, int M, int N)
     if (row < M) store<2>(y, upper);
     if (row + 8 < M) store<2>(y + 8 * (i64)N, lower);
 }
-DEVICE place place_in(int quad, int thread)
+DEVICE position position_in(int quad, int thread)
 {
     int warps = thread / WARP, lane = thread % WARP, t = quad / (COLUMNS / 8);
-    return {(warps / 4 * TILES + t) * 64 + warps % 4 * 16 + lane / 4, quad % (COLUMNS / 8) * 8 + lane % 4 * 2};
+    return {(warps / 4 * TILES + t) * 64 + warps % 4 * 16 + lane / 4,
+            quad % (COLUMNS / 8) * 8 + lane % 4 * 2};
 }
 DEVICE float4 quad_of(const float (&sum)[TILES][COLUMNS / 2], int i)
 {
@@ -153,19 +157,20 @@ DEVICE u32 in_panel(u32 panel, int j)
     return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
 }
 /* Waits until all but N of this warp's store groups have read their panels. */
-template <int N> DEVICE void stores_read()
+template <int N> DEVICE void wait_stores_read()
 {
     if (threadIdx.x % WARP == 0) tma_store_wait_read<N>();
     __syncwarp();
 }
 /* Stores 16 rows of each of this warp's tiles. */
-DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &count, const tensor_map *y_map, int row, int column)
+DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &count,
+                       const tensor_map *y_map, int row, int column)
 {
 #pragma unroll
     for (int i = 0; i < TILES * CHUNKS; i++) {
         const float *s = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
         u32 to = panels + count++ % PANELS * PANEL_BYTES;
-        stores_read<PANELS - 1>();
+        wait_stores_read<PANELS - 1>();
 #pragma unroll
         for (int j = 0; j < CHUNK / 16; j++) {
             u32 y[4];
@@ -202,25 +207,26 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
     u32 panels = base + AT_PANELS + (4 * w + warp) * PANELS * PANEL_BYTES;
 #endif
 #pragma unroll 1
-    for (; is_more(k); number++) {
+    for (; has_more(k); number++) {
         segment g = next_segment(k);
         if (TURNS && number % CONSUMERS != w) {
             advance_by(r, g.steps);
             continue;
         }
         if (TURNS && number > 0) await_turn(w);
-        multiply(sum, base, r, w, g.steps, TURNS && is_more(k));
+        multiply(sum, base, r, w, g.steps, TURNS && has_more(k));
         if (SPLIT && g.steps < k.steps) {
             store_part(part, sum, number == 0, thread);
             continue;
         }
-        place p = place_of(g.tile, s);
+        position p = position_of(g.tile, s);
 #if PANELS
-        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp, p.column);
+        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp,
+                   p.column);
 #else
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
-            place in = place_in(i, thread);
+            position in = position_in(i, thread);
             store_quad(y, quad_of(sum, i), p.row + in.row, p.column + in.column, s.M, s.N);
         }
 #endif
@@ -279,14 +285,15 @@ product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int bl
 {
     enum { TILE = QUADS * MULTIPLIERS };
     const shape s = {M, N, K, group};
-    int steps = ceil_div(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
+    int steps = ceil_div(K, DEPTH), all = tiles_of(s) * steps,
+        at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
     int tile = at / TILE, begin = tile * steps;
     int first = block_of(begin, blocks, all), last = block_of(begin + steps - 1, blocks, all);
     /* the tile's first block has it at the end of its share */
     bool ends = share_of(first, blocks, all) < begin;
     at %= TILE;
     part += at;
-    place p = place_of(tile, s), in = place_in(at / MULTIPLIERS, at % MULTIPLIERS);
+    position p = position_of(tile, s), in = position_in(at / MULTIPLIERS, at % MULTIPLIERS);
     dependents_wait();
     if (first == last) return; /* that block has stored the tile */
     float4 sum = __ldcg(part + (i64)(ends ? blocks + first : first) * TILE);

@@ -20,8 +20,8 @@
 #define THREADS (32 * WARPS)
 #define COLUMNS 64
 #define ROWS (16 * WARPS)
-#define CHUNKS WARPS       /* of a column */
-#define WORDS (4 * CHUNKS) /* of a column: four rows each */
+#define CHUNKS WARPS       /* per column */
+#define WORDS (4 * CHUNKS) /* per column */
 
 #define X 0
 #define GELU 1
@@ -31,12 +31,13 @@
 struct eight {
     u32 w[2 * sizeof(T_X)];
 };
-DEVICE void ask(eight &a, const T_X *p)
+DEVICE void load_eight(eight &a, const T_X *p)
 {
 #pragma unroll
     for (int i = 0; i < (int)sizeof(T_X) / 2; i++) {
         const uint4 four = __ldcs((const uint4 *)p + i);
-        a.w[4 * i] = four.x, a.w[4 * i + 1] = four.y, a.w[4 * i + 2] = four.z, a.w[4 * i + 3] = four.w;
+        a.w[4 * i] = four.x, a.w[4 * i + 1] = four.y, a.w[4 * i + 2] = four.z,
+                a.w[4 * i + 3] = four.w;
     }
 }
 DEVICE float element(const eight &a, int e)
@@ -46,7 +47,7 @@ DEVICE float element(const eight &a, int e)
     else
         return __uint_as_float(a.w[e]);
 }
-DEVICE float number(float x, float y)
+DEVICE float value_of(float x, float y)
 {
     if (OF == GELU) return gelu_point<T_X, TANH>(x).y;
     if (OF == GELU_GRAD) return x * gelu_point<T_X, TANH>(y).slope;
@@ -66,19 +67,19 @@ struct piece {
 };
 /* Writes the codes of a piece to memory and, by columns, to the tile; returns the largest
  * magnitude. */
-DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float times)
+DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float factor)
 {
     const u32 tx = threadIdx.x % 8, ty = threadIdx.x / 8;
-    float most = 0.0f;
+    float largest = 0.0f;
     u32 row[2][4], of_column[4];
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         float v[8];
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            v[e] = number(element(a.x[r], e), element(a.y[r], e));
-            most = fmaxf(most, fabsf(v[e]));
-            v[e] *= times;
+            v[e] = value_of(element(a.x[r], e), element(a.y[r], e));
+            largest = fmaxf(largest, fabsf(v[e]));
+            v[e] *= factor;
         }
         row[0][r] = two_codes(v[0], v[1]) | two_codes(v[2], v[3]) << 16;
         row[1][r] = two_codes(v[4], v[5]) | two_codes(v[6], v[7]) << 16;
@@ -91,7 +92,7 @@ DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float tim
         for (u32 j = 0; j < 4; j++)
             tile[chunk_at(tx, 4 * half + j, ty / 4) + ty % 4] = of_column[j];
     }
-    return most;
+    return largest;
 }
 
 KERNEL_MIN(THREADS, (sizeof(T_X) == 2 ? 40 : 16) / WARPS)
@@ -100,7 +101,8 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
 {
     __shared__ __align__(16) u32 tile[COLUMNS * WORDS];
     __shared__ u32 parts[WARPS];
-    const int left = blockIdx.x * COLUMNS, top = blockIdx.y * ROWS, slot = (int)(threadIdx.x % AMAX_STEPS);
+    const int left = blockIdx.x * COLUMNS, top = blockIdx.y * ROWS,
+              slot = (int)(threadIdx.x % AMAX_STEPS);
     const int row = top + (int)(threadIdx.x / 8 * 4), column = left + (int)(threadIdx.x % 8 * 8);
     const bool there = WHOLE || (row < rows && column < columns);
     const i64 at = (i64)row * columns + column;
@@ -110,13 +112,13 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
     if (there)
 #pragma unroll
         for (int r = 0; r < 4; r++) {
-            ask(a.x[r], x + at + (i64)r * columns);
-            if (OF == GELU_GRAD) ask(a.y[r], y + at + (i64)r * columns);
+            load_eight(a.x[r], x + at + (i64)r * columns);
+            if (OF == GELU_GRAD) load_eight(a.y[r], y + at + (i64)r * columns);
         }
     const int exponent = scale_exponent(known, slot, now, first);
-    const float times = __uint_as_float((u32)(127 - exponent) << 23);
-    const float most = there ? encode(a, codes + at, tile, columns, times) : 0.0f;
-    const u32 of_warp = __reduce_max_sync(~0u, __float_as_uint(most));
+    const float factor = __uint_as_float((u32)(127 - exponent) << 23);
+    const float largest = there ? encode(a, codes + at, tile, columns, factor) : 0.0f;
+    const u32 of_warp = __reduce_max_sync(~0u, __float_as_uint(largest));
     if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = of_warp;
     __syncthreads();
 #pragma unroll

@@ -8,9 +8,9 @@
 /* Bits of mantissa, smallest normal exponent, largest code, exponent of the highest complete
  * binade. */
 #if E4M3
-enum { MANTISSA = 3, LEAST = -6, LARGEST = 0x7e, TOP = 7 };
+enum { MANTISSA = 3, LEAST_EXPONENT = -6, LARGEST = 0x7e, TOP_EXPONENT = 7 };
 #else
-enum { MANTISSA = 2, LEAST = -14, LARGEST = 0x7b, TOP = 14 };
+enum { MANTISSA = 2, LEAST_EXPONENT = -14, LARGEST = 0x7b, TOP_EXPONENT = 14 };
 #endif
 
 /* Codes of two numbers, `low` in the lower byte: round to nearest even, saturate, keep NaN. */
@@ -38,12 +38,12 @@ DEVICE u32 code_of(float a)
     u32 bits = __float_as_uint(a), sign = bits >> 24 & 0x80u, size = bits & 0x7fffffffu, code;
     if (size > 0x7f800000u) return 0x7fu;
     /* adding `whole` rounds at the last bit of subnormal codes */
-    if (size < (u32)(127 + LEAST) << 23) {
-        float whole = __uint_as_float((u32)(127 + LEAST + SHIFT) << 23);
+    if (size < (u32)(127 + LEAST_EXPONENT) << 23) {
+        float whole = __uint_as_float((u32)(127 + LEAST_EXPONENT + SHIFT) << 23);
         code = __float_as_uint(__uint_as_float(size) + whole) - __float_as_uint(whole);
     } else {
         size += (1u << (SHIFT - 1)) - 1 + (size >> SHIFT & 1);
-        code = (size >> SHIFT) - ((u32)(127 + LEAST - 1) << MANTISSA);
+        code = (size >> SHIFT) - ((u32)(127 + LEAST_EXPONENT - 1) << MANTISSA);
     }
     return sign | (code < (u32)LARGEST ? code : (u32)LARGEST);
 }
@@ -61,7 +61,7 @@ DEVICE int scale_exponent(float amax, int slot, int now, int first)
     const bool past = slot != now && slot != (now + 1) % AMAX_STEPS;
     const float known = past && amax > 0 && amax < INFINITY_F ? amax : 0.0f;
     const u32 most = __reduce_max_sync(~0u, __float_as_uint(known));
-    const int e = most ? (int)(most >> 23) - 127 - TOP : -first;
+    const int e = most ? (int)(most >> 23) - 127 - TOP_EXPONENT : -first;
     return max(-FAR, min(FAR, e));
 }
 

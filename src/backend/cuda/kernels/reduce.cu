@@ -11,12 +11,12 @@
 enum { N = 16 / (int)sizeof(T_X) };
 
 struct sum {
-    DEVICE float none() { return 0; }
+    DEVICE float identity() { return 0; }
     DEVICE float join(float a, float b) { return a + b; }
 };
 /* NaN stays NaN. */
-struct most {
-    DEVICE float none() { return -INFINITY_F; }
+struct maximum {
+    DEVICE float identity() { return -INFINITY_F; }
     DEVICE float join(float a, float b) { return a > b || a != a ? a : b; }
 };
 
@@ -28,31 +28,31 @@ template <typename R, int M> DEVICE float tree(floats<M> a)
         for (int e = 0; e < d; e++) a[e] = R::join(a[e], a[e + d]);
     return a[0];
 }
-template <typename R> DEVICE float over_warp(float a)
+template <typename R> DEVICE float reduce_warp(float a)
 {
 #pragma unroll
     for (int d = WARP / 2; d; d /= 2) a = R::join(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
 /* The first warp gets the result. */
-template <typename R> DEVICE float over_block(float a)
+template <typename R> DEVICE float reduce_block(float a)
 {
     __shared__ float part[WARPS];
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    a = over_warp<R>(a);
+    a = reduce_warp<R>(a);
     if (lane == 0) part[warp] = a;
     __syncthreads();
-    return over_warp<R>(lane < WARPS ? part[lane] : R::none());
+    return reduce_warp<R>(lane < WARPS ? part[lane] : R::identity());
 }
 
 /* Reduces n elements with `lanes` threads, at least a warp; this one is `lane`. Odd row lengths
  * misalign rows: the elements before the first multiple of 16 bytes go first, one per thread. */
-template <typename R, typename T> DEVICE float over_run(const T *x, i64 n, int lane, int lanes)
+template <typename R, typename T> DEVICE float reduce_run(const T *x, i64 n, int lane, int lanes)
 {
     enum { M = 16 / (int)sizeof(T) };
     i64 head = (i64)((16 - ((u64)x & 15)) & 15) / (int)sizeof(T);
     if (head > n) head = n;
-    float r = lane < head ? to_float(x[lane]) : R::none();
+    float r = lane < head ? to_float(x[lane]) : R::identity();
     x += head, n -= head;
     for (i64 i = lane; i < n / M; i += 4 * lanes) {
         floats<M> a[4];
@@ -61,7 +61,7 @@ template <typename R, typename T> DEVICE float over_run(const T *x, i64 n, int l
         for (int k = 0; k < 4; k++)
             if (i + k * lanes < n / M) a[k] = load<M>(x + (i + k * lanes) * M);
 #pragma unroll
-        for (int k = 0; k < 4; k++) t[k] = i + k * lanes < n / M ? tree<R>(a[k]) : R::none();
+        for (int k = 0; k < 4; k++) t[k] = i + k * lanes < n / M ? tree<R>(a[k]) : R::identity();
         r = R::join(r, tree<R>(t));
     }
     if (n / M * M + lane < n) r = R::join(r, to_float(x[n / M * M + lane]));
@@ -75,19 +75,21 @@ template <typename R, typename T> DEVICE void warps(const T *x, T_X *y, i64 rows
 {
     const i64 row = (i64)blockIdx.x * WARPS + threadIdx.x / WARP;
     if (row >= rows) return;
-    float r = over_warp<R>(over_run<R>(x + row * n, n, threadIdx.x % WARP, WARP));
+    float r = reduce_warp<R>(reduce_run<R>(x + row * n, n, threadIdx.x % WARP, WARP));
     if (threadIdx.x % WARP == 0) y[row] = to<T_X>(r);
 }
 template <typename R> DEVICE void blocks(const T_X *x, T_X *y, i64 n)
 {
     const i64 row = blockIdx.x;
-    float r = over_block<R>(over_run<R>(x + row * n, n, threadIdx.x, THREADS));
+    float r = reduce_block<R>(reduce_run<R>(x + row * n, n, threadIdx.x, THREADS));
     if (threadIdx.x == 0) y[row] = to<T_X>(r);
 }
 template <typename R> DEVICE void parts(const T_X *x, float *part, i64 n)
 {
-    const i64 row = blockIdx.y, first = n * blockIdx.x / gridDim.x, last = n * (blockIdx.x + 1) / gridDim.x;
-    float r = over_block<R>(over_run<R>(x + row * n + first, last - first, threadIdx.x, THREADS));
+    const i64 row = blockIdx.y, first = n * blockIdx.x / gridDim.x,
+              last = n * (blockIdx.x + 1) / gridDim.x;
+    float r =
+        reduce_block<R>(reduce_run<R>(x + row * n + first, last - first, threadIdx.x, THREADS));
     if (threadIdx.x == 0) part[row * gridDim.x + blockIdx.x] = r;
 }
 
@@ -111,10 +113,10 @@ ROW_WARPS(sum_row_warps, T_X, sum)
 ROW_BLOCKS(sum_row_blocks, sum)
 ROW_PARTS(sum_row_parts, sum)
 ROW_WARPS(sum_row_join, float, sum)
-ROW_WARPS(max_row_warps, T_X, most)
-ROW_BLOCKS(max_row_blocks, most)
-ROW_PARTS(max_row_parts, most)
-ROW_WARPS(max_row_join, float, most)
+ROW_WARPS(max_row_warps, T_X, maximum)
+ROW_BLOCKS(max_row_blocks, maximum)
+ROW_PARTS(max_row_parts, maximum)
+ROW_WARPS(max_row_join, float, maximum)
 
 /* --- columns: a block sums its share of the rows for ACROSS * M columns, 256 bytes of a row;
  * ACROSS threads side by side, DOWN rows of them; out (gridDim.y, n) --- */

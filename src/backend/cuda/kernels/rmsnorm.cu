@@ -17,7 +17,8 @@ DEVICE void load_weights(weights &k, const float *w)
     EACH_STEP if (is_column(s)) k.of[s] = load<N>(w + column_at(s));
 }
 
-DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y, float *rrms, float eps)
+DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y, float *rrms,
+                      float eps)
 {
     float squares = 0;
     EACH_STEP {
@@ -34,7 +35,8 @@ DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y,
     if (lane_of_row() == 0) *rrms = r;
 }
 
-KERNEL_MIN(ROW_THREADS, 1) rmsnorm(T_X *y, float *rrms, const T_X *x, const float *w, float eps, i64 rows)
+KERNEL_MIN(ROW_THREADS, 1)
+rmsnorm(T_X *y, float *rrms, const T_X *x, const float *w, float eps, i64 rows)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;
@@ -47,7 +49,8 @@ KERNEL_MIN(ROW_THREADS, 1) rmsnorm(T_X *y, float *rrms, const T_X *x, const floa
 
 /* sums may be a. The norm is that of the rounded sums. */
 KERNEL_MIN(ROW_THREADS, 1)
-add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps, i64 rows)
+add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps,
+            i64 rows)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;

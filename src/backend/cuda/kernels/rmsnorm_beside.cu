@@ -11,7 +11,12 @@
 #define ADD 1
 #include "rmsnorm_grad.cuh"
 
-enum { COLUMN_LANES = 2, BLOCK_COLUMNS = COLUMN_LANES * N, SHARES = ROW_THREADS / COLUMN_LANES, TOGETHER = 8 };
+enum {
+    COLUMN_LANES = 2,
+    BLOCK_COLUMNS = COLUMN_LANES * N,
+    SHARES = ROW_THREADS / COLUMN_LANES,
+    TOGETHER = 8
+};
 
 /* Sums over the rows of a warp, then over the warps of the block. */
 DEVICE void join_shares(float *dw, int column, floats<N> &sum)
@@ -39,7 +44,8 @@ DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int colu
     const int mine = column + (int)threadIdx.x % COLUMN_LANES * N;
     floats<N> sum;
     EACH_ELEMENT sum[e] = 0;
-    for (i64 row = threadIdx.x / COLUMN_LANES; mine < COLUMNS && row < rows; row += TOGETHER * SHARES) {
+    for (i64 row = threadIdx.x / COLUMN_LANES; mine < COLUMNS && row < rows;
+         row += TOGETHER * SHARES) {
         raw x[TOGETHER], dy[TOGETHER];
         float r[TOGETHER];
 #pragma unroll
@@ -60,8 +66,8 @@ DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int colu
 }
 
 KERNEL_MIN(ROW_THREADS, 1)
-rmsnorm_grad_beside(T_X *dx, float *dw, const T_X *more, const T_X *dy, const T_X *x, const float *w, const float *rrms,
-                    i64 rows, int column_blocks)
+rmsnorm_grad_beside(T_X *dx, float *dw, const T_X *more, const T_X *dy, const T_X *x,
+                    const float *w, const float *rrms, i64 rows, int column_blocks)
 {
     const tensors t = {x, dy, more};
     const int block = (int)blockIdx.x - column_blocks;

@@ -29,7 +29,8 @@ DEVICE void load_weights(floats<N> (&w)[STEPS], const float *from)
 
 /* SUMS: also adds dy x r to the lane's sums. dx may be dy or more. */
 template <bool SUMS>
-DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], float r, floats<N> (&dw)[STEPS])
+DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], float r,
+                     floats<N> (&dw)[STEPS])
 {
     float products = 0;
     EACH_STEP {
@@ -44,7 +45,8 @@ DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], flo
     EACH_STEP {
         if (!is_column(s)) continue;
         floats<N> a;
-        EACH_ELEMENT a[e] = r * (to_float(in.dy[s].x[e]) * w[s][e] - to_float(in.x[s].x[e]) * products);
+        EACH_ELEMENT a[e] =
+            r * (to_float(in.dy[s].x[e]) * w[s][e] - to_float(in.x[s].x[e]) * products);
         if (ADD) EACH_ELEMENT a[e] += to_float(in.more[s].x[e]);
         store<N>(dx + column_at(s), a);
     }

@@ -40,7 +40,7 @@ DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int firs
     EACH_TIME {
         const i64 i = (block * TIMES + k) * THREADS + threadIdx.x;
         if (i >= rows * words) continue;
-        const place p = place_of(i, words);
+        const coord p = coord_of(i, words);
         const i64 at = p.row * C + first + p.column * N;
         store<N>(y + at, load<N>(x + at));
     }
@@ -49,13 +49,15 @@ DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int firs
 /* `groups` threads share the heads of a row; sign -1: the inverse. Blocks from `turning` on copy
  * the other columns. */
 KERNEL(THREADS)
-rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads, int groups, float sign, int turning)
+rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads, int groups,
+     float sign, int turning)
 {
     if ((int)blockIdx.x >= turning) {
         if (y != x) copy_rest(y, x, (int)blockIdx.x - turning, rows, C, heads * D);
         return;
     }
-    const place unit = place_of((i64)blockIdx.x * THREADS + threadIdx.x, UNITS), group = place_of(unit.row, groups);
+    const coord unit = coord_of((i64)blockIdx.x * THREADS + threadIdx.x, UNITS),
+                group = coord_of(unit.row, groups);
     if (group.row >= rows) return;
     const i64 first = group.row * C + unit.column * UNIT;
     floats<UNIT> v[TIMES];
@@ -63,7 +65,8 @@ rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads
         const int head = group.column + k * groups;
         if (head < heads) v[k] = load_unit(x + first + head * D);
     }
-    const floats<UNIT> angle = load<UNIT>(table + place_of(group.row, T).column * D + unit.column * UNIT);
+    const floats<UNIT> angle =
+        load<UNIT>(table + coord_of(group.row, T).column * D + unit.column * UNIT);
     EACH_TIME {
         const int head = group.column + k * groups;
         if (head >= heads) continue;

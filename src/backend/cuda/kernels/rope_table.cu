@@ -7,7 +7,7 @@ KERNEL(THREADS) rope_table(float *table, const int *position, i64 pairs, int D)
 {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= pairs) return;
-    const place p = place_of(i, D / 2);
+    const coord p = coord_of(i, D / 2);
     const double angle = position[p.row] * pow((double)THETA, -2.0 * p.column / D);
     table[2 * i] = (float)cos(angle);
     table[2 * i + 1] = (float)sin(angle);

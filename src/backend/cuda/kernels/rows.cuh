@@ -16,7 +16,7 @@ template <typename T> DEVICE float exp_for(float a)
 }
 
 /* 1/a to one unit in the last place; 0 from 2^126 on. */
-DEVICE float inverse_of(float a)
+DEVICE float reciprocal(float a)
 {
     return __fdividef(1.0f, a);
 }

@@ -92,14 +92,16 @@ DEVICE int open_columns(const item &t, int i)
  * {2b,2b+1,2b+8,2b+9} of its 16, b = lane % 4, and passes the bits to the lanes that have these
  * columns. */
 static_assert(STEPS <= 8, "four bits a step");
-DEVICE void draw(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 step, int threshold)
+DEVICE void random_keep_bits(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 step,
+                             int threshold)
 {
     const int lane = threadIdx.x % WARP, b = lane % 4;
     u32 bits[ITEM_ROWS] = {0};
     EACH_STEP {
         const int k16 = (first_column() + ahead(s, 0)) / 16;
         if (k16 * 16 >= COLUMNS || k16 * 16 >= open_columns(t, ITEM_ROWS - 1)) continue;
-        words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16, (u32)t.q % 16 / 2, (u32)b);
+        words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16,
+                                    (u32)t.q % 16 / 2, (u32)b);
 #pragma unroll
         for (int i = 0; i < ITEM_ROWS; i++)
             EACH_ELEMENT if (byte_at(w.w[i], e) >= threshold) bits[i] |= 1u << (N * s + e);
@@ -107,7 +109,8 @@ DEVICE void draw(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
         const int from = lane - b + b % 2 * 2, shift = b / 2 * 2;
-        u32 low = __shfl_sync(~0u, bits[i], from) >> shift, high = __shfl_sync(~0u, bits[i], from + 1) >> shift;
+        u32 low = __shfl_sync(~0u, bits[i], from) >> shift,
+            high = __shfl_sync(~0u, bits[i], from + 1) >> shift;
         keep[i] = (low & 0x33333333u) | (high & 0x33333333u) << 2;
     }
 }
@@ -129,7 +132,7 @@ softmax(T_X *y,
     if (t.first >= rows) return;
 #if DROP
     u32 keep[ITEM_ROWS];
-    draw(keep, t, seed, site, (u32)*step, threshold);
+    random_keep_bits(keep, t, seed, site, (u32)*step, threshold);
     const float kept = dropout_scale(threshold);
 #endif
 #pragma unroll 1
@@ -172,7 +175,7 @@ softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
     if (t.first >= rows) return;
 #if DROP
     u32 keep[ITEM_ROWS];
-    draw(keep, t, seed, site, (u32)*step, threshold);
+    random_keep_bits(keep, t, seed, site, (u32)*step, threshold);
     const float kept = dropout_scale(threshold);
 #endif
 #pragma unroll 1
@@ -188,7 +191,8 @@ softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
         EACH_STEP EACH_ELEMENT d[s][e] = mine >> (N * s + e) & 1 ? d[s][e] * kept : 0.0f;
 #endif
         float dot = 0;
-        EACH_STEP dot += (d[s][0] * p[s][0] + d[s][1] * p[s][1]) + (d[s][2] * p[s][2] + d[s][3] * p[s][3]);
+        EACH_STEP dot +=
+            (d[s][0] * p[s][0] + d[s][1] * p[s][1]) + (d[s][2] * p[s][2] + d[s][3] * p[s][3]);
         dot = row_sum(dot);
         EACH_STEP EACH_ELEMENT d[s][e] = scale * p[s][e] * (d[s][e] - dot);
         store_row(dx + at, d, left);
