@@ -1,4 +1,4 @@
-/* Launches of kernels/embed.cu, kernels/embed_grad.cu, kernels/embed_grad_sum.cu and kernels/embed_few.cu. */
+/* Launches of kernels/embed.cu, embed_grad.cu, embed_grad_sum.cu and embed_few.cu. */
 #include "backend/cuda/embed.h"
 
 #include "backend/cuda/rows.h"

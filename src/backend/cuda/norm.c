@@ -118,7 +118,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "count", (int32_t)s.blocks);
 }
 
-/* --- rows of any length ------------------------------------------------------------------------ */
+/* --- rows of any length --- */
 
 enum { LONG_THREADS = 1024 };
 

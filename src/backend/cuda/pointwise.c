@@ -3,15 +3,8 @@
 #include "backend/cuda/rows.h"
 
 /* As in kernels/elements.cuh: a thread has 16 bytes of each vector. */
-enum {
-    THREADS = 256,
-    BYTES = 16,
-    COPIES = 4,
-    PER_THREAD = 16,
-    PAIRS_PER_THREAD = 8,
-    TILE = 16,
-    TILES = 16
-};
+enum { THREADS = 256, BYTES = 16, COPIES = 4, PER_THREAD = 16, PAIRS_PER_THREAD = 8 };
+enum { TILE = 16, TILES = 16 };
 
 static struct cuda_launch *elements(const struct kernel_call *c, struct cuda_launches *l,
                                     const char *text, const char *entry, int per_thread)

@@ -98,17 +98,13 @@ template <typename T> DEVICE float rounded(float a)
 /* --- the cases of enum broadcast: N elements from element i on, or one --- */
 
 struct same {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int)
-    {
-        return load<N>(b + i);
-    }
+    template <int N, typename T>
+    DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
     template <typename T> DEVICE float at(const T *b, i64 i, int) { return to_float(b[i]); }
 };
 struct scalar {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64, int)
-    {
-        return all_of<N>(to_float(b[0]));
-    }
+    template <int N, typename T>
+    DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
     template <typename T> DEVICE float at(const T *b, i64, int) { return to_float(b[0]); }
 };
 /* One element per row of `period` columns. */

@@ -5,11 +5,8 @@
  * outside its table gives NaN. */
 #include "elements.cuh"
 
-enum {
-    N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N,
-    STEP = THREADS * N,
-    TIMES = 16 / N
-};
+enum { N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N };
+enum { STEP = THREADS * N, TIMES = 16 / N };
 #define NOT_A_NUMBER __int_as_float(0x7fffffff)
 
 /* N elements of table row `id`, from `column` on. */

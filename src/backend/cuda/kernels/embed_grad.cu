@@ -21,12 +21,8 @@
 #define MOST_SUMMERS 256 /* most threads of an adding block */
 #define CHUNK   16
 #define SCANNED 2048
-enum {
-    N = 4,
-    SORT_WARPS = SORTERS / WARP,
-    ADD_WARPS = ADDERS / WARP,
-    LOADS = 16 /* ids that a lane loads at once */
-};
+enum { N = 4, SORT_WARPS = SORTERS / WARP, ADD_WARPS = ADDERS / WARP };
+enum { LOADS = 16 }; /* ids that a lane loads at once */
 
 /* --- order --- */
 

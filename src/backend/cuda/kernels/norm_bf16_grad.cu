@@ -15,13 +15,8 @@
 #define BIAS 0
 #include "norm_parts.cuh"
 
-enum {
-    WARPS = 8,
-    THREADS = WARPS * WARP,
-    AHEAD = 2,
-    TENSORS = ADD ? 3 : 2,
-    ROWS_OF_BLOCK = WARPS * ROWS_OF_WARP
-};
+enum { WARPS = 8, THREADS = WARPS * WARP, ROWS_OF_BLOCK = WARPS * ROWS_OF_WARP };
+enum { AHEAD = 2, TENSORS = ADD ? 3 : 2 };
 enum { ACCESS = WARP * 16, OF_X = 0, OF_DY = 1, OF_MORE = 2 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 

@@ -13,16 +13,10 @@
 #include "norm_bf16_row.cuh"
 #include "quantise.cuh"
 
-enum {
-    THREADS = 256,
-    WARPS = THREADS / WARP,
-    TOGETHER = WARPS * ROWS_OF_WARP,
-    CHUNK = 16,
-    CHUNKS = ROWS / CHUNK
-};
+enum { THREADS = 256, WARPS = THREADS / WARP, TOGETHER = WARPS * ROWS_OF_WARP };
+enum { CHUNK = 16, CHUNKS = ROWS / CHUNK };
 enum { WIDE = COLUMNS / 4, SHIFT = WARP / CHUNKS }; /* words of a row; offset of each chunk */
-static_assert(ROWS % TOGETHER == 0 && WIDE % WARP == 0,
-              "whole turns, and rows begin in the same bank");
+static_assert(ROWS % TOGETHER == 0 && WIDE % WARP == 0, "whole rounds; rows start in one bank");
 
 /* The first word of row r of the tile. */
 DEVICE int row_at(int r)

@@ -36,8 +36,8 @@ DEVICE void load_eight(eight &a, const T_X *p)
 #pragma unroll
     for (int i = 0; i < (int)sizeof(T_X) / 2; i++) {
         const uint4 four = __ldcs((const uint4 *)p + i);
-        a.w[4 * i] = four.x, a.w[4 * i + 1] = four.y, a.w[4 * i + 2] = four.z,
-                a.w[4 * i + 3] = four.w;
+        a.w[4 * i] = four.x, a.w[4 * i + 1] = four.y;
+        a.w[4 * i + 2] = four.z, a.w[4 * i + 3] = four.w;
     }
 }
 DEVICE float element(const eight &a, int e)

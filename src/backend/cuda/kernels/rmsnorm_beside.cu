@@ -11,12 +11,8 @@
 #define ADD 1
 #include "rmsnorm_grad.cuh"
 
-enum {
-    COLUMN_LANES = 2,
-    BLOCK_COLUMNS = COLUMN_LANES * N,
-    SHARES = ROW_THREADS / COLUMN_LANES,
-    TOGETHER = 8
-};
+enum { COLUMN_LANES = 2, BLOCK_COLUMNS = COLUMN_LANES * N };
+enum { SHARES = ROW_THREADS / COLUMN_LANES, TOGETHER = 8 };
 
 /* Sums over the rows of a warp, then over the warps of the block. */
 DEVICE void join_shares(float *dw, int column, floats<N> &sum)
