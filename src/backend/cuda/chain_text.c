@@ -15,8 +15,7 @@ struct text {
     enum dtype dtype[CHAIN_STEPS];
 };
 
-/* The expression of each operator: $a, $b operands, $c constant, $t type, $g GELU's approximation,
- * $k step. */
+/* The expression of each operator: $a, $b operands, $c constant, $t type, $g GELU form, $k step. */
 static const char *const expressions[OP_COUNT] = {
     [OP_ADD] = "add_of($a, $b)",
     [OP_SUB] = "sub_of($a, $b)",
@@ -211,8 +210,7 @@ static const char loop[] = "#pragma unroll\n"
                            "            const i64 i = first + (k + j) * STEP;\n"
                            "            if (i + N > n) continue;\n";
 
-/* The vectors of one thread: TOGETHER of each input are loaded before the first result is
- * stored. */
+/* The vectors of one thread: TOGETHER of each input are loaded before a result is stored. */
 static void write_vectors(const struct text *t)
 {
     const struct kernel_call *c = t->call;

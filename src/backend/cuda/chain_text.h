@@ -1,5 +1,4 @@
-/* chain_text.h - generates the kernel of a fused pointwise chain (graph/chain.h). Private to
- * backend/cuda. */
+/* chain_text.h - generates the kernel of a fused pointwise chain (graph/chain.h). */
 #ifndef BACKEND_CUDA_CHAIN_TEXT_H
 #define BACKEND_CUDA_CHAIN_TEXT_H
 

@@ -7,8 +7,7 @@
 enum { WARP = 32, THREADS = 256, PER_THREAD = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
 enum { MOST_THREADS = 256, SUMMED_BY = 4 };
-/* embed_scan is used up to this many comparisons of ids (table rows times ids): they cost less than
- * two more launches. */
+/* Most id comparisons (table rows times ids) of embed_scan: cheaper than two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
 
 static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,
@@ -57,8 +56,7 @@ static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, in
     arg_dropout(k, &c->attr->drop);
 }
 
-/* Constants of kernels/embed.cu. If there are enough blocks, a thread loops ROUNDS times over
- * sequences. */
+/* Constants of kernels/embed.cu. With enough blocks, a thread loops ROUNDS times. */
 enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, PHILOX_BYTES = 16, MOST_BLOCKS = 65535 };
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {

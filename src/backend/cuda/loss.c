@@ -11,8 +11,7 @@ static int lanes_of(const struct type *x)
     return lanes > MOST_LANES ? MOST_LANES : lanes;
 }
 
-/* Shared-memory bytes for the words of a row, next to the static part for sums; 0: the variant is
- * not used. */
+/* Bytes of the words of a row if they fit in shared memory next to the static part, else 0. */
 static int64_t held_bytes(const struct kernel_call *c, const struct cuda_device *d)
 {
     const struct type *x = &c->in_type[0];

@@ -1,5 +1,4 @@
-/* Layer norms and gradients: rows in registers, compiled for their length; longer rows are read
- * several times. */
+/* Layer norms and gradients: rows in registers, compiled for their length; longer ones reread. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/norm_bf16.h"
 #include "backend/cuda/rows.h"

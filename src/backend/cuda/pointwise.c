@@ -116,8 +116,7 @@ static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "period", 1);
 }
 
-/* --- copies and casts: independent of T_X, so they reuse modules that the step has already
- * compiled --- */
+/* --- copies and casts: independent of T_X, so they reuse modules that the step has compiled --- */
 
 static void copy(const struct kernel_call *c, struct cuda_launches *l, int from)
 {

@@ -45,8 +45,7 @@ static void max_row(const struct kernel_call *c, struct cuda_launches *l)
     whole_rows(c, l, "max_row_warps", "max_row_blocks");
 }
 
-/* Few long rows: each is divided among blocks so that all SMs read; a second launch adds their
- * results. */
+/* Few long rows: each is divided among blocks, and a second launch reduces. */
 static void cut_rows(const struct kernel_call *c, struct cuda_launches *l, const char *cut,
                      const char *join)
 {

@@ -1,5 +1,5 @@
-/* RMS norms and gradients: rows in registers, compiled for their length; longer rows use the
- * kernels of long layer norms. */
+/* RMS norms and gradients: rows in registers, compiled for their length; longer ones by
+ * norm_long.cu. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
@@ -44,8 +44,7 @@ static void add_rmsnorm(const struct kernel_call *c, struct cuda_launches *l)
     norm(c, l, "add_rmsnorm", "sums y rrms", "a b w");
 }
 
-/* more, dy, x, w, rrms -> dx, dw. dy and x are read twice, concurrently, so both must stay in
- * L2. */
+/* more, dy, x, w, rrms -> dx, dw. dy and x are read twice, so both must stay in L2. */
 static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];

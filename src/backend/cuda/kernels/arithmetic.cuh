@@ -1,9 +1,7 @@
 /* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
- * operand: for kernels of one operator (pointwise.cu) and for generated kernels of fused pointwise
- * chains (chain_text.c).
+ * operand: for pointwise.cu and for the generated kernels of fused chains (chain_text.c).
  *
- * Sums and products are not contracted to FMAs: a fused chain has the same bits as its steps one by
- * one. */
+ * Nothing is contracted to FMAs: a fused chain has the same bits as its separate steps. */
 #pragma once
 #include "elements.cuh"
 

@@ -1,5 +1,4 @@
-/* device.cuh - shared by all kernel sources: types, vector loads and stores, reductions, random
- * bytes.
+/* device.cuh - for all kernel sources: types, vector loads and stores, reductions, random bytes.
  *
  * Compiled at run time without system headers. Lengths are int, numbers of elements long long.
  * Arithmetic is in float unless a source says otherwise; bf16 is a storage format only. */
@@ -130,8 +129,7 @@ template <int N, typename T> DEVICE floats<N> load(const T *p)
     for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
-/* load for data that is read once and not written by this kernel: a streaming load, kept out of
- * L1. */
+/* load for data that this kernel reads once and does not write: kept out of L1. */
 template <int N, typename T> DEVICE floats<N> load_streaming(const T *p)
 {
     vector_of<N, T> a;
@@ -175,8 +173,7 @@ template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
     }
 }
 
-/* Sums and maxima; every thread gets the result. The layout fixes the order, so they are
- * deterministic. */
+/* Sums and maxima; every thread gets the result. The layout fixes the order: deterministic. */
 DEVICE float warp_sum(float a)
 {
 #pragma unroll
@@ -238,16 +235,14 @@ DEVICE words philox(u32 seed, u32 stream, u32 c0, u32 c1, u32 c2, u32 c3)
     return r;
 }
 #define STREAM_DROPOUT 3
-/* 16 bytes of a pointwise dropout site: element i uses byte i % 16 of call i / 16. An element is
- * kept where its byte is >= the threshold; kept elements are multiplied by 256 / (256 -
- * threshold). */
+/* 16 bytes of a pointwise dropout site: element i uses byte i % 16 of call i / 16. It is kept if
+ * that byte is >= the threshold, and multiplied by 256 / (256 - threshold). */
 DEVICE words dropout_pointwise(u32 seed, u32 site, u32 step, u64 call)
 {
     return philox(seed, STREAM_DROPOUT, (u32)call, (u32)(call >> 32), site, step);
 }
 /* 16 bytes for a 4x4 set of the attention matrix of head bh = b*H+h: rows {2a,2a+1,2a+8,2a+9} x
- * columns {2b,2b+1,2b+8,2b+9} of the 16x16 block (q16, k16). Word i is the i-th row, byte j the
- * j-th column. */
+ * columns {2b,2b+1,2b+8,2b+9} of the 16x16 block (q16, k16). Word i: row i; byte j: column j. */
 DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u32 k16, u32 a, u32 b)
 {
     return philox(seed, STREAM_DROPOUT, q16 << 18 | k16 << 4 | a << 2 | b, bh, site, step);

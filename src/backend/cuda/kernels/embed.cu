@@ -1,8 +1,7 @@
 /* embed.cu - gathers rows of tables, and elements of rows, by ids.
  *
  * T_X: type of the input gathered by id; T_Y: of the result. Bound by memory: the result is written
- * once; a table row is read per id, often from cache. A kernel cannot report an error, so an id
- * outside its table gives NaN. */
+ * once; a table row is read per id, often from cache. An id outside its table gives NaN. */
 #include "elements.cuh"
 
 enum { N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N };
@@ -46,8 +45,7 @@ KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int r
 }
 
 /* --- sums of rows of two tables. A thread has SUMMED columns of one position: it reads that row of
- * the second table once and loops over the sequences, TOGETHER at a time, with the loads of their
- * ids, then of their rows, in flight together. --- */
+ * the second table once and loops over the sequences, with the loads of TOGETHER in flight. --- */
 
 enum { SUMMED = 8, TOGETHER = 4 };
 
@@ -140,8 +138,7 @@ KERNEL(THREADS) pick(const T_X *x, const int *ids, T_Y *y, i64 rows, int V)
         y[row] = to<T_Y>((u32)ids[row] < (u32)V ? to_float(x[row * V + ids[row]]) : NOT_A_NUMBER);
 }
 
-/* ids (rows), dy (rows) -> y (rows,V), n elements in all: dy at the id, else 0. Bound by writing
- * y. */
+/* ids (rows), dy (rows) -> y (rows,V), n elements: dy at the id, else 0. Bound by writing y. */
 KERNEL(THREADS) pick_grad(const int *ids, const T_X *dy, T_Y *y, i64 n, int V)
 {
     const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);

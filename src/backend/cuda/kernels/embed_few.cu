@@ -1,6 +1,5 @@
 /* embed_few.cu - the gradient of a table with few rows: row v is the sum of the rows of dy (n,C)
- * whose id is v. C is a multiple of 64. T_X: type of dy; WARPS: of a block; the table (V,C) is
- * float.
+ * whose id is v. C is a multiple of 64. T_X: type of dy; WARPS: of a block. The table is float.
  *
  * A block has 64 columns and a share of the rows of dy. Each warp keeps all V table rows of these
  * columns in shared memory, two columns a lane, and adds its rows of dy in turn. The sum over the
@@ -25,8 +24,8 @@ DEVICE float2 floats_of(uint2 two)
     return make_float2(__uint_as_float(two.x), __uint_as_float(two.y));
 }
 
-/* Adds 32 rows of dy; `left` of them exist unless ALL. `mine`: byte offset of the table row of this
- * lane's id. */
+/* Adds 32 rows of dy; `left` of them exist unless ALL. `mine`: byte offset of this lane's table
+ * row. */
 template <bool ALL> DEVICE void add_rows(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
 #pragma unroll
@@ -84,8 +83,8 @@ embed_few(const int *ids, const T_X *dy, float *parts, int n, int V, int C, int 
     }
 }
 
-/* table (n) = [onto (n) +] the sum of parts (count,n), with AT_ONCE loads in flight; onto may be
- * the table or NULL. */
+/* table (n) = [onto (n) +] the sum of parts (count,n), AT_ONCE loads in flight; onto: table or
+ * NULL. */
 enum { ADDERS = 128, AT_ONCE = 24 };
 KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, int count, int n)
 {

@@ -5,14 +5,14 @@
  * rows of dy, so runs repeat.
  *     order   indices of dy's rows, sorted stably by id, and their ids: each block counts the ids
  *             below its range and sorts those within it
- *     sums    cuts the sorted rows into chunks of CHUNK, so that many blocks share a frequent id. An
- *             id within one chunk is finished; one that crosses a border leaves parts. Chunks are small
+ *     sums    cuts the sorted rows into chunks of CHUNK, so that blocks share a frequent id. An id
+ *             within a chunk is finished; one that crosses a border leaves parts. Chunks are small
  *             and add row by row: with few registers, those of 16384 rows are all resident. Other
- *             blocks of the launch write the table rows without an id: zeros, or `onto`, to which all
- *             is added unless it is NULL, and which may be the table.
+ *             blocks write the table rows without an id: zeros, or `onto`, to which all is added
+ *             unless it is NULL, and which may be the table.
  *     joins   adds the parts, in the block of the first border of each id
- * One launch, `scan`, suffices for small tables: one block per table row searches the ids. Ids
- * outside the table are ignored. */
+ * For small tables `scan` does all: one block per table row searches the ids. Other ids are
+ * ignored. */
 #include "device.cuh"
 
 #define SORTERS 512
@@ -78,8 +78,8 @@ DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, i
     }
 }
 
-/* ids (n) -> order (n): indices sorted by id; keys (n): their ids; start (V+1): where each id
- * begins; list (n) is scratch. */
+/* ids (n) -> order (n), indices sorted by id; keys (n), their ids; start (V+1) of each id. list
+ * (n): scratch. */
 KERNEL_MIN(SORTERS, 2)
 embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n, int V, int range)
 {

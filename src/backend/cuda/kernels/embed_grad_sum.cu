@@ -2,8 +2,7 @@
  * several sequences, as a position embedding: row v of the table (V,C) sums the rows of dy
  * (sequences,n,C) at the positions whose id is v.
  *
- * T_X: type of dy; the table is float. Bound by memory: dy is read once, the table written once;
- * ids are cached.
+ * T_X: type of dy; the table is float. Bound by memory: dy is read once, the table written once.
  *
  * Usually each position has its own id. So a block handles one position: it loads its rows of all
  * sequences first, then searches the ids. The first position of an id writes its row, adding the

@@ -1,7 +1,6 @@
 /* gated.cu - SwiGLU, y = silu(gate) up, and its gradients; silu(x) = x s, s = 1 / (1 + e^-x). T_X:
  * type of all tensors. PACKED: 1 if gate and up are the halves of each row of one tensor (...,2F),
- * used in place; 0: two tensors. EACH: elements of an access, a divisor of F if packed, else of the
- * tensor.
+ * used in place; 0: two tensors. EACH: elements of an access, dividing F if packed.
  *
  * Bound by memory: 3 accesses per element of y, 5 for the gradient; in bf16 with 12 to 20
  * instructions, two of them slow (2^x and the reciprocal), where the SMs could do 40. */

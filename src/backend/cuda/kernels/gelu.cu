@@ -1,5 +1,4 @@
-/* gelu.cu - GELU, its slope, and gradients through it, for flat tensors. T_X: type of all; TANH:
- * the approximation.
+/* gelu.cu - GELU, its slope, its gradient, for flat tensors. T_X: type; TANH: approximation.
  *
  * Bound by memory: 2 accesses per element (gelu) or 3 (gelu_both, gelu_grad); in bf16 with 15 to 25
  * instructions, where the SMs could do 27 to 40 in that time. */

@@ -11,8 +11,7 @@ struct point {
     float y, slope; /* gelu(x), gelu'(x) */
 };
 
-/* Best polynomials of the lowest degrees whose error is below the rounding of a result: 2e-7 for
- * float, 1e-4 for bf16. */
+/* Best polynomials of the lowest degree with an error below rounding: float 2e-7, bf16 1e-4. */
 template <typename T> DEVICE float tail_of(float z) /* P(-z) / e^(-z^2/2) */
 {
     if constexpr (sizeof(T) == 2) {

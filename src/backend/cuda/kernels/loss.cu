@@ -3,13 +3,13 @@
  * dloss / rows, 0 in the padding columns.
  *
  * T_X: logits and their gradient, which may share memory; LANES: threads of a row (rows.cuh); HELD:
- * the row stays in shared memory between its two uses, vocab * sizeof(T_X) bytes, rounded down to
+ * the row stays in shared memory between its two uses: vocab * sizeof(T_X) bytes, rounded down to
  * 16.
  *
  * Bound by memory: each logit is read once and, for the gradient, written once. With 50304 bf16
  * columns two blocks fit on an SM, so the copies of one overlap the exponentials of the other, two
- * an element: 60 % of the exponential throughput. A row may start at any address, so 50257 columns
- * are as fast. Deterministic. */
+ * an element: 60 % of the exponential throughput. Misaligned rows (50257 columns) are as fast.
+ * Deterministic. */
 #include "rows.cuh"
 
 /* The first n elements of a row: aligned 16-byte words, and fewer than 2 N edge elements before and
@@ -34,8 +34,7 @@ DEVICE int edge_column(const run &r)
 }
 
 /* Running maximum, and sum of e^(x - top). `top` starts at the lowest finite number, not at minus
- * infinity, so infinities are never subtracted; if all elements are minus infinity, the sum stays
- * 0. */
+ * infinity, so infinities are never subtracted; a row of minus infinities keeps the sum 0. */
 struct partial {
     float top, sum;
 };
@@ -128,8 +127,8 @@ DEVICE partial partial_of(const run &r, const T_X *x)
     return join_lanes(t);
 }
 
-/* dx = factor e^(x - shift), minus `less` at the target; dx may be x. A target outside the
- * vocabulary is ignored. */
+/* dx = factor e^(x - shift), minus `less` at the target; dx may be x. An invalid target is
+ * ignored. */
 DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor, float less,
                       float at_target, int target, int vocab, int columns)
 {

@@ -1,5 +1,4 @@
-/* loss_few.cu - cross-entropy and its gradient as in loss.cu, for rows of few columns that are
- * whole accesses.
+/* loss_few.cu - loss.cu's cross-entropy with its gradient for rows of few columns, whole accesses.
  *
  * T_X: logits and their gradient, which may share memory; OF_ROW: lanes of a row, a power of two up
  * to 32; each lane has one access of the row in registers. Bound by memory bandwidth, each logit
@@ -23,8 +22,7 @@ DEVICE float most_of_row(float a)
     return a;
 }
 
-/* parts: the sum of losses of each block. An invalid target makes the loss NaN and is ignored in
- * the gradient. */
+/* parts: the sum of losses of each block. An invalid target makes the loss NaN. */
 KERNEL(THREADS)
 cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targets,
                   const float *dloss, int rows, int columns, int vocab)

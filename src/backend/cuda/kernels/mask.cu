@@ -7,8 +7,7 @@
 /* 16 elements per thread. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N };
 
-/* Columns from `open` on become `value`; with CAUSAL, elements above the diagonal of square
- * matrices. */
+/* Columns from `open` on become `value`; CAUSAL: those above the diagonal of squares. */
 template <bool CAUSAL>
 DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value)
 {
@@ -90,8 +89,7 @@ KERNEL(THREADS) dropout_mask(const int *step, T_X *y, i64 n, u32 seed, u32 site,
     drop_elements<true>(nullptr, step, y, n, seed, site, threshold);
 }
 
-/* --- dropout of matrices, with attention's random bytes: 16 tiles of 16 x 16 a block, numbered
- * along the rows --- */
+/* --- dropout of matrices, with attention's random bytes: a block has 16 tiles of 16 x 16 --- */
 
 enum { TILE = 16, TILES = 16 };
 

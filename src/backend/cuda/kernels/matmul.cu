@@ -3,15 +3,13 @@
  * A (M,K) or with TA (K,M), B (K,N) or with TB (N,K), C (M,N), all row-major; bias (N) or NULL.
  * T_A: type of A and B. A block computes a 128 x 64 tile of C, 16 of K at a time through shared
  * memory, while the next 16 are loaded. A thread has 8 x 4 f32 sums, each in the order of K. Bound
- * by FMAs (32 per three 16-byte shared-memory reads): about half of the f32 peak, far below tensor
- * cores. */
+ * by FMAs (32 per three 16-byte shared-memory reads): about half of the f32 peak. */
 #include "device.cuh"
 
 enum { TILE_M = 128, TILE_N = 64, TILE_K = 16, THREADS = 256, EACH_M = 8, EACH_N = 4, PAD = 4 };
 enum { LOADS_A = TILE_M * TILE_K / THREADS, LOADS_B = TILE_N * TILE_K / THREADS };
 
-/* Where a thread's i-th element of a tile (ACROSS, TILE_K) lies; neighbouring threads load
- * neighbouring elements. */
+/* Position of a thread's i-th element of a tile (ACROSS, TILE_K); loads are coalesced. */
 template <int ACROSS, bool K_IS_INNER> DEVICE void element_of(int i, int *across, int *k)
 {
     enum { INNER = K_IS_INNER ? TILE_K : ACROSS };

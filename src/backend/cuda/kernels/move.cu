@@ -1,6 +1,6 @@
-/* move.cu - splits and merges heads: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). Each of
- * the KV heads of a part after the first is repeated GROUP = H/KV times when split, and summed over
- * its group when merged.
+/* move.cu - splits and merges heads: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). In parts
+ * after the first, split repeats each of KV heads GROUP = H/KV times, and merge sums over the
+ * group.
  *
  * WORD: bytes of a word, 2 to 16, the largest that divides a head's row; D is counted in words.
  * T_X: element type if GROUP > 1. Bound by memory: all is read once and written once. A thread
@@ -12,8 +12,7 @@
 enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 
-/* The part that holds word i of the packed tensor, and its offset there, in the first head of its
- * group. */
+/* The part and the offset in it of word i of the packed tensor, in the first head of a group. */
 struct slot {
     int part;
     u32 at;

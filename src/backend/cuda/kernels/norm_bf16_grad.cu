@@ -9,8 +9,8 @@
  * own columns and waits for no other. At the end the block's sums become a part, and norm_parts
  * sums the parts. Grid and layout fix the order: deterministic.
  *
- * Bound by memory, 3 accesses per element, 4 with ADD, 5 with DROP; the instructions are close to
- * that bound. */
+ * Bound by memory, 3 accesses per element, 4 with ADD, 5 with DROP; instructions are close
+ * behind. */
 #include "norm_bf16.cuh"
 #define BIAS 0
 #include "norm_parts.cuh"

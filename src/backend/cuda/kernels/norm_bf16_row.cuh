@@ -1,6 +1,6 @@
-/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another row and its layer norm; shared
- * by norm_bf16.cu and norm_codes.cu, so both have the same bits. COLUMNS, LANES (norm_bf16.cuh);
- * BIAS, DROPOUT: 0 or 1. */
+/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another row and its layer norm; for
+ * norm_bf16.cu and norm_codes.cu with the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT:
+ * 0 or 1. */
 #pragma once
 #include "norm_bf16.cuh"
 
@@ -46,8 +46,7 @@ DEVICE eight normalised(const row &x, int s, const statistics &of, const paramet
     return out;
 }
 
-/* a + dropout(b), rounded to bf16, of the row that starts at element `first`. All of the warp must
- * call. */
+/* a + dropout(b), rounded to bf16, of the row that starts at `first`. All of the warp must call. */
 DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropout_args &by)
 {
     row v, branch;

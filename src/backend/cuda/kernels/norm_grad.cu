@@ -8,8 +8,7 @@
  * layout fix the order: deterministic.
  *
  * Bound by memory: 3 accesses per element, 4 with ADD, 5 with DROP. All loads of a row are issued
- * at once: measured faster than prefetching the next row, whose registers cost occupancy
- * (docs/MEASURING.md). */
+ * at once: prefetching costs occupancy and is slower (docs/MEASURING.md). */
 #include "norm.cuh"
 #include "norm_parts.cuh"
 

@@ -1,6 +1,5 @@
-/* norm_long.cu - layer norms and gradients of rows that are too long for the registers of a block,
- * of any length; RMS norms too: without a mean, it is 0. T_X: activations. Optional pointers are
- * NULL.
+/* norm_long.cu - layer norms and gradients of rows of any length, too long for registers; without a
+ * mean (0), RMS norms. T_X: activations. Optional pointers may be NULL.
  *
  * A block reads its row three times; the gradient reads it twice and once more for dw and dbias. So
  * the caches bound it. Sums are divided by the columns of a row and, in norm_columns, into 32
@@ -78,8 +77,7 @@ layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const
     }
 }
 
-/* dw and dbias: a block has 32 columns; each warp sums every 32nd row. Must run before dx
- * overwrites dy. */
+/* dw and dbias: a block has 32 columns, a warp every 32nd row. Runs before dx overwrites dy. */
 KERNEL(LANES)
 norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean,
              const float *rstd, i64 rows, int columns)

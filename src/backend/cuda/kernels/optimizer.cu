@@ -1,5 +1,4 @@
-/* optimizer.cu - the optimizer on whole ranges of floats: sum of squares, AdamW, SGD. COPY: also
- * writes the weights in bf16.
+/* optimizer.cu - the optimizer on ranges of floats: sum of squares, AdamW, SGD. COPY: also in bf16.
  *
  * Bound by memory: 4 bytes per element (sum of squares), 28 (AdamW: w, m, v read and written, g
  * read), 20 (SGD: w, v read and written, g read), and 2 more for the copy. */
@@ -8,8 +7,7 @@
 #define THREADS 256
 enum { N = 4, TIMES = 2 }; /* 16 bytes per access; accesses per thread and array */
 
-/* --- the sum of squares: one part per block, then one block sums the parts; the grid fixes the
- * order --- */
+/* --- the sum of squares: one part per block, then one block sums the parts: deterministic --- */
 
 #define SQUARES_THREADS 512
 enum { AHEAD = 4 }; /* accesses in flight per thread */
@@ -58,8 +56,7 @@ DEVICE float adamw_of(const update &u, float w, float &m, float &v, float g, boo
     return w - u.step * (m / (sqrtf(v) * u.inverse_root + u.eps));
 }
 
-/* Weight decay applies to the first `decayed` of n elements. rest is 1 - beta, computed in double
- * on the host. */
+/* Weight decay is for the first `decayed` of n elements. rest: 1 - beta, rounded once. */
 KERNEL(THREADS)
 adamw(float *w, float *m, float *v,
 #if COPY

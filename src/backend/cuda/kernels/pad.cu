@@ -1,5 +1,4 @@
-/* pad.cu - copies matrices into padded rows, and back: matmuls are several times faster if rows are
- * a multiple of 16 bytes.
+/* pad.cu - pads rows, and back: matmuls are several times faster on rows of 16-byte multiples.
  *
  * One is dense (rows,columns) of T_X with misaligned rows; the other has rows of `width`, in whole
  * 16-byte words. Bound by memory: all is read and written once. A thread makes TIMES words of the

@@ -1,9 +1,7 @@
-/* parts.cu - splits and concatenates rows: (...,C) and up to four tensors whose rows are side by
- * side in its rows.
+/* parts.cu - splits and concatenates rows: (...,C) and up to four parts of its rows.
  *
- * WORD: bytes of a word, 2 to 16, the largest that divides all rows; C and the end columns of all
- * parts except the last are counted in words. Bound by memory: all is read and written once; a
- * thread moves TIMES words. */
+ * WORD: bytes of a word, 2 to 16, the largest that divides all rows; columns are counted in words.
+ * Bound by memory: all is read and written once; a thread moves TIMES words. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -11,8 +9,7 @@ enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 #define EACH_TIME _Pragma("unroll") for (int k = 0; k < TIMES; k++)
 
-/* Part 0 ends before column `a`, 1 before `b`, 2 before `c`, 3 before C; missing parts are
- * empty. */
+/* Part 0 ends before column a, 1 before b, 2 before c, 3 before C; missing parts are empty. */
 struct ends {
     u32 a, b, c, C;
 };

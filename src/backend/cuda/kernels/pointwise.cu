@@ -82,8 +82,7 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), B::at(b, tail, period)));
 }
 
-/* `name`: the function of arithmetic.cuh without _of; `how`: the broadcast of the second
- * operand. */
+/* `name`: the function of arithmetic.cuh without _of; `how`: the broadcast of operand two. */
 #define BINARY(entry, name, how)                                                       \
     struct of_##entry {                                                                \
         DEVICE float of(float a, float b) { return name##_of(a, b); }                  \

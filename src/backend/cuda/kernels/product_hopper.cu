@@ -1,5 +1,4 @@
-/* product_hopper.cu - matmuls with GELU or its gradient as epilogue, by WGMMA on Hopper; bf16 with
- * float sums:
+/* product_hopper.cu - matmuls with GELU or its gradient as epilogue, by WGMMA; bf16, float sums:
  *
  *     product_gelu        y = gelu(x) and, with KEEP, x = a b + bias (M,N)
  *     product_gelu_grad   y = (a b) gelu'(x)

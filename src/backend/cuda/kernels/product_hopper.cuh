@@ -2,8 +2,7 @@
  *
  * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). The source defines
  * before: these, TURNS, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES,
- * ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, the offsets of the stage
- * barriers. */
+ * ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, offsets of barriers. */
 #pragma once
 
 /* The next stage and the parity of its barriers. */

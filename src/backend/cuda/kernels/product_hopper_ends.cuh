@@ -1,5 +1,4 @@
-/* product_hopper_ends.cuh - the epilogues of product_hopper.cu: GELU with an optional bias, or
- * multiplication by its slope.
+/* product_hopper_ends.cuh - epilogues of product_hopper.cu: bias and GELU, or GELU's slope.
  *
  * A warp processes chunks of 16 rows by 64 columns, from registers into its own panel of shared
  * memory and from there by TMA, so no warp waits for another. The other consumer's WGMMAs run
@@ -19,8 +18,7 @@ DEVICE u32 in_panel(u32 panel, int j)
     int lane = threadIdx.x % WARP;
     return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
 }
-/* Chunk n of a warp whose rows of the tile start at `first`: n = c + t CHUNKS for the t-th 64 rows,
- * c-th columns. */
+/* Chunk n of a warp from tile row `first`: n = c + t CHUNKS for the t-th 64 rows, c-th columns. */
 DEVICE position chunk_of(position first, int n)
 {
     return {first.row + n / CHUNKS * 64, first.column + n % CHUNKS * CHUNK};

@@ -70,8 +70,7 @@ extern __shared__ __align__(1024) u8 shared_memory[];
 struct segment {
     int tile, first, steps; /* in K steps of the tile */
 };
-/* The first step of a block's share, numbered over all tiles, and the block whose share has a
- * step. */
+/* The first step, over all tiles, of a block's share, and the block that has a step. */
 DEVICE int share_of(int block, int blocks, int all)
 {
     return (int)((i64)block * all / blocks);

@@ -65,8 +65,7 @@ DEVICE u32 chunk_at(u32 n, u32 j, u32 k)
 struct piece {
     eight x[4], y[4];
 };
-/* Writes the codes of a piece to memory and, by columns, to the tile; returns the largest
- * magnitude. */
+/* Writes a piece's codes to memory and, by columns, to the tile; returns the amax. */
 DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float factor)
 {
     const u32 tx = threadIdx.x % 8, ty = threadIdx.x / 8;

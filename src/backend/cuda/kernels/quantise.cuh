@@ -5,8 +5,7 @@
 
 #define AMAX_STEPS 16
 
-/* Bits of mantissa, smallest normal exponent, largest code, exponent of the highest complete
- * binade. */
+/* Mantissa bits, smallest normal exponent, largest code, exponent of the last whole binade. */
 #if E4M3
 enum { MANTISSA = 3, LEAST_EXPONENT = -6, LARGEST = 0x7e, TOP_EXPONENT = 7 };
 #else

@@ -2,8 +2,7 @@
  *
  * T_X: type of x (rows, n); column sums are float. Bound by memory: x is read once; the partial
  * results for a second launch are about 1 % of it. Sums are in float: a thread adds four vectors at
- * a time, each as a tree; threads are summed as a tree. The order depends only on shapes and the
- * grid. */
+ * a time, each as a tree; then a tree over threads. Shapes and grid fix the order. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -68,8 +67,7 @@ template <typename R, typename T> DEVICE float reduce_run(const T *x, i64 n, int
     return r;
 }
 
-/* --- rows: a warp, a block, or several blocks each; several blocks leave `parts` floats for a
- * second launch --- */
+/* --- rows: a warp, a block, or several blocks each, whose parts a second launch reduces --- */
 
 template <typename R, typename T> DEVICE void warps(const T *x, T_X *y, i64 rows, i64 n)
 {
@@ -119,7 +117,7 @@ ROW_PARTS(max_row_parts, maximum)
 ROW_WARPS(max_row_join, float, maximum)
 
 /* --- columns: a block sums its share of the rows for ACROSS * M columns, 256 bytes of a row;
- * ACROSS threads side by side, DOWN rows of them; out (gridDim.y, n) --- */
+ * ACROSS by DOWN threads; out (gridDim.y, n) --- */
 
 template <int M, int ACROSS> DEVICE void columns(const T_X *x, float *out, i64 rows, i64 n)
 {

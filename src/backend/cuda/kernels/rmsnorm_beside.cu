@@ -1,6 +1,5 @@
 /* rmsnorm_beside.cu - the gradient of an RMS norm with ADD (rmsnorm_grad.cuh), dx and dw in one
- * launch, for as many rows as L2 holds. T_X, COLUMNS, LANES, EACH: norm.cuh; EACH is a whole
- * access.
+ * launch, for rows that fit in L2. T_X, COLUMNS, LANES, EACH (a whole access): norm.cuh.
  *
  * r is known, so dw, the sum of dy x r over the rows, depends on no row's sum: the first blocks of
  * the grid sum columns, 32 bytes of each row by two lanes, while the others compute dx, a row by
@@ -33,8 +32,8 @@ DEVICE void join_shares(float *dw, int column, floats<N> &sum)
     dw[column + mine] = total;
 }
 
-/* dw of the columns from `column` on: a lane sums N of them over every SHARES-th row, with TOGETHER
- * rows in flight. */
+/* dw of the columns from `column` on: N per lane, over every SHARES-th row, TOGETHER rows in
+ * flight. */
 DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int column, i64 rows)
 {
     const int mine = column + (int)threadIdx.x % COLUMN_LANES * N;

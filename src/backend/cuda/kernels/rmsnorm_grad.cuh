@@ -2,8 +2,7 @@
  * x r avg(g x r)), g = dy w; with ADD, plus the gradient of the residual branch. T_X, COLUMNS,
  * LANES (at most 512), EACH: norm.cuh.
  *
- * A row stays in registers, in memory format, between its sum and its gradient; so do the
- * weights. */
+ * Row and weights stay in registers between the row's sum and its gradient. */
 #pragma once
 #include "norm.cuh"
 

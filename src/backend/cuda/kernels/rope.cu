@@ -1,7 +1,6 @@
 /* rope.cu - rotary position embedding: the first `heads` heads of D columns of each row, (even,
  * odd) -> (c even - s odd, s even + c odd), with c and s from a float table (T,D); the other
- * columns stay unchanged. T_X; D; EACH: elements of an access, a divisor of D and of the row; 1 for
- * odd rows.
+ * columns stay unchanged. T_X; D; EACH: elements of an access, dividing D and the row.
  *
  * A thread has the same columns of up to TIMES heads of one row, so it reads the table once for all
  * of them; neighbouring threads have neighbouring columns, then heads. Bound by memory: 2 accesses
@@ -46,8 +45,8 @@ DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int firs
     }
 }
 
-/* `groups` threads share the heads of a row; sign -1: the inverse. Blocks from `turning` on copy
- * the other columns. */
+/* `groups` threads share a row's heads; sign -1: the inverse. Blocks from `turning` on copy the
+ * rest. */
 KERNEL(THREADS)
 rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads, int groups,
      float sign, int turning)

@@ -5,8 +5,7 @@
 #pragma once
 #include "mma.cuh"
 
-/* e^a, as exact as a result of type T can show: for bf16, an error of two units in the last place
- * of a float is negligible. */
+/* e^a, as exact as a result of type T can show: for bf16, two ulps of float are negligible. */
 template <typename T> DEVICE float exp_for(float a)
 {
     if constexpr (sizeof(T) == 2)

@@ -1,13 +1,13 @@
-/* softmax.cu - softmax over rows of COLUMNS elements and its gradient; a row stays in registers
- * between one read and one write.
+/* softmax.cu - softmax of rows of COLUMNS elements and its gradient; rows are read once and stay in
+ * registers.
  *
  * T_X: type of all; LANES: threads of a row (rows.cuh). SCORE: the rows are those of attention
  * matrices (B,H,T,T), with a scale; with CAUSAL, row q has columns 0 ... q open (the others are not
  * read and become 0); with DROP, dropout of the probabilities.
  *
  * A group of lanes processes the four rows of a dropout set (device.cuh), {2a,2a+1,2a+8,2a+9} of
- * 16, which share Philox calls; without SCORE, four consecutive rows. A lane has 4 neighbouring
- * columns per step.
+ * 16, which share Philox calls; without SCORE, four consecutive rows. A lane has 4 columns per
+ * step.
  *
  * Bound by memory: 2 accesses per element, 3 with dropout or in the gradient; causal rows read
  * half. Dropout adds 7 instructions to 10 per element. */
@@ -28,8 +28,7 @@ DEVICE constexpr int ahead(int s, int e)
     return s * LANES * N + e;
 }
 
-/* p: the lane's first column. Closed elements become `fill` and are read only as the rest of an
- * access. */
+/* p: the lane's first column. Closed elements become `fill`. */
 DEVICE void load_row(floats<N> (&v)[STEPS], const T_X *p, int left, float fill)
 {
     EACH_STEP {
@@ -89,8 +88,7 @@ DEVICE int open_columns(const item &t, int i)
 
 #if DROP
 /* Bit 4s + e of keep[i]: row i keeps element e of step s. A lane generates the words of columns
- * {2b,2b+1,2b+8,2b+9} of its 16, b = lane % 4, and passes the bits to the lanes that have these
- * columns. */
+ * {2b,2b+1,2b+8,2b+9} of its 16, b = lane % 4, and passes the bits to their lanes. */
 static_assert(STEPS <= 8, "four bits a step");
 DEVICE void random_keep_bits(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 step,
                              int threshold)

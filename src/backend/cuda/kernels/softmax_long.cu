@@ -2,8 +2,7 @@
  * registers. Slower: rows are read two or three times, and each element has its own Philox call.
  *
  * T_X: type of all. With `square`, rows are those of attention matrices; with `causal`, row q has
- * columns 0 ... q open; a threshold of 1 or more means dropout of the probabilities (0: `dropped`
- * is not written). */
+ * columns 0 ... q open; threshold > 0: dropout of the probabilities, written to `dropped`. */
 #define LANES 1024
 #include "rows.cuh"
 
