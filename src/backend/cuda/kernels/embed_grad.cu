@@ -11,8 +11,8 @@
  *             blocks write the table rows without an id: zeros, or `onto`, to which all is added
  *             unless it is NULL, and which may be the table.
  *     joins   adds the parts, in the block of the first border of each id
- * For small tables `scan` does all: one block per table row searches the ids. Other ids are
- * ignored. */
+ * For small tables `scan` does all: one block per table row searches the ids. Ids outside the table
+ * are ignored. */
 #include "device.cuh"
 
 #define SORTERS 512
