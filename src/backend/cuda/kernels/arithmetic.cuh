@@ -112,8 +112,7 @@ struct per_row {
         coord p = coord_of(i, period);
         if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
         floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             r[e] = to_float(b[p.row]);
             advance(p, period);
         }
@@ -131,8 +130,7 @@ struct trailing {
         coord p = coord_of(i, period);
         if (period % N == 0) return load<N>(b + p.column);
         floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             r[e] = to_float(b[p.column]);
             advance(p, period);
         }

@@ -19,6 +19,7 @@ struct bf16 {
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
 /* At least `blocks` resident blocks on an SM: this caps the registers. */
 #define KERNEL_MIN(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define UNROLL _Pragma("unroll") /* before a loop */
 #define WARP 32
 #define INFINITY_F __int_as_float(0x7f800000)
 #define LOWEST_F   -3.402823466e38f
@@ -122,11 +123,9 @@ template <int N, typename T> DEVICE floats<N> load(const T *p)
 {
     vector_of<N, T> a;
     floats<N> r;
-#pragma unroll
-    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+    UNROLL for (int i = 0; i < vector_of<N, T>::TIMES; i++)
         a.w[i] = ((const typename vector_of<N, T>::word *)p)[i];
-#pragma unroll
-    for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
+    UNROLL for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
 /* load for data that this kernel reads once and does not write: kept out of L1. */
@@ -134,11 +133,9 @@ template <int N, typename T> DEVICE floats<N> load_streaming(const T *p)
 {
     vector_of<N, T> a;
     floats<N> r;
-#pragma unroll
-    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+    UNROLL for (int i = 0; i < vector_of<N, T>::TIMES; i++)
         a.w[i] = __ldcs((const typename vector_of<N, T>::word *)p + i);
-#pragma unroll
-    for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
+    UNROLL for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
 /* Words are assembled explicitly: the compiler might split an access into four. */
@@ -152,23 +149,19 @@ DEVICE void store_words(u16 *p, const u32 (&w)[2])
 }
 template <int WORDS> DEVICE void store_words(u16 *p, const u32 (&w)[WORDS])
 {
-#pragma unroll
-    for (int i = 0; i < WORDS / 4; i++)
+    UNROLL for (int i = 0; i < WORDS / 4; i++)
         ((uint4 *)p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
 }
 template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
 {
     if constexpr (sizeof(T) == 2 && N > 1) {
         u32 w[N / 2];
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) w[i] = pack_bf16(f[2 * i], f[2 * i + 1]);
+        UNROLL for (int i = 0; i < N / 2; i++) w[i] = pack_bf16(f[2 * i], f[2 * i + 1]);
         store_words((u16 *)p, w);
     } else {
         vector_of<N, T> a;
-#pragma unroll
-        for (int i = 0; i < N; i++) a.x[i] = to<T>(f[i]);
-#pragma unroll
-        for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+        UNROLL for (int i = 0; i < N; i++) a.x[i] = to<T>(f[i]);
+        UNROLL for (int i = 0; i < vector_of<N, T>::TIMES; i++)
             ((typename vector_of<N, T>::word *)p)[i] = a.w[i];
     }
 }
@@ -176,14 +169,12 @@ template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
 /* Sums and maxima; every thread gets the result. The layout fixes the order: deterministic. */
 DEVICE float warp_sum(float a)
 {
-#pragma unroll
-    for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 DEVICE float warp_max(float a)
 {
-#pragma unroll
-    for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    UNROLL for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
 /* Over a block of THREADS threads, a multiple of 32; all must call. Calls may follow each other. */
@@ -196,8 +187,7 @@ template <int THREADS> DEVICE float block_sum(float a)
     if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;
     __syncthreads();
     a = 0;
-#pragma unroll
-    for (int i = 0; i < THREADS / WARP; i++) a += part[i];
+    UNROLL for (int i = 0; i < THREADS / WARP; i++) a += part[i];
     return a;
 }
 template <int THREADS> DEVICE float block_max(float a)
@@ -209,8 +199,7 @@ template <int THREADS> DEVICE float block_max(float a)
     if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;
     __syncthreads();
     a = part[0];
-#pragma unroll
-    for (int i = 1; i < THREADS / WARP; i++) a = fmaxf(a, part[i]);
+    UNROLL for (int i = 1; i < THREADS / WARP; i++) a = fmaxf(a, part[i]);
     return a;
 }
 
@@ -221,8 +210,7 @@ struct words {
 DEVICE words philox(u32 seed, u32 stream, u32 c0, u32 c1, u32 c2, u32 c3)
 {
     u32 k0 = seed, k1 = stream;
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
+    UNROLL for (int round = 0; round < 10; round++) {
         u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
         c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
         c1 = (u32)p1;

@@ -28,8 +28,7 @@ template <int N> DEVICE i64 tail_element(i64 n)
 template <int N> DEVICE floats<N> all_of(float a)
 {
     floats<N> r;
-#pragma unroll
-    for (int e = 0; e < N; e++) r[e] = a;
+    UNROLL for (int e = 0; e < N; e++) r[e] = a;
     return r;
 }
 
@@ -68,20 +67,15 @@ DEVICE random_bytes<N, TIMES> random_elements(i64 first, u32 seed, u32 site, u32
     const int SHARE = 16 / N, lane = threadIdx.x % WARP, mine = lane % SHARE;
     static_assert(N >= 4 && TIMES % (16 / N) == 0, "a draw for each group of times");
     random_bytes<N, TIMES> r;
-#pragma unroll
-    for (int k = 0; k < TIMES; k += SHARE) {
+    UNROLL for (int k = 0; k < TIMES; k += SHARE) {
         words d =
             dropout_pointwise(seed, site, step, (u64)(first + (i64)(k + mine) * THREADS * N) / 16);
-#pragma unroll
-        for (int s = 0; s < SHARE; s++) {
+        UNROLL for (int s = 0; s < SHARE; s++) {
             u32 from[4];
-#pragma unroll
-            for (int j = 0; j < 4; j++) from[j] = __shfl_sync(~0u, d.w[j], lane - mine + s);
-#pragma unroll
-            for (int j = 0; j < N / 4; j++) {
+            UNROLL for (int j = 0; j < 4; j++) from[j] = __shfl_sync(~0u, d.w[j], lane - mine + s);
+            UNROLL for (int j = 0; j < N / 4; j++) {
                 u32 w = from[j];
-#pragma unroll
-                for (int m = 1; m < SHARE; m++) w = mine == m ? from[m * (N / 4) + j] : w;
+                UNROLL for (int m = 1; m < SHARE; m++) w = mine == m ? from[m * (N / 4) + j] : w;
                 r.w[k + s][j] = w;
             }
         }

@@ -24,14 +24,12 @@ KERNEL(THREADS) embed(const T_X *table, const int *ids, T_Y *y, i64 n, int rows,
 {
     const i64 first = first_element<N, TIMES>();
     floats<N> a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP >= n) continue;
         coord p = coord_of(first + k * STEP, C);
         a[k] = of_row(table, ids[p.row], rows, C, p.column);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * STEP < n) store<N>(y + first + k * STEP, a[k]);
 }
 
@@ -54,8 +52,7 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
 {
     const bool there = (u32)id < (u32)rows;
     floats<SUMMED> a = load<SUMMED>(table + (i64)(there ? id : 0) * C + column);
-#pragma unroll
-    for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
+    UNROLL for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
     return a;
 }
 /* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A
@@ -68,8 +65,7 @@ DEVICE bytes random_parts(i64 first, i64 between, u32 seed, u32 site, u32 step)
 {
     const bool odd = threadIdx.x & 1;
     bytes r;
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k += 2) {
+    UNROLL for (int k = 0; k < TOGETHER; k += 2) {
         const words d =
             dropout_pointwise(seed, site, step, (u64)(first + (k + odd) * between) / 16);
         const u32 low = __shfl_xor_sync(~0u, odd ? d.w[0] : d.w[2], 1);
@@ -96,17 +92,15 @@ embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *po
         const i64 first = ((i64)s * T + t) * C + column;
         int id[TOGETHER];
         floats<SUMMED> a[TOGETHER];
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) id[k] = ids[(i64)min(s + k, sequences - 1) * T + t];
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) a[k] = part_of_row(tokens, id[k], rows, C, column);
+        UNROLL for (int k = 0; k < TOGETHER; k++)
+            id[k] = ids[(i64)min(s + k, sequences - 1) * T + t];
+        UNROLL for (int k = 0; k < TOGETHER; k++)
+            a[k] = part_of_row(tokens, id[k], rows, C, column);
         bytes d;
         if (threshold) d = random_parts(first, between, seed, site, (u32)*step);
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             if (!there || s + k >= sequences) continue;
-#pragma unroll
-            for (int e = 0; e < SUMMED; e++) {
+            UNROLL for (int e = 0; e < SUMMED; e++) {
                 const bool kept = !threshold || byte_at(d.w[k][e / 4], e % 4) >= threshold;
                 a[k][e] += position[e];
                 if (threshold) a[k][e] *= kept ? dropout_scale(threshold) : 0.0f;
@@ -142,14 +136,12 @@ KERNEL(THREADS) pick(const T_X *x, const int *ids, T_Y *y, i64 rows, int V)
 KERNEL(THREADS) pick_grad(const int *ids, const T_X *dy, T_Y *y, i64 n, int V)
 {
     const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
         floats<N> a = all_of<N>(0);
         coord p = coord_of(first + k * STEP, V);
         int id = ids[p.row];
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             if (p.column == id) a[e] = to_float(dy[p.row]);
             if (++p.column < V) continue;
             p.column = 0;

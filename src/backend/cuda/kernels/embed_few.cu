@@ -28,16 +28,13 @@ DEVICE float2 floats_of(uint2 two)
  * row. */
 template <bool ALL> DEVICE void add_rows(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
-#pragma unroll
-    for (int half = 0; half < WARP; half += BATCH) {
+    UNROLL for (int half = 0; half < WARP; half += BATCH) {
         raw a[BATCH];
-#pragma unroll
-        for (int k = 0; k < BATCH; k++) {
+        UNROLL for (int k = 0; k < BATCH; k++) {
             a[k] = ALL || half + k < left ? __ldcs((const raw *)p) : raw();
             p += pitch;
         }
-#pragma unroll
-        for (int k = 0; k < BATCH; k += 2) {
+        UNROLL for (int k = 0; k < BATCH; k += 2) {
             float2 *first = (float2 *)(table + __shfl_sync(~0u, mine, half + k));
             float2 *second = (float2 *)(table + __shfl_sync(~0u, mine, half + k + 1));
             const float2 one = floats_of(a[k]), next = floats_of(a[k + 1]);
@@ -77,8 +74,7 @@ embed_few(const int *ids, const T_X *dy, float *parts, int n, int V, int C, int 
     float *to = parts + (i64)blockIdx.y * V * C + blockIdx.x * WIDE;
     for (int i = threadIdx.x; i < V * WIDE; i += THREADS) {
         float sum = 0;
-#pragma unroll
-        for (int w = 0; w < WARPS; w++) sum += all[w * (V + 1) * WIDE + i];
+        UNROLL for (int w = 0; w < WARPS; w++) sum += all[w * (V + 1) * WIDE + i];
         to[(i64)(i / WIDE) * C + i % WIDE] = sum;
     }
 }
@@ -94,11 +90,9 @@ KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, 
     float sum = 0;
     for (int first = 0; first < count; first += AT_ONCE) {
         float a[AT_ONCE];
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
+        UNROLL for (int k = 0; k < AT_ONCE; k++)
             a[k] = first + k < count ? parts[(i64)(first + k) * n + i] : 0.0f;
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) sum += a[k];
+        UNROLL for (int k = 0; k < AT_ONCE; k++) sum += a[k];
     }
     table[i] = onto ? there + sum : sum;
 }

@@ -28,8 +28,7 @@ enum { LOADS = 16 }; /* ids that a lane loads at once */
 
 DEVICE int warp_count(int a)
 {
-#pragma unroll
-    for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 /* Exclusive prefix sum of `a` over the 512 threads. */
@@ -38,8 +37,7 @@ DEVICE int sum_before(int a)
     __shared__ int warp_total[SORT_WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int s = a, before = 0;
-#pragma unroll
-    for (int d = 1; d < WARP; d *= 2) {
+    UNROLL for (int d = 1; d < WARP; d *= 2) {
         int other = __shfl_up_sync(~0u, s, d);
         if (lane >= d) s += other;
     }
@@ -65,11 +63,9 @@ DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, i
     const int lane = threadIdx.x % WARP;
     for (int i = first; i < last; i += LOADS * WARP) {
         int id[LOADS];
-#pragma unroll
-        for (int k = 0; k < LOADS; k++)
+        UNROLL for (int k = 0; k < LOADS; k++)
             id[k] = i + k * WARP + lane < last ? ids[i + k * WARP + lane] : -1;
-#pragma unroll
-        for (int k = 0; k < LOADS; k++) {
+        UNROLL for (int k = 0; k < LOADS; k++) {
             bool hit = id[k] >= low && id[k] - low < width;
             u32 hits = __ballot_sync(~0u, hit);
             if (hit) list[at + __popc(hits & lanes_below())] = i + k * WARP + lane;
@@ -176,8 +172,7 @@ DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict_
     if (column >= C) return;
     bool started = key[0] == key[1];
     floats<M> s;
-#pragma unroll
-    for (int e = 0; e < M; e++) s[e] = 0;
+    UNROLL for (int e = 0; e < M; e++) s[e] = 0;
     for (int j = 0; j < count; j++) {
         const int v = key[j + 1];
         const bool continues = key[j + 2] == v, border = j == count - 1,
@@ -185,19 +180,16 @@ DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict_
         const floats<M> a = load_streaming<M>(dy + (i64)index[j] * C + column);
         floats<M> there;
         if (onto && whole) there = load_streaming<M>(onto + (i64)v * C + column);
-#pragma unroll
-        for (int e = 0; e < M; e++) s[e] += a[e];
+        UNROLL for (int e = 0; e < M; e++) s[e] += a[e];
         if (continues && !border) continue;
         if (onto && whole)
-#pragma unroll
-            for (int e = 0; e < M; e++) s[e] += there[e];
+            UNROLL for (int e = 0; e < M; e++) s[e] += there[e];
         float *to = started     ? part + (i64)chunk * 2 * C
                     : continues ? part + ((i64)chunk * 2 + 1) * C
                                 : table + (i64)v * C;
         store_last<M>(to + column, s);
         started = false;
-#pragma unroll
-        for (int e = 0; e < M; e++) s[e] = 0;
+        UNROLL for (int e = 0; e < M; e++) s[e] = 0;
     }
 }
 
@@ -208,8 +200,7 @@ DEVICE void other_rows(const int *start, const float *onto, float *table, int fi
 {
     if (onto == table) return;
     floats<M> zero;
-#pragma unroll
-    for (int e = 0; e < M; e++) zero[e] = 0;
+    UNROLL for (int e = 0; e < M; e++) zero[e] = 0;
     for (int v = first; v < V; v += step) {
         if (start[v] != start[v + 1]) continue;
         for (int i = threadIdx.x * M; i < C; i += blockDim.x * M) {
@@ -265,13 +256,11 @@ DEVICE void joins(const int *keys, const int *start, const float *onto, float *t
 #pragma unroll 8
     for (int c = chunk + 1; c <= last; c++) {
         const floats<M> a = load<M>(part + (i64)c * 2 * C + column);
-#pragma unroll
-        for (int e = 0; e < M; e++) s[e] += a[e];
+        UNROLL for (int e = 0; e < M; e++) s[e] += a[e];
     }
     if (onto) {
         const floats<M> there = load<M>(onto + at);
-#pragma unroll
-        for (int e = 0; e < M; e++) s[e] += there[e];
+        UNROLL for (int e = 0; e < M; e++) s[e] += there[e];
     }
     store<M>(table + at, s);
 }

@@ -22,18 +22,14 @@ DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int st
     typedef vector_of<M, T_X> vector;
     for (int i = first; i < sequences; i += TOGETHER * step) {
         vector a[TOGETHER]; /* in memory format: half the registers */
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             if (i + k * step >= sequences) continue;
-#pragma unroll
-            for (int w = 0; w < vector::TIMES; w++)
+            UNROLL for (int w = 0; w < vector::TIMES; w++)
                 a[k].w[w] = ((const typename vector::word *)(dy + (i + k * step) * between))[w];
         }
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             if (i + k * step >= sequences) continue;
-#pragma unroll
-            for (int e = 0; e < M; e++) s[e] += to_float(a[k].x[e]);
+            UNROLL for (int e = 0; e < M; e++) s[e] += to_float(a[k].x[e]);
         }
     }
 }
@@ -49,11 +45,9 @@ DEVICE found search_ids(const int *ids, int n, int i, int own)
     found f = {false, false, false};
     for (int first = threadIdx.x; first < n; first += LOADS * blockDim.x) {
         int id[LOADS];
-#pragma unroll
-        for (int k = 0; k < LOADS; k++)
+        UNROLL for (int k = 0; k < LOADS; k++)
             id[k] = first + k * (int)blockDim.x < n ? ids[first + k * blockDim.x] : -1;
-#pragma unroll
-        for (int k = 0; k < LOADS; k++) {
+        UNROLL for (int k = 0; k < LOADS; k++) {
             const int at = first + k * (int)blockDim.x;
             if (at >= n) continue;
             f.earlier |= id[k] == own && at < i;
@@ -82,8 +76,7 @@ DEVICE void position_sum(const int *ids, const T_X *__restrict__ dy, float *tabl
     const int own = i < n ? ids[i] : -1;
     const i64 between = (i64)n * C;
     floats<M> s;
-#pragma unroll
-    for (int e = 0; e < M; e++) s[e] = 0;
+    UNROLL for (int e = 0; e < M; e++) s[e] = 0;
     if (adds && i < n) add_rows<M>(s, dy + (i64)i * C + column, between, group, groups, sequences);
     const found f = search_ids(ids, n, i, own);
     const bool mine = (u32)own < (u32)V && !f.earlier;

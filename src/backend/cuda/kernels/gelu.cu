@@ -27,8 +27,7 @@ DEVICE i64 tail_at(i64 n)
 
 DEVICE void load_all(floats<N> (&v)[TIMES], const T_X *x, i64 n)
 {
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (vector_at(k) + N <= n) v[k] = load<N>(x + vector_at(k));
 }
 
@@ -36,11 +35,9 @@ KERNEL(THREADS) gelu(T_X *y, const T_X *x, i64 n)
 {
     floats<N> v[TIMES];
     load_all(v, x, n);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (vector_at(k) + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) v[k][e] = point_of(v[k][e]).y;
+        UNROLL for (int e = 0; e < N; e++) v[k][e] = point_of(v[k][e]).y;
         store<N>(y + vector_at(k), v[k]);
     }
     i64 i = tail_at(n);
@@ -52,12 +49,10 @@ KERNEL(THREADS) gelu_both(T_X *y, T_X *slope, const T_X *x, i64 n)
 {
     floats<N> v[TIMES];
     load_all(v, x, n);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (vector_at(k) + N > n) continue;
         floats<N> s;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             point p = point_of(v[k][e]);
             v[k][e] = p.y;
             s[e] = p.slope;
@@ -78,11 +73,9 @@ KERNEL(THREADS) gelu_grad(T_X *dx, const T_X *dy, const T_X *x, i64 n)
     floats<N> v[TIMES], d[TIMES];
     load_all(v, x, n);
     load_all(d, dy, n);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (vector_at(k) + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) d[k][e] *= point_of(v[k][e]).slope;
+        UNROLL for (int e = 0; e < N; e++) d[k][e] *= point_of(v[k][e]).slope;
         store<N>(dx + vector_at(k), d[k]);
     }
     i64 i = tail_at(n);

@@ -41,19 +41,15 @@ struct partial {
 template <int N> DEVICE void add(partial &t, const floats<N> &x)
 {
     float most = x[0];
-#pragma unroll
-    for (int e = 1; e < N; e++) most = fmaxf(most, x[e]);
+    UNROLL for (int e = 1; e < N; e++) most = fmaxf(most, x[e]);
     if (most > t.top) {
         t.sum *= exp_for<T_X>(t.top - most);
         t.top = most;
     }
     float sum[N];
-#pragma unroll
-    for (int e = 0; e < N; e++) sum[e] = exp_for<T_X>(x[e] - t.top);
-#pragma unroll
-    for (int d = 1; d < N; d *= 2)
-#pragma unroll
-        for (int e = 0; e < N; e += 2 * d) sum[e] += sum[e + d];
+    UNROLL for (int e = 0; e < N; e++) sum[e] = exp_for<T_X>(x[e] - t.top);
+    UNROLL for (int d = 1; d < N; d *= 2)
+        UNROLL for (int e = 0; e < N; e += 2 * d) sum[e] += sum[e + d];
     t.sum += sum[0];
 }
 /* Combines all lanes; each gets the result. */
@@ -117,10 +113,9 @@ DEVICE partial partial_of(const run &r, const T_X *x)
     int i = lane_of_row();
     for (; i + (AHEAD - 1) * LANES < r.words; i += AHEAD * LANES) {
         floats<run::N> v[AHEAD];
-#pragma unroll
-        for (int k = 0; k < AHEAD; k++) v[k] = load<run::N>(x + r.head + (i + k * LANES) * run::N);
-#pragma unroll
-        for (int k = 0; k < AHEAD; k++) add<run::N>(t, v[k]);
+        UNROLL for (int k = 0; k < AHEAD; k++)
+            v[k] = load<run::N>(x + r.head + (i + k * LANES) * run::N);
+        UNROLL for (int k = 0; k < AHEAD; k++) add<run::N>(t, v[k]);
     }
     for (; i < r.words; i += LANES) add<run::N>(t, load<run::N>(x + r.head + i * run::N));
 #endif
@@ -141,8 +136,7 @@ DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float fa
 #else
         floats<run::N> v = load<run::N>(x + r.head + i * run::N);
 #endif
-#pragma unroll
-        for (int e = 0; e < run::N; e++) v[e] = factor * exp_for<T_X>(v[e] - shift);
+        UNROLL for (int e = 0; e < run::N; e++) v[e] = factor * exp_for<T_X>(v[e] - shift);
         store<run::N>(dx + r.head + i * run::N, v);
     }
     for (int i = vocab + lane_of_row(); i < columns; i += LANES) dx[i] = to<T_X>(0);

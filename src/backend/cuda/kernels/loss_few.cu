@@ -11,14 +11,12 @@ enum { N = 16 / (int)sizeof(T_X), ROWS = THREADS / OF_ROW };
 
 DEVICE float sum_of_row(float a)
 {
-#pragma unroll
-    for (int d = OF_ROW / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = OF_ROW / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 DEVICE float most_of_row(float a)
 {
-#pragma unroll
-    for (int d = OF_ROW / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    UNROLL for (int d = OF_ROW / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
 
@@ -35,12 +33,10 @@ cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targ
     if (there) x = load<N>(logits + row * columns + first);
     const float scale = *dloss / (float)rows;
     float top = LOWEST_F, sum = 0, at_target = 0;
-#pragma unroll
-    for (int e = 0; e < N; e++)
+    UNROLL for (int e = 0; e < N; e++)
         if (there && first + e < vocab) top = fmaxf(top, x[e]);
     top = most_of_row(top);
-#pragma unroll
-    for (int e = 0; e < N; e++) {
+    UNROLL for (int e = 0; e < N; e++) {
         const bool counts = there && first + e < vocab;
         if (counts && first + e == target) at_target = x[e];
         x[e] = counts ? exp_for<T_X>(x[e] - top) : 0.0f;
@@ -48,8 +44,7 @@ cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targ
     }
     sum = sum_of_row(sum);
     const float factor = scale / sum;
-#pragma unroll
-    for (int e = 0; e < N; e++) {
+    UNROLL for (int e = 0; e < N; e++) {
         x[e] *= factor;
         if (first + e == target) x[e] -= scale;
         if (first + e >= vocab) x[e] = 0;

@@ -14,8 +14,7 @@ DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value
     const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
     coord at[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
         at[k] = coord_of(first + k * STEP, columns);
         if (CAUSAL) at[k].row = coord_of(at[k].row, columns).column;
@@ -23,12 +22,10 @@ DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value
         const bool hidden = at[k].column > last_open && at[k].column + N <= columns;
         if (!hidden) a[k] = load<N>(x + first + k * STEP);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
         int row = (int)at[k].row, column = at[k].column;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             if (column > (CAUSAL ? row : open - 1)) a[k][e] = value;
             if (++column == columns) {
                 column = 0;
@@ -61,17 +58,14 @@ DEVICE void drop_elements(const T_X *x, const int *step, T_X *y, i64 n, u32 seed
 {
     const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (MASK) a[k] = all_of<N>(1);
         if (!MASK && first + k * STEP + N <= n) a[k] = load<N>(x + first + k * STEP);
     }
     random_bytes<N, TIMES> d = random_elements<N, TIMES>(first, seed, site, (u32)*step);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] *= keep_factor(d, k, e, threshold);
+        UNROLL for (int e = 0; e < N; e++) a[k][e] *= keep_factor(d, k, e, threshold);
         store<N>(y + first + k * STEP, a[k]);
     }
     if (tail < n)
@@ -100,8 +94,7 @@ DEVICE void random_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int acros
     const int tile = threadIdx.x / TILE, a = threadIdx.x / 4 % 4, b = threadIdx.x % 4;
     const coord strip = coord_of(first + tile, across), head = coord_of(strip.row, down);
     words d = dropout_attention(seed, site, step, (u32)head.row, head.column, strip.column, a, b);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLL for (int i = 0; i < 4; i++) {
         u8 *at = &byte[2 * a + i % 2 + i / 2 * 8][tile][2 * b];
         *(u16 *)at = (u16)d.w[i];
         *(u16 *)(at + 8) = (u16)(d.w[i] >> 16);
@@ -116,8 +109,7 @@ DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 
     enum { PARTS = TILE / M };
     const int down = ceil_div(rows, TILE), across = ceil_div(columns, TILE);
     const float scale = dropout_scale(threshold);
-#pragma unroll
-    for (int k = 0; k < PARTS; k++) {
+    UNROLL for (int k = 0; k < PARTS; k++) {
         const int v = threadIdx.x + k * THREADS;
         const int tile = v / PARTS % TILES, part = v % PARTS * M, row = v / PARTS / TILES;
         const coord strip = coord_of(first + tile, across), head = coord_of(strip.row, down);
@@ -125,8 +117,8 @@ DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 
         if (head.row >= matrices || q >= rows || column >= columns) continue;
         const i64 i = (head.row * rows + q) * columns + column;
         floats<M> a = MASK ? all_of<M>(1) : load<M>(x + i);
-#pragma unroll
-        for (int e = 0; e < M; e++) a[e] *= byte[row][tile][part + e] >= threshold ? scale : 0.0f;
+        UNROLL for (int e = 0; e < M; e++)
+            a[e] *= byte[row][tile][part + e] >= threshold ? scale : 0.0f;
         store<M>(y + i, a);
     }
 }

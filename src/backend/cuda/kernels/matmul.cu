@@ -23,8 +23,7 @@ template <int ACROSS, int LOADS, bool K_IS_INNER>
 DEVICE void load_tile(float (&to)[LOADS], const T_A *p, int first, int across_all, int k_first,
                       int k_all)
 {
-#pragma unroll
-    for (int i = 0; i < LOADS; i++) {
+    UNROLL for (int i = 0; i < LOADS; i++) {
         int across, k;
         element_of<ACROSS, K_IS_INNER>(i, &across, &k);
         across += first, k += k_first;
@@ -36,8 +35,7 @@ DEVICE void load_tile(float (&to)[LOADS], const T_A *p, int first, int across_al
 template <int ACROSS, int LOADS, bool K_IS_INNER>
 DEVICE void store_tile(float *tile, const float (&from)[LOADS])
 {
-#pragma unroll
-    for (int i = 0; i < LOADS; i++) {
+    UNROLL for (int i = 0; i < LOADS; i++) {
         int across, k;
         element_of<ACROSS, K_IS_INNER>(i, &across, &k);
         tile[k * (ACROSS + PAD) + across] = from[i];
@@ -51,10 +49,8 @@ DEVICE void multiply(float (&sum)[EACH_M][EACH_N], const float *tile_a, const fl
     for (int k = 0; k < TILE_K; k++) {
         floats<EACH_M> a = load<EACH_M>(tile_a + k * (TILE_M + PAD) + m);
         floats<EACH_N> b = load<EACH_N>(tile_b + k * (TILE_N + PAD) + n);
-#pragma unroll
-        for (int i = 0; i < EACH_M; i++)
-#pragma unroll
-            for (int j = 0; j < EACH_N; j++) sum[i][j] = fmaf(a[i], b[j], sum[i][j]);
+        UNROLL for (int i = 0; i < EACH_M; i++)
+            UNROLL for (int j = 0; j < EACH_N; j++) sum[i][j] = fmaf(a[i], b[j], sum[i][j]);
     }
 }
 
@@ -62,10 +58,8 @@ DEVICE void write(T_C *c, const T_BIAS *bias, const float (&sum)[EACH_M][EACH_N]
                   int M, int N)
 {
     m0 += threadIdx.x / (TILE_N / EACH_N) * EACH_M, n0 += threadIdx.x % (TILE_N / EACH_N) * EACH_N;
-#pragma unroll
-    for (int i = 0; i < EACH_M; i++)
-#pragma unroll
-        for (int j = 0; j < EACH_N; j++) {
+    UNROLL for (int i = 0; i < EACH_M; i++)
+        UNROLL for (int j = 0; j < EACH_N; j++) {
             int m = m0 + i, n = n0 + j;
             if (m < M && n < N)
                 c[(i64)m * N + n] = to<T_C>(sum[i][j] + (bias ? to_float(bias[n]) : 0));

@@ -44,8 +44,7 @@ DEVICE word sum_of(const word *x, u32 head)
 #pragma unroll 4
     for (int r = 1; r < GROUP; r++) {
         floats<EACH> a = load<EACH>((const T_X *)(x + (i64)r * head));
-#pragma unroll
-        for (int i = 0; i < EACH; i++) sum[i] += a[i];
+        UNROLL for (int i = 0; i < EACH; i++) sum[i] += a[i];
     }
     word w;
     store<EACH>((T_X *)&w, sum);
@@ -59,11 +58,9 @@ split_heads(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 T,
 {
     const u32 first = blockIdx.x * (TIMES * THREADS) + threadIdx.x;
     word a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * THREADS < n) a[k] = x[first + k * THREADS];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
         slot s = slot_of(first + k * THREADS, T, P, H, D);
         word *to = choose(s.part, y0, y1, y2, y3) + s.at;
@@ -80,8 +77,7 @@ merge_heads(const word *x0, const word *x1, const word *x2, word *y, u32 n, u32 
 {
     const u32 first = blockIdx.x * (TIMES * THREADS) + threadIdx.x;
     word a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
         slot s = slot_of(first + k * THREADS, T, P, H, D);
         const word *from = choose(s.part, x0, x1, x2, x2) + s.at;
@@ -91,7 +87,6 @@ merge_heads(const word *x0, const word *x1, const word *x2, word *y, u32 n, u32 
         a[k] = *from;
 #endif
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * THREADS < n) y[first + k * THREADS] = a[k];
 }

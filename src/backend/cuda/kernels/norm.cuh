@@ -23,8 +23,7 @@ typedef vector_of<N, T_X> raw;
 DEVICE raw load_raw(const T_X *p)
 {
     raw v;
-#pragma unroll
-    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
+    UNROLL for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
     return v;
 }
 

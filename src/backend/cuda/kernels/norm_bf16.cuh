@@ -45,8 +45,7 @@ DEVICE int column_at(int s)
 /* Over the lanes of a row; all of the warp must call. */
 DEVICE float row_sum(float a)
 {
-#pragma unroll
-    for (int d = LANES / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = LANES / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 
@@ -65,13 +64,11 @@ DEVICE keep_bits random_keep_bits(i64 first, const dropout_args &by)
 {
     const bool odd = threadIdx.x & 1;
     keep_bits r;
-#pragma unroll
-    for (int s = 0; s < STEPS; s += 2) {
+    UNROLL for (int s = 0; s < STEPS; s += 2) {
         const bool two = s + 1 < STEPS;
         const words d = dropout_pointwise(by.seed, by.site, by.step,
                                           (u64)(first + column_at(two && odd ? s + 1 : s)) / 16);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             const u32 mine = odd ? d.w[2 + i] : d.w[i], other = odd ? d.w[i] : d.w[2 + i];
             const u32 got = two ? __shfl_xor_sync(~0u, other, 1) : mine;
             r.w[s][i] = dropout_kept(two && odd ? got : mine, by.less, by.carry);

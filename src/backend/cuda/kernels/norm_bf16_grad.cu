@@ -113,17 +113,15 @@ DEVICE void sum_block(float *part, floats<N> (&dw)[STEPS])
     float(*all)[COLUMNS] = (float(*)[COLUMNS])shared_memory;
     __syncthreads(); /* earlier readers of rows */
     EACH_STEP {
-#pragma unroll
-        for (int e = 0; e < N; e++)
-#pragma unroll
-            for (int d = LANES; d < WARP; d *= 2) dw[s][e] += __shfl_xor_sync(~0u, dw[s][e], d);
+        UNROLL for (int e = 0; e < N; e++)
+            UNROLL for (int d = LANES; d < WARP; d *= 2)
+                dw[s][e] += __shfl_xor_sync(~0u, dw[s][e], d);
         if (threadIdx.x % WARP < LANES) store<N>(&all[threadIdx.x / WARP][column_at(s)], dw[s]);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < COLUMNS; i += THREADS) {
         float sum = 0;
-#pragma unroll
-        for (int k = 0; k < WARPS; k++) sum += all[k][i];
+        UNROLL for (int k = 0; k < WARPS; k++) sum += all[k][i];
         part[i] = sum;
     }
 }
@@ -161,17 +159,14 @@ layernorm_grad_bf16(bf16 *dx,
         row = of_warp + lane / LANES;
     prefetched c;
     c.at = shared_address(shared_memory) + warp * (AHEAD * TENSORS * STEPS * ACCESS) + lane * 16;
-#pragma unroll
-    for (int k = 0; k < AHEAD; k++) prefetch(c, k, in, row + k * stride, rows);
+    UNROLL for (int k = 0; k < AHEAD; k++) prefetch(c, k, in, row + k * stride, rows);
     floats<N> weights[STEPS], dw[STEPS];
     EACH_STEP {
         weights[s] = load<N>(w + column_at(s));
-#pragma unroll
-        for (int e = 0; e < N; e++) dw[s][e] = 0;
+        UNROLL for (int e = 0; e < N; e++) dw[s][e] = 0;
     }
     while (of_warp < rows) {
-#pragma unroll
-        for (int stage = 0; stage < AHEAD; stage++) {
+        UNROLL for (int stage = 0; stage < AHEAD; stage++) {
             if (of_warp >= rows) break;
             cp_async_wait<AHEAD - 1>();
             grad_row(c, stage, row, row < rows, weights, dw, out, by);

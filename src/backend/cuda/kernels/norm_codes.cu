@@ -42,18 +42,14 @@ DEVICE void put_columns(const u32 *tile, u8 *transposed, int top, int rows)
         const int chunk = n % CHUNKS, word = n / CHUNKS;
         if (top + chunk * CHUNK >= rows) continue;
         u32 run[4][4];
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
+        UNROLL for (int k = 0; k < 4; k++) {
             u32 row[4], column[4];
-#pragma unroll
-            for (int r = 0; r < 4; r++)
+            UNROLL for (int r = 0; r < 4; r++)
                 row[r] = tile[row_at(chunk * CHUNK) + (4 * k + r) * WIDE + word];
             transpose(row, column);
-#pragma unroll
-            for (int j = 0; j < 4; j++) run[j][k] = column[j];
+            UNROLL for (int j = 0; j < 4; j++) run[j][k] = column[j];
         }
-#pragma unroll
-        for (int j = 0; j < 4; j++)
+        UNROLL for (int j = 0; j < 4; j++)
             store_16(transposed + (i64)(4 * word + j) * rows + top + chunk * CHUNK, run[j][0],
                      run[j][1], run[j][2], run[j][3]);
     }
@@ -110,8 +106,7 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
     if (threadIdx.x) return;
     const int now = (u32)*step % AMAX_STEPS; /* recomputed: keeping it would cost registers */
     u32 all = 0;
-#pragma unroll
-    for (int i = 0; i < WARPS; i++) all = max(all, parts[i]);
+    UNROLL for (int i = 0; i < WARPS; i++) all = max(all, parts[i]);
     atomicMax((int *)amax + now, (int)all);
     if (blockIdx.x) return;
     amax[(now + 1) % AMAX_STEPS] = 0.0f;

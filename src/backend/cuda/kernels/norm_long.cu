@@ -99,8 +99,7 @@ norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *
     __syncthreads();
     if (share > 1 || column >= columns) return;
     float all = 0;
-#pragma unroll
-    for (int i = 0; i < SHARES; i++) all += part[share][i][lane];
+    UNROLL for (int i = 0; i < SHARES; i++) all += part[share][i][lane];
     float *to = share == 0 ? dw : dbias;
     if (to) to[column] = all;
 }

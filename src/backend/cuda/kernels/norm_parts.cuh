@@ -21,20 +21,17 @@ norm_parts(float *dw,
     float sum = 0;
     for (int i = warp; i < count; i += TOGETHER * PART_WARPS) {
         float a[TOGETHER];
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             const int part = i + k * PART_WARPS;
             a[k] = column < SUMS && part < count ? parts[(i64)part * SUMS + column] : 0.0f;
         }
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) sum += a[k];
+        UNROLL for (int k = 0; k < TOGETHER; k++) sum += a[k];
     }
     sums[warp][lane] = sum;
     __syncthreads();
     if (warp != 0 || column >= SUMS) return;
     sum = 0;
-#pragma unroll
-    for (int i = 0; i < PART_WARPS; i++) sum += sums[i][lane];
+    UNROLL for (int i = 0; i < PART_WARPS; i++) sum += sums[i][lane];
     if (column < COLUMNS) dw[column] = sum;
 #if BIAS
     if (column >= COLUMNS) dbias[column - COLUMNS] = sum;

@@ -19,10 +19,8 @@ KERNEL(SQUARES_THREADS) square_parts(float *part, const float *x, i64 n)
     float sum[AHEAD] = {0};
     for (; i + (AHEAD - 1) * stride + 4 <= n; i += AHEAD * stride) {
         floats<4> v[AHEAD];
-#pragma unroll
-        for (int k = 0; k < AHEAD; k++) v[k] = load_streaming<4>(x + i + k * stride);
-#pragma unroll
-        for (int k = 0; k < AHEAD; k++)
+        UNROLL for (int k = 0; k < AHEAD; k++) v[k] = load_streaming<4>(x + i + k * stride);
+        UNROLL for (int k = 0; k < AHEAD; k++)
             sum[k] +=
                 (v[k][0] * v[k][0] + v[k][1] * v[k][1]) + (v[k][2] * v[k][2] + v[k][3] * v[k][3]);
     }
@@ -70,8 +68,7 @@ adamw(float *w, float *m, float *v,
                       1.0f / sqrtf(*bias2), eps};
     const i64 first = ((i64)blockIdx.x * TIMES * THREADS + threadIdx.x) * N;
     floats<N> w1[TIMES], m1[TIMES], v1[TIMES], g1[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = first + k * THREADS * N;
         if (i + N > n) continue;
         w1[k] = load<N>(w + i);
@@ -79,12 +76,10 @@ adamw(float *w, float *m, float *v,
         v1[k] = load<N>(v + i);
         g1[k] = load_streaming<N>(g + i);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = first + k * THREADS * N;
         if (i + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++)
+        UNROLL for (int e = 0; e < N; e++)
             w1[k][e] = adamw_of(u, w1[k][e], m1[k][e], v1[k][e], g1[k][e], i + e < decayed);
         store<N>(w + i, w1[k]);
         store<N>(m + i, m1[k]);
@@ -126,20 +121,17 @@ sgdm(float *w, float *v,
     const float c = *clip, rate = *lr;
     const i64 first = ((i64)blockIdx.x * TIMES * THREADS + threadIdx.x) * N;
     floats<N> w1[TIMES], v1[TIMES], g1[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = first + k * THREADS * N;
         if (i + N > n) continue;
         w1[k] = load<N>(w + i);
         v1[k] = load<N>(v + i);
         g1[k] = load_streaming<N>(g + i);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = first + k * THREADS * N;
         if (i + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++)
+        UNROLL for (int e = 0; e < N; e++)
             w1[k][e] = sgdm_of(w1[k][e], v1[k][e], g1[k][e], c, rate, momentum,
                                i + e < decayed ? decay : 0.0f);
         store<N>(w + i, w1[k]);

@@ -15,13 +15,10 @@ DEVICE uint4 shifted(uint4 low, uint4 high, int first)
     const int bytes = first * (int)sizeof(T_X);
     const u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
     u32 two[6], one[5], r[4];
-#pragma unroll
-    for (int i = 0; i < 6; i++) two[i] = bytes & 8 ? w[i + 2] : w[i];
-#pragma unroll
-    for (int i = 0; i < 5; i++) one[i] = bytes & 4 ? two[i + 1] : two[i];
+    UNROLL for (int i = 0; i < 6; i++) two[i] = bytes & 8 ? w[i + 2] : w[i];
+    UNROLL for (int i = 0; i < 5; i++) one[i] = bytes & 4 ? two[i + 1] : two[i];
     const u32 half = bytes & 2 ? 0x5432 : 0x3210;
-#pragma unroll
-    for (int i = 0; i < 4; i++) r[i] = __byte_perm(one[i], one[i + 1], half);
+    UNROLL for (int i = 0; i < 4; i++) r[i] = __byte_perm(one[i], one[i + 1], half);
     return make_uint4(r[0], r[1], r[2], r[3]);
 }
 
@@ -46,14 +43,12 @@ KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 
 {
     const u32 begin = blockIdx.x * (TIMES * THREADS) + threadIdx.x, row_words = width / N;
     source s[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const u32 i = begin + k * THREADS, row = i / row_words, column = (i - row * row_words) * N;
         if (i < words && row < rows && column + N <= columns)
             s[k] = words_at(x, (i64)row * columns + column);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const u32 i = begin + k * THREADS, row = i / row_words, column = (i - row * row_words) * N;
         if (i >= words) continue;
         vector_of<N, T_X> v;
@@ -61,8 +56,7 @@ KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 
         if (row < rows && column + N <= columns) {
             v.w[0] = shifted(s[k].low, s[k].high, s[k].shift);
         } else if (row < rows) {
-#pragma unroll
-            for (int e = 0; e < N; e++)
+            UNROLL for (int e = 0; e < N; e++)
                 if (column + e < columns) v.x[e] = x[(i64)row * columns + column + e];
         }
         ((uint4 *)y)[i] = v.w[0];
@@ -76,15 +70,13 @@ KERNEL(THREADS) cut(const T_X *x, T_X *y, i64 n, u32 columns, u32 width)
     source s[TIMES];
     i64 row[TIMES];
     u32 column[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = begin + k * (THREADS * N);
         row[k] = i >> 32 ? i / columns : (u32)i / columns;
         column[k] = (u32)(i - row[k] * columns);
         if (i + N <= n && column[k] + N <= columns) s[k] = words_at(x, row[k] * width + column[k]);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = begin + k * (THREADS * N);
         if (i + N <= n && column[k] + N <= columns) {
             *(uint4 *)(y + i) = shifted(s[k].low, s[k].high, s[k].shift);

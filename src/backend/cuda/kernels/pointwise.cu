@@ -14,14 +14,11 @@ template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float const
 {
     const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * STEP + N <= n) a[k] = load<N>(x + first + k * STEP);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], constant);
+        UNROLL for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], constant);
         store<N>(y + first + k * STEP, a[k]);
     }
     if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), constant));
@@ -53,8 +50,7 @@ KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
     const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a = all_of<N>(constant);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * STEP + N <= n) store<N>(y + first + k * STEP, a);
     if (tail < n) y[tail] = to<T_X>(constant);
 }
@@ -66,17 +62,14 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
 {
     const i64 first = first_element<N, PAIRS>(), tail = tail_element<N>(n);
     floats<N> a[PAIRS], c[PAIRS];
-#pragma unroll
-    for (int k = 0; k < PAIRS; k++) {
+    UNROLL for (int k = 0; k < PAIRS; k++) {
         if (first + k * STEP + N > n) continue;
         a[k] = load<N>(x + first + k * STEP);
         c[k] = B::template of<N>(b, first + k * STEP, period);
     }
-#pragma unroll
-    for (int k = 0; k < PAIRS; k++) {
+    UNROLL for (int k = 0; k < PAIRS; k++) {
         if (first + k * STEP + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], c[k][e]);
+        UNROLL for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], c[k][e]);
         store<N>(y + first + k * STEP, a[k]);
     }
     if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), B::at(b, tail, period)));
@@ -120,12 +113,10 @@ KERNEL(THREADS) copy(const u8 *x, u8 *y, i64 bytes)
 {
     const i64 first = first_element<16, COPIES>(), tail = tail_element<16>(bytes);
     uint4 a[COPIES];
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 16 + 16 <= bytes)
             a[k] = *(const uint4 *)(x + first + k * THREADS * 16);
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 16 + 16 <= bytes) *(uint4 *)(y + first + k * THREADS * 16) = a[k];
     if (tail < bytes) y[tail] = x[tail];
 }
@@ -135,11 +126,9 @@ template <typename A, typename B> DEVICE void cast(const A *x, B *y, i64 n)
 {
     const i64 first = first_element<4, COPIES>(), tail = tail_element<4>(n);
     floats<4> a[COPIES];
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 4 + 4 <= n) a[k] = load<4>(x + first + k * THREADS * 4);
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 4 + 4 <= n) store<4>(y + first + k * THREADS * 4, a[k]);
     if (tail < n) y[tail] = to<B>(to_float(x[tail]));
 }

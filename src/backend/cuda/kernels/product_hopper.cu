@@ -111,8 +111,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *
 #endif
         if (number > 0) await_turn(w);
         multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
+        UNROLL for (int i = 0; i < EACH; i++) {
             const float *part = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
             /* Chunks beyond the last column are not skipped: panels are counted. */
 #if WHAT & 2
@@ -130,13 +129,12 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *
 DEVICE void prepare(u32 base)
 {
     if (threadIdx.x == 0) {
-#pragma unroll
-        for (int s = 0; s < STAGES; s++) {
+        UNROLL for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + FULL + 8 * s, 1);
             mbarrier_init(base + EMPTY + 8 * s, 1);
         }
-#pragma unroll
-        for (int i = 0; i < 4 * CONSUMERS * PANELS; i++) mbarrier_init(base + ARRIVED + 8 * i, 1);
+        UNROLL for (int i = 0; i < 4 * CONSUMERS * PANELS; i++)
+            mbarrier_init(base + ARRIVED + 8 * i, 1);
         fence_barrier_init();
     }
     __syncwarp();

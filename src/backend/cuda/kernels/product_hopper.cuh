@@ -71,8 +71,7 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
 {
     mbarrier_expect(full, STAGE_BYTES);
     if (A_TURNED) {
-#pragma unroll
-        for (int i = 0; i < ROWS / 64; i++)
+        UNROLL for (int i = 0; i < ROWS / 64; i++)
             tma_load(to + i * BLOCK, a_map, full, p.row + 64 * i, k, 0, 0, 0);
     } else {
         tma_load(to, a_map, full, k, p.row, 0, 0, 0);
@@ -81,8 +80,7 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
     if (B_TURNED) {
         tma_load(to, b_map, full, k, p.column, 0, 0, 0);
     } else {
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 64; i++)
+        UNROLL for (int i = 0; i < COLUMNS / 64; i++)
             tma_load(to + i * BLOCK, b_map, full, p.column + 64 * i, k, 0, 0, 0);
     }
 }
@@ -102,10 +100,8 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
         u64 b = wgmma_descriptor(at + A_BYTES, B_TURNED ? 16 : BLOCK, 8 * PITCH);
         mbarrier_wait(barrier_of(base + FULL, r), r.parity);
         wgmma_fence();
-#pragma unroll
-        for (int j = 0; j < DEPTH / 16; j++)
-#pragma unroll
-            for (int t = 0; t < TILES; t++)
+        UNROLL for (int j = 0; j < DEPTH / 16; j++)
+            UNROLL for (int t = 0; t < TILES; t++)
                 wgmma_ss<COLUMNS, A_TURNED, !B_TURNED>(sum[t], advanced(a, j * A_NEXT + t * BLOCK),
                                                        advanced(b, j * B_NEXT), k > 0 || j > 0);
         wgmma_commit();
@@ -116,7 +112,6 @@ DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w,
     }
     if (pass) pass_turn(w);
     wgmma_wait<0>();
-#pragma unroll
-    for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
+    UNROLL for (int t = 0; t < TILES; t++) wgmma_hold(sum[t]);
     release(base, before);
 }

@@ -37,8 +37,7 @@ struct biases {
 };
 DEVICE void load_bias(biases &b, const T_BIAS *bias, int column, int N)
 {
-#pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
+    UNROLL for (int c = 0; c < CHUNKS; c++) {
         int at = column + c * CHUNK + 2 * (threadIdx.x % WARP);
         b.of[c][0] = b.of[c][1] = 0;
         if (at < N) b.of[c] = load<2>(bias + at); /* N is even */
@@ -73,15 +72,13 @@ DEVICE void epilogue_gelu(const float *s, const panels &p, const tensor_map *y_m
                           const tensor_map *x_map, const biases &bias, int n, position first)
 {
     u32 to = slot_of(p, n);
-#pragma unroll
-    for (int j = 0; j < CHUNK / 16; j++) {
+    UNROLL for (int j = 0; j < CHUNK / 16; j++) {
         u32 x[4], y[4];
         floats<2> b[2];
         if (BIAS)
             b[0] = bias_at(bias.of[n % CHUNKS], 2 * j),
             b[1] = bias_at(bias.of[n % CHUNKS], 2 * j + 1);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+        UNROLL for (int i = 0; i < 4; i++) {
             float low = s[8 * j + 2 * i], high = s[8 * j + 2 * i + 1];
             if (BIAS) low += b[i / 2][0], high += b[i / 2][1];
             x[i] = pack_bf16(low, high);
@@ -144,12 +141,9 @@ DEVICE void epilogue_grad(const float *s, const panels &p, const tensor_map *y_m
 {
     u32 x[CHUNK / 16][4];
     mbarrier_wait(arrived_of(p, n), (p.count + n) / PANELS % 2);
-#pragma unroll
-    for (int j = 0; j < CHUNK / 16; j++) ldmatrix_x4(x[j], in_panel(panel_of(p, n), j));
-#pragma unroll
-    for (int j = 0; j < CHUNK / 16; j++) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+    UNROLL for (int j = 0; j < CHUNK / 16; j++) ldmatrix_x4(x[j], in_panel(panel_of(p, n), j));
+    UNROLL for (int j = 0; j < CHUNK / 16; j++) {
+        UNROLL for (int i = 0; i < 4; i++) {
             float low = __uint_as_float(x[j][i] << 16),
                   high = __uint_as_float(x[j][i] & 0xffff0000u);
             x[j][i] = pack_bf16(fast_grad<TANH>(s[8 * j + 2 * i], low),

@@ -126,8 +126,7 @@ DEVICE void store_quad(T_Y *y, float4 q, int row, int column, int M, int N)
     floats<2> upper = {{q.x, q.y}}, lower = {{q.z, q.w}};
     if (Y_TURNED) {
         y += (i64)column * M + row;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             if (row < M) y[(i64)i * M] = to<T_Y>(upper[i]);
             if (row + 8 < M) y[(i64)i * M + 8] = to<T_Y>(lower[i]);
         }
@@ -165,16 +164,14 @@ template <int N> DEVICE void wait_stores_read()
 DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &count,
                        const tensor_map *y_map, int row, int column)
 {
-#pragma unroll
-    for (int i = 0; i < TILES * CHUNKS; i++) {
+    UNROLL for (int i = 0; i < TILES * CHUNKS; i++) {
         const float *s = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
         u32 to = panels + count++ % PANELS * PANEL_BYTES;
         wait_stores_read<PANELS - 1>();
-#pragma unroll
-        for (int j = 0; j < CHUNK / 16; j++) {
+        UNROLL for (int j = 0; j < CHUNK / 16; j++) {
             u32 y[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) y[k] = pack_bf16(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
+            UNROLL for (int k = 0; k < 4; k++)
+                y[k] = pack_bf16(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
             stmatrix_x4(in_panel(to, j), y);
         }
         fence_async();
@@ -191,8 +188,7 @@ DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &
 DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
 {
     part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;
-#pragma unroll
-    for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
+    UNROLL for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
 }
 
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *part, const shape &s)
@@ -223,8 +219,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
         store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp,
                    p.column);
 #else
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
+        UNROLL for (int i = 0; i < QUADS; i++) {
             position in = position_in(i, thread);
             store_quad(y, quad_of(sum, i), p.row + in.row, p.column + in.column, s.M, s.N);
         }
@@ -238,8 +233,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
 DEVICE void prepare(u32 base)
 {
     if (threadIdx.x == 0) {
-#pragma unroll
-        for (int s = 0; s < STAGES; s++) {
+        UNROLL for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + FULL + 8 * s, 1);
             mbarrier_init(base + EMPTY + 8 * s, TOGETHER);
         }

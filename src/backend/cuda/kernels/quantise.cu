@@ -33,8 +33,7 @@ struct eight {
 };
 DEVICE void load_eight(eight &a, const T_X *p)
 {
-#pragma unroll
-    for (int i = 0; i < (int)sizeof(T_X) / 2; i++) {
+    UNROLL for (int i = 0; i < (int)sizeof(T_X) / 2; i++) {
         const uint4 four = __ldcs((const uint4 *)p + i);
         a.w[4 * i] = four.x, a.w[4 * i + 1] = four.y;
         a.w[4 * i + 2] = four.z, a.w[4 * i + 3] = four.w;
@@ -71,11 +70,9 @@ DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float fac
     const u32 tx = threadIdx.x % 8, ty = threadIdx.x / 8;
     float largest = 0.0f;
     u32 row[2][4], of_column[4];
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
+    UNROLL for (int r = 0; r < 4; r++) {
         float v[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
+        UNROLL for (int e = 0; e < 8; e++) {
             v[e] = value_of(element(a.x[r], e), element(a.y[r], e));
             largest = fmaxf(largest, fabsf(v[e]));
             v[e] *= factor;
@@ -84,11 +81,9 @@ DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float fac
         row[1][r] = two_codes(v[4], v[5]) | two_codes(v[6], v[7]) << 16;
         *(uint2 *)(codes + (i64)r * columns) = make_uint2(row[0][r], row[1][r]);
     }
-#pragma unroll
-    for (u32 half = 0; half < 2; half++) {
+    UNROLL for (u32 half = 0; half < 2; half++) {
         transpose(row[half], of_column);
-#pragma unroll
-        for (u32 j = 0; j < 4; j++)
+        UNROLL for (u32 j = 0; j < 4; j++)
             tile[chunk_at(tx, 4 * half + j, ty / 4) + ty % 4] = of_column[j];
     }
     return largest;
@@ -109,8 +104,7 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
     const int now = (u32)*step % AMAX_STEPS;
     piece a;
     if (there)
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
+        UNROLL for (int r = 0; r < 4; r++) {
             load_eight(a.x[r], x + at + (i64)r * columns);
             if (OF == GELU_GRAD) load_eight(a.y[r], y + at + (i64)r * columns);
         }
@@ -120,8 +114,7 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
     const u32 of_warp = __reduce_max_sync(~0u, __float_as_uint(largest));
     if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = of_warp;
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < COLUMNS * CHUNKS / THREADS; i++) {
+    UNROLL for (int i = 0; i < COLUMNS * CHUNKS / THREADS; i++) {
         const u32 n = i * THREADS + threadIdx.x, c = n / CHUNKS, k = n % CHUNKS;
         if (WHOLE || (left + (int)c < columns && top + 16 * (int)k < rows))
             *(uint4 *)(transposed + (i64)(left + c) * rows + top + 16 * k) =
@@ -129,8 +122,7 @@ quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, con
     }
     if (threadIdx.x) return;
     u32 all = 0;
-#pragma unroll
-    for (int i = 0; i < WARPS; i++) all = max(all, parts[i]);
+    UNROLL for (int i = 0; i < WARPS; i++) all = max(all, parts[i]);
     atomicMax((int *)amax + now, (int)all);
     if (blockIdx.x || blockIdx.y) return;
     amax[(now + 1) % AMAX_STEPS] = 0.0f;

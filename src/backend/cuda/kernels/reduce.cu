@@ -21,16 +21,13 @@ struct maximum {
 
 template <typename R, int M> DEVICE float tree(floats<M> a)
 {
-#pragma unroll
-    for (int d = M / 2; d; d /= 2)
-#pragma unroll
-        for (int e = 0; e < d; e++) a[e] = R::join(a[e], a[e + d]);
+    UNROLL for (int d = M / 2; d; d /= 2)
+        UNROLL for (int e = 0; e < d; e++) a[e] = R::join(a[e], a[e + d]);
     return a[0];
 }
 template <typename R> DEVICE float reduce_warp(float a)
 {
-#pragma unroll
-    for (int d = WARP / 2; d; d /= 2) a = R::join(a, __shfl_xor_sync(~0u, a, d));
+    UNROLL for (int d = WARP / 2; d; d /= 2) a = R::join(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
 /* The first warp gets the result. */
@@ -56,11 +53,10 @@ template <typename R, typename T> DEVICE float reduce_run(const T *x, i64 n, int
     for (i64 i = lane; i < n / M; i += 4 * lanes) {
         floats<M> a[4];
         floats<4> t;
-#pragma unroll
-        for (int k = 0; k < 4; k++)
+        UNROLL for (int k = 0; k < 4; k++)
             if (i + k * lanes < n / M) a[k] = load<M>(x + (i + k * lanes) * M);
-#pragma unroll
-        for (int k = 0; k < 4; k++) t[k] = i + k * lanes < n / M ? tree<R>(a[k]) : R::identity();
+        UNROLL for (int k = 0; k < 4; k++)
+            t[k] = i + k * lanes < n / M ? tree<R>(a[k]) : R::identity();
         r = R::join(r, tree<R>(t));
     }
     if (n / M * M + lane < n) r = R::join(r, to_float(x[n / M * M + lane]));
@@ -128,29 +124,24 @@ template <int M, int ACROSS> DEVICE void columns(const T_X *x, float *out, i64 r
     const i64 last = rows * (blockIdx.y + 1) / gridDim.y;
     i64 row = rows * blockIdx.y / gridDim.y + down;
     floats<M> zero, s;
-#pragma unroll
-    for (int e = 0; e < M; e++) s[e] = zero[e] = 0;
+    UNROLL for (int e = 0; e < M; e++) s[e] = zero[e] = 0;
     if (column < n) {
         for (; row < last; row += 4 * DOWN) {
             floats<M> a[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
+            UNROLL for (int k = 0; k < 4; k++) {
                 if (row + k * DOWN < last)
                     a[k] = load<M>(x + (row + k * DOWN) * n + column);
                 else
                     a[k] = zero;
             }
-#pragma unroll
-            for (int e = 0; e < M; e++) s[e] += (a[0][e] + a[1][e]) + (a[2][e] + a[3][e]);
+            UNROLL for (int e = 0; e < M; e++) s[e] += (a[0][e] + a[1][e]) + (a[2][e] + a[3][e]);
         }
     }
-#pragma unroll
-    for (int e = 0; e < M; e++) part[down][across * M + e] = s[e];
+    UNROLL for (int e = 0; e < M; e++) part[down][across * M + e] = s[e];
     __syncthreads();
     if (threadIdx.x >= ACROSS * M || stripe + threadIdx.x >= n) return;
     floats<4> t = {{0, 0, 0, 0}};
-#pragma unroll
-    for (int d = 0; d < DOWN; d++) t[d % 4] += part[d][threadIdx.x];
+    UNROLL for (int d = 0; d < DOWN; d++) t[d % 4] += part[d][threadIdx.x];
     out[(i64)blockIdx.y * n + stripe + threadIdx.x] = tree<sum>(t);
 }
 
@@ -179,7 +170,6 @@ KERNEL(THREADS) sum_columns_join(const float *part, float *y, int parts, i64 n)
     __syncthreads();
     if (warp || column >= n) return;
     floats<WARPS> t;
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) t[w] = sums[w][lane];
+    UNROLL for (int w = 0; w < WARPS; w++) t[w] = sums[w][lane];
     y[column] = tree<sum>(t);
 }

@@ -17,8 +17,7 @@ enum { SHARES = ROW_THREADS / COLUMN_LANES, TOGETHER = 8 };
 DEVICE void join_shares(float *dw, int column, floats<N> &sum)
 {
     __shared__ float all[ROW_THREADS / WARP][BLOCK_COLUMNS];
-#pragma unroll
-    for (int d = COLUMN_LANES; d < WARP; d *= 2)
+    UNROLL for (int d = COLUMN_LANES; d < WARP; d *= 2)
         EACH_ELEMENT sum[e] += __shfl_xor_sync(~0u, sum[e], d);
     const int lane = threadIdx.x % WARP;
     if (lane < COLUMN_LANES)
@@ -27,8 +26,7 @@ DEVICE void join_shares(float *dw, int column, floats<N> &sum)
     const int mine = (int)threadIdx.x;
     if (mine >= BLOCK_COLUMNS || column + mine >= COLUMNS) return;
     float total = 0;
-#pragma unroll
-    for (int i = 0; i < ROW_THREADS / WARP; i++) total += all[i][mine];
+    UNROLL for (int i = 0; i < ROW_THREADS / WARP; i++) total += all[i][mine];
     dw[column + mine] = total;
 }
 
@@ -43,16 +41,14 @@ DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int colu
          row += TOGETHER * SHARES) {
         raw x[TOGETHER], dy[TOGETHER];
         float r[TOGETHER];
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             const i64 at = row + k * SHARES;
             if (at >= rows) continue;
             x[k] = load_raw(t.x + at * COLUMNS + mine);
             dy[k] = load_raw(t.dy + at * COLUMNS + mine);
             r[k] = rrms[at];
         }
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             if (row + k * SHARES >= rows) continue;
             EACH_ELEMENT sum[e] += to_float(dy[k].x[e]) * (to_float(x[k].x[e]) * r[k]);
         }

@@ -19,8 +19,7 @@ DEVICE void join_groups(float *part, const floats<N> (&dw)[STEPS])
     __syncthreads();
     for (int i = threadIdx.x; i < COLUMNS; i += THREADS) {
         float sum = 0;
-#pragma unroll
-        for (int k = 0; k < GROUPS; k++) sum += all[k][i];
+        UNROLL for (int k = 0; k < GROUPS; k++) sum += all[k][i];
         part[i] = sum;
     }
 }

@@ -13,21 +13,17 @@ enum { N = EACH, UNIT = N < 2 ? 2 : N, WORDS = UNIT / N, TIMES = 4, UNITS = D / 
 DEVICE floats<UNIT> load_unit(const T_X *p)
 {
     floats<UNIT> r;
-#pragma unroll
-    for (int i = 0; i < WORDS; i++) {
+    UNROLL for (int i = 0; i < WORDS; i++) {
         const floats<N> a = load<N>(p + i * N);
-#pragma unroll
-        for (int e = 0; e < N; e++) r[i * N + e] = a[e];
+        UNROLL for (int e = 0; e < N; e++) r[i * N + e] = a[e];
     }
     return r;
 }
 DEVICE void store_unit(T_X *p, const floats<UNIT> &r)
 {
-#pragma unroll
-    for (int i = 0; i < WORDS; i++) {
+    UNROLL for (int i = 0; i < WORDS; i++) {
         floats<N> a;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[e] = r[i * N + e];
+        UNROLL for (int e = 0; e < N; e++) a[e] = r[i * N + e];
         store<N>(p + i * N, a);
     }
 }
@@ -69,8 +65,7 @@ rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads
     EACH_TIME {
         const int head = group.column + k * groups;
         if (head >= heads) continue;
-#pragma unroll
-        for (int e = 0; e < UNIT; e += 2) {
+        UNROLL for (int e = 0; e < UNIT; e += 2) {
             const float even = v[k][e], odd = v[k][e + 1], c = angle[e], s = sign * angle[e + 1];
             v[k][e] = c * even - s * odd;
             v[k][e + 1] = s * even + c * odd;

@@ -100,12 +100,10 @@ DEVICE void random_keep_bits(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u3
         if (k16 * 16 >= COLUMNS || k16 * 16 >= open_columns(t, ITEM_ROWS - 1)) continue;
         words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16,
                                     (u32)t.q % 16 / 2, (u32)b);
-#pragma unroll
-        for (int i = 0; i < ITEM_ROWS; i++)
+        UNROLL for (int i = 0; i < ITEM_ROWS; i++)
             EACH_ELEMENT if (byte_at(w.w[i], e) >= threshold) bits[i] |= 1u << (N * s + e);
     }
-#pragma unroll
-    for (int i = 0; i < ITEM_ROWS; i++) {
+    UNROLL for (int i = 0; i < ITEM_ROWS; i++) {
         const int from = lane - b + b % 2 * 2, shift = b / 2 * 2;
         u32 low = __shfl_sync(~0u, bits[i], from) >> shift,
             high = __shfl_sync(~0u, bits[i], from + 1) >> shift;
