@@ -296,7 +296,7 @@ void chain_write(const struct kernel_call *c, struct str *s)
     str_append(s, "/* ");
     for (int k = 0; k < t.chain->steps; k++)
         str_printf(s, "%s%s", k ? ", " : "", op_def(t.chain->step[k].op)->name);
-    str_append(s, ": one after the other on each element. */\n"
+    str_append(s, ": applied in this order to each element. */\n"
                   "#include \"arithmetic.cuh\"\n");
     str_append(s, has_gelu(t.chain) ? "#include \"gelu.cuh\"\n\n" : "\n");
     if (type_elements(&t.chain->shape) > 1)

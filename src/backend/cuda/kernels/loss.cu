@@ -122,8 +122,7 @@ DEVICE partial partial_of(const run &r, const T_X *x)
     return join_lanes(t);
 }
 
-/* dx = factor e^(x - shift), minus `less` at the target; dx may be x. An invalid target is
- * ignored. */
+/* dx = factor e^(x - shift), minus `less` at the target; dx may be x. Skips an invalid target. */
 DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor, float less,
                       float at_target, int target, int vocab, int columns)
 {

@@ -1,6 +1,5 @@
 /* move.cu - splits and merges heads: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). In parts
- * after the first, split repeats each of KV heads GROUP = H/KV times, and merge sums over the
- * group.
+ * after the first, split repeats each of KV heads GROUP = H/KV times; merge sums them.
  *
  * WORD: bytes of a word, 2 to 16, the largest that divides a head's row; D is counted in words.
  * T_X: element type if GROUP > 1. Bound by memory: all is read once and written once. A thread

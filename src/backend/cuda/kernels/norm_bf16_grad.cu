@@ -1,6 +1,6 @@
 /* norm_bf16_grad.cu - the gradient of norm_grad.cu without a bias, for bf16 rows of whole accesses
  * (norm_bf16.cuh): dx = rstd (g - avg(g) - h avg(g h)), h = (x - mean) rstd, g = dy w; with ADD,
- * plus the gradient of the residual branch; dw = the sum of dy h; DROP: dropout of the rounded dx
+ * plus the gradient of the residual stream; dw = the sum of dy h; DROP: dropout of the rounded dx
  * is a second output. COLUMNS, LANES; STEPS is at most 3: the sums of dw and the weights stay in
  * registers, of which there are 128.
  *
@@ -9,8 +9,7 @@
  * own columns and waits for no other. At the end the block's sums become a part, and norm_parts
  * sums the parts. Grid and layout fix the order: deterministic.
  *
- * Bound by memory, 3 accesses per element, 4 with ADD, 5 with DROP; instructions are close
- * behind. */
+ * Bound by memory, 3 accesses per element, 4 with ADD, 5 with DROP; instructions close behind. */
 #include "norm_bf16.cuh"
 #define BIAS 0
 #include "norm_parts.cuh"

@@ -3,8 +3,8 @@
  * to bf16 first, so the codes are those of norm_bf16.cu followed by quantise.cu.
  *
  * COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT: 0 or 1; E4M3: 1, or 0 for e5m2. ROWS: 16 or 32.
- * rows is a multiple of 16. Bound by memory: a, b, s and two codes: 8 bytes per element, not 12 as
- * two kernels.
+ * rows is a multiple of 16. Bound by memory: a, b, s and two codes: 8 bytes per element (two
+ * kernels: 12).
  *
  * A block has ROWS rows, a warp several in turn. A row stays in registers; its codes go to memory
  * and, in row order, to shared memory. At the end a thread transposes a chunk of 16 rows of four

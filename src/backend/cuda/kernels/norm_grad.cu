@@ -1,5 +1,5 @@
 /* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g -
- * avg(g) - h avg(g h)); with ADD, plus the gradient of the residual branch; dw = the sum of dy h
+ * avg(g) - h avg(g h)); with ADD, plus the gradient of the residual stream; dw = the sum of dy h
  * over the rows, dbias that of dy. DROP: dropout of the rounded dx is a second output.
  *
  * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block processes at once. The grid

@@ -30,8 +30,7 @@ DEVICE void join_shares(float *dw, int column, floats<N> &sum)
     dw[column + mine] = total;
 }
 
-/* dw of the columns from `column` on: N per lane, over every SHARES-th row, TOGETHER rows in
- * flight. */
+/* dw of the columns from `column` on: N per lane, over every SHARES-th row, TOGETHER in flight. */
 DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int column, i64 rows)
 {
     const int mine = column + (int)threadIdx.x % COLUMN_LANES * N;

@@ -1,5 +1,5 @@
 /* rmsnorm_grad.cuh - dx of one row of an RMS norm's gradient, for both variants of dw: dx = r (g -
- * x r avg(g x r)), g = dy w; with ADD, plus the gradient of the residual branch. T_X, COLUMNS,
+ * x r avg(g x r)), g = dy w; with ADD, plus the gradient of the residual stream. T_X, COLUMNS,
  * LANES (at most 512), EACH: norm.cuh.
  *
  * Row and weights stay in registers between the row's sum and its gradient. */

@@ -1,13 +1,11 @@
-/* softmax.cu - softmax of rows of COLUMNS elements and its gradient; rows are read once and stay in
- * registers.
+/* softmax.cu - softmax of rows of COLUMNS elements and its gradient; rows stay in registers.
  *
  * T_X: type of all; LANES: threads of a row (rows.cuh). SCORE: the rows are those of attention
  * matrices (B,H,T,T), with a scale; with CAUSAL, row q has columns 0 ... q open (the others are not
  * read and become 0); with DROP, dropout of the probabilities.
  *
  * A group of lanes processes the four rows of a dropout set (device.cuh), {2a,2a+1,2a+8,2a+9} of
- * 16, which share Philox calls; without SCORE, four consecutive rows. A lane has 4 columns per
- * step.
+ * 16, which share Philox calls; without SCORE, four consecutive rows. A lane has 4 columns a step.
  *
  * Bound by memory: 2 accesses per element, 3 with dropout or in the gradient; causal rows read
  * half. Dropout adds 7 instructions to 10 per element. */
