@@ -79,8 +79,8 @@ embed_few(const int *ids, const T_X *dy, float *parts, int n, int V, int C, int 
     }
 }
 
-/* table (n) = [onto (n) +] the sum of parts (count,n), AT_ONCE loads in flight; onto may be
- * NULL. */
+/* table (n) = [onto (n) +] the sum of parts (count,n), AT_ONCE loads in flight; onto may be the
+ * table or NULL. */
 enum { ADDERS = 128, AT_ONCE = 24 };
 KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, int count, int n)
 {
