@@ -1,7 +1,7 @@
-/* arithmetic.cuh - the pointwise operators on one element, and how a second operand meets the first: for kernels of one
- * operator (pointwise.cu) and for those that are written for a chain of them (chain_text.c).
+/* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
+ * operand: for pointwise.cu and for the generated kernels of fused chains (chain_text.c).
  *
- * Sums and products are not drawn together into one rounding: a chain has the bits of its steps one by one. */
+ * Nothing is contracted to FMAs: a fused chain has the same bits as its separate steps. */
 #pragma once
 #include "elements.cuh"
 
@@ -31,7 +31,7 @@ DEVICE float offset_of(float x, float constant)
 }
 DEVICE float at_most_of(float x, float constant)
 {
-    return x > constant ? constant : x; /* a NaN stays one */
+    return x > constant ? constant : x; /* NaN stays NaN */
 }
 DEVICE float exp_of(float x)
 {
@@ -59,7 +59,7 @@ DEVICE float erf_of(float x)
 }
 DEVICE float relu_of(float x)
 {
-    return x < 0.0f ? 0.0f : x; /* a NaN stays one */
+    return x < 0.0f ? 0.0f : x; /* NaN stays NaN */
 }
 DEVICE float relu_grad_of(float dy, float y)
 {
@@ -87,56 +87,57 @@ DEVICE float silu_grad_of(float dy, float x)
     return __fmul_rn(dy, __fadd_rn(s, __fmul_rn(silu_of(x), 1.0f - s)));
 }
 
-/* What a value of type T is after it was stored. */
+/* a rounded to T, as if it had been stored. */
 template <typename T> DEVICE float rounded(float a)
 {
     return to_float(to<T>(a));
 }
 
-/* --- the ways of enum broadcast: N elements from element i on, or one; `period` as each says --- */
+/* --- the cases of enum broadcast: N elements from element i on, or one --- */
 
-/* The same shape. */
 struct same {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
+    template <int N, typename T>
+    DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
     template <typename T> DEVICE float at(const T *b, i64 i, int) { return to_float(b[i]); }
 };
-/* One number. */
 struct scalar {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
+    template <int N, typename T>
+    DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
     template <typename T> DEVICE float at(const T *b, i64, int) { return to_float(b[0]); }
 };
-/* One of each row of `period` columns. */
+/* One element per row of `period` columns. */
 struct per_row {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
     {
-        place p = place_of(i, period);
+        coord p = coord_of(i, period);
         if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
         floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             r[e] = to_float(b[p.row]);
-            next(p, period);
-        }
-        return r;
-    }
-    template <typename T> DEVICE float at(const T *b, i64 i, int period) { return to_float(b[place_of(i, period).row]); }
-};
-/* `period` numbers, over and over. */
-struct trailing {
-    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
-    {
-        place p = place_of(i, period);
-        if (period % N == 0) return load<N>(b + p.column);
-        floats<N> r;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            r[e] = to_float(b[p.column]);
-            next(p, period);
+            advance(p, period);
         }
         return r;
     }
     template <typename T> DEVICE float at(const T *b, i64 i, int period)
     {
-        return to_float(b[place_of(i, period).column]);
+        return to_float(b[coord_of(i, period).row]);
+    }
+};
+/* `period` elements, repeated. */
+struct trailing {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
+    {
+        coord p = coord_of(i, period);
+        if (period % N == 0) return load<N>(b + p.column);
+        floats<N> r;
+        UNROLL for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.column]);
+            advance(p, period);
+        }
+        return r;
+    }
+    template <typename T> DEVICE float at(const T *b, i64 i, int period)
+    {
+        return to_float(b[coord_of(i, period).column]);
     }
 };

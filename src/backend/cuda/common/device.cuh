@@ -1,7 +1,7 @@
-/* device.cuh - what every kernel text may use: types, vector loads and stores, reductions, random bytes.
+/* device.cuh - for all kernel sources: types, vector loads and stores, reductions, random bytes.
  *
- * Compiled at run time with nothing of the system included. Lengths are int, numbers of elements long long.
- * Arithmetic is in float unless a text says otherwise; bf16 is only kept in memory. */
+ * Compiled at run time without system headers. Lengths are int, numbers of elements long long.
+ * Arithmetic is in float unless a source says otherwise; bf16 is a storage format only. */
 #pragma once
 
 typedef unsigned char u8;
@@ -10,22 +10,23 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-/* The 16 upper bits of a float. */
+/* The upper 16 bits of a float. */
 struct bf16 {
     u16 bits;
 };
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
-/* At least so many blocks on a multiprocessor: a cap on registers. */
+/* At least `blocks` resident blocks on an SM: this caps the registers. */
 #define KERNEL_MIN(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define UNROLL _Pragma("unroll") /* before a loop */
 #define WARP 32
 #define INFINITY_F __int_as_float(0x7f800000)
 #define LOWEST_F   -3.402823466e38f
 #define LOG2_E     1.44269504088896341f
 #define LN_2       0.693147180559945309f
 
-/* Of n >= 0 and a positive number: how many of these cover n, and the least multiple of it that does. */
+/* n >= 0 over a positive divisor, rounded up; n rounded up to a multiple. */
 DEVICE constexpr int ceil_div(int n, int by)
 {
     return (n + by - 1) / by;
@@ -35,7 +36,7 @@ DEVICE constexpr int round_up(int n, int to)
     return ceil_div(n, to) * to;
 }
 
-/* Conversions; to bf16 by rounding to nearest even. */
+/* Conversions. Conversion to bf16 rounds to nearest even. */
 DEVICE float to_float(float a)
 {
     return a;
@@ -52,7 +53,7 @@ DEVICE float to_float(bf16 a)
 {
     return __uint_as_float((u32)a.bits << 16);
 }
-/* Two floats to two bf16, `low` in the lower half. */
+/* Packs two floats as bf16; `low` goes to the lower half. */
 DEVICE u32 pack_bf16(float low, float high)
 {
 #if __CUDA_ARCH__ >= 800
@@ -89,8 +90,8 @@ template <typename T> DEVICE T to(float a)
     return from_float<T>::of(a);
 }
 
-/* N elements as floats, N * sizeof(T) a power of two of at most 16 bytes each access, and aligned to it (longer
- * ones in several accesses). */
+/* N elements as floats. An access of N * sizeof(T) bytes, a power of two, is aligned to its size;
+ * more than 16 bytes take several accesses. */
 template <int N> struct floats {
     float v[N];
     __device__ __forceinline__ float &operator[](int i) { return v[i]; }
@@ -122,26 +123,22 @@ template <int N, typename T> DEVICE floats<N> load(const T *p)
 {
     vector_of<N, T> a;
     floats<N> r;
-#pragma unroll
-    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+    UNROLL for (int i = 0; i < vector_of<N, T>::TIMES; i++)
         a.w[i] = ((const typename vector_of<N, T>::word *)p)[i];
-#pragma unroll
-    for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
+    UNROLL for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
-/* The same for what is read once and never written by this kernel: kept out of the first cache. */
-template <int N, typename T> DEVICE floats<N> load_once(const T *p)
+/* load for data that this kernel reads once and does not write: kept out of L1. */
+template <int N, typename T> DEVICE floats<N> load_streaming(const T *p)
 {
     vector_of<N, T> a;
     floats<N> r;
-#pragma unroll
-    for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+    UNROLL for (int i = 0; i < vector_of<N, T>::TIMES; i++)
         a.w[i] = __ldcs((const typename vector_of<N, T>::word *)p + i);
-#pragma unroll
-    for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
+    UNROLL for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
-/* Words are put together here: where the compiler does that it may cut an access into four. */
+/* Words are assembled explicitly: the compiler might split an access into four. */
 DEVICE void store_words(u16 *p, const u32 (&w)[1])
 {
     *(u32 *)p = w[0];
@@ -152,52 +149,45 @@ DEVICE void store_words(u16 *p, const u32 (&w)[2])
 }
 template <int WORDS> DEVICE void store_words(u16 *p, const u32 (&w)[WORDS])
 {
-#pragma unroll
-    for (int i = 0; i < WORDS / 4; i++)
+    UNROLL for (int i = 0; i < WORDS / 4; i++)
         ((uint4 *)p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
 }
 template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
 {
     if constexpr (sizeof(T) == 2 && N > 1) {
         u32 w[N / 2];
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) w[i] = pack_bf16(f[2 * i], f[2 * i + 1]);
+        UNROLL for (int i = 0; i < N / 2; i++) w[i] = pack_bf16(f[2 * i], f[2 * i + 1]);
         store_words((u16 *)p, w);
     } else {
         vector_of<N, T> a;
-#pragma unroll
-        for (int i = 0; i < N; i++) a.x[i] = to<T>(f[i]);
-#pragma unroll
-        for (int i = 0; i < vector_of<N, T>::TIMES; i++)
+        UNROLL for (int i = 0; i < N; i++) a.x[i] = to<T>(f[i]);
+        UNROLL for (int i = 0; i < vector_of<N, T>::TIMES; i++)
             ((typename vector_of<N, T>::word *)p)[i] = a.w[i];
     }
 }
 
-/* Sums and maxima; every thread has the result. Deterministic: the order is fixed by the layout. */
+/* Sums and maxima; every thread gets the result. The layout fixes the order: deterministic. */
 DEVICE float warp_sum(float a)
 {
-#pragma unroll
-    for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 DEVICE float warp_max(float a)
 {
-#pragma unroll
-    for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    UNROLL for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
-/* Of a block of THREADS threads, a multiple of 32, all of which call; may be called one after the other. */
+/* Over a block of THREADS threads, a multiple of 32; all must call. Calls may follow each other. */
 template <int THREADS> DEVICE float block_sum(float a)
 {
     __shared__ float part[THREADS / WARP];
     a = warp_sum(a);
     if (THREADS == WARP) return a;
-    __syncthreads(); /* whoever still reads an earlier result */
+    __syncthreads(); /* earlier readers of part */
     if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;
     __syncthreads();
     a = 0;
-#pragma unroll
-    for (int i = 0; i < THREADS / WARP; i++) a += part[i];
+    UNROLL for (int i = 0; i < THREADS / WARP; i++) a += part[i];
     return a;
 }
 template <int THREADS> DEVICE float block_max(float a)
@@ -209,20 +199,18 @@ template <int THREADS> DEVICE float block_max(float a)
     if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;
     __syncthreads();
     a = part[0];
-#pragma unroll
-    for (int i = 1; i < THREADS / WARP; i++) a = fmaxf(a, part[i]);
+    UNROLL for (int i = 1; i < THREADS / WARP; i++) a = fmaxf(a, part[i]);
     return a;
 }
 
-/* Philox 4x32-10 as base/rng.h has it; stream 3 is dropout's. */
+/* Philox 4x32-10 as in base/rng.h; stream 3 is for dropout. */
 struct words {
     u32 w[4];
 };
 DEVICE words philox(u32 seed, u32 stream, u32 c0, u32 c1, u32 c2, u32 c3)
 {
     u32 k0 = seed, k1 = stream;
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
+    UNROLL for (int round = 0; round < 10; round++) {
         u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
         c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
         c1 = (u32)p1;
@@ -235,39 +223,39 @@ DEVICE words philox(u32 seed, u32 stream, u32 c0, u32 c1, u32 c2, u32 c3)
     return r;
 }
 #define STREAM_DROPOUT 3
-/* 16 bytes of a pointwise site: element i uses byte i % 16 of call i / 16. An element is kept where its byte is >= the
- * threshold; what is kept is multiplied by 256 / (256 - threshold). */
+/* 16 bytes of a pointwise dropout site: element i uses byte i % 16 of call i / 16. It is kept if
+ * that byte is >= the threshold, and multiplied by 256 / (256 - threshold). */
 DEVICE words dropout_pointwise(u32 seed, u32 site, u32 step, u64 call)
 {
     return philox(seed, STREAM_DROPOUT, (u32)call, (u32)(call >> 32), site, step);
 }
-/* 16 bytes of a 4x4 set of an attention matrix of head bh = b*H+h: rows {2a,2a+1,2a+8,2a+9} x columns {2b,2b+1,2b+8,2b+9}
- * of the 16x16 block (q16, k16); word i is the i-th row, byte j the j-th column. */
+/* 16 bytes for a 4x4 set of the attention matrix of head bh = b*H+h: rows {2a,2a+1,2a+8,2a+9} x
+ * columns {2b,2b+1,2b+8,2b+9} of the 16x16 block (q16, k16). Word i: row i; byte j: column j. */
 DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u32 k16, u32 a, u32 b)
 {
     return philox(seed, STREAM_DROPOUT, q16 << 18 | k16 << 4 | a << 2 | b, bh, site, step);
 }
-/* Four bytes compared with the threshold at once: the sign of each says whether it is >= the threshold, that is, kept. With
- * t = threshold, or 128 less where that is above 128, (byte | 128) - t has its sign where the lower seven bits are >= t,
- * and no byte borrows. Up to 128 either that or the byte's own sign suffices, above both are needed: the majority of
- * these two and `carry`, which is ones or zero. `less` is t four times. */
+/* Compares four bytes with the threshold at once: the sign bit of each result byte is set where
+ * byte >= threshold, that is, where the element is kept. Let t be the threshold, less 128 if it is
+ * above 128. (byte | 128) - t has its sign set where the lower seven bits are >= t, and no byte
+ * borrows. Up to 128 either that sign or the byte's own suffices; above, both are needed: the
+ * majority of these two and `carry`, which is all ones or zero. `less` is t in each byte. */
 DEVICE u32 dropout_kept(u32 bytes, u32 less, u32 carry)
 {
     u32 low = (bytes | 0x80808080u) - less;
     return (bytes & low) | (carry & (bytes | low));
 }
-/* Byte i of a word. */
 DEVICE int byte_at(u32 word, int i)
 {
     return (int)(word >> (8 * i) & 255);
 }
-/* Word i of a call, by selection: an index that is not known would put the words into memory. */
+/* Word i of a call, by selection: a dynamic index would put the words into local memory. */
 DEVICE u32 word_at(const words &d, int i)
 {
     u32 low = i & 1 ? d.w[1] : d.w[0], high = i & 1 ? d.w[3] : d.w[2];
     return i & 2 ? high : low;
 }
-/* Whether element (q,k) of the attention matrix of head bh is kept, by a call for it alone. */
+/* True if element (q,k) of the attention matrix of head bh is kept; a separate Philox call. */
 DEVICE bool keeps_score(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
     words r = dropout_attention(seed, site, step, bh, q / 16, k / 16, q % 8 / 2, k % 8 / 2);

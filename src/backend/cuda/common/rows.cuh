@@ -1,11 +1,11 @@
-/* rows.cuh - what kernels over rows share: exponentials, and the lanes that take a row together.
+/* rows.cuh - shared by kernels over rows: exponentials, and the lanes that process a row together.
  *
- * A text that uses lanes is compiled with LANES, the threads of one row: 32, then a block has four rows, or more, a
- * multiple of 32, then it has one. */
+ * Sources that use lanes are compiled with LANES, the threads of one row: 32, then a block has four
+ * rows; or a larger multiple of 32, then a block has one row. */
 #pragma once
 #include "mma.cuh"
 
-/* e^a, as exact as a result of type T can show: in bf16 two units of the last place of a float are nothing. */
+/* e^a, as exact as a result of type T can show: for bf16, two ulps of float are negligible. */
 template <typename T> DEVICE float exp_for(float a)
 {
     if constexpr (sizeof(T) == 2)
@@ -14,8 +14,8 @@ template <typename T> DEVICE float exp_for(float a)
         return expf(a);
 }
 
-/* 1/a to one unit of the last place; 0 from 2^126 on. */
-DEVICE float inverse_of(float a)
+/* 1/a to one unit in the last place; 0 from 2^126 on. */
+DEVICE float reciprocal(float a)
 {
     return __fdividef(1.0f, a);
 }
@@ -34,7 +34,7 @@ DEVICE i64 row_of_lane()
 {
     return (i64)blockIdx.x * ROWS_OF_BLOCK + (int)threadIdx.x / LANES;
 }
-/* Until all lanes of the row are here, and see what the others have written. */
+/* Barrier and memory fence for the lanes of a row. */
 DEVICE void row_sync()
 {
     if (LANES == WARP)
@@ -42,7 +42,7 @@ DEVICE void row_sync()
     else
         __syncthreads();
 }
-/* Over the lanes of a row, which all call. */
+/* Over the lanes of a row; all of them must call. */
 DEVICE float row_sum(float a)
 {
     return block_sum<LANES>(a);

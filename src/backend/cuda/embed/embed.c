@@ -1,38 +1,38 @@
-/* Launches of kernels/embed.cu, kernels/embed_grad.cu, kernels/embed_grad_sum.cu and kernels/embed_few.cu. */
+/* Launches of kernels/embed.cu, embed_grad.cu, embed_grad_sum.cu and embed_few.cu. */
 #include "backend/cuda/embed/embed.h"
 
 #include "backend/cuda/common/rows.h"
 
-/* As the texts have them. */
-enum { WARP = 32, THREADS = 256, TAKEN = 16 };
+/* Constants of the kernel sources. */
+enum { WARP = 32, THREADS = 256, PER_THREAD = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
 enum { MOST_THREADS = 256, SUMMED_BY = 4 };
-/* Ids looked at when each row of a table looks through all of them: as many as cost less than two more launches. */
+/* Most id comparisons (table rows times ids) of embed_scan: cheaper than two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
 
 static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,
-                                       const char *entry, enum dtype from, int taken)
+                                       const char *entry, enum dtype from, int per_thread)
 {
     int64_t n = type_elements(&c->out_type[0]);
     struct cuda_launch *k =
-        launch_add(l, "embed.cu", entry, ceil_div(n, (int64_t)THREADS * taken), THREADS);
+        launch_add(l, "embed.cu", entry, ceil_div(n, (int64_t)THREADS * per_thread), THREADS);
     launch_define_type(k, "T_X", from);
     launch_define_type(k, "T_Y", c->out_type[0].dtype);
     return k;
 }
 
-/* Rows of whole vectors; a vector is 16 bytes of the wider type. */
+/* True if rows are whole vectors; a vector is 16 bytes of the wider type. */
 static bool whole(const struct kernel_call *c)
 {
-    bool narrow = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
-    return type_columns(&c->out_type[0]) % (narrow ? 8 : 4) == 0;
+    bool bf16 = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
+    return type_columns(&c->out_type[0]) % (bf16 ? 8 : 4) == 0;
 }
 
 void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     bool vectors = whole(c);
     struct cuda_launch *k = rows_launch(c, l, vectors ? "embed" : "embed_any", c->in_type[0].dtype,
-                                        vectors ? TAKEN : 1);
+                                        vectors ? PER_THREAD : 1);
     arg_in(k, "table", 0);
     arg_in(k, "ids", 1);
     arg_out(k, "y", 0);
@@ -43,7 +43,7 @@ void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
 
 static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, int64_t n)
 {
-    args_in(k, 0, "tokens ids positions places step");
+    args_in(k, 0, "tokens ids positions position_ids step");
     arg_out(k, "y", 0);
     if (n)
         arg_i64(k, "n", n);
@@ -56,13 +56,13 @@ static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, in
     arg_dropout(k, &c->attr->drop);
 }
 
-/* As kernels/embed.cu has them; where there are blocks enough, a thread goes ROUNDS times through sequences. */
-enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, DRAWN = 16, MOST_BLOCKS = 65535 };
+/* Constants of kernels/embed.cu. With enough blocks, a thread loops ROUNDS times. */
+enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, PHILOX_BYTES = 16, MOST_BLOCKS = 65535 };
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *y = &c->out_type[0];
     int64_t n = type_elements(y), C = type_columns(y), T = type_elements(&c->in_type[3]);
-    if (C % DRAWN) {
+    if (C % PHILOX_BYTES) {
         sum_arguments(c, rows_launch(c, l, "embed_sum_any", c->in_type[0].dtype, 1), n);
         return;
     }
@@ -88,7 +88,7 @@ void pick_launches(const struct kernel_call *c, struct cuda_launches *l)
 
 void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct cuda_launch *k = rows_launch(c, l, "pick_grad", c->in_type[1].dtype, TAKEN);
+    struct cuda_launch *k = rows_launch(c, l, "pick_grad", c->in_type[1].dtype, PER_THREAD);
     arg_in(k, "ids", 0);
     arg_in(k, "dy", 1);
     arg_out(k, "y", 0);
@@ -96,7 +96,7 @@ void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "V", type_columns(&c->out_type[0]));
 }
 
-/* --- the gradient of a table, by itself or added to what is there: the first of three inputs --- */
+/* --- the gradient of a table, alone or added to the first of three inputs --- */
 
 static bool adds(const struct kernel_call *c)
 {
@@ -113,7 +113,7 @@ static const struct type *rows_of(const struct kernel_call *c)
     return &c->in_type[adds(c) + 1];
 }
 
-/* What the sums are added to, or NULL. */
+/* The tensor that the sums are added to, or NULL. */
 static void arg_onto(struct cuda_launch *k, const struct kernel_call *c)
 {
     arg_in_if(k, adds(c), "onto", 0);
@@ -144,8 +144,8 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", type_columns(&c->out_type[0]));
 }
 
-/* Warps of a block of embed_few.cu, each with a table of its own in shared memory; 0: there is no room for
- * enough. As the text has them: 64 columns of a block, a row more than there are ids. */
+/* Warps of a block of embed_few.cu, each with its own table in shared memory; 0: too few of them
+ * fit. As in the kernel, a block has 64 columns, and the table one extra row. */
 enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 128 };
 static int few_warps(const struct kernel_call *c)
 {
@@ -155,7 +155,7 @@ static int few_warps(const struct kernel_call *c)
     return warps > MOST_WARPS ? MOST_WARPS : (int)warps;
 }
 
-bool embed_grad_is_of_few(const struct kernel_call *c)
+bool embed_grad_has_few_rows(const struct kernel_call *c)
 {
     return few_warps(c) > 0;
 }
@@ -190,7 +190,7 @@ void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "n", V * C);
 }
 
-/* Sorted places, their ids, and where those of each id begin. */
+/* Sorted indices, their ids, and where each id begins. */
 struct sorted {
     int64_t order, keys, start;
 };
@@ -214,7 +214,7 @@ static struct sorted sort(const struct kernel_call *c, struct cuda_launches *l)
     return s;
 }
 
-/* The least number of whole warps that have `n` threads, or as many as a block may have. */
+/* n threads rounded up to whole warps, at most `most`. */
 static int64_t whole_warps(int64_t n, int64_t most)
 {
     int64_t threads = round_up(n, WARP);
@@ -227,7 +227,7 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     int64_t C = type_columns(&c->out_type[0]), columns = C % SUMMED_BY ? 1 : SUMMED_BY;
     int64_t threads = whole_warps(ceil_div(C, columns), MOST_THREADS);
     int64_t chunks = ceil_div(n, CHUNK), stripes = ceil_div(C, threads * columns);
-    int64_t others = 2 * l->device->processors; /* blocks that look for empty rows */
+    int64_t others = 2 * l->device->processors; /* blocks that write empty rows */
     struct sorted s = sort(c, l);
     int64_t part = launch_scratch(l, chunks * 2 * C * (int64_t)sizeof(float));
     struct cuda_launch *k = grad_launch(c, l, columns > 1 ? "embed_sums" : "embed_sums_any",
@@ -255,7 +255,7 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", C);
 }
 
-/* Groups of a block share the sequences, so many each that memory is kept busy by one. */
+/* Groups of a block share the sequences; each has enough of them to keep loads in flight. */
 enum { SEQUENCES = 16 };
 void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {

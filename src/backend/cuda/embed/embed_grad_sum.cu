@@ -1,54 +1,53 @@
-/* embed_grad_sum.cu - the gradient of a table whose rows went to the same places of several sequences, as those of positions do:
- * row v of the table (V,C) is the sum of the rows of dy (sequences,n,C) at the places whose id is v.
+/* embed_grad_sum.cu - the gradient of a table whose rows were added at the same positions of
+ * several sequences, as a position embedding: row v of the table (V,C) sums the rows of dy
+ * (sequences,n,C) at the positions whose id is v.
  *
- * T_X: the type of dy; the table is float. Bound by memory: dy is read once, the table written once; ids come from the cache.
+ * T_X: type of dy; the table is float. Bound by memory: dy is read once, the table written once.
  *
- * Most often each place has an id of its own. So a block is for a place: it asks for its rows of all sequences before it knows
- * more, then looks through the ids. The first place of an id writes its row, with the rows of later places of that id; and block v
- * writes zeros to row v where no place has it. A row is cut into stripes of `across` threads of M columns; groups of them share
- * the sequences. The order is that of the shapes: deterministic. Ids outside the table are left out. */
+ * Usually each position has its own id. So a block handles one position: it loads its rows of all
+ * sequences first, then searches the ids. The first position of an id writes its row, adding the
+ * rows of later positions with that id; block v writes zeros to row v if no position has id v. A
+ * row is cut into stripes of `across` threads of M columns; groups of threads share the sequences.
+ * Shapes fix the order: deterministic. Ids outside the table are ignored. */
 #include "device.cuh"
 
 #define MOST_THREADS 256
-enum { N = 16 / (int)sizeof(T_X), TOGETHER = sizeof(T_X) == 2 ? 8 : 4, LOOKS = 8 }; /* rows, ids asked for at once */
+/* rows, ids loaded at once */
+enum { N = 16 / (int)sizeof(T_X), TOGETHER = sizeof(T_X) == 2 ? 8 : 4, LOADS = 8 };
 
 /* Adds the rows of sequences first, first + step ... */
-template <int M> DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int step, int sequences)
+template <int M>
+DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int step, int sequences)
 {
     typedef vector_of<M, T_X> vector;
     for (int i = first; i < sequences; i += TOGETHER * step) {
-        vector a[TOGETHER]; /* as they lie in memory: half the registers */
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        vector a[TOGETHER]; /* in memory format: half the registers */
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             if (i + k * step >= sequences) continue;
-#pragma unroll
-            for (int w = 0; w < vector::TIMES; w++)
+            UNROLL for (int w = 0; w < vector::TIMES; w++)
                 a[k].w[w] = ((const typename vector::word *)(dy + (i + k * step) * between))[w];
         }
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             if (i + k * step >= sequences) continue;
-#pragma unroll
-            for (int e = 0; e < M; e++) s[e] += to_float(a[k].x[e]);
+            UNROLL for (int e = 0; e < M; e++) s[e] += to_float(a[k].x[e]);
         }
     }
 }
 
-/* What the other ids say of place i and of row i. */
+/* What the other ids tell about position i and table row i. */
 struct found {
-    bool earlier, later, used; /* places with the id of i before and behind it; one with the id i */
+    bool earlier, later, used; /* positions before and after i with its id; any with id i */
 };
-DEVICE found look(const int *ids, int n, int i, int own)
+DEVICE found search_ids(const int *ids, int n, int i, int own)
 {
     __shared__ int seen[3];
     if (threadIdx.x < 3) seen[threadIdx.x] = 0;
     found f = {false, false, false};
-    for (int first = threadIdx.x; first < n; first += LOOKS * blockDim.x) {
-        int id[LOOKS];
-#pragma unroll
-        for (int k = 0; k < LOOKS; k++) id[k] = first + k * (int)blockDim.x < n ? ids[first + k * blockDim.x] : -1;
-#pragma unroll
-        for (int k = 0; k < LOOKS; k++) {
+    for (int first = threadIdx.x; first < n; first += LOADS * blockDim.x) {
+        int id[LOADS];
+        UNROLL for (int k = 0; k < LOADS; k++)
+            id[k] = first + k * (int)blockDim.x < n ? ids[first + k * blockDim.x] : -1;
+        UNROLL for (int k = 0; k < LOADS; k++) {
             const int at = first + k * (int)blockDim.x;
             if (at >= n) continue;
             f.earlier |= id[k] == own && at < i;
@@ -66,23 +65,25 @@ DEVICE found look(const int *ids, int n, int i, int own)
 }
 
 template <int M>
-DEVICE void place_sum(const int *ids, const T_X *__restrict__ dy, float *table, int n, int sequences, int V, int C, int across)
+DEVICE void position_sum(const int *ids, const T_X *__restrict__ dy, float *table, int n,
+                         int sequences, int V, int C, int across)
 {
     __shared__ float sums[MOST_THREADS * M];
     const int groups = blockDim.x / across, group = threadIdx.x / across, i = blockIdx.x;
-    const int stripe = blockIdx.y * across * M, lane = threadIdx.x % across, column = stripe + lane * M;
+    const int stripe = blockIdx.y * across * M, lane = threadIdx.x % across,
+              column = stripe + lane * M;
     const bool adds = group < groups && column < C;
     const int own = i < n ? ids[i] : -1;
     const i64 between = (i64)n * C;
     floats<M> s;
-#pragma unroll
-    for (int e = 0; e < M; e++) s[e] = 0;
+    UNROLL for (int e = 0; e < M; e++) s[e] = 0;
     if (adds && i < n) add_rows<M>(s, dy + (i64)i * C + column, between, group, groups, sequences);
-    const found f = look(ids, n, i, own);
+    const found f = search_ids(ids, n, i, own);
     const bool mine = (u32)own < (u32)V && !f.earlier;
     if (mine && f.later && adds)
         for (int t = i + 1; t < n; t++)
-            if (ids[t] == own) add_rows<M>(s, dy + (i64)t * C + column, between, group, groups, sequences);
+            if (ids[t] == own)
+                add_rows<M>(s, dy + (i64)t * C + column, between, group, groups, sequences);
     if (group < groups) store<M>(sums + (group * across + lane) * M, s);
     __syncthreads();
     for (int k = threadIdx.x; k < across * M && stripe + k < C; k += blockDim.x) {
@@ -93,14 +94,16 @@ DEVICE void place_sum(const int *ids, const T_X *__restrict__ dy, float *table, 
     }
 }
 
-/* Rows of whole vectors; any rows. A block for each place, and for each row of the table. */
+/* For rows of whole vectors, and for any. One block per position and per table row. */
 KERNEL(MOST_THREADS)
-embed_grad_sum(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C, int across)
+embed_grad_sum(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C,
+               int across)
 {
-    place_sum<N>(ids, dy, table, n, sequences, V, C, across);
+    position_sum<N>(ids, dy, table, n, sequences, V, C, across);
 }
 KERNEL(MOST_THREADS)
-embed_grad_sum_any(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C, int across)
+embed_grad_sum_any(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C,
+                   int across)
 {
-    place_sum<1>(ids, dy, table, n, sequences, V, C, across);
+    position_sum<1>(ids, dy, table, n, sequences, V, C, across);
 }

@@ -1,5 +1,5 @@
-/* Cross-entropy: a row for a warp where rows are short, else for a block, which keeps it in shared memory where it fits;
- * with its gradient, a row for as many lanes as it has accesses where these are at most 32. */
+/* Cross-entropy: a warp per short row, else a block, which keeps the row in shared memory if it
+ * fits. With the gradient, a row of at most 32 accesses has one lane per access. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
@@ -11,13 +11,13 @@ static int lanes_of(const struct type *x)
     return lanes > MOST_LANES ? MOST_LANES : lanes;
 }
 
-/* Bytes of the words of a row, if there is room for them besides the little that sums need. */
+/* Bytes of the words of a row if they fit in shared memory next to the static part, else 0. */
 static int64_t held_bytes(const struct kernel_call *c, const struct target *d)
 {
     const struct type *x = &c->in_type[0];
     int64_t bytes = c->attr->loss.vocab * dtype_size(x->dtype) / 16 * 16;
-    bool fits = bytes + STATIC_SHARED <= d->shared_bytes && d->arch >= 80; /* asynchronous copies */
-    return fits && lanes_of(x) > 32 ? bytes : 0; /* shorter rows stay in the first cache */
+    bool fits = bytes + STATIC_SHARED <= d->shared_bytes && d->arch >= 80; /* cp.async */
+    return fits && lanes_of(x) > 32 ? bytes : 0; /* shorter rows stay in L1 */
 }
 
 static struct cuda_launch *begin(const struct kernel_call *c, struct cuda_launches *l,
@@ -39,7 +39,7 @@ static void finish(const struct kernel_call *c, struct cuda_launch *k)
     arg_i32(k, "vocab", (int32_t)c->attr->loss.vocab);
 }
 
-/* Of the losses of the rows, which lie in scratch, the mean, into an output. */
+/* Averages the rows' losses in scratch into output `out`. */
 static void add_mean(const struct kernel_call *c, struct cuda_launches *l, int64_t losses, int out,
                      int64_t held)
 {
@@ -94,12 +94,12 @@ static void both_held(const struct kernel_call *c, struct cuda_launches *l)
 {
     both(c, l, held_bytes(c, l->device));
 }
-static void both_twice(const struct kernel_call *c, struct cuda_launches *l)
+static void both_two_pass(const struct kernel_call *c, struct cuda_launches *l)
 {
     both(c, l, 0);
 }
 
-/* As kernels/loss_few.cu has them. */
+/* Constants of kernels/loss_few.cu. */
 enum { FEW_THREADS = 256, FEW_MEAN_THREADS = 512, WARP = 32 };
 static void both_few(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -152,6 +152,6 @@ const struct cuda_row loss_rows[] = {
     CUDA_ROW(CROSS_ENTROPY_GRAD, "once", fits_grad, cross_entropy_grad),
     CUDA_ROW(CROSS_ENTROPY_BOTH, "few", fits_few, both_few),
     CUDA_ROW(CROSS_ENTROPY_BOTH, "held", fits_held, both_held),
-    CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", fits_both, both_twice),
+    CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", fits_both, both_two_pass),
     CUDA_ROWS_END,
 };

@@ -1,16 +1,16 @@
-/* Softmax and its gradient, plain and of attention's scores: rows in registers, compiled for their length; longer ones
- * are read several times. */
+/* Softmax and its gradient, plain and of attention scores: rows in registers, compiled for their
+ * length; longer rows are read several times. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-enum { MOST_COLUMNS = 8192, ITEM_ROWS = 4 }; /* ITEM_ROWS: of a group of lanes */
+enum { MOST_COLUMNS = 8192, ITEM_ROWS = 4 }; /* ITEM_ROWS: rows of a group of lanes */
 
-/* What the four operators have in common; for the plain ones a scale of 1. */
+/* Common to the four operators; the plain ones have a scale of 1. */
 struct softmax {
     bool score, causal;
     double scale;
     const struct dropout *drop; /* NULL: none */
-    int step;                   /* which input that is */
+    int step;                   /* index of the input */
 };
 
 static struct softmax softmax_of(const struct kernel_call *c, bool score, int step)
@@ -21,7 +21,7 @@ static struct softmax softmax_of(const struct kernel_call *c, bool score, int st
                             d->threshold > 0 ? d : NULL, step};
 }
 
-/* Groups of rows: of scores 4 for each 16 rows of a matrix, begun ones too. */
+/* Groups of rows: for scores 4 per 16 rows of a matrix, rounded up. */
 static int64_t items_of(const struct type *x, bool score)
 {
     int64_t rows = type_rows(x), T = type_columns(x);
@@ -48,7 +48,7 @@ static void finish(const struct kernel_call *c, struct cuda_launch *k, const str
     arg_i64(k, "rows", type_rows(&c->in_type[0]));
 }
 
-static void arg_draws(struct cuda_launch *k, const struct softmax *s)
+static void arg_step_and_dropout(struct cuda_launch *k, const struct softmax *s)
 {
     if (!s->drop) return;
     arg_in(k, "step", s->step);
@@ -60,7 +60,7 @@ static void forward(const struct kernel_call *c, struct cuda_launches *l, bool s
     const struct softmax s = softmax_of(c, score, 1);
     struct cuda_launch *k = begin(c, l, "softmax", &s);
     args_out(k, 0, s.drop ? "y dropped" : "y");
-    arg_draws(k, &s);
+    arg_step_and_dropout(k, &s);
     arg_in(k, "x", 0);
     finish(c, k, &s);
 }
@@ -71,7 +71,7 @@ static void backward(const struct kernel_call *c, struct cuda_launches *l, bool 
     struct cuda_launch *k = begin(c, l, "softmax_grad", &s);
     arg_out(k, "dx", 0);
     args_in(k, 0, "dy y");
-    arg_draws(k, &s);
+    arg_step_and_dropout(k, &s);
     finish(c, k, &s);
 }
 
@@ -94,7 +94,7 @@ static void score_softmax_grad(const struct kernel_call *c, struct cuda_launches
 
 /* --- rows of any length --- */
 
-/* Where there is no dropout its inputs stand for others that are not looked at. */
+/* Without dropout, other tensors stand for its unread inputs. */
 static void finish_long(const struct kernel_call *c, struct cuda_launch *k, const struct softmax *s)
 {
     const struct dropout none = {0};

@@ -1,22 +1,22 @@
-/* softmax.cu - softmax of rows of COLUMNS elements and its gradient, each row in registers between one read and one write.
+/* softmax.cu - softmax of rows of COLUMNS elements and its gradient; rows stay in registers.
  *
- * T_X: the type of all; LANES: threads of a row (rows.cuh). SCORE: rows are those of attention matrices (B,H,T,T), scaled,
- * with CAUSAL each sees the columns up to its own number (what lies behind is not read, and 0 is written), with DROP
- * probabilities are dropped out.
+ * T_X: type of all; LANES: threads of a row (rows.cuh). SCORE: the rows are those of attention
+ * matrices (B,H,T,T), with a scale; with CAUSAL, row q has columns 0 ... q open (the others are not
+ * read and become 0); with DROP, dropout of the probabilities.
  *
- * A group of lanes takes the four rows of a set of dropout (device.cuh): {2a,2a+1,2a+8,2a+9} of 16, which share their random
- * words; without SCORE four that follow each other. A lane has 4 neighbouring columns at a time.
+ * A group of lanes processes the four rows of a dropout set (device.cuh), {2a,2a+1,2a+8,2a+9} of
+ * 16, which share Philox calls; without SCORE, four consecutive rows. A lane has 4 columns a step.
  *
- * Bound by memory: 2 accesses an element, 3 with dropout or in the gradient; causal ones read half. Dropout adds 7
- * instructions an element to 10. */
+ * Bound by memory: 2 accesses per element, 3 with dropout or in the gradient; causal rows read
+ * half. Dropout adds 7 instructions to 10 per element. */
 #include "rows.cuh"
 
 enum { N = 4, STEPS = ceil_div(COLUMNS, N * LANES) };
 #define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
 
-/* Column 4 lane of a row of `open` columns: how many there are from it on. Element e of step s is open where more than
- * ahead(s, e) are left: a comparison with a constant. */
+/* The lane's first column, 4 lane. With `left` open columns from there on, element e of step s is
+ * open if left > ahead(s, e), a comparison with a constant. */
 DEVICE int first_column()
 {
     return lane_of_row() * N;
@@ -26,7 +26,7 @@ DEVICE constexpr int ahead(int s, int e)
     return s * LANES * N + e;
 }
 
-/* p: the lane's first column. What is not open is `fill`, and not read but for the rest of an access. */
+/* p: the lane's first column. Closed elements become `fill`. */
 DEVICE void load_row(floats<N> (&v)[STEPS], const T_X *p, int left, float fill)
 {
     EACH_STEP {
@@ -39,7 +39,7 @@ DEVICE void load_row(floats<N> (&v)[STEPS], const T_X *p, int left, float fill)
         EACH_ELEMENT v[s][e] = left > ahead(s, e) ? v[s][e] : fill;
     }
 }
-/* Zeros where the row is not open. */
+/* Closed elements become zero. */
 DEVICE void store_row(T_X *p, floats<N> (&v)[STEPS], int left)
 {
     const int columns = COLUMNS - first_column();
@@ -53,9 +53,9 @@ DEVICE void store_row(T_X *p, floats<N> (&v)[STEPS], int left)
     }
 }
 
-/* The rows of an item: row i is at `first` + offset(i), and there if `rows` of its matrix are. */
+/* The rows of an item: row i is `first` + offset(i), if `rows` and its matrix reach that far. */
 struct item {
-    i64 first; /* row of all */
+    i64 first; /* row over all matrices */
     int bh, q; /* SCORE: head, row of its matrix */
 };
 #define ITEM_ROWS 4
@@ -85,35 +85,36 @@ DEVICE int open_columns(const item &t, int i)
 }
 
 #if DROP
-/* Bit 4s + e of keep[i]: row i keeps element e of step s. A lane draws the words of columns {2b,2b+1,2b+8,2b+9} of its
- * 16, b = lane % 4, and hands the bits on to the lanes that have these columns. */
+/* Bit 4s + e of keep[i]: row i keeps element e of step s. A lane generates the words of columns
+ * {2b,2b+1,2b+8,2b+9} of its 16, b = lane % 4, and passes the bits to their lanes. */
 static_assert(STEPS <= 8, "four bits a step");
-DEVICE void draw(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 step, int threshold)
+DEVICE void random_keep_bits(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 step,
+                             int threshold)
 {
     const int lane = threadIdx.x % WARP, b = lane % 4;
     u32 bits[ITEM_ROWS] = {0};
     EACH_STEP {
         const int k16 = (first_column() + ahead(s, 0)) / 16;
         if (k16 * 16 >= COLUMNS || k16 * 16 >= open_columns(t, ITEM_ROWS - 1)) continue;
-        words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16, (u32)t.q % 16 / 2, (u32)b);
-#pragma unroll
-        for (int i = 0; i < ITEM_ROWS; i++)
+        words w = dropout_attention(seed, site, step, (u32)t.bh, (u32)t.q / 16, (u32)k16,
+                                    (u32)t.q % 16 / 2, (u32)b);
+        UNROLL for (int i = 0; i < ITEM_ROWS; i++)
             EACH_ELEMENT if (byte_at(w.w[i], e) >= threshold) bits[i] |= 1u << (N * s + e);
     }
-#pragma unroll
-    for (int i = 0; i < ITEM_ROWS; i++) {
+    UNROLL for (int i = 0; i < ITEM_ROWS; i++) {
         const int from = lane - b + b % 2 * 2, shift = b / 2 * 2;
-        u32 low = __shfl_sync(~0u, bits[i], from) >> shift, high = __shfl_sync(~0u, bits[i], from + 1) >> shift;
+        u32 low = __shfl_sync(~0u, bits[i], from) >> shift,
+            high = __shfl_sync(~0u, bits[i], from + 1) >> shift;
         keep[i] = (low & 0x33333333u) | (high & 0x33333333u) << 2;
     }
 }
 #endif
 
-/* So many blocks on a multiprocessor ask for no more registers than 1024 columns need without spilling. */
+/* Blocks per SM for which 1024 columns still do not spill. */
 #define FORWARD_BLOCKS (LANES == WARP ? 6 : 1)
 #define GRAD_BLOCKS (LANES == WARP ? DROP ? 4 : 5 : 1)
 
-/* y may be x. rows: of all matrices together. */
+/* y may be x. rows: of all matrices. */
 KERNEL_MIN(ROW_THREADS, FORWARD_BLOCKS)
 softmax(T_X *y,
 #if DROP
@@ -125,7 +126,7 @@ softmax(T_X *y,
     if (t.first >= rows) return;
 #if DROP
     u32 keep[ITEM_ROWS];
-    draw(keep, t, seed, site, (u32)*step, threshold);
+    random_keep_bits(keep, t, seed, site, (u32)*step, threshold);
     const float kept = dropout_scale(threshold);
 #endif
 #pragma unroll 1
@@ -156,7 +157,7 @@ softmax(T_X *y,
     }
 }
 
-/* dx = scale y (d - sum of d y), d = dy, dropped out as y was; dx may be dy. */
+/* dx = scale y (d - sum of d y), d = dy with y's dropout; dx may be dy. */
 KERNEL_MIN(ROW_THREADS, GRAD_BLOCKS)
 softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
 #if DROP
@@ -168,7 +169,7 @@ softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
     if (t.first >= rows) return;
 #if DROP
     u32 keep[ITEM_ROWS];
-    draw(keep, t, seed, site, (u32)*step, threshold);
+    random_keep_bits(keep, t, seed, site, (u32)*step, threshold);
     const float kept = dropout_scale(threshold);
 #endif
 #pragma unroll 1
@@ -184,7 +185,8 @@ softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
         EACH_STEP EACH_ELEMENT d[s][e] = mine >> (N * s + e) & 1 ? d[s][e] * kept : 0.0f;
 #endif
         float dot = 0;
-        EACH_STEP dot += (d[s][0] * p[s][0] + d[s][1] * p[s][1]) + (d[s][2] * p[s][2] + d[s][3] * p[s][3]);
+        EACH_STEP dot +=
+            (d[s][0] * p[s][0] + d[s][1] * p[s][1]) + (d[s][2] * p[s][2] + d[s][3] * p[s][3]);
         dot = row_sum(dot);
         EACH_STEP EACH_ELEMENT d[s][e] = scale * p[s][e] * (d[s][e] - dot);
         store_row(dx + at, d, left);

@@ -1,4 +1,4 @@
-/* A bias in f32 rounded to bf16 for a product that gives bf16. Bound by the launch. */
+/* Casts an f32 bias to bf16 for a matmul with bf16 output. Bound by launch latency. */
 #include "device.cuh"
 
 KERNEL(256) narrow(const float *from, bf16 *to_bf16, int n)

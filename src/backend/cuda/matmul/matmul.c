@@ -1,4 +1,4 @@
-/* Products without cuBLASLt: any shape, all on ordinary arithmetic units. */
+/* Matmuls without cuBLASLt: any shape, on FMA units (kernels/matmul.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/product.h"
 
@@ -25,7 +25,7 @@ static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct product p;
     bool fine = gemm_of_call(c, &p);
-    BUG_IF(!fine, "a product that does not fit");
+    BUG_IF(!fine, "a matmul that does not fit its kernel");
     int64_t tiles = ceil_div(p.M, TILE_M) * ceil_div(p.N, TILE_N);
     struct cuda_launch *k = launch_add(l, "matmul.cu", "matmul", tiles, THREADS);
     launch_grid(k, tiles, p.batch < BATCH_MOST ? p.batch : BATCH_MOST, 1);

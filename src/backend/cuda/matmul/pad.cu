@@ -1,32 +1,28 @@
-/* pad.cu - matrices copied into longer rows, and back: products are several times faster where rows are a multiple
- * of 16 bytes.
+/* pad.cu - pads rows, and back: matmuls are several times faster on rows of 16-byte multiples.
  *
- * A dense (rows,columns) of T_X, whose rows may start anywhere, and one whose rows of `width` are whole words of 16
- * bytes. Bound by memory: all is read and written once. A thread makes TIMES words of the result, each of the two
- * aligned words of the source that it lies in; the second is the first of the next thread, from the cache. What a
- * row's end cuts goes by elements. */
+ * One is dense (rows,columns) of T_X with misaligned rows; the other has rows of `width`, in whole
+ * 16-byte words. Bound by memory: all is read and written once. A thread makes TIMES words of the
+ * result, each from the two aligned source words it overlaps; the next thread reads the second one
+ * too, from cache. Words cut by the end of a row are copied element by element. */
 #include "device.cuh"
 
 #define THREADS 256
 enum { TIMES = 4, N = 16 / (int)sizeof(T_X) };
 
-/* The 16 bytes that start at element `first` of two words. */
+/* The 16 bytes from element `first` of two words. */
 DEVICE uint4 shifted(uint4 low, uint4 high, int first)
 {
     const int bytes = first * (int)sizeof(T_X);
     const u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
     u32 two[6], one[5], r[4];
-#pragma unroll
-    for (int i = 0; i < 6; i++) two[i] = bytes & 8 ? w[i + 2] : w[i];
-#pragma unroll
-    for (int i = 0; i < 5; i++) one[i] = bytes & 4 ? two[i + 1] : two[i];
+    UNROLL for (int i = 0; i < 6; i++) two[i] = bytes & 8 ? w[i + 2] : w[i];
+    UNROLL for (int i = 0; i < 5; i++) one[i] = bytes & 4 ? two[i + 1] : two[i];
     const u32 half = bytes & 2 ? 0x5432 : 0x3210;
-#pragma unroll
-    for (int i = 0; i < 4; i++) r[i] = __byte_perm(one[i], one[i + 1], half);
+    UNROLL for (int i = 0; i < 4; i++) r[i] = __byte_perm(one[i], one[i + 1], half);
     return make_uint4(r[0], r[1], r[2], r[3]);
 }
 
-/* The words that hold N elements from `first` on. */
+/* The words that contain N elements from `first` on. */
 struct source {
     uint4 low, high;
     int shift;
@@ -42,18 +38,17 @@ DEVICE source words_at(const T_X *x, u64 first)
     return s;
 }
 
-/* Zeros stand behind the columns, and in the rows behind the last; `words` are those of the result. */
+/* Zeros fill the padding columns and rows; `words` counts the result's. */
 KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 width)
 {
     const u32 begin = blockIdx.x * (TIMES * THREADS) + threadIdx.x, row_words = width / N;
     source s[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const u32 i = begin + k * THREADS, row = i / row_words, column = (i - row * row_words) * N;
-        if (i < words && row < rows && column + N <= columns) s[k] = words_at(x, (i64)row * columns + column);
+        if (i < words && row < rows && column + N <= columns)
+            s[k] = words_at(x, (i64)row * columns + column);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const u32 i = begin + k * THREADS, row = i / row_words, column = (i - row * row_words) * N;
         if (i >= words) continue;
         vector_of<N, T_X> v;
@@ -61,30 +56,27 @@ KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 
         if (row < rows && column + N <= columns) {
             v.w[0] = shifted(s[k].low, s[k].high, s[k].shift);
         } else if (row < rows) {
-#pragma unroll
-            for (int e = 0; e < N; e++)
+            UNROLL for (int e = 0; e < N; e++)
                 if (column + e < columns) v.x[e] = x[(i64)row * columns + column + e];
         }
         ((uint4 *)y)[i] = v.w[0];
     }
 }
 
-/* The other way: x has rows of `width`, y `n` elements in dense rows. */
+/* Removes the padding: x has rows of `width`, y `n` elements in dense rows. */
 KERNEL(THREADS) cut(const T_X *x, T_X *y, i64 n, u32 columns, u32 width)
 {
     const i64 begin = ((i64)blockIdx.x * (TIMES * THREADS) + threadIdx.x) * N;
     source s[TIMES];
     i64 row[TIMES];
     u32 column[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = begin + k * (THREADS * N);
         row[k] = i >> 32 ? i / columns : (u32)i / columns;
         column[k] = (u32)(i - row[k] * columns);
         if (i + N <= n && column[k] + N <= columns) s[k] = words_at(x, row[k] * width + column[k]);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         const i64 i = begin + k * (THREADS * N);
         if (i + N <= n && column[k] + N <= columns) {
             *(uint4 *)(y + i) = shifted(s[k].low, s[k].high, s[k].shift);

@@ -1,35 +1,37 @@
-/* product_hopper_plain.cu - plain products by Hopper's products of warpgroups, bf16 with sums in float:
+/* product_hopper_plain.cu - plain matmuls by WGMMA on Hopper; bf16 with float sums:
  *
- *     product_plain       y = a b, or the parts of it that a block has
- *     product_parts       adds parts up, always in the same order
+ *     product_plain       y = a b, or a block's parts of it
+ *     product_parts       sums the parts, always in the same order
  *
- * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). One thread loads by tensor maps, DEPTH of the sum at a
- * time, into STAGES. With TURNS each consumer is a warpgroup with every second tile, as in product_hopper.cu; without, all of them
- * multiply what is in a stage, each its rows.
+ * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). One producer thread
+ * loads STAGES of DEPTH of K by TMA. With TURNS, each consumer warpgroup has every second tile, as
+ * in product_hopper.cu; without, all consumers work on the same stage, each on its rows.
  *
- * A block takes tile after tile or, with SPLIT, its share of all steps of all tiles, so that every multiprocessor has the same
- * work however few the tiles are (Osama et al. 2023, "Stream-K"). What it has of a tile that it does not have alone goes to memory
- * as it lies in registers. A share begins with one such part and may end with another.
+ * A block processes tile after tile or, with SPLIT, its share of all K steps of all tiles, so that
+ * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). Its sums of
+ * a tile that it shares with other blocks go to memory in register layout. A share may begin with
+ * one such part and end with another.
  *
- * The tensor cores need ROWS * COLUMNS / 32 clocks for a stage, in which ROWS + COLUMNS rows of 128 bytes come from the second cache:
- * 43 bytes a clock for 192 x 192. Shares that are in phase share what comes from memory; parts, which are written and read
- * once, bound how large tiles should be.
+ * The tensor cores need ROWS * COLUMNS / 32 clocks per stage, for which ROWS + COLUMNS rows of 128
+ * bytes come from L2: 43 bytes a clock for 192 x 192. Blocks in phase share what comes from memory;
+ * the parts, written and read once, limit how large tiles should be.
  *
- *     CONSUMERS   2 or 3; of TURNS 2
- *     TILES       times 64 rows of each consumer
+ *     CONSUMERS   2 or 3; with TURNS 2
+ *     TILES       64-row units of each consumer
  *     COLUMNS     of a tile: 64, 128, 192 or 256
- *     PANELS      of a warp, for y in bf16; 0: y is written from registers
+ *     PANELS      of a warp, for y in bf16; 0: y is stored from registers
  *     Y_TURNED    y is (N,M)
  *     T_Y         type of y
  *
- * What lies behind a tensor's end is zeros where it is read and dropped where it is written. */
+ * Loads beyond the bounds of a tensor give zeros; stores there are dropped. */
 #include "hopper.cuh"
 
-#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || !defined PANELS || !defined TURNS || !defined SPLIT
-#error "the host says all of these"
+#if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || \
+    !defined PANELS || !defined TURNS || !defined SPLIT
+#error "the host defines all of these"
 #endif
 #if !defined A_TURNED || !defined B_TURNED || !defined Y_TURNED || !defined T_Y
-#error "and these"
+#error "the host defines these too"
 #endif
 
 enum {
@@ -37,21 +39,21 @@ enum {
     THREADS = WARPGROUP * (CONSUMERS + 1),
     TOGETHER = TURNS ? 1 : CONSUMERS,    /* consumers of a tile */
     MULTIPLIERS = WARPGROUP * TOGETHER,  /* threads of a tile */
-    DEPTH = 64,                          /* of the sum in a stage */
-    PITCH = 128,                         /* bytes of a panel's row */
-    BLOCK = 64 * PITCH,                  /* 64 rows of a panel */
+    DEPTH = 64,                          /* K of a stage */
+    PITCH = 128,                         /* bytes of a panel row */
+    BLOCK = 64 * PITCH,                  /* 64 panel rows */
     ROWS = 64 * TILES * TOGETHER,
     A_BYTES = ROWS / 64 * BLOCK,
     B_BYTES = COLUMNS / 64 * BLOCK,
     STAGE_BYTES = A_BYTES + B_BYTES,
-    CHUNK = 64, /* columns that a warp ends at a time */
+    CHUNK = 64, /* columns of one epilogue step of a warp */
     CHUNKS = COLUMNS / CHUNK,
     PANEL_BYTES = 16 * 2 * CHUNK,
     AT_PANELS = STAGES * STAGE_BYTES,
     AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
-    FULL = AT_BARRIERS, /* of each stage */
+    FULL = AT_BARRIERS, /* per stage */
     EMPTY = FULL + 8 * STAGES,
-    QUADS = TILES * COLUMNS / 8, /* of floats that a thread has */
+    QUADS = TILES * COLUMNS / 8, /* float4s of sums per thread */
     CONSUMER_REGISTERS = CONSUMERS == 2 ? 240 : 160,
     PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32,
     SUM_THREADS = 256,
@@ -64,11 +66,11 @@ extern __shared__ __align__(1024) u8 shared_memory[];
 
 #include "product_hopper.cuh"
 
-/* What a block does of a tile. */
+/* A block's part of a tile. */
 struct segment {
-    int tile, first, steps; /* of the tile's steps */
+    int tile, first, steps; /* in K steps of the tile */
 };
-/* Where the share of a block begins, counted in steps of all tiles, and whose share a step is in. */
+/* The first step, over all tiles, of a block's share, and the block that has a step. */
 DEVICE int share_of(int block, int blocks, int all)
 {
     return (int)((i64)block * all / blocks);
@@ -77,17 +79,18 @@ DEVICE int block_of(int step, int blocks, int all)
 {
     return (int)((((i64)step + 1) * blocks - 1) / all);
 }
-/* A block's way through the steps of all tiles. */
+/* A block's iteration over the steps of all tiles. */
 struct walk {
     int at, end, steps;
 };
 DEVICE walk walk_of(const shape &s)
 {
-    int steps = ceil_div(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    int steps = ceil_div(s.K, DEPTH), all = tiles_of(s) * steps, block = (int)blockIdx.x,
+        blocks = (int)gridDim.x;
     if (!SPLIT) return {block * steps, all, steps};
     return {share_of(block, blocks, all), share_of(block + 1, blocks, all), steps};
 }
-DEVICE bool is_more(const walk &w)
+DEVICE bool has_more(const walk &w)
 {
     return w.at < w.end;
 }
@@ -104,26 +107,26 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
     ring r = {0, 0};
     walk w = walk_of(s);
 #pragma unroll 1
-    while (is_more(w)) {
+    while (has_more(w)) {
         segment g = next_segment(w);
-        place p = place_of(g.tile, s);
+        position p = position_of(g.tile, s);
 #pragma unroll 1
         for (int k = g.first; k < g.first + g.steps; k++, advance(r)) {
             mbarrier_wait(barrier_of(base + EMPTY, r), r.parity ^ 1);
-            load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p, k * DEPTH);
+            load_stage(base + r.stage * STAGE_BYTES, barrier_of(base + FULL, r), a_map, b_map, p,
+                       k * DEPTH);
         }
     }
 }
 
-/* Floats 4i ... 4i+3 of a thread are two of a row and two of the eighth below. */
+/* Floats 4i ... 4i+3 of a thread: two of a row, and two of the row 8 below. */
 DEVICE void store_quad(T_Y *y, float4 q, int row, int column, int M, int N)
 {
     if (column >= N) return;
     floats<2> upper = {{q.x, q.y}}, lower = {{q.z, q.w}};
     if (Y_TURNED) {
         y += (i64)column * M + row;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             if (row < M) y[(i64)i * M] = to<T_Y>(upper[i]);
             if (row + 8 < M) y[(i64)i * M + 8] = to<T_Y>(lower[i]);
         }
@@ -133,10 +136,11 @@ DEVICE void store_quad(T_Y *y, float4 q, int row, int column, int M, int N)
     if (row < M) store<2>(y, upper);
     if (row + 8 < M) store<2>(y + 8 * (i64)N, lower);
 }
-DEVICE place place_in(int quad, int thread)
+DEVICE position position_in(int quad, int thread)
 {
     int warps = thread / WARP, lane = thread % WARP, t = quad / (COLUMNS / 8);
-    return {(warps / 4 * TILES + t) * 64 + warps % 4 * 16 + lane / 4, quad % (COLUMNS / 8) * 8 + lane % 4 * 2};
+    return {(warps / 4 * TILES + t) * 64 + warps % 4 * 16 + lane / 4,
+            quad % (COLUMNS / 8) * 8 + lane % 4 * 2};
 }
 DEVICE float4 quad_of(const float (&sum)[TILES][COLUMNS / 2], int i)
 {
@@ -150,25 +154,24 @@ DEVICE u32 in_panel(u32 panel, int j)
     int lane = threadIdx.x % WARP;
     return panel + panel_chunk(lane % 16, 2 * j + lane / 16);
 }
-/* Until all but N of this warp's groups of stores have read their panels. */
-template <int N> DEVICE void stores_read()
+/* Waits until all but N of this warp's store groups have read their panels. */
+template <int N> DEVICE void wait_stores_read()
 {
     if (threadIdx.x % WARP == 0) tma_store_wait_read<N>();
     __syncwarp();
 }
-/* 16 rows of each of this warp's tiles. */
-DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &count, const tensor_map *y_map, int row, int column)
+/* Stores 16 rows of each of this warp's tiles. */
+DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &count,
+                       const tensor_map *y_map, int row, int column)
 {
-#pragma unroll
-    for (int i = 0; i < TILES * CHUNKS; i++) {
+    UNROLL for (int i = 0; i < TILES * CHUNKS; i++) {
         const float *s = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
         u32 to = panels + count++ % PANELS * PANEL_BYTES;
-        stores_read<PANELS - 1>();
-#pragma unroll
-        for (int j = 0; j < CHUNK / 16; j++) {
+        wait_stores_read<PANELS - 1>();
+        UNROLL for (int j = 0; j < CHUNK / 16; j++) {
             u32 y[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) y[k] = pack_bf16(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
+            UNROLL for (int k = 0; k < 4; k++)
+                y[k] = pack_bf16(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
             stmatrix_x4(in_panel(to, j), y);
         }
         fence_async();
@@ -181,12 +184,11 @@ DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &
 }
 #endif
 
-/* Parts are kept by block: the first of each share, then, behind those of all, the last. */
+/* Parts by block: the first of each share, then, after those of all blocks, the last. */
 DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
 {
     part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;
-#pragma unroll
-    for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
+    UNROLL for (int i = 0; i < QUADS; i++) part[i * MULTIPLIERS] = quad_of(sum, i);
 }
 
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *part, const shape &s)
@@ -200,25 +202,25 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
     u32 panels = base + AT_PANELS + (4 * w + warp) * PANELS * PANEL_BYTES;
 #endif
 #pragma unroll 1
-    for (; is_more(k); number++) {
+    for (; has_more(k); number++) {
         segment g = next_segment(k);
         if (TURNS && number % CONSUMERS != w) {
             advance_by(r, g.steps);
             continue;
         }
         if (TURNS && number > 0) await_turn(w);
-        multiply(sum, base, r, w, g.steps, TURNS && is_more(k));
+        multiply(sum, base, r, w, g.steps, TURNS && has_more(k));
         if (SPLIT && g.steps < k.steps) {
             store_part(part, sum, number == 0, thread);
             continue;
         }
-        place p = place_of(g.tile, s);
+        position p = position_of(g.tile, s);
 #if PANELS
-        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp, p.column);
+        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp,
+                   p.column);
 #else
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
-            place in = place_in(i, thread);
+        UNROLL for (int i = 0; i < QUADS; i++) {
+            position in = position_in(i, thread);
             store_quad(y, quad_of(sum, i), p.row + in.row, p.column + in.column, s.M, s.N);
         }
 #endif
@@ -231,8 +233,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
 DEVICE void prepare(u32 base)
 {
     if (threadIdx.x == 0) {
-#pragma unroll
-        for (int s = 0; s < STAGES; s++) {
+        UNROLL for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + FULL + 8 * s, 1);
             mbarrier_init(base + EMPTY + 8 * s, TOGETHER);
         }
@@ -242,9 +243,9 @@ DEVICE void prepare(u32 base)
     __syncthreads();
 }
 
-/* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64 columns, DEPTH rows, or, with B_TURNED, DEPTH
- * columns, COLUMNS rows; of y_map CHUNK columns, 16 rows. `part` has two tiles of floats for each block, or one if shares end where
- * tiles do. */
+/* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64
+ * columns, DEPTH rows, or, with B_TURNED, DEPTH columns, COLUMNS rows; of y_map CHUNK columns, 16
+ * rows. `part` has two tiles of floats per block, or one if shares end where tiles do. */
 KERNEL_MIN(THREADS, 1)
 product_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS
@@ -271,21 +272,23 @@ product_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ 
 }
 
 #if SPLIT
-/* A thread for each four floats; `blocks` are those of product_plain. */
+/* One thread per float4; `blocks` is the grid of product_plain. */
 KERNEL(SUM_THREADS)
 product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int blocks)
 {
     enum { TILE = QUADS * MULTIPLIERS };
     const shape s = {M, N, K, group};
-    int steps = ceil_div(K, DEPTH), all = tiles_of(s) * steps, at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
+    int steps = ceil_div(K, DEPTH), all = tiles_of(s) * steps,
+        at = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
     int tile = at / TILE, begin = tile * steps;
     int first = block_of(begin, blocks, all), last = block_of(begin + steps - 1, blocks, all);
-    bool ends = share_of(first, blocks, all) < begin; /* the first of the tile's blocks has it at the end of its share */
+    /* the tile's first block has it at the end of its share */
+    bool ends = share_of(first, blocks, all) < begin;
     at %= TILE;
     part += at;
-    place p = place_of(tile, s), in = place_in(at / MULTIPLIERS, at % MULTIPLIERS);
+    position p = position_of(tile, s), in = position_in(at / MULTIPLIERS, at % MULTIPLIERS);
     dependents_wait();
-    if (first == last) return; /* it has stored the tile */
+    if (first == last) return; /* that block has stored the tile */
     float4 sum = __ldcg(part + (i64)(ends ? blocks + first : first) * TILE);
 #pragma unroll 8
     for (int i = first + 1; i <= last; i++) {

@@ -1,11 +1,11 @@
-/* Layer norms and their gradients: rows in registers, compiled for their length; longer ones by blocks that read them again. */
+/* Layer norms and gradients: rows in registers, compiled for their length; longer ones reread. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/norm/norm_bf16.h"
 
 enum { MOST_COLUMNS = 16384 };
 
-/* Up to 1024 columns a warp has a row; beyond that a block, 16 elements for each thread. */
+/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements per thread. */
 static int lanes_of(int64_t columns)
 {
     return columns <= 1024 ? 32 : row_lanes(columns, 16);
@@ -49,8 +49,8 @@ static void add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
     arg_i64(k, "rows", type_rows(x));
 }
 
-/* How the gradient's blocks are made. With more columns a lane needs more registers, so fewer rows go side by
- * side; beyond 1024 a block has one row at a time, and several blocks share a multiprocessor. */
+/* Blocks of the gradient. With more columns a lane needs more registers, so fewer rows run side by
+ * side; beyond 1024 columns a block has one row at a time, and several blocks share an SM. */
 struct grad_shape {
     int lanes, groups;
     int64_t blocks;
@@ -64,7 +64,7 @@ static struct grad_shape grad_shape(const struct kernel_call *c, const struct ta
     if (s.lanes == 32) {
         s.groups = columns <= 512 ? 16 : columns <= 768 && x->dtype == DT_BF16 ? 12 : 8;
         if (c->n_in == 7 && row_access(x->dtype, columns) == 1)
-            s.groups = 8; /* a draw for each element takes registers */
+            s.groups = 8; /* a Philox call per element needs registers */
     } else {
         blocks *= 512 / s.lanes > 1 ? 512 / s.lanes : 1;
     }
@@ -96,14 +96,14 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     const struct type *x = &c->in_type[0];
     const struct grad_shape s = grad_shape(c, l->device);
     bool bias = c->attr->norm.bias, drop = c->n_in == 7;
-    int first_sum = drop ? 2 : 1; /* the output that dw is */
+    int first_sum = drop ? 2 : 1; /* index of the output dw */
     int64_t sums = (bias ? 2 : 1) * type_columns(x);
     int64_t parts = launch_scratch(l, s.blocks * sums * (int64_t)sizeof(float));
 
     struct cuda_launch *k =
         launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
     define_grad(c, k, &s);
-    k->spills = s.lanes > 512; /* a few: registers for dw and dbias of all columns are scarce */
+    k->spills = s.lanes > 512; /* few: registers for dw and dbias of all columns are scarce */
     args_out(k, 0, drop ? "dx dropped" : "dx");
     arg_scratch(k, "parts", parts);
     layernorm_grad_inputs(k, c);
@@ -117,7 +117,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "count", (int32_t)s.blocks);
 }
 
-/* --- rows of any length ------------------------------------------------------------------------ */
+/* --- rows of any length --- */
 
 enum { LONG_THREADS = 1024 };
 
@@ -152,13 +152,13 @@ static void add_layernorm_long(const struct kernel_call *c, struct cuda_launches
     arg_i32(k, "columns", type_columns(x));
 }
 
-/* dw and dbias first: dx may take the place of dy. */
+/* dw and dbias first: dx may overwrite dy. */
 static void layernorm_grad_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { COLUMNS_OF_BLOCK = 32 };
     const struct type *x = &c->in_type[0];
     int64_t columns = type_columns(x), rows = type_rows(x);
-    int dy = c->n_in == 6; /* behind what is added */
+    int dy = c->n_in == 6; /* after `more` */
     struct cuda_launch *k = long_launch(c, l, "norm_columns", ceil_div(columns, COLUMNS_OF_BLOCK));
     arg_out(k, "dw", 1);
     if (c->n_out > 2)

@@ -1,15 +1,18 @@
-/* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var + eps); add_layernorm: of
- * s = a + dropout(b), which is kept, too. T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS: 1, or 0.
+/* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var +
+ * eps); add_layernorm: of s = a + dropout(b), also an output. T_X, COLUMNS, LANES, EACH: norm.cuh;
+ * BIAS: 0 or 1.
  *
- * A row lies in registers: mean and variance are taken one after the other, nothing is read twice. Bound by memory: 2
- * accesses an element, 4 with the sum; dropout's draws add 10 instructions an element, which fit into their time. */
+ * A row stays in registers: two passes for mean and variance without reading twice. Bound by
+ * memory: 2 accesses per element, 4 with the sum; the random bytes of dropout add 10 instructions
+ * per element, which fit into that time. */
 #include "norm.cuh"
 
 struct parameters {
     const float *w, *bias;
 };
 
-DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd, float eps)
+DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd,
+                      float eps)
 {
     float sum = 0;
     EACH_STEP {
@@ -59,9 +62,10 @@ layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
     normalise(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
 }
 
-/* s may be a. The norm is that of the sums as they are kept. */
+/* sums may be a. The norm is that of the rounded sums. */
 KERNEL_MIN(ROW_THREADS, 1)
-add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
+add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b,
+              const int *step, const float *w,
 #if BIAS
               const float *bias,
 #endif
@@ -82,7 +86,7 @@ add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T
     const u32 now = threshold ? (u32)*step : 0;
     EACH_STEP {
         if (!is_column(s)) continue;
-        if (threshold) drop(branch[s], first + column_at(s), seed, site, now, threshold);
+        if (threshold) apply_dropout(branch[s], first + column_at(s), seed, site, now, threshold);
         EACH_ELEMENT v[s][e] = to_float(to<T_X>(v[s][e] + branch[s][e]));
         store<N>(sums + first + column_at(s), v[s]);
     }

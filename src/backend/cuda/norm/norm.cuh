@@ -1,7 +1,7 @@
-/* norm.cuh - how the lanes of a row share its columns: shared by norms and their gradients.
+/* norm.cuh - how the lanes of a row share its columns, for norms and their gradients.
  *
- * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, dividing COLUMNS, so every
- * row and access is aligned. */
+ * T_X: activations; COLUMNS; LANES: threads of a row (rows.cuh); EACH: elements of an access, a
+ * divisor of COLUMNS, so all rows and accesses are aligned. */
 #pragma once
 #include "rows.cuh"
 
@@ -18,18 +18,17 @@ DEVICE bool is_column(int s)
     return COLUMNS % (N * LANES) == 0 || column_at(s) < COLUMNS;
 }
 
-/* An access as it lies in memory. */
+/* One access in memory format. */
 typedef vector_of<N, T_X> raw;
 DEVICE raw load_raw(const T_X *p)
 {
     raw v;
-#pragma unroll
-    for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
+    UNROLL for (int i = 0; i < raw::TIMES; i++) v.w[i] = ((const typename raw::word *)p)[i];
     return v;
 }
 
-/* v = dropout(v), elements from `at` of the whole tensor on, at a multiple of N, so of one draw. */
-DEVICE void drop(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
+/* v = dropout(v), elements from `at` of the tensor, a multiple of N: one Philox call suffices. */
+DEVICE void apply_dropout(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
 {
     const words d = dropout_pointwise(seed, site, step, (u64)at / 16);
     const int byte = (int)(at % 16);

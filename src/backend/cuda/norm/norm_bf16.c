@@ -2,20 +2,13 @@
 #include "backend/cuda/norm/norm_bf16.h"
 #include "backend/cuda/common/rows.h"
 
-/* As the texts have them. */
-enum {
-    WARP = 32,
-    ACCESS = 8,
-    NORM_THREADS = 128,
-    WARPS = 8,
-    AHEAD = 2,
-    PART_WARPS = 16,
-    CHUNK = 16
-};
+/* Constants of the kernel sources. */
+enum { WARP = 32, ACCESS = 8, NORM_THREADS = 128, WARPS = 8 };
+enum { AHEAD = 2, PART_WARPS = 16, CHUNK = 16 };
 enum { TENSOR_CORES = 80, STEPS = 4, GRAD_STEPS = 3, BLOCKS = 2 };
 
-/* Lanes of a row so that each has at most so many accesses; 0: there is none. Half a warp where it may be, for then a
- * multiprocessor does with fewer instructions a row. */
+/* Lanes of a row with at most `steps` accesses each, or 0. Half a warp if possible: fewer
+ * instructions. */
 static int lanes_of(const struct type *x, int steps)
 {
     int64_t columns = type_columns(x);
@@ -38,7 +31,7 @@ bool fits_add_layernorm_bf16(const struct kernel_call *c)
     return fits(c, STEPS) && types_are(c, "bbiff", "bbff");
 }
 
-/* Codes are written in runs of 16 rows. */
+/* Transposed codes are written in runs of 16 rows. */
 bool fits_quantise_add_layernorm(const struct kernel_call *c)
 {
     const struct type *x = &c->in_type[1];
@@ -46,7 +39,7 @@ bool fits_quantise_add_layernorm(const struct kernel_call *c)
            type_rows(x) % CHUNK == 0 && types_are(c, "fbibff", "f88fbff");
 }
 
-/* What a block keeps of rows under way; the sums of its warps take the same place in the end. */
+/* Shared memory of a block for prefetched rows; the sums of its warps reuse it at the end. */
 static int64_t grad_bytes(const struct kernel_call *c)
 {
     int64_t tensors = c->n_in >= 6 ? 3 : 2, columns = type_columns(&c->in_type[0]);
@@ -54,7 +47,7 @@ static int64_t grad_bytes(const struct kernel_call *c)
     int64_t coming = WARPS * AHEAD * tensors * rows * columns * 2, sums = WARPS * columns * 4;
     return coming > sums ? coming : sums;
 }
-/* A bias would want as many sums again, for which there are no registers. */
+/* There are no registers for the sums of a bias. */
 static bool fits_grad(const struct kernel_call *c)
 {
     return !c->attr->norm.bias && fits(c, GRAD_STEPS) &&
@@ -106,8 +99,8 @@ void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l)
     arg_i64(k, "rows", type_rows(&c->in_type[0]));
 }
 
-/* amax, a, step, b, w [, bias] -> amax, codes, transposed, scale, a + dropout(b), mean, rstd. Blocks have 32 rows, or 16 where
- * there would be fewer than two for each processor. */
+/* amax, a, step, b, w [, bias] -> amax, codes, transposed, scale, a + dropout(b), mean, rstd.
+ * Blocks have 32 rows, or 16 if there would be fewer than two blocks per SM. */
 void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[1];

@@ -1,27 +1,30 @@
-/* norm_bf16.cu - layer norms of norm.cu for rows of bf16 that are whole accesses (norm_bf16.cuh): y = (x - mean) rstd w + bias, and
- * of s = a + dropout(b), which is kept, too. COLUMNS, LANES; BIAS: 1, or 0; DROPOUT: 1, or 0.
+/* norm_bf16.cu - the layer norms of norm.cu for bf16 rows of whole accesses (norm_bf16.cuh): y = (x
+ * - mean) rstd w + bias, and of s = a + dropout(b), also an output. COLUMNS, LANES; BIAS, DROPOUT:
+ * 0 or 1.
  *
- * A row lies in registers. Bound by memory where instructions allow it, 2 accesses an element, 4 with the sum: lanes without a
- * column, bytes selected one by one and draws of which half is used cost a quarter of the time at 384 columns. */
+ * A row stays in registers. Bound by memory, 2 accesses per element, 4 with the sum, if
+ * instructions allow: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
+ * calls cost a quarter of the time. */
 #include "norm_bf16_row.cuh"
 
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };
 
-/* Lanes of a row behind the last one work on the first, and write nothing. */
-struct place {
+/* Lanes beyond the last row compute the first one and store nothing. */
+struct row_position {
     i64 row, first;
     bool there;
 };
-DEVICE place place_of(i64 rows)
+DEVICE row_position row_position_of(i64 rows)
 {
-    place p;
+    row_position p;
     p.row = (i64)blockIdx.x * ROWS_OF_BLOCK + (int)threadIdx.x / LANES;
     p.there = p.row < rows;
     p.first = p.there ? p.row * COLUMNS : 0;
     return p;
 }
 
-DEVICE void normalise(const row &x, const parameters &p, const place &at, bf16 *y, float *mean, float *rstd, float eps)
+DEVICE void normalise(const row &x, const parameters &p, const row_position &at, bf16 *y,
+                      float *mean, float *rstd, float eps)
 {
     const statistics of = statistics_of(x, eps);
     if (!at.there) return;
@@ -41,16 +44,17 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
 #if !BIAS
     const float *bias = 0;
 #endif
-    const place at = place_of(rows);
+    const row_position at = row_position_of(rows);
     const parameters p = {w, bias};
     row v;
     EACH_STEP v.step[s] = load_eight(x + at.first + column_at(s));
     normalise(v, p, at, y, mean, rstd, eps);
 }
 
-/* s may be a. The norm is that of the sums as they are kept. */
+/* sums may be a. The norm is that of the rounded sums. */
 KERNEL(NORM_THREADS)
-add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b, const int *step, const float *w,
+add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b,
+                   const int *step, const float *w,
 #if BIAS
                    const float *bias,
 #endif
@@ -59,9 +63,9 @@ add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a,
 #if !BIAS
     const float *bias = 0;
 #endif
-    const place at = place_of(rows);
+    const row_position at = row_position_of(rows);
     const parameters p = {w, bias};
-    const dropping by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, keep_scale};
+    const dropout_args by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, keep_scale};
     const row v = sum_of(a, b, at.first, by);
     if (at.there) EACH_STEP store_eight(sums + at.first + column_at(s), v.step[s]);
     normalise(v, p, at, y, mean, rstd, eps);

@@ -1,8 +1,8 @@
-/* norm_bf16.cuh - rows of bf16 that are whole accesses of their lanes, for the layer norm and its gradient.
+/* norm_bf16.cuh - bf16 rows of whole accesses, for the layer norm and its gradient.
  *
- * COLUMNS = STEPS * LANES * 8: a row is LANES lanes of a warp, 16 or 32, so a warp has two rows or one. A lane has eight
- * neighbouring columns of each step, four words of two bf16, and no column is asked for whether it is there. Sums over a
- * row are a tree over its lanes. */
+ * COLUMNS = STEPS * LANES * 8. A row has LANES lanes, 16 or 32, so a warp has two rows or one. A
+ * lane has eight neighbouring columns of each step, four words of two bf16; no bounds check is
+ * needed. Sums over a row are a tree over its lanes. */
 #pragma once
 #include "mma.cuh"
 
@@ -11,7 +11,7 @@ static_assert(COLUMNS % (N * LANES) == 0 && WARP % LANES == 0, "whole accesses")
 #define EACH_STEP _Pragma("unroll") for (int s = 0; s < STEPS; s++)
 #define EACH_WORD _Pragma("unroll") for (int i = 0; i < WORDS; i++)
 
-/* Eight columns as they lie in memory. */
+/* Eight columns in memory format. */
 struct eight {
     u32 w[WORDS];
 };
@@ -42,35 +42,33 @@ DEVICE int column_at(int s)
 {
     return (s * LANES + lane_of_row()) * N;
 }
-/* Over the lanes of a row; all of the warp call. */
+/* Over the lanes of a row; all of the warp must call. */
 DEVICE float row_sum(float a)
 {
-#pragma unroll
-    for (int d = LANES / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = LANES / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 
 /* See dropout_kept. */
-struct dropping {
+struct dropout_args {
     u32 seed, site, step, less, carry;
     float scale;
 };
-/* Of a lane's columns in each step: the signs of the bytes say which are kept. */
-struct kept {
+/* Of a lane's columns in each step: the sign bits of the bytes mark the kept elements. */
+struct keep_bits {
     u32 w[STEPS][2];
 };
-/* A draw is for 16 columns, which two lanes have. Of two steps each of the two draws for one and gives the other its half. All
- * of the warp call. */
-DEVICE kept draw_row(i64 first, const dropping &by)
+/* A Philox call covers 16 columns, the columns of two lanes. Of two steps, each lane makes the call
+ * for one and passes half of it to the other. All of the warp must call. */
+DEVICE keep_bits random_keep_bits(i64 first, const dropout_args &by)
 {
     const bool odd = threadIdx.x & 1;
-    kept r;
-#pragma unroll
-    for (int s = 0; s < STEPS; s += 2) {
+    keep_bits r;
+    UNROLL for (int s = 0; s < STEPS; s += 2) {
         const bool two = s + 1 < STEPS;
-        const words d = dropout_pointwise(by.seed, by.site, by.step, (u64)(first + column_at(two && odd ? s + 1 : s)) / 16);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        const words d = dropout_pointwise(by.seed, by.site, by.step,
+                                          (u64)(first + column_at(two && odd ? s + 1 : s)) / 16);
+        UNROLL for (int i = 0; i < 2; i++) {
             const u32 mine = odd ? d.w[2 + i] : d.w[i], other = odd ? d.w[i] : d.w[2 + i];
             const u32 got = two ? __shfl_xor_sync(~0u, other, 1) : mine;
             r.w[s][i] = dropout_kept(two && odd ? got : mine, by.less, by.carry);
@@ -79,8 +77,8 @@ DEVICE kept draw_row(i64 first, const dropping &by)
     }
     return r;
 }
-/* Ones over the halves of word i that are kept. */
-DEVICE u32 mask_of(const kept &k, int s, int i)
+/* A mask with ones over the kept halves of word i. */
+DEVICE u32 mask_of(const keep_bits &k, int s, int i)
 {
     return prmt(k.w[s][i / 2], 0, i % 2 ? 0xbbaa : 0x9988);
 }

@@ -1,5 +1,6 @@
-/* norm_bf16_row.cuh - a row of bf16 in registers, its sum with another and its layer norm, for the texts that make norms alone and those
- * that make codes of them: the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS: 1, or 0; DROPOUT: 1, or 0. */
+/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another row and its layer norm; for
+ * norm_bf16.cu and norm_codes.cu with the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT:
+ * 0 or 1. */
 #pragma once
 #include "norm_bf16.cuh"
 
@@ -13,7 +14,7 @@ struct statistics {
     float mean, rstd;
 };
 
-/* All of the warp call. */
+/* All of the warp must call. */
 DEVICE statistics statistics_of(const row &x, float eps)
 {
     float sum = 0, squares = 0;
@@ -37,27 +38,30 @@ DEVICE eight normalised(const row &x, int s, const statistics &of, const paramet
     if (BIAS) bias = load<N>(p.bias + column_at(s));
     eight out;
     EACH_WORD {
-        float a = (low_of(x.step[s].w[i]) - m) * (r * w[2 * i]), b = (high_of(x.step[s].w[i]) - m) * (r * w[2 * i + 1]);
+        float a = (low_of(x.step[s].w[i]) - m) * (r * w[2 * i]),
+              b = (high_of(x.step[s].w[i]) - m) * (r * w[2 * i + 1]);
         if (BIAS) a += bias[2 * i], b += bias[2 * i + 1];
         out.w[i] = pack_bf16(a, b);
     }
     return out;
 }
 
-/* a + dropout(b) of the row that begins at element `first`, as it is kept. All of the warp call. */
-DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropping &by)
+/* a + dropout(b), rounded to bf16, of the row that starts at `first`. All of the warp must call. */
+DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropout_args &by)
 {
     row v, branch;
     EACH_STEP {
         v.step[s] = load_eight(a + first + column_at(s));
         branch.step[s] = load_eight(b + first + column_at(s));
     }
-    kept of_branch;
-    if (DROPOUT) of_branch = draw_row(first, by);
+    keep_bits of_branch;
+    if (DROPOUT) of_branch = random_keep_bits(first, by);
     EACH_STEP EACH_WORD {
-        const u32 old = v.step[s].w[i], add = branch.step[s].w[i] & (DROPOUT ? mask_of(of_branch, s, i) : ~0u);
+        const u32 old = v.step[s].w[i],
+                  add = branch.step[s].w[i] & (DROPOUT ? mask_of(of_branch, s, i) : ~0u);
         const float times = DROPOUT ? by.scale : 1.0f;
-        v.step[s].w[i] = pack_bf16(low_of(old) + times * low_of(add), high_of(old) + times * high_of(add));
+        v.step[s].w[i] =
+            pack_bf16(low_of(old) + times * low_of(add), high_of(old) + times * high_of(add));
     }
     return v;
 }

@@ -1,27 +1,28 @@
-/* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g - avg(g) - h avg(g h)), to
- * which ADD adds a gradient that came another way; dw = the sum of dy h over the rows, dbias that of dy. DROP: dropout(dx), of dx as
- * it is kept, is a second output.
+/* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g -
+ * avg(g) - h avg(g h)); with ADD, plus the gradient of the residual stream; dw = the sum of dy h
+ * over the rows, dbias that of dy. DROP: dropout of the rounded dx is a second output.
  *
- * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block takes at once. The grid is about one block for each
- * multiprocessor; each goes through its share of the rows, and each lane sums dw and dbias of its columns in registers. Then
- * the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
+ * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block processes at once. The grid
+ * is about one block per SM; each block loops over its rows, and each lane sums dw and dbias of its
+ * columns in registers. The block's sums become a part, and norm_parts sums the parts. Grid and
+ * layout fix the order: deterministic.
  *
- * Bound by memory: 3 accesses an element, 4 with ADD, 5 with DROP. All that a row needs is asked for at once: measured better than
- * the next row ahead, for which registers cost warps (docs/MEASURING.md). */
+ * Bound by memory: 3 accesses per element, 4 with ADD, 5 with DROP. All loads of a row are issued
+ * at once: prefetching costs occupancy and is slower (docs/MEASURING.md). */
 #include "norm.cuh"
 #include "norm_parts.cuh"
 
 #define THREADS (LANES * GROUPS)
 
-/* Between its sums and its gradient a row stays in registers, unless it is so long that they are needed for dw and
- * dbias: then it comes from the cache. */
-enum { KEPT = LANES < 768 };
-struct kept {
+/* A row stays in registers between its sums and its gradient, unless it is so long that dw and
+ * dbias need them: then it is read again, from cache. */
+enum { HELD = LANES < 768 };
+struct held_row {
     raw x[STEPS], dy[STEPS];
 };
-DEVICE void load_row(kept &k, const T_X *x, const T_X *dy)
+DEVICE void load_row(held_row &k, const T_X *x, const T_X *dy)
 {
-    if (KEPT)
+    if (HELD)
         EACH_STEP if (is_column(s))
         {
             k.x[s] = load_raw(x + column_at(s));
@@ -38,23 +39,24 @@ struct row_in {
 };
 struct row_out {
     T_X *dx, *dropped;
-    i64 first; /* element of the whole tensor */
+    i64 first; /* offset in the tensor */
 };
-struct dropping {
+struct dropout_args {
     u32 seed, site, step;
     int threshold;
 };
-/* dx of one row; adds to the lane's sums. dx may be dy or more. */
-DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_out &out, const dropping &by, sums &all)
+/* dx of one row; also adds to the lane's sums. dx may be dy or more. */
+DEVICE void grad_row(const held_row &k, const row_in &in, const float *w, const row_out &out,
+                     const dropout_args &by, sums &all)
 {
     raw more[STEPS];
-    if (ADD && KEPT)
+    if (ADD && HELD)
         EACH_STEP if (is_column(s)) more[s] = load_raw(in.more + column_at(s));
     float sum = 0, products = 0;
     EACH_STEP {
         if (!is_column(s)) continue;
-        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
-        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        const raw x = HELD ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = HELD ? k.dy[s] : load_raw(in.dy + column_at(s));
         floats<N> wi = load<N>(w + column_at(s));
         EACH_ELEMENT {
             float d = to_float(dy.x[e]), dh = d * ((to_float(x.x[e]) - in.mean) * in.rstd);
@@ -68,35 +70,35 @@ DEVICE void grad_row(const kept &k, const row_in &in, const float *w, const row_
     products = row_sum(products) * (1.0f / COLUMNS);
     EACH_STEP {
         if (!is_column(s)) continue;
-        const raw x = KEPT ? k.x[s] : load_raw(in.x + column_at(s));
-        const raw dy = KEPT ? k.dy[s] : load_raw(in.dy + column_at(s));
+        const raw x = HELD ? k.x[s] : load_raw(in.x + column_at(s));
+        const raw dy = HELD ? k.dy[s] : load_raw(in.dy + column_at(s));
         floats<N> wi = load<N>(w + column_at(s)), a;
         EACH_ELEMENT {
             float h = (to_float(x.x[e]) - in.mean) * in.rstd;
             a[e] = in.rstd * (to_float(dy.x[e]) * wi[e] - sum - h * products);
         }
         if (ADD) {
-            const raw b = KEPT ? more[s] : load_raw(in.more + column_at(s));
+            const raw b = HELD ? more[s] : load_raw(in.more + column_at(s));
             EACH_ELEMENT a[e] += to_float(b.x[e]);
         }
         store<N>(out.dx + column_at(s), a);
         if (DROP) {
             EACH_ELEMENT a[e] = to_float(to<T_X>(a[e]));
-            drop(a, out.first + column_at(s), by.seed, by.site, by.step, by.threshold);
+            apply_dropout(a, out.first + column_at(s), by.seed, by.site, by.step, by.threshold);
             store<N>(out.dropped + column_at(s), a);
         }
     }
 }
 
-/* Adds up the groups' sums of a block, in their order, into its part. */
-DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group, const floats<N> (&mine)[STEPS])
+/* Sums over the groups of a block, in order, into its part. */
+DEVICE void join_groups(float *part, float (*all)[COLUMNS], int group,
+                        const floats<N> (&mine)[STEPS])
 {
     EACH_STEP if (is_column(s)) store<N>(&all[group][column_at(s)], mine[s]);
     __syncthreads();
     for (int i = threadIdx.x; i < COLUMNS; i += THREADS) {
         float sum = 0;
-#pragma unroll
-        for (int k = 0; k < GROUPS; k++) sum += all[k][i];
+        UNROLL for (int k = 0; k < GROUPS; k++) sum += all[k][i];
         part[i] = sum;
     }
     __syncthreads();
@@ -118,20 +120,20 @@ layernorm_grad(T_X *dx,
                i64 rows)
 {
 #if !ADD
-    const T_X *more = x; /* not looked at */
+    const T_X *more = x; /* unused */
 #endif
 #if DROP
-    const dropping by = {seed, site, (u32)*step, threshold};
+    const dropout_args by = {seed, site, (u32)*step, threshold};
 #else
-    T_X *dropped = dx; /* not looked at */
-    const dropping by = {0, 0, 0, 0};
+    T_X *dropped = dx; /* unused */
+    const dropout_args by = {0, 0, 0, 0};
 #endif
     const int group = threadIdx.x / LANES;
     const i64 stride = (i64)gridDim.x * GROUPS;
     i64 row = (i64)blockIdx.x * GROUPS + group;
     sums mine;
     EACH_STEP EACH_ELEMENT mine.dw[s][e] = mine.dbias[s][e] = 0;
-    kept now;
+    held_row now;
     float mean_next = row < rows ? mean[row] : 0, rstd_next = row < rows ? rstd[row] : 0;
     for (; row < rows; row += stride) {
         const i64 at = row * COLUMNS;

@@ -1,14 +1,15 @@
-/* norm_long.cu - layer norms and their gradient of rows of any length: what norm.cu and norm_grad.cu do where a row is too
- * long for the registers of a block; and, where there is no mean, RMS norms: the same about 0. T_X: activations. Pointers that a call does
- * without are zero.
+/* norm_long.cu - layer norms and gradients of rows of any length, too long for registers; without a
+ * mean (0), RMS norms. T_X: activations. Optional pointers may be NULL.
  *
- * A block has a row and reads it three times, the gradient twice and once more for dw and dbias, so the caches bound it. Sums are
- * cut by the columns of a row and, in norm_columns, by 32 shares of the rows: deterministic. */
+ * A block reads its row three times; the gradient reads it twice and once more for dw and dbias. So
+ * the caches bound it. Sums are divided by the columns of a row and, in norm_columns, into 32
+ * shares of rows: deterministic. */
 #define LANES 1024
 #include "rows.cuh"
 
-/* A row of x that this thread wrote, or nobody. */
-DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w, const float *bias, float eps, int columns)
+/* Each thread reads only elements of x that it wrote itself, or that this kernel does not write. */
+DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w,
+                      const float *bias, float eps, int columns)
 {
     float sum = 0, squares = 0;
     for (int k = threadIdx.x; k < columns; k += LANES) sum += to_float(x[k]);
@@ -26,7 +27,8 @@ DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const floa
 }
 
 KERNEL(LANES)
-layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, const float *bias, float eps, int columns)
+layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, const float *bias,
+               float eps, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
     normalise(y + first, x + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
@@ -34,8 +36,9 @@ layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, c
 
 /* s may be a. */
 KERNEL(LANES)
-add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b, const int *step, const float *w,
-                   const float *bias, u32 seed, u32 site, int threshold, float eps, int columns)
+add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b,
+                   const int *step, const float *w, const float *bias, u32 seed, u32 site,
+                   int threshold, float eps, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
     const float kept = dropout_scale(threshold);
@@ -54,8 +57,8 @@ add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const
 
 /* dx may be dy or more. */
 KERNEL(LANES)
-layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const float *w, const float *mean,
-                    const float *rstd, int columns)
+layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const float *w,
+                    const float *mean, const float *rstd, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
     const float m = mean ? mean[row] : 0.0f, r = rstd[row];
@@ -74,9 +77,10 @@ layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const
     }
 }
 
-/* dw and dbias: a block has 32 columns, each of its warps every 32nd row. Runs before dx takes the place of dy. */
+/* dw and dbias: a block has 32 columns, a warp every 32nd row. Runs before dx overwrites dy. */
 KERNEL(LANES)
-norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean, const float *rstd, i64 rows, int columns)
+norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean,
+             const float *rstd, i64 rows, int columns)
 {
     enum { SHARES = LANES / WARP };
     __shared__ float part[2][SHARES][WARP];
@@ -86,7 +90,8 @@ norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *
     if (column < columns)
         for (i64 row = share; row < rows; row += SHARES) {
             const float d = to_float(dy[row * columns + column]);
-            products += d * ((to_float(x[row * columns + column]) - (mean ? mean[row] : 0.0f)) * rstd[row]);
+            products +=
+                d * ((to_float(x[row * columns + column]) - (mean ? mean[row] : 0.0f)) * rstd[row]);
             sum += d;
         }
     part[0][share][lane] = products;
@@ -94,8 +99,7 @@ norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *
     __syncthreads();
     if (share > 1 || column >= columns) return;
     float all = 0;
-#pragma unroll
-    for (int i = 0; i < SHARES; i++) all += part[share][i][lane];
+    UNROLL for (int i = 0; i < SHARES; i++) all += part[share][i][lane];
     float *to = share == 0 ? dw : dbias;
     if (to) to[column] = all;
 }

@@ -1,8 +1,8 @@
-/* norm_parts.cuh - the last launch of a layer norm's gradient: parts (count,SUMS) are added up. SUMS columns of a part: dw, and
- * with BIAS dbias behind it.
+/* norm_parts.cuh - last launch of a norm's gradient: sums the parts (count,SUMS) of the blocks. The
+ * SUMS columns of a part are dw and, with BIAS, dbias.
  *
- * A block takes 32 columns, each of its warps every so many parts, TOGETHER of them asked for at once: the launch waits for memory
- * and for nothing else. */
+ * A block has 32 columns. Each warp sums every PART_WARPS-th part with TOGETHER loads in flight:
+ * the launch is bound by memory latency. */
 #pragma once
 #include "device.cuh"
 
@@ -16,24 +16,22 @@ norm_parts(float *dw,
            const float *parts, int count)
 {
     __shared__ float sums[PART_WARPS][WARP];
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, column = blockIdx.x * WARP + lane;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP,
+              column = blockIdx.x * WARP + lane;
     float sum = 0;
     for (int i = warp; i < count; i += TOGETHER * PART_WARPS) {
         float a[TOGETHER];
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
+        UNROLL for (int k = 0; k < TOGETHER; k++) {
             const int part = i + k * PART_WARPS;
             a[k] = column < SUMS && part < count ? parts[(i64)part * SUMS + column] : 0.0f;
         }
-#pragma unroll
-        for (int k = 0; k < TOGETHER; k++) sum += a[k];
+        UNROLL for (int k = 0; k < TOGETHER; k++) sum += a[k];
     }
     sums[warp][lane] = sum;
     __syncthreads();
     if (warp != 0 || column >= SUMS) return;
     sum = 0;
-#pragma unroll
-    for (int i = 0; i < PART_WARPS; i++) sum += sums[i][lane];
+    UNROLL for (int i = 0; i < PART_WARPS; i++) sum += sums[i][lane];
     if (column < COLUMNS) dw[column] = sum;
 #if BIAS
     if (column >= COLUMNS) dbias[column - COLUMNS] = sum;

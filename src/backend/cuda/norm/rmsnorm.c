@@ -1,18 +1,19 @@
-/* RMS norms and their gradients: rows in registers, compiled for their length; longer ones by the kernels of long layer norms. */
+/* RMS norms and gradients: rows in registers, compiled for their length; longer ones by
+ * norm_long.cu. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
 enum { MOST_COLUMNS = 16384, MOST_GRAD_COLUMNS = 8192, BLOCK_THREADS = 512, GROUPS = 8 };
-enum { COLUMN_LANES = 2 }; /* as kernels/rmsnorm_beside.cu has it */
+enum { COLUMN_LANES = 2 }; /* as in kernels/rmsnorm_beside.cu */
 
-/* Rows are whole accesses of 16 bytes. */
+/* True if rows are whole 16-byte accesses. */
 static bool is_whole(const struct type *x)
 {
     return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
 }
 
-/* Up to 1024 columns a warp has a row; beyond that a block, 16 elements for each thread. Shorter accesses take more registers for where
- * they go. */
+/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements per thread. Shorter accesses
+ * need more registers for addresses. */
 static int lanes_of(const struct type *x)
 {
     int64_t columns = type_columns(x);
@@ -43,7 +44,7 @@ static void add_rmsnorm(const struct kernel_call *c, struct cuda_launches *l)
     norm(c, l, "add_rmsnorm", "sums y rrms", "a b w");
 }
 
-/* more, dy, x, w, rrms -> dx, dw: dy and x are read twice, side by side, so both have to stay in the second cache. */
+/* more, dy, x, w, rrms -> dx, dw. dy and x are read twice, so both must stay in L2. */
 static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];
@@ -90,7 +91,7 @@ static void grad(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* --- rows of any length: a mean of zero is one that is not there --------------------------------- */
+/* --- rows of any length; a NULL mean is zero --- */
 
 enum { LONG_THREADS = 1024 };
 
@@ -131,12 +132,12 @@ static void add_rmsnorm_long(const struct kernel_call *c, struct cuda_launches *
     arg_i32(k, "columns", type_columns(x));
 }
 
-/* dw first: dx may take the place of dy. */
+/* dw first: dx may overwrite dy. */
 static void grad_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { COLUMNS_OF_BLOCK = 32 };
     const struct type *x = &c->in_type[0];
-    int dy = c->n_in == 5; /* behind what is added */
+    int dy = c->n_in == 5; /* after `more` */
     struct cuda_launch *k =
         long_launch(c, l, "norm_columns", ceil_div(type_columns(x), COLUMNS_OF_BLOCK));
     arg_out(k, "dw", 1);
@@ -185,7 +186,7 @@ static bool fits_grad(const struct kernel_call *c)
 {
     return at_most(c, MOST_GRAD_COLUMNS) && fits_grad_long(c);
 }
-/* Rows of whole accesses; two tensors that take at most a third of the second cache. */
+/* Rows of whole accesses, and two tensors within a third of L2. */
 static bool fits_beside(const struct kernel_call *c)
 {
     const struct type *x = &c->in_type[0];

@@ -1,12 +1,12 @@
-/* rmsnorm.cu - RMS norms: y = x r w over rows of COLUMNS, r = 1 / sqrt(avg(x^2) + eps), which is kept; add_rmsnorm: of s = a + b,
- * which is kept, too. T_X, COLUMNS, LANES, EACH: norm.cuh.
+/* rmsnorm.cu - RMS norms: y = x r w over rows of COLUMNS, r = 1 / sqrt(avg(x^2) + eps), which is an
+ * output; add_rmsnorm: of s = a + b, an output too. T_X, COLUMNS, LANES, EACH: norm.cuh.
  *
- * A row lies in registers and is read once. Bound by memory, 2 accesses an element, 4 with the sum; with a thousand rows, which all
- * run at once, by the way from the first load to the last store: so the weights are asked for together with the row, and lanes
- * meet once. */
+ * A row stays in registers and is read once. Bound by memory, 2 accesses per element, 4 with the
+ * sum; with a thousand rows, all resident at once, by the latency from first load to last store: so
+ * the weights are loaded together with the row, and lanes synchronise once. */
 #include "norm.cuh"
 
-/* Lanes of the longest rows have no registers for weights that wait. */
+/* For the longest rows there are no registers for weights loaded early. */
 enum { EARLY = LANES <= 512 };
 
 struct weights {
@@ -17,7 +17,8 @@ DEVICE void load_weights(weights &k, const float *w)
     EACH_STEP if (is_column(s)) k.of[s] = load<N>(w + column_at(s));
 }
 
-DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y, float *rrms, float eps)
+DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y, float *rrms,
+                      float eps)
 {
     float squares = 0;
     EACH_STEP {
@@ -34,7 +35,8 @@ DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y,
     if (lane_of_row() == 0) *rrms = r;
 }
 
-KERNEL_MIN(ROW_THREADS, 1) rmsnorm(T_X *y, float *rrms, const T_X *x, const float *w, float eps, i64 rows)
+KERNEL_MIN(ROW_THREADS, 1)
+rmsnorm(T_X *y, float *rrms, const T_X *x, const float *w, float eps, i64 rows)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;
@@ -45,9 +47,10 @@ KERNEL_MIN(ROW_THREADS, 1) rmsnorm(T_X *y, float *rrms, const T_X *x, const floa
     normalise(v, k, w, y + row * COLUMNS, rrms + row, eps);
 }
 
-/* s may be a. The norm is that of the sums as they are kept. */
+/* sums may be a. The norm is that of the rounded sums. */
 KERNEL_MIN(ROW_THREADS, 1)
-add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps, i64 rows)
+add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps,
+            i64 rows)
 {
     const i64 row = row_of_lane();
     if (row >= rows) return;

@@ -1,16 +1,17 @@
-/* rmsnorm_grad.cu - the gradient of an RMS norm (rmsnorm_grad.cuh) of any number of rows, with dw, the sum of dy x r over them.
- * T_X, COLUMNS, LANES, EACH: norm.cuh; ADD; GROUPS: rows that a block takes at once.
+/* rmsnorm_grad.cu - the gradient of an RMS norm (rmsnorm_grad.cuh) for any number of rows, with dw,
+ * the sum of dy x r over them. T_X, COLUMNS, LANES, EACH: norm.cuh; ADD; GROUPS: rows of a block at
+ * once.
  *
- * The grid is about one block for each multiprocessor; each goes through its share of the rows, and each lane sums dw of its columns in
- * registers. Then the block's sums become a part, and norm_parts adds the parts. Grid and layout fix the order: deterministic.
- * Bound by memory: 3 accesses an element, 4 with ADD. */
+ * The grid is about one block per SM; each block loops over its rows, and each lane sums dw of its
+ * columns in registers. The block's sums become a part, and norm_parts sums the parts. Grid and
+ * layout fix the order: deterministic. Bound by memory: 3 accesses per element, 4 with ADD. */
 #include "rmsnorm_grad.cuh"
 #define BIAS 0
 #include "norm_parts.cuh"
 
 #define THREADS (LANES * GROUPS)
 
-/* Adds up the groups' sums of a block, in their order, into its part. */
+/* Sums over the groups of a block, in order, into its part. */
 DEVICE void join_groups(float *part, const floats<N> (&dw)[STEPS])
 {
     __shared__ __align__(16) float all[GROUPS][COLUMNS];
@@ -18,8 +19,7 @@ DEVICE void join_groups(float *part, const floats<N> (&dw)[STEPS])
     __syncthreads();
     for (int i = threadIdx.x; i < COLUMNS; i += THREADS) {
         float sum = 0;
-#pragma unroll
-        for (int k = 0; k < GROUPS; k++) sum += all[k][i];
+        UNROLL for (int k = 0; k < GROUPS; k++) sum += all[k][i];
         part[i] = sum;
     }
 }
@@ -32,7 +32,7 @@ rmsnorm_grad(T_X *dx, float *parts,
              const T_X *dy, const T_X *x, const float *w, const float *rrms, i64 rows)
 {
 #if !ADD
-    const T_X *more = x; /* not looked at */
+    const T_X *more = x; /* unused */
 #endif
     const i64 stride = (i64)gridDim.x * GROUPS;
     const tensors t = {x, dy, more};

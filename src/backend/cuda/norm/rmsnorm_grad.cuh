@@ -1,7 +1,8 @@
-/* rmsnorm_grad.cuh - dx of one row of an RMS norm's gradient, for both ways to dw: dx = r (g - x r avg(g x r)), g = dy w, to which
- * ADD adds a gradient that came another way. T_X, COLUMNS, LANES (at most 512), EACH: norm.cuh.
+/* rmsnorm_grad.cuh - dx of one row of an RMS norm's gradient, for both variants of dw: dx = r (g -
+ * x r avg(g x r)), g = dy w; with ADD, plus the gradient of the residual stream. T_X, COLUMNS,
+ * LANES (at most 512), EACH: norm.cuh.
  *
- * Between its sum and its gradient a row stays in registers, as it lies in memory, and so do the weights. */
+ * Row and weights stay in registers between the row's sum and its gradient. */
 #pragma once
 #include "norm.cuh"
 
@@ -25,9 +26,10 @@ DEVICE void load_weights(floats<N> (&w)[STEPS], const float *from)
     EACH_STEP if (is_column(s)) w[s] = load<N>(from + column_at(s));
 }
 
-/* SUMS: adds dy x r to the lane's sums. dx may be dy or more. */
+/* SUMS: also adds dy x r to the lane's sums. dx may be dy or more. */
 template <bool SUMS>
-DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], float r, floats<N> (&dw)[STEPS])
+DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], float r,
+                     floats<N> (&dw)[STEPS])
 {
     float products = 0;
     EACH_STEP {
@@ -42,7 +44,8 @@ DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], flo
     EACH_STEP {
         if (!is_column(s)) continue;
         floats<N> a;
-        EACH_ELEMENT a[e] = r * (to_float(in.dy[s].x[e]) * w[s][e] - to_float(in.x[s].x[e]) * products);
+        EACH_ELEMENT a[e] =
+            r * (to_float(in.dy[s].x[e]) * w[s][e] - to_float(in.x[s].x[e]) * products);
         if (ADD) EACH_ELEMENT a[e] += to_float(in.more[s].x[e]);
         store<N>(dx + column_at(s), a);
     }

@@ -1,10 +1,10 @@
-/* What an update does to whole ranges: one launch over all parameters. */
+/* The optimizer on whole ranges: one launch for all parameters. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as kernels/optimizer.cu has them */
+enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as in kernels/optimizer.cu */
 
-/* Blocks of a sum of squares: enough to fill the device, and none without a full round of work. */
+/* Blocks of a sum of squares: enough to fill the device, each with a full round of work. */
 static int64_t square_blocks(int64_t n, const struct target *d)
 {
     int64_t most = 4 * (int64_t)d->processors, each = SQUARES_THREADS * 16;

@@ -1,12 +1,12 @@
-/* CHAIN: one launch of a kernel whose text is written for the chain (chain_text.c). Sizes and what belongs to a place
- * of the model, as the site of a dropout, are arguments, so that layers share a compilation. */
+/* CHAIN: one launch of a generated kernel (chain_text.c). Sizes, and what differs between layers,
+ * such as the site of a dropout, are arguments, so that layers share a compilation. */
 #include "graph/chain.h"
 
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/pointwise/chain_text.h"
 #include <stdio.h>
 
-enum { THREADS = 256, WARP = 32 }; /* as kernels/elements.cuh has them */
+enum { THREADS = 256, WARP = 32 }; /* as in kernels/elements.cuh */
 
 static bool fits(const struct kernel_call *c)
 {
@@ -20,13 +20,13 @@ static bool fits(const struct kernel_call *c)
     return true;
 }
 
-/* A warp is enough for what its first vectors cover. */
+/* One warp if its first vectors cover all elements. */
 static int block_of(int64_t n, int vector)
 {
     return n == 1 ? 1 : n <= (int64_t)WARP * vector ? WARP : THREADS;
 }
 
-/* A parameter's name as chain_text.c writes it: "in2". */
+/* A parameter's name as in chain_text.c: "in2". */
 static const char *numbered(const char *word, int i, char ret[ARG_NAME])
 {
     snprintf(ret, ARG_NAME, "%s%d", word, i);
@@ -36,9 +36,9 @@ static const char *numbered(const char *word, int i, char ret[ARG_NAME])
 static void chain(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct chain *chain = c->attr->chain;
-    int64_t n = type_elements(&chain->shape), taken = (int64_t)THREADS * CHAIN_TAKEN;
+    int64_t n = type_elements(&chain->shape), per_block = (int64_t)THREADS * CHAIN_PER_THREAD;
     struct cuda_launch *k =
-        launch_add(l, "chain.cu", "chain", ceil_div(n, taken), block_of(n, chain_vector(c)));
+        launch_add(l, "chain.cu", "chain", ceil_div(n, per_block), block_of(n, chain_vector(c)));
     char name[ARG_NAME];
     k->write = chain_write;
     for (int i = 0; i < c->n_in; i++) {

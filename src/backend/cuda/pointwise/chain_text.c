@@ -15,8 +15,8 @@ struct text {
     enum dtype dtype[CHAIN_STEPS];
 };
 
-/* A step of each operator as a text: $a, $b its operands, $c its constant, $t its type. */
-static const char *const forms[OP_COUNT] = {
+/* The expression of each operator: $a, $b operands, $c constant, $t type, $g GELU form, $k step. */
+static const char *const expressions[OP_COUNT] = {
     [OP_ADD] = "add_of($a, $b)",
     [OP_SUB] = "sub_of($a, $b)",
     [OP_MUL] = "mul_of($a, $b)",
@@ -39,10 +39,10 @@ static const char *const forms[OP_COUNT] = {
     [OP_CAST] = "$a",
     [OP_GELU] = "gelu_point<$t, $g>($a).y",
     [OP_GELU_GRAD] = "mul_of($a, gelu_point<$t, $g>($b).slope)",
-    [OP_DROPOUT] = "mul_of($a, kept$k)",
+    [OP_DROPOUT] = "mul_of($a, factor$k)",
 };
 
-static const char *type_word(enum dtype dtype)
+static const char *c_type(enum dtype dtype)
 {
     return dtype == DT_BF16 ? "bf16" : dtype == DT_I32 ? "int" : "float";
 }
@@ -50,13 +50,13 @@ static const char *type_word(enum dtype dtype)
 int chain_vector(const struct kernel_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
-        if (c->in_type[i].dtype == DT_BF16) return CHAIN_NARROW;
+        if (c->in_type[i].dtype == DT_BF16) return CHAIN_BF16_VECTOR;
     for (int i = 0; i < c->n_out; i++)
-        if (c->out_type[i].dtype == DT_BF16) return CHAIN_NARROW;
-    return CHAIN_WIDE;
+        if (c->out_type[i].dtype == DT_BF16) return CHAIN_BF16_VECTOR;
+    return CHAIN_F32_VECTOR;
 }
 
-static enum broadcast how(const struct kernel_call *c, int i)
+static enum broadcast broadcast_of(const struct kernel_call *c, int i)
 {
     return type_broadcast(&c->attr->chain->shape, &c->in_type[i]);
 }
@@ -68,10 +68,11 @@ static bool is_step(const struct kernel_call *c, int i)
 
 bool chain_has_period(const struct kernel_call *c, int i)
 {
-    return !is_step(c, i) && (how(c, i) == BROADCAST_ROW || how(c, i) == BROADCAST_TRAILING);
+    return !is_step(c, i) &&
+           (broadcast_of(c, i) == BROADCAST_ROW || broadcast_of(c, i) == BROADCAST_TRAILING);
 }
 
-/* In as few digits as say which float it is; nine always do. */
+/* Writes the fewest digits that identify the float; nine always do. */
 static void write_number(struct str *s, double x)
 {
     char digits[32] = "";
@@ -82,7 +83,7 @@ static void write_number(struct str *s, double x)
     } else {
         for (int n = 1; n <= 9 && strtof(digits, NULL) != (float)x; n++)
             snprintf(digits, sizeof digits, "%.*g", n, x);
-        if (!*digits) snprintf(digits, sizeof digits, "%g", x); /* a zero, of either sign */
+        if (!*digits) snprintf(digits, sizeof digits, "%g", x); /* +0 or -0 */
         str_printf(s, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
     }
 }
@@ -91,10 +92,10 @@ static void write_operand(const struct text *t, int k, int which)
 {
     const struct chain_operand *o = &t->chain->step[k].operand[which];
     if (o->from == CHAIN_CONSTANT) {
-        bool narrow = t->dtype[k] == DT_BF16;
-        str_append(t->s, narrow ? "rounded<bf16>(" : "");
+        bool is_bf16 = t->dtype[k] == DT_BF16;
+        str_append(t->s, is_bf16 ? "rounded<bf16>(" : "");
         write_number(t->s, o->constant);
-        str_append(t->s, narrow ? ")" : "");
+        str_append(t->s, is_bf16 ? ")" : "");
     } else {
         str_printf(t->s, "%c%d", o->from == CHAIN_INPUT ? 'x' : 'r', o->index);
     }
@@ -104,9 +105,9 @@ static void write_operand(const struct text *t, int k, int which)
 static void write_step(const struct text *t, int k)
 {
     const struct chain_step *step = &t->chain->step[k];
-    bool narrow = t->dtype[k] == DT_BF16;
-    str_printf(t->s, "    const float r%d = %s", k, narrow ? "rounded<bf16>(" : "");
-    for (const char *at = forms[step->op]; *at; at++) {
+    bool is_bf16 = t->dtype[k] == DT_BF16;
+    str_printf(t->s, "    const float r%d = %s", k, is_bf16 ? "rounded<bf16>(" : "");
+    for (const char *at = expressions[step->op]; *at; at++) {
         if (*at != '$') {
             str_append_bytes(t->s, at, 1);
             continue;
@@ -114,21 +115,21 @@ static void write_step(const struct text *t, int k)
         at++;
         if (*at == 'a' || *at == 'b') write_operand(t, k, *at - 'a');
         if (*at == 'c') write_number(t->s, step->attr.constant.value);
-        if (*at == 't') str_append(t->s, type_word(t->dtype[k]));
+        if (*at == 't') str_append(t->s, c_type(t->dtype[k]));
         if (*at == 'g') str_append(t->s, step->attr.gelu.tanh ? "true" : "false");
         if (*at == 'k') str_printf(t->s, "%d", k);
     }
-    str_append(t->s, narrow ? ");\n" : ";\n");
+    str_append(t->s, is_bf16 ? ");\n" : ";\n");
 }
 
-/* What follows a first word is set apart by commas. */
+/* Writes ", " except before the first item. */
 static void comma(const struct text *t, bool *first)
 {
     if (!*first) str_append(t->s, ", ");
     *first = false;
 }
 
-/* The function of one element, all steps in it. */
+/* The function that computes all steps of one element. */
 static void write_function(const struct text *t)
 {
     bool first = true;
@@ -145,7 +146,7 @@ static void write_function(const struct text *t)
         str_printf(t->s, "float x%d", i);
     }
     for (int k = 0; k < t->chain->steps; k++)
-        if (t->chain->step[k].op == OP_DROPOUT) str_printf(t->s, ", float kept%d", k);
+        if (t->chain->step[k].op == OP_DROPOUT) str_printf(t->s, ", float factor%d", k);
     str_append(t->s, ")\n{\n");
     for (int k = 0; k < t->chain->steps; k++) write_step(t, k);
     str_append(t->s, "    return {");
@@ -161,29 +162,29 @@ static void write_parameters(const struct text *t)
     str_printf(t->s, "KERNEL(%s) chain(", one ? "1" : "THREADS");
     for (int i = 0; i < c->n_in; i++) {
         comma(t, &first);
-        str_printf(t->s, "const %s *in%d", type_word(c->in_type[i].dtype), i);
+        str_printf(t->s, "const %s *in%d", c_type(c->in_type[i].dtype), i);
         if (chain_has_period(c, i)) str_printf(t->s, ", int period%d", i);
     }
     for (int k = 0; k < t->chain->steps; k++)
         if (t->chain->step[k].op == OP_DROPOUT)
             str_printf(t->s, ", u32 seed%d, u32 site%d, int threshold%d", k, k, k);
     for (int i = 0; i < c->n_out; i++)
-        str_printf(t->s, ", %s *out%d", type_word(c->out_type[i].dtype), i);
+        str_printf(t->s, ", %s *out%d", c_type(c->out_type[i].dtype), i);
     str_append(t->s, one ? ")\n{\n" : ", i64 n)\n{\n");
 }
 
 /* "per_row::of<N>(in1, i, period1)"; `what`: "of<N>" or "at" */
-static void write_meeting(const struct text *t, int i, const char *what, const char *at)
+static void write_load(const struct text *t, int i, const char *what, const char *at)
 {
-    static const char *const ways[] = {"same", "scalar", "per_row", "trailing"};
-    str_printf(t->s, "%s::%s(in%d, %s, ", ways[how(t->call, i)], what, i, at);
+    static const char *const names[] = {"same", "scalar", "per_row", "trailing"};
+    str_printf(t->s, "%s::%s(in%d, %s, ", names[broadcast_of(t->call, i)], what, i, at);
     if (chain_has_period(t->call, i))
         str_printf(t->s, "period%d)", i);
     else
         str_append(t->s, "1)");
 }
 
-/* One element, the one of index `at`. */
+/* The computation of the element of index `at`. */
 static void write_single(const struct text *t, const char *at, const char *indent)
 {
     const struct kernel_call *c = t->call;
@@ -192,16 +193,16 @@ static void write_single(const struct text *t, const char *at, const char *inden
     for (int i = 0; i < c->n_in; i++) {
         if (is_step(c, i)) continue;
         comma(t, &first);
-        write_meeting(t, i, "at", at);
+        write_load(t, i, "at", at);
     }
     for (int k = 0; k < t->chain->steps; k++)
         if (t->chain->step[k].op == OP_DROPOUT)
-            str_printf(t->s, ", kept_at(%s, seed%d, site%d, (u32)*in%d, threshold%d)", at, k, k,
-                       t->chain->step[k].operand[1].index, k);
+            str_printf(t->s, ", keep_factor_at(%s, seed%d, site%d, (u32)*in%d, threshold%d)", at, k,
+                       k, t->chain->step[k].operand[1].index, k);
     str_append(t->s, ");\n");
     for (int i = 0; i < c->n_out; i++)
         str_printf(t->s, "%sout%d[%s] = to<%s>(r.y%d);\n", indent, i, at,
-                   type_word(c->out_type[i].dtype), i);
+                   c_type(c->out_type[i].dtype), i);
 }
 
 static const char loop[] = "#pragma unroll\n"
@@ -209,7 +210,7 @@ static const char loop[] = "#pragma unroll\n"
                            "            const i64 i = first + (k + j) * STEP;\n"
                            "            if (i + N > n) continue;\n";
 
-/* The vectors of one thread: TOGETHER of each input are read before the first result is written. */
+/* The vectors of one thread: TOGETHER of each input are loaded before a result is stored. */
 static void write_vectors(const struct text *t)
 {
     const struct kernel_call *c = t->call;
@@ -225,7 +226,7 @@ static void write_vectors(const struct text *t)
     for (int i = 0; i < c->n_in; i++) {
         if (is_step(c, i)) continue;
         str_printf(t->s, "            x%d[j] = ", i);
-        write_meeting(t, i, "of<N>", "i");
+        write_load(t, i, "of<N>", "i");
         str_append(t->s, ";\n");
     }
     str_printf(t->s, "        }\n%s            floats<N> ", loop);
@@ -240,7 +241,7 @@ static void write_vectors(const struct text *t)
     }
     for (int k = 0; k < t->chain->steps; k++)
         if (t->chain->step[k].op == OP_DROPOUT)
-            str_printf(t->s, ", kept(drawn%d, k + j, e, threshold%d)", k, k);
+            str_printf(t->s, ", keep_factor(random%d, k + j, e, threshold%d)", k, k);
     str_append(t->s, ");\n");
     for (int i = 0; i < c->n_out; i++) str_printf(t->s, "                y%d[e] = r.y%d;\n", i, i);
     str_append(t->s, "            }\n");
@@ -258,24 +259,24 @@ static void write_kernel(const struct text *t)
         return;
     }
     str_append(t->s,
-               "    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);\n");
+               "    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);\n");
     for (int k = 0; k < t->chain->steps; k++)
         if (t->chain->step[k].op == OP_DROPOUT)
             str_printf(t->s,
-                       "    const drawn<N, TIMES> drawn%d = "
-                       "draw_elements<N, TIMES>(first, seed%d, site%d, (u32)*in%d);\n",
+                       "    const random_bytes<N, TIMES> random%d = "
+                       "random_elements<N, TIMES>(first, seed%d, site%d, (u32)*in%d);\n",
                        k, k, k, t->chain->step[k].operand[1].index);
     write_vectors(t);
-    str_append(t->s, "    if (left < n) {\n");
-    write_single(t, "left", "        ");
+    str_append(t->s, "    if (tail < n) {\n");
+    write_single(t, "tail", "        ");
     str_append(t->s, "    }\n}\n");
 }
 
-/* As many vectors of each input at once as registers easily hold. */
+/* The number of vectors of each input in flight that registers easily hold. */
 static int together(const struct kernel_call *c, int vector)
 {
     enum { HELD = 48 };
-    int times = CHAIN_TAKEN / vector;
+    int times = CHAIN_PER_THREAD / vector;
     while (times > 1 && times * vector * c->n_in > HELD) times /= 2;
     return times;
 }
@@ -295,12 +296,12 @@ void chain_write(const struct kernel_call *c, struct str *s)
     str_append(s, "/* ");
     for (int k = 0; k < t.chain->steps; k++)
         str_printf(s, "%s%s", k ? ", " : "", op_def(t.chain->step[k].op)->name);
-    str_append(s, ": one after the other on each element. */\n"
+    str_append(s, ": applied in this order to each element. */\n"
                   "#include \"arithmetic.cuh\"\n");
     str_append(s, has_gelu(t.chain) ? "#include \"gelu.cuh\"\n\n" : "\n");
     if (type_elements(&t.chain->shape) > 1)
         str_printf(s, "enum { N = %d, STEP = THREADS * N, TIMES = %d, TOGETHER = %d };\n\n", vector,
-                   CHAIN_TAKEN / vector, together(c, vector));
+                   CHAIN_PER_THREAD / vector, together(c, vector));
     write_function(&t);
     write_kernel(&t);
 }

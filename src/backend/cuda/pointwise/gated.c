@@ -1,10 +1,10 @@
-/* SwiGLU of two tensors, or of one in which they lie side by side, and its gradient (kernels/gated.cu). */
+/* SwiGLU of two tensors, or of the halves of one, and its gradient (kernels/gated.cu). */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-enum { THREADS = 256 }; /* as kernels/gated.cu has them */
+enum { THREADS = 256 }; /* as in kernels/gated.cu */
 
-/* `first`: the input that gate is. */
+/* `first`: index of the gate input. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
                      int first)
 {

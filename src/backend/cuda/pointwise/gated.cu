@@ -1,9 +1,9 @@
-/* gated.cu - SwiGLU, y = silu(gate) up, and its gradients, silu(x) = x s, s = 1 / (1 + e^-x). T_X: the type of all; PACKED: gate and up
- * are the halves of each row of one tensor (...,2F), read and written where they lie, or 0: two tensors; EACH: elements of an access,
- * which divide F of a packed one, else the tensor.
+/* gated.cu - SwiGLU, y = silu(gate) up, and its gradients; silu(x) = x s, s = 1 / (1 + e^-x). T_X:
+ * type of all tensors. PACKED: 1 if gate and up are the halves of each row of one tensor (...,2F),
+ * used in place; 0: two tensors. EACH: elements of an access, dividing F if packed.
  *
- * Bound by memory: 3 accesses of each element of y, the gradient 5; in bf16 with 12 to 20 instructions, two of them slow (2^x and the
- * inverse), where the processors could do 40. */
+ * Bound by memory: 3 accesses per element of y, 5 for the gradient; in bf16 with 12 to 20
+ * instructions, two of them slow (2^x and the reciprocal), where the SMs could do 40. */
 #include "elements.cuh"
 #include "rows.cuh"
 
@@ -11,19 +11,19 @@ enum { N = EACH, TIMES = N < 8 ? 4 : 2 };
 #define EACH_TIME _Pragma("unroll") for (int k = 0; k < TIMES; k++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
 
-/* As exact as a result of type T_X can show; 0 or 1 where e^-x is infinite or nothing. */
+/* As exact as a result of type T_X can show; 0 or 1 where e^-x overflows or vanishes. */
 DEVICE float sigmoid(float x)
 {
     if constexpr (sizeof(T_X) == 2)
-        return inverse_of(1.0f + exp_for<T_X>(-x));
+        return reciprocal(1.0f + exp_for<T_X>(-x));
     else
         return 1.0f / (1.0f + expf(-x));
 }
 
-/* Where the elements of y from `i` on have their gate. */
+/* The index in gate of element i of y. */
 DEVICE i64 gate_at(i64 i, int F)
 {
-    return PACKED ? i + place_of(i, F).row * F : i;
+    return PACKED ? i + coord_of(i, F).row * F : i;
 }
 DEVICE i64 vector_at(int k)
 {
@@ -54,7 +54,7 @@ swiglu(T_X *y, const T_X *gate,
     }
 }
 
-/* dgate may be gate, and so with PACKED both halves theirs. */
+/* dgate may be gate; with PACKED the same holds for both halves. */
 KERNEL(THREADS)
 swiglu_grad(T_X *dgate,
 #if !PACKED

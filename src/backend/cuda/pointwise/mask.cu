@@ -1,34 +1,31 @@
-/* mask.cu - elements replaced by where they stand, or dropped by chance.
+/* mask.cu - elements masked by position, or dropped at random.
  *
- * T_X: the type of x and y, which may be one memory. Bound by memory: x read once (not where the causal mask hides
- * it), y written once. */
+ * T_X: type of x and y, which may share memory. Bound by memory: x is read once (not where the
+ * causal mask hides it), y written once. */
 #include "elements.cuh"
 
-/* A thread takes 16 elements. */
+/* 16 elements per thread. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N };
 
-/* Columns from `open` on become `value`; CAUSAL: of square matrices, those above the diagonal. */
+/* Columns from `open` on become `value`; CAUSAL: those above the diagonal of squares. */
 template <bool CAUSAL>
 DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
-    place at[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    coord at[TIMES];
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
-        at[k] = place_of(first + k * STEP, columns);
-        if (CAUSAL) at[k].row = place_of(at[k].row, columns).column;
+        at[k] = coord_of(first + k * STEP, columns);
+        if (CAUSAL) at[k].row = coord_of(at[k].row, columns).column;
         const int last_open = CAUSAL ? (int)at[k].row : open - 1;
         const bool hidden = at[k].column > last_open && at[k].column + N <= columns;
         if (!hidden) a[k] = load<N>(x + first + k * STEP);
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
         int row = (int)at[k].row, column = at[k].column;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
+        UNROLL for (int e = 0; e < N; e++) {
             if (column > (CAUSAL ? row : open - 1)) a[k][e] = value;
             if (++column == columns) {
                 column = 0;
@@ -37,10 +34,10 @@ DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value
         }
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n) {
-        place p = place_of(left, columns);
-        int last_open = CAUSAL ? place_of(p.row, columns).column : open - 1;
-        y[left] = to<T_X>(p.column > last_open ? value : to_float(x[left]));
+    if (tail < n) {
+        coord p = coord_of(tail, columns);
+        int last_open = CAUSAL ? coord_of(p.row, columns).column : open - 1;
+        y[tail] = to<T_X>(p.column > last_open ? value : to_float(x[tail]));
     }
 }
 
@@ -53,31 +50,31 @@ KERNEL(THREADS) column_mask(const T_X *x, T_X *y, i64 n, int columns, int open, 
     mask<false>(x, y, n, columns, open, value);
 }
 
-/* --- dropout by element; MASK: of ones, x is not read --- */
+/* --- dropout by element; MASK: the mask alone, x is not read --- */
 
 template <bool MASK>
-DEVICE void drop_elements(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
+DEVICE void drop_elements(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site,
+                          int threshold)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (MASK) a[k] = all_of<N>(1);
         if (!MASK && first + k * STEP + N <= n) a[k] = load<N>(x + first + k * STEP);
     }
-    drawn<N, TIMES> d = draw_elements<N, TIMES>(first, seed, site, (u32)*step);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    random_bytes<N, TIMES> d = random_elements<N, TIMES>(first, seed, site, (u32)*step);
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] *= kept(d, k, e, threshold);
+        UNROLL for (int e = 0; e < N; e++) a[k][e] *= keep_factor(d, k, e, threshold);
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n)
-        y[left] = to<T_X>((MASK ? 1 : to_float(x[left])) * kept_at(left, seed, site, (u32)*step, threshold));
+    if (tail < n)
+        y[tail] = to<T_X>((MASK ? 1 : to_float(x[tail])) *
+                          keep_factor_at(tail, seed, site, (u32)*step, threshold));
 }
 
-KERNEL(THREADS) dropout(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
+KERNEL(THREADS)
+dropout(const T_X *x, const int *step, T_X *y, i64 n, u32 seed, u32 site, int threshold)
 {
     drop_elements<false>(x, step, y, n, seed, site, threshold);
 }
@@ -86,54 +83,54 @@ KERNEL(THREADS) dropout_mask(const int *step, T_X *y, i64 n, u32 seed, u32 site,
     drop_elements<true>(nullptr, step, y, n, seed, site, threshold);
 }
 
-/* --- dropout of matrices, as attention draws it: 16 tiles of 16 x 16 a block, counted along the rows --- */
+/* --- dropout of matrices, with attention's random bytes: a block has 16 tiles of 16 x 16 --- */
 
 enum { TILE = 16, TILES = 16 };
 
-/* Byte [row][tile][column] of the tiles from `first` on; a thread draws one 4 x 4 set. */
-DEVICE void draw_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across, u32 seed, u32 site, u32 step)
+/* Byte [row][tile][column] of the tiles from `first` on; each thread generates one 4 x 4 set. */
+DEVICE void random_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int across, u32 seed,
+                         u32 site, u32 step)
 {
     const int tile = threadIdx.x / TILE, a = threadIdx.x / 4 % 4, b = threadIdx.x % 4;
-    const place strip = place_of(first + tile, across), head = place_of(strip.row, down);
+    const coord strip = coord_of(first + tile, across), head = coord_of(strip.row, down);
     words d = dropout_attention(seed, site, step, (u32)head.row, head.column, strip.column, a, b);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLL for (int i = 0; i < 4; i++) {
         u8 *at = &byte[2 * a + i % 2 + i / 2 * 8][tile][2 * b];
         *(u16 *)at = (u16)d.w[i];
         *(u16 *)(at + 8) = (u16)(d.w[i] >> 16);
     }
 }
 
-/* x, y (matrices, rows, columns). M elements an access: N where columns are a multiple of it. */
+/* x, y (matrices, rows, columns). M elements per access: N where columns are a multiple of it. */
 template <int M, bool MASK>
-DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 first, int matrices, int rows,
-                       int columns, int threshold)
+DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 first, int matrices,
+                       int rows, int columns, int threshold)
 {
     enum { PARTS = TILE / M };
     const int down = ceil_div(rows, TILE), across = ceil_div(columns, TILE);
     const float scale = dropout_scale(threshold);
-#pragma unroll
-    for (int k = 0; k < PARTS; k++) {
+    UNROLL for (int k = 0; k < PARTS; k++) {
         const int v = threadIdx.x + k * THREADS;
         const int tile = v / PARTS % TILES, part = v % PARTS * M, row = v / PARTS / TILES;
-        const place strip = place_of(first + tile, across), head = place_of(strip.row, down);
+        const coord strip = coord_of(first + tile, across), head = coord_of(strip.row, down);
         const int q = head.column * TILE + row, column = strip.column * TILE + part;
         if (head.row >= matrices || q >= rows || column >= columns) continue;
         const i64 i = (head.row * rows + q) * columns + column;
         floats<M> a = MASK ? all_of<M>(1) : load<M>(x + i);
-#pragma unroll
-        for (int e = 0; e < M; e++) a[e] *= byte[row][tile][part + e] >= threshold ? scale : 0.0f;
+        UNROLL for (int e = 0; e < M; e++)
+            a[e] *= byte[row][tile][part + e] >= threshold ? scale : 0.0f;
         store<M>(y + i, a);
     }
 }
 
 template <bool MASK>
-DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows, int columns, u32 seed,
-                          u32 site, int threshold)
+DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows,
+                          int columns, u32 seed, u32 site, int threshold)
 {
     __shared__ __align__(16) u8 byte[TILE][TILES][TILE];
     const i64 first = (i64)blockIdx.x * TILES;
-    draw_tiles(byte, first, ceil_div(rows, TILE), ceil_div(columns, TILE), seed, site, (u32)*step);
+    random_tiles(byte, first, ceil_div(rows, TILE), ceil_div(columns, TILE), seed, site,
+                 (u32)*step);
     __syncthreads();
     if (columns % N == 0)
         drop_tiles<N, MASK>(x, y, byte, first, matrices, rows, columns, threshold);
@@ -141,13 +138,15 @@ DEVICE void drop_matrices(const T_X *x, const int *step, T_X *y, int matrices, i
         drop_tiles<1, MASK>(x, y, byte, first, matrices, rows, columns, threshold);
 }
 
-KERNEL(THREADS) dropout_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows, int columns,
-                                 u32 seed, u32 site, int threshold)
+KERNEL(THREADS)
+dropout_matrices(const T_X *x, const int *step, T_X *y, int matrices, int rows, int columns,
+                 u32 seed, u32 site, int threshold)
 {
     drop_matrices<false>(x, step, y, matrices, rows, columns, seed, site, threshold);
 }
-KERNEL(THREADS) dropout_mask_matrices(const int *step, T_X *y, int matrices, int rows, int columns, u32 seed,
-                                      u32 site, int threshold)
+KERNEL(THREADS)
+dropout_mask_matrices(const int *step, T_X *y, int matrices, int rows, int columns, u32 seed,
+                      u32 site, int threshold)
 {
     drop_matrices<true>(nullptr, step, y, matrices, rows, columns, seed, site, threshold);
 }

@@ -5,7 +5,7 @@
 
 enum { THREADS = 256, TIMES = 4, LARGEST_WORD = 16 };
 
-/* The largest word that rows of `bytes` are made of. */
+/* The largest word size that divides `bytes`. */
 static int64_t word_of(int64_t bytes)
 {
     int64_t word = LARGEST_WORD;
@@ -13,14 +13,13 @@ static int64_t word_of(int64_t bytes)
     return word;
 }
 
-/* Lengths that a head's kernel takes, in words. */
 static struct cuda_launch *heads_launch(const struct kernel_call *c, struct cuda_launches *l,
                                         const char *entry, const struct type *packed,
                                         const struct type *heads, int64_t word)
 {
-    int64_t words = type_bytes(packed) / word, taken = THREADS * TIMES;
+    int64_t words = type_bytes(packed) / word, per_block = THREADS * TIMES;
     int64_t KV = c->attr->heads.kv_heads, group = KV ? heads->dim[1] / KV : 1;
-    struct cuda_launch *k = launch_add(l, "move.cu", entry, ceil_div(words, taken), THREADS);
+    struct cuda_launch *k = launch_add(l, "move.cu", entry, ceil_div(words, per_block), THREADS);
     launch_define(k, "WORD", word);
     launch_define(k, "GROUP", group);
     if (group > 1) launch_define_type(k, "T_X", packed->dtype);
@@ -45,7 +44,7 @@ static int64_t head_word(const struct type *heads)
 static const char *const x_names[MAX_PARTS] = {"x0", "x1", "x2", "x3"};
 static const char *const y_names[MAX_PARTS] = {"y0", "y1", "y2", "y3"};
 
-/* Kernels take as many tensors as there can be; those that are not there stand for the last. */
+/* Kernels have a parameter for each possible tensor; the last one stands for missing ones. */
 static int present(int i, int n)
 {
     return i < n ? i : n - 1;
@@ -71,7 +70,7 @@ static void merge_heads(const struct kernel_call *c, struct cuda_launches *l)
     heads_shape(k, &c->out_type[0], &c->in_type[0], c->n_in, word);
 }
 
-/* The largest word that the rows of all parts are made of. */
+/* The largest word size that divides the rows of all parts. */
 static int64_t parts_word(int n, const struct type *part)
 {
     int64_t bytes = 0;
@@ -82,13 +81,13 @@ static int64_t parts_word(int n, const struct type *part)
 static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *entry,
                                         const struct type *whole, int64_t word)
 {
-    int64_t words = type_bytes(whole) / word, taken = THREADS * TIMES;
-    struct cuda_launch *k = launch_add(l, "parts.cu", entry, ceil_div(words, taken), THREADS);
+    int64_t words = type_bytes(whole) / word, per_block = THREADS * TIMES;
+    struct cuda_launch *k = launch_add(l, "parts.cu", entry, ceil_div(words, per_block), THREADS);
     launch_define(k, "WORD", word);
     return k;
 }
 
-/* Words in all, where the parts end, words of a row. */
+/* The number of words, the end of each part, and the words of a row. */
 static void parts_shape(struct cuda_launch *k, const struct type *whole, int n,
                         const struct type *part, int64_t word)
 {
@@ -119,7 +118,7 @@ static void concat(const struct kernel_call *c, struct cuda_launches *l)
     parts_shape(k, &c->out_type[0], c->n_in, c->in_type, word);
 }
 
-/* Words are counted in 32 bits. */
+/* Kernels count words in 32 bits. */
 static bool few_words(const struct type *packed, const struct type *heads)
 {
     return type_bytes(packed) / head_word(heads) < INT32_MAX;
@@ -158,7 +157,7 @@ static bool fits_embed_scan(const struct kernel_call *c)
 }
 static bool fits_embed_few(const struct kernel_call *c)
 {
-    return fits_embed_grad(c) && embed_grad_is_of_few(c);
+    return fits_embed_grad(c) && embed_grad_has_few_rows(c);
 }
 static bool fits_pick(const struct kernel_call *c)
 {

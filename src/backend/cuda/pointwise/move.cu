@@ -1,21 +1,22 @@
-/* move.cu - heads apart and together: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). Each of the KV heads of a part
- * after the first is there GROUP = H/KV times, and the other way round their sum.
+/* move.cu - splits and merges heads: packed (B,T,(H+(P-1)*KV)*D) and P tensors (B,H,T,D). In parts
+ * after the first, split repeats each of KV heads GROUP = H/KV times; merge sums them.
  *
- * WORD: bytes of a word, 2 to 16, the largest that a head's row is made of; D is counted in words. T_X: type of the
- * elements, if GROUP > 1. Bound by memory: all is read once and written once; a thread moves TIMES words, side by side in
- * the packed tensor, so a warp touches whole rows of heads in the others. */
+ * WORD: bytes of a word, 2 to 16, the largest that divides a head's row; D is counted in words.
+ * T_X: element type if GROUP > 1. Bound by memory: all is read once and written once. A thread
+ * moves TIMES words that are contiguous over the threads in the packed tensor, so a warp covers
+ * whole head rows of the others. */
 #include "device.cuh"
 
 #define THREADS 256
 enum { TIMES = 4 };
 typedef word_of<WORD>::type word;
 
-/* Which of the P tensors holds word i of the packed one, and where: in the first head of its group. */
-struct seat {
+/* The part and the offset in it of word i of the packed tensor, in the first head of a group. */
+struct slot {
     int part;
     u32 at;
 };
-DEVICE seat seat_of(u32 i, u32 T, u32 P, u32 H, u32 D)
+DEVICE slot slot_of(u32 i, u32 T, u32 P, u32 H, u32 D)
 {
     u32 KV = H / GROUP, heads = H + (P - 1) * KV;
     u32 row = i / D, d = i - row * D;
@@ -25,7 +26,7 @@ DEVICE seat seat_of(u32 i, u32 T, u32 P, u32 H, u32 D)
         h = (h - H - (part - 1) * KV) * GROUP;
     }
     u32 b = token / T, t = token - b * T;
-    seat s = {(int)part, ((b * H + h) * T + t) * D + d};
+    slot s = {(int)part, ((b * H + h) * T + t) * D + d};
     return s;
 }
 template <typename W> DEVICE W *choose(int part, W *a, W *b, W *c, W *d)
@@ -34,7 +35,7 @@ template <typename W> DEVICE W *choose(int part, W *a, W *b, W *c, W *d)
 }
 
 #if GROUP > 1
-/* The sum of the words of a group's heads, `head` words apart. */
+/* The sum over a group's heads, `head` words apart. */
 DEVICE word sum_of(const word *x, u32 head)
 {
     enum { EACH = WORD / (int)sizeof(T_X) };
@@ -42,8 +43,7 @@ DEVICE word sum_of(const word *x, u32 head)
 #pragma unroll 4
     for (int r = 1; r < GROUP; r++) {
         floats<EACH> a = load<EACH>((const T_X *)(x + (i64)r * head));
-#pragma unroll
-        for (int i = 0; i < EACH; i++) sum[i] += a[i];
+        UNROLL for (int i = 0; i < EACH; i++) sum[i] += a[i];
     }
     word w;
     store<EACH>((T_X *)&w, sum);
@@ -51,18 +51,17 @@ DEVICE word sum_of(const word *x, u32 head)
 }
 #endif
 
-KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 T, u32 P, u32 H,
-                            u32 D)
+KERNEL(THREADS)
+split_heads(const word *x, word *y0, word *y1, word *y2, word *y3, u32 n, u32 T, u32 P, u32 H,
+            u32 D)
 {
     const u32 first = blockIdx.x * (TIMES * THREADS) + threadIdx.x;
     word a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * THREADS < n) a[k] = x[first + k * THREADS];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
-        seat s = seat_of(first + k * THREADS, T, P, H, D);
+        slot s = slot_of(first + k * THREADS, T, P, H, D);
         word *to = choose(s.part, y0, y1, y2, y3) + s.at;
         *to = a[k];
 #if GROUP > 1
@@ -71,15 +70,15 @@ KERNEL(THREADS) split_heads(const word *x, word *y0, word *y1, word *y2, word *y
     }
 }
 
-KERNEL(THREADS) merge_heads(const word *x0, const word *x1, const word *x2, word *y, u32 n, u32 T, u32 P, u32 H,
-                            u32 D)
+KERNEL(THREADS)
+merge_heads(const word *x0, const word *x1, const word *x2, word *y, u32 n, u32 T, u32 P, u32 H,
+            u32 D)
 {
     const u32 first = blockIdx.x * (TIMES * THREADS) + threadIdx.x;
     word a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * THREADS >= n) continue;
-        seat s = seat_of(first + k * THREADS, T, P, H, D);
+        slot s = slot_of(first + k * THREADS, T, P, H, D);
         const word *from = choose(s.part, x0, x1, x2, x2) + s.at;
 #if GROUP > 1
         a[k] = s.part ? sum_of(from, T * D) : *from;
@@ -87,7 +86,6 @@ KERNEL(THREADS) merge_heads(const word *x0, const word *x1, const word *x2, word
         a[k] = *from;
 #endif
     }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * THREADS < n) y[first + k * THREADS] = a[k];
 }

@@ -2,39 +2,32 @@
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-/* As kernels/elements.cuh cuts tensors: a thread takes 16 bytes of each of `times`. */
-enum {
-    THREADS = 256,
-    BYTES = 16,
-    COPIES = 4,
-    TAKEN = 16,
-    TAKEN_OF_PAIRS = 8,
-    TILE = 16,
-    TILES = 16
-};
+/* As in kernels/elements.cuh: a thread has 16 bytes of each vector. */
+enum { THREADS = 256, BYTES = 16, COPIES = 4, PER_THREAD = 16, PAIRS_PER_THREAD = 8 };
+enum { TILE = 16, TILES = 16 };
 
 static struct cuda_launch *elements(const struct kernel_call *c, struct cuda_launches *l,
-                                    const char *text, const char *entry, int taken)
+                                    const char *text, const char *entry, int per_thread)
 {
     int64_t n = type_elements(&c->out_type[0]);
     struct cuda_launch *k =
-        launch_add(l, text, entry, ceil_div(n, (int64_t)THREADS * taken), THREADS);
+        launch_add(l, text, entry, ceil_div(n, (int64_t)THREADS * per_thread), THREADS);
     launch_define_type(k, "T_X", c->out_type[0].dtype);
     return k;
 }
 
-/* --- of one --- */
+/* --- unary --- */
 
 static void unary(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
 {
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, TAKEN);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, PER_THREAD);
     arg_in(k, "x", 0);
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
     arg_f32(k, "constant", c->attr->constant.value);
 }
 
-/* Not all have a constant; the attribute is then what it is, and not read by the kernel. */
+/* Operators without a constant pass an arbitrary value, which the kernel does not read. */
 #define UNARY(name)                                                               \
     static void each_##name(const struct kernel_call *c, struct cuda_launches *l) \
     {                                                                             \
@@ -55,19 +48,19 @@ UNARY(silu)
 
 static void fill(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", "fill", TAKEN);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", "fill", PER_THREAD);
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
     arg_f32(k, "constant", c->attr->constant.value);
 }
 
-/* --- of two --- */
+/* --- binary --- */
 
-/* Entries for the ways of enum broadcast. */
+/* `entry`: kernels in the order of enum broadcast. */
 static void binary(const struct kernel_call *c, struct cuda_launches *l, const char *const entry[])
 {
     enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry[how], TAKEN_OF_PAIRS);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry[how], PAIRS_PER_THREAD);
     arg_in(k, "x", 0);
     arg_in(k, "b", 1);
     arg_out(k, "y", 0);
@@ -90,9 +83,9 @@ BINARY(sub)
 BINARY(mul)
 BINARY(div)
 
-static void pairs(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
+static void same_shape(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
 {
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, TAKEN_OF_PAIRS);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, PAIRS_PER_THREAD);
     arg_in(k, "x", 0);
     arg_in(k, "b", 1);
     arg_out(k, "y", 0);
@@ -101,21 +94,21 @@ static void pairs(const struct kernel_call *c, struct cuda_launches *l, const ch
 }
 static void relu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    pairs(c, l, "relu_grad_same");
+    same_shape(c, l, "relu_grad_same");
 }
 static void elu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    pairs(c, l, "elu_grad_same");
+    same_shape(c, l, "elu_grad_same");
 }
 static void silu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    pairs(c, l, "silu_grad_same");
+    same_shape(c, l, "silu_grad_same");
 }
 
 /* Input 0 is output 0. */
 static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", "add_same", TAKEN_OF_PAIRS);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", "add_same", PAIRS_PER_THREAD);
     arg_out(k, "x", 0);
     arg_in(k, "b", 1);
     arg_out(k, "y", 0);
@@ -123,7 +116,7 @@ static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "period", 1);
 }
 
-/* --- copies and casts; they do not depend on T_X, and take the texts that others of the step have compiled --- */
+/* --- copies and casts: independent of T_X, so they reuse modules that the step has compiled --- */
 
 static void copy(const struct kernel_call *c, struct cuda_launches *l, int from)
 {
@@ -149,8 +142,8 @@ static void cast(const struct kernel_call *c, struct cuda_launches *l)
         return;
     }
     int64_t n = type_elements(&c->out_type[0]), blocks = ceil_div(n, (int64_t)THREADS * COPIES * 4);
-    struct cuda_launch *k =
-        launch_add(l, "pointwise.cu", to == DT_BF16 ? "narrow" : "widen", blocks, THREADS);
+    struct cuda_launch *k = launch_add(
+        l, "pointwise.cu", to == DT_BF16 ? "cast_to_bf16" : "cast_to_f32", blocks, THREADS);
     launch_define_type(k, "T_X", DT_BF16);
     arg_in(k, "x", 0);
     arg_out(k, "y", 0);
@@ -162,7 +155,7 @@ static void cast(const struct kernel_call *c, struct cuda_launches *l)
 static struct cuda_launch *mask(const struct kernel_call *c, struct cuda_launches *l,
                                 const char *entry)
 {
-    struct cuda_launch *k = elements(c, l, "mask.cu", entry, TAKEN);
+    struct cuda_launch *k = elements(c, l, "mask.cu", entry, PER_THREAD);
     arg_in(k, "x", 0);
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
@@ -183,17 +176,17 @@ static void column_mask(const struct kernel_call *c, struct cuda_launches *l)
     arg_f32(k, "value", c->attr->column_mask.value);
 }
 
-/* `of_ones`: the mask alone, input 0 is the step; else input 1. */
-static void dropped(const struct kernel_call *c, struct cuda_launches *l, bool of_ones)
+/* `mask_only`: input 0 is the step; else input 0 is x and input 1 the step. */
+static void dropout_launch(const struct kernel_call *c, struct cuda_launches *l, bool mask_only)
 {
     const struct dropout *d = &c->attr->drop;
     const struct type *t = &c->out_type[0];
     bool matrices = d->pattern == DROPOUT_ATTENTION;
     const char *const entry[2][2] = {{"dropout", "dropout_mask"},
                                      {"dropout_matrices", "dropout_mask_matrices"}};
-    struct cuda_launch *k = elements(c, l, "mask.cu", entry[matrices][of_ones], TAKEN);
-    if (!of_ones) arg_in(k, "x", 0);
-    arg_in(k, "step", of_ones ? 0 : 1);
+    struct cuda_launch *k = elements(c, l, "mask.cu", entry[matrices][mask_only], PER_THREAD);
+    if (!mask_only) arg_in(k, "x", 0);
+    arg_in(k, "step", mask_only ? 0 : 1);
     arg_out(k, "y", 0);
     if (matrices) {
         int64_t columns = type_columns(t), rows = t->dim[t->rank - 2];
@@ -210,12 +203,12 @@ static void dropped(const struct kernel_call *c, struct cuda_launches *l, bool o
 
 static void dropout(const struct kernel_call *c, struct cuda_launches *l)
 {
-    dropped(c, l, false);
+    dropout_launch(c, l, false);
 }
 
 static void dropout_mask(const struct kernel_call *c, struct cuda_launches *l)
 {
-    dropped(c, l, true);
+    dropout_launch(c, l, true);
 }
 
 static bool fits(const struct kernel_call *c)

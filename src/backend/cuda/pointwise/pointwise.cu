@@ -1,30 +1,27 @@
-/* pointwise.cu - arithmetic on elements: functions of one, two that meet, constants, copies and casts.
+/* pointwise.cu - arithmetic on elements: unary and binary functions, constants, copies and casts.
  *
- * T_X: the type of all operands. Bound by memory: every input is read once, every output written once, 16 bytes a
- * thread and access. An output may be the memory of an input of its shape: a thread reads its elements before it
- * writes them. */
+ * T_X: type of all operands. Bound by memory: every input is read once, every output written once,
+ * 16 bytes per access. An output may share memory with an input of its shape: a thread reads its
+ * elements before it writes them. */
 #include "arithmetic.cuh"
 
-/* 16 elements of one operand, or 8 of each of two, are in flight in a thread. */
+/* A thread has 16 elements of one operand, or 8 of each of two, in flight. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N, PAIRS = 8 / N };
 
-/* --- of one --- */
+/* --- unary --- */
 
 template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float constant)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a[TIMES];
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * STEP + N <= n) a[k] = load<N>(x + first + k * STEP);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
+    UNROLL for (int k = 0; k < TIMES; k++) {
         if (first + k * STEP + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], constant);
+        UNROLL for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], constant);
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), constant));
+    if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), constant));
 }
 
 #define UNARY(entry, expression)                                                       \
@@ -51,38 +48,34 @@ UNARY(each_silu, silu_of(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
-    const i64 first = first_element<N, TIMES>(), left = left_element<N>(n);
+    const i64 first = first_element<N, TIMES>(), tail = tail_element<N>(n);
     floats<N> a = all_of<N>(constant);
-#pragma unroll
-    for (int k = 0; k < TIMES; k++)
+    UNROLL for (int k = 0; k < TIMES; k++)
         if (first + k * STEP + N <= n) store<N>(y + first + k * STEP, a);
-    if (left < n) y[left] = to<T_X>(constant);
+    if (tail < n) y[tail] = to<T_X>(constant);
 }
 
-/* --- of two; the second meets the first in one of four ways (arithmetic.cuh) --- */
+/* --- binary; the second operand is broadcast in one of four cases (arithmetic.cuh) --- */
 
 template <typename F, typename B>
 DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
 {
-    const i64 first = first_element<N, PAIRS>(), left = left_element<N>(n);
+    const i64 first = first_element<N, PAIRS>(), tail = tail_element<N>(n);
     floats<N> a[PAIRS], c[PAIRS];
-#pragma unroll
-    for (int k = 0; k < PAIRS; k++) {
+    UNROLL for (int k = 0; k < PAIRS; k++) {
         if (first + k * STEP + N > n) continue;
         a[k] = load<N>(x + first + k * STEP);
         c[k] = B::template of<N>(b, first + k * STEP, period);
     }
-#pragma unroll
-    for (int k = 0; k < PAIRS; k++) {
+    UNROLL for (int k = 0; k < PAIRS; k++) {
         if (first + k * STEP + N > n) continue;
-#pragma unroll
-        for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], c[k][e]);
+        UNROLL for (int e = 0; e < N; e++) a[k][e] = F::of(a[k][e], c[k][e]);
         store<N>(y + first + k * STEP, a[k]);
     }
-    if (left < n) y[left] = to<T_X>(F::of(to_float(x[left]), B::at(b, left, period)));
+    if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), B::at(b, tail, period)));
 }
 
-/* `name` is the function of arithmetic.cuh without _of, `how` the way in which the second meets the first. */
+/* `name`: the function of arithmetic.cuh without _of; `how`: the broadcast of operand two. */
 #define BINARY(entry, name, how)                                                       \
     struct of_##entry {                                                                \
         DEVICE float of(float a, float b) { return name##_of(a, b); }                  \
@@ -112,41 +105,38 @@ BINARY(relu_grad_same, relu_grad, same)
 BINARY(elu_grad_same, elu_grad, same)
 BINARY(silu_grad_same, silu_grad, same)
 
-/* --- moved as they are, or to the other type; not of T_X --- */
+/* --- copies and casts; independent of T_X --- */
 
 enum { COPIES = 4 };
 
 KERNEL(THREADS) copy(const u8 *x, u8 *y, i64 bytes)
 {
-    const i64 first = first_element<16, COPIES>(), left = left_element<16>(bytes);
+    const i64 first = first_element<16, COPIES>(), tail = tail_element<16>(bytes);
     uint4 a[COPIES];
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
-        if (first + k * THREADS * 16 + 16 <= bytes) a[k] = *(const uint4 *)(x + first + k * THREADS * 16);
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
+        if (first + k * THREADS * 16 + 16 <= bytes)
+            a[k] = *(const uint4 *)(x + first + k * THREADS * 16);
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 16 + 16 <= bytes) *(uint4 *)(y + first + k * THREADS * 16) = a[k];
-    if (left < bytes) y[left] = x[left];
+    if (tail < bytes) y[tail] = x[tail];
 }
 
-/* Four elements a time: 16 bytes of floats, 8 of the others. */
+/* Four elements per access: 16 bytes of float, 8 of bf16. */
 template <typename A, typename B> DEVICE void cast(const A *x, B *y, i64 n)
 {
-    const i64 first = first_element<4, COPIES>(), left = left_element<4>(n);
+    const i64 first = first_element<4, COPIES>(), tail = tail_element<4>(n);
     floats<4> a[COPIES];
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 4 + 4 <= n) a[k] = load<4>(x + first + k * THREADS * 4);
-#pragma unroll
-    for (int k = 0; k < COPIES; k++)
+    UNROLL for (int k = 0; k < COPIES; k++)
         if (first + k * THREADS * 4 + 4 <= n) store<4>(y + first + k * THREADS * 4, a[k]);
-    if (left < n) y[left] = to<B>(to_float(x[left]));
+    if (tail < n) y[tail] = to<B>(to_float(x[tail]));
 }
-KERNEL(THREADS) narrow(const float *x, bf16 *y, i64 n)
+KERNEL(THREADS) cast_to_bf16(const float *x, bf16 *y, i64 n)
 {
     cast(x, y, n);
 }
-KERNEL(THREADS) widen(const bf16 *x, float *y, i64 n)
+KERNEL(THREADS) cast_to_f32(const bf16 *x, float *y, i64 n)
 {
     cast(x, y, n);
 }

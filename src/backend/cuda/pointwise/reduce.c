@@ -5,10 +5,10 @@
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    SHORT_ROW = 2048, /* one warp is enough */
-    LONG_ROW = 32768, /* several blocks, */
-    FEW_ROWS = 256,   /* where there are few rows */
-    PART = 8192,      /* elements of one of these at least */
+    SHORT_ROW = 2048, /* up to here one warp per row */
+    LONG_ROW = 32768, /* several blocks per row, */
+    FEW_ROWS = 256,   /* if there are at most this many rows */
+    PART = 8192,      /* least elements per block */
 };
 
 /* --- rows --- */
@@ -45,7 +45,7 @@ static void max_row(const struct kernel_call *c, struct cuda_launches *l)
     whole_rows(c, l, "max_row_warps", "max_row_blocks");
 }
 
-/* Few long rows: each is cut into parts, so that all processors read; a second launch joins them. */
+/* Few long rows: each is divided among blocks, and a second launch reduces. */
 static void cut_rows(const struct kernel_call *c, struct cuda_launches *l, const char *cut,
                      const char *join)
 {
@@ -76,8 +76,8 @@ static void max_row_cut(const struct kernel_call *c, struct cuda_launches *l)
 
 /* --- columns --- */
 
-/* A block has a stripe of columns and a share of the rows, of 16 rows or more a thread of it; so many shares
- * that each processor has four blocks. */
+/* A block has a stripe of columns and a share of the rows, at least 16 rows per thread; there are
+ * enough shares for four blocks per SM. */
 static void sum_leading(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[0];

@@ -1,12 +1,12 @@
-/* Rotations by the position, and the table of their angles (kernels/rope.cu, kernels/rope_table.cu). */
+/* Rotary position embedding and its table of angles (kernels/rope.cu, kernels/rope_table.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/types.h"
 
 #include <stdio.h>
 
-enum { THREADS = 256, TIMES = 4, ACCESS = 16 }; /* as the texts have them */
+enum { THREADS = 256, TIMES = 4, ACCESS = 16 }; /* as in the kernels */
 
-/* The longest access, in elements, that heads and rows are made of. */
+/* Elements of the longest access that divides heads and rows. */
 static int64_t access_of(enum dtype dtype, int64_t D, int64_t C)
 {
     int64_t each = ACCESS / (int64_t)dtype_size(dtype);

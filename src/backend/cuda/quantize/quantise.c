@@ -1,11 +1,11 @@
-/* Operands of products of 8 bits. */
+/* 8-bit operands of matmuls (kernels/quantise.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/types.h"
 
-/* As kernels/quantise.cu has them: a warp has 16 rows of a tile. */
+/* As in kernels/quantise.cu: a warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
-static bool is_even(int64_t n)
+static bool is_aligned(int64_t n)
 {
     return n % WORD == 0 && n <= INT32_MAX;
 }
@@ -16,10 +16,10 @@ static bool fits(const struct kernel_call *c)
     enum dtype to = c->attr->quantise.to;
     if (c->n_in == 4 && c->in_type[3].dtype != x->dtype) return false;
     return c->in_type[0].dtype == DT_F32 && (x->dtype == DT_F32 || x->dtype == DT_BF16) &&
-           c->out_type[1].dtype == to && is_even(type_rows(x)) && is_even(type_columns(x));
+           c->out_type[1].dtype == to && is_aligned(type_rows(x)) && is_aligned(type_columns(x));
 }
 
-/* Tiles of 128 rows, or of 64 where there would be fewer than four for each processor. */
+/* Tiles of 128 rows, or of 64 if there would be fewer than four tiles per SM. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *what)
 {
     enum { MANY = 8, FEW = 4 };
