@@ -1,14 +1,14 @@
-/* facts.h - what a machine's GPUs, their driver and its libraries are, as struct backend asks. Private to
- * backend/cuda. */
+/* facts.h - a machine's GPUs, their driver and its libraries, as struct backend reports them.
+ * Private to backend/cuda. */
 #ifndef BACKEND_CUDA_FACTS_H
 #define BACKEND_CUDA_FACTS_H
 
 #include "backend/backend.h"
 
-/* Those that the driver shows; without a driver none. */
-int cuda_devices(void);
+/* The number of devices that the driver reports; 0 without a driver. */
+int cuda_device_count(void);
 enum status cuda_describe(int number, struct device_facts *ret);
-int64_t cuda_room(int number);
+int64_t cuda_free_memory(int number);
 bool cuda_library(int i, struct device_library *ret);
 void cuda_trace_library(struct device_library *ret);
 
