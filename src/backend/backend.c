@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* THE list of backends; each is defined in its folder, at which this one does not look. */
+/* THE list of backends. Each is defined in its own folder, whose headers are not included here. */
 extern const struct backend cpu_backend, cuda_backend, null_backend;
 static const struct backend *const backends[] = {&cpu_backend,
 #ifdef HAVE_CUDA

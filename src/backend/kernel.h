@@ -1,4 +1,4 @@
-/* kernel.h - all that a kernel sees: one call, planned once and run every step. */
+/* kernel.h - everything a kernel sees: one call, which is planned once and run in every step. */
 #ifndef BACKEND_KERNEL_H
 #define BACKEND_KERNEL_H
 
@@ -25,12 +25,11 @@ struct kernel_call {
 
 struct kernel {
     enum op op;
-    const char *variant; /* "ref", "avx512", "onednn" */
-    /* Looks at types, attributes, target and tuning alone. NULL: always. */
-    bool (*fits)(const struct kernel_call *);
-    /* These two are given the row itself. NULL: none, nothing to do. The first is as pure as fits. */
+    const char *variant;                      /* "ref", "avx512", "onednn" */
+    bool (*fits)(const struct kernel_call *); /* reads types and attributes only; NULL: always */
+    /* These two also receive the row. NULL: no scratch, nothing to prepare. */
     int64_t (*scratch_bytes)(const struct kernel *, const struct kernel_call *);
-    enum status (*prepare)(const struct kernel *, struct kernel_call *); /* once, when bound */
+    enum status (*prepare)(const struct kernel *, struct kernel_call *); /* once, when planning */
     void (*release)(struct kernel_call *);                               /* undoes prepare */
     enum status (*run)(const struct kernel_call *);
 };

@@ -34,7 +34,7 @@ struct host_watch *host_watch_new(const struct marks *m, struct arena *a)
     struct host_watch *w = ARENA_NEW(a, struct host_watch, 1);
     *w = (struct host_watch){.marks = *m, .a = a};
     w->host_memory = m->engine->backend->host_memory;
-    w->heard = range_heard();
+    w->heard = range_active();
     if (w->heard) w->range = ranges_of(m, a);
     return w;
 }

@@ -290,7 +290,7 @@ struct load {
 
 static void load_open(const struct attention_gpu *g, struct load *l)
 {
-    int module = jit_want(cuda_jit(g->context), "load.cu", load_text, "");
+    int module = jit_request(cuda_jit(g->context), "load.cu", load_text, "");
     hand_ok(jit_finish(cuda_jit(g->context)));
     hand_ok(jit_function(cuda_jit(g->context), module, "burden", &l->function));
     hand_ok(g->backend->memory.alloc(g->context, LOAD_WORDS * 4, &l->memory));

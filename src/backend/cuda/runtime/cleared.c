@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece is a line of the cache, so that products do not share one. */
+/* Pieces are this large so that no two matmuls share a cache line. */
 enum { PIECE = 256, PIECES = 2048, NEIGHBOURS = 16 };
 
 struct cleared {
-    CUdeviceptr pool; /* 0: there is none */
-    int given;        /* pieces */
-    bool recording;
-    bool known[PIECES]; /* of a recording that has ended: a node that clears it was found */
-    CUgraphNode first;  /* that clears one; NULL: none does */
+    CUdeviceptr pool; /* 0: not available */
+    int given;        /* pieces handed out in this capture */
+    bool capturing;
+    bool known[PIECES]; /* after the capture: a node that clears the piece was found */
+    CUgraphNode first;  /* the first node that clears a piece; NULL: none */
 };
 
 static bool can_change(const struct cuda_driver *d)
@@ -32,16 +32,16 @@ void cleared_begin(struct cleared **c)
     }
     (*c)->given = 0;
     (*c)->first = NULL;
-    (*c)->recording = (*c)->pool != 0;
+    (*c)->capturing = (*c)->pool != 0;
 }
 
 void *cleared_piece(struct cleared *c, int64_t bytes)
 {
-    if (!c || !c->recording || bytes < 1 || bytes > PIECE || c->given == PIECES) return NULL;
+    if (!c || !c->capturing || bytes < 1 || bytes > PIECE || c->given == PIECES) return NULL;
     return (void *)(c->pool + (CUdeviceptr)(PIECE * c->given++));
 }
 
-/* The piece of which it sets some bytes to zero, and nothing else; -1: it does something else. */
+/* The piece in which the node sets bytes to zero, and does nothing else; -1: it is another node. */
 static int piece_of(const struct cleared *c, CUgraphNode node)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -56,33 +56,35 @@ static int piece_of(const struct cleared *c, CUgraphNode node)
     return at % PIECE + p.width * p.elementSize <= PIECE ? (int)(at / PIECE) : -1;
 }
 
-/* All nodes beside it; false: too many, or the driver does not tell. */
-static bool neighbours(CUgraphNode node, bool behind, CUgraphNode ret[NEIGHBOURS], size_t *ret_n)
+/* The nodes that depend on `node`, or those it depends on; false: too many, or the query failed. */
+static bool neighbours(CUgraphNode node, bool dependents, CUgraphNode ret[NEIGHBOURS],
+                       size_t *ret_n)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     CUgraphEdgeData edge[NEIGHBOURS];
     *ret_n = NEIGHBOURS;
-    return (behind ? d->cuGraphNodeGetDependentNodes
-                   : d->cuGraphNodeGetDependencies)(node, ret, edge, ret_n) == CUDA_SUCCESS &&
+    return (dependents ? d->cuGraphNodeGetDependentNodes
+                       : d->cuGraphNodeGetDependencies)(node, ret, edge, ret_n) == CUDA_SUCCESS &&
            *ret_n < NEIGHBOURS;
 }
 
-/* What waits for the node waits for what it waits for, too; false: refused, what was added does no harm. */
-static bool lead_around(CUgraph graph, CUgraphNode node)
+/* Makes the dependents of the node depend on its dependencies, so that it can be removed. False
+ * if the driver refuses; dependencies added until then are harmless. */
+static bool bypass(CUgraph graph, CUgraphNode node)
 {
-    CUgraphNode before[NEIGHBOURS], behind[NEIGHBOURS];
-    size_t n_before, n_behind;
-    if (!neighbours(node, false, before, &n_before) || !neighbours(node, true, behind, &n_behind))
+    CUgraphNode before[NEIGHBOURS], after[NEIGHBOURS];
+    size_t n_before, n_after;
+    if (!neighbours(node, false, before, &n_before) || !neighbours(node, true, after, &n_after))
         return false;
     for (size_t i = 0; i < n_before; i++)
-        for (size_t k = 0; k < n_behind; k++)
-            if (cuda_driver(NULL)->cuGraphAddDependencies(graph, &before[i], &behind[k], NULL, 1) !=
+        for (size_t k = 0; k < n_after; k++)
+            if (cuda_driver(NULL)->cuGraphAddDependencies(graph, &before[i], &after[k], NULL, 1) !=
                 CUDA_SUCCESS)
                 return false;
     return true;
 }
 
-/* All pieces, which lie one behind the other, are cleared by this node from now on; false: it does not want to. */
+/* Changes the node to clear all pieces, which are contiguous; false if the driver refuses. */
 static bool clear_all_by(struct cleared *c, CUgraphNode node)
 {
     const CUDA_MEMSET_NODE_PARAMS p = {
@@ -96,15 +98,16 @@ void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size
 {
     memset(c->known, 0, sizeof c->known);
     for (size_t i = 0; i < n; i++) {
-        int piece = c->recording ? piece_of(c, node[i]) : -1;
-        bool again = piece >= 0 && c->known[piece]; /* within one product: it means it */
-        ret[i] = piece >= 0 && !again && c->first;
+        int piece = c->capturing ? piece_of(c, node[i]) : -1;
+        /* A matmul that clears its piece a second time needs that node. */
+        bool second = piece >= 0 && c->known[piece];
+        ret[i] = piece >= 0 && !second && c->first;
         if (piece < 0) continue;
         c->known[piece] = true;
         if (!c->first && !clear_all_by(c, node[i])) break;
     }
-    for (size_t i = 0; i < n; i++) ret[i] = ret[i] && lead_around(graph, node[i]);
-    c->recording = false;
+    for (size_t i = 0; i < n; i++) ret[i] = ret[i] && bypass(graph, node[i]);
+    c->capturing = false;
 }
 
 void cleared_close(struct cleared *c)

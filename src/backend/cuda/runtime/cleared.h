@@ -1,4 +1,5 @@
-/* cleared.h - small workspaces of a recording's products that are cleared at once. Private to backend/cuda.
+/* cleared.h - small matmul workspaces of a captured graph, all cleared by one node. Private to
+ * backend/cuda.
  *
  * Many kernels of cuBLASLt count their tiles in four bytes of their workspace, and the library clears these before each product: a
  * node of its own in a recording, a microsecond of work and one to begin. Within a recording each product gets a piece of its own;
@@ -10,13 +11,15 @@
 
 struct cleared;
 
-/* Before a recording begins; the memory is taken the first time. Where there is none, or the driver is too old to change a
- * recording, no pieces are given. */
+/* Call before a capture begins. The pool is allocated by the first call. If that fails, or the
+ * driver is too old to change a graph, no pieces are handed out. */
 void cleared_begin(struct cleared **c);
-/* So many bytes for one product of the recording under way, at a multiple of 256; NULL: none is under way, or there is no room. */
+/* Returns `bytes` bytes, 256-byte aligned, for one matmul of the current capture; NULL if there
+ * is no capture or the pool is full. */
 void *cleared_piece(struct cleared *c, int64_t bytes);
-/* The recording has ended, or there is none: n = 0. Of its n nodes, in the order in which they were recorded, ret[i] is one that is
- * not needed any more, and that nothing waits for alone: it is the caller's to destroy. What the driver refuses stays. */
+/* Call when the capture has ended, with its n nodes in capture order (n = 0 if it failed). Sets
+ * ret[i] if node i is no longer needed and no node depends on it alone: the caller then destroys
+ * it. Nodes that the driver refuses to change are kept. */
 void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n, bool *ret);
 void cleared_close(struct cleared *c);
 

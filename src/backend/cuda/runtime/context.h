@@ -1,4 +1,5 @@
-/* context.h - one GPU as the rest of the backend sees it: its stream, its limits. Private to backend/cuda. */
+/* context.h - one GPU as the rest of the backend sees it: its stream and its limits. Private to
+ * backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CONTEXT_H
 #define BACKEND_CUDA_RUNTIME_CONTEXT_H
 
@@ -9,16 +10,16 @@ struct jit;
 struct tracer;
 struct cleared;
 
-/* `context` is what the backend's open returned. */
-/* GPU `number` as the driver has it; a failure says why there is none. */
+/* `context` was returned by the backend's open. A plan-only context has a device to plan for, but
+ * compiles and runs nothing. */
 enum status cuda_find(int number, CUdevice *ret);
 CUstream cuda_stream(const void *context);
-/* One more kernel, of that name, is started. */
-void cuda_count_start(void *context, const char *entry);
+/* Call when a kernel with this entry name is launched. */
+void cuda_count_launch(void *context, const char *entry);
 struct jit *cuda_jit(const void *context);
-/* NULL: no trace was ever begun. */
+/* NULL if no trace was begun yet. */
 struct tracer *cuda_tracer(const void *context);
-/* Where it is kept: NULL before the first recording. And a piece of it (cleared.h). */
+/* The cleared pool (cleared.h), NULL before the first capture; and a piece of it. */
 struct cleared **cuda_cleared(void *context);
 void *cuda_cleared_piece(void *context, int64_t bytes);
 

@@ -18,7 +18,7 @@ const struct cublaslt *cublaslt(const char **ret_why)
     static struct cublaslt table;
     static char why[LIBRARY_WHY];
     static bool tried, found;
-    _Static_assert(sizeof table == sizeof symbols, "one pointer for each name");
+    _Static_assert(sizeof table == sizeof symbols, "one pointer per name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
         found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
@@ -47,8 +47,8 @@ cublasLtHandle_t cublaslt_handle(void)
         why = fail_message();
     }
     if (!handle && !warned)
-        log_warning("products run on kernels of our own without tensor cores, many times as long: "
-                    "%s",
+        log_warning("matmuls run on built-in kernels without tensor cores, which are many times "
+                    "slower: %s",
                     why);
     warned = true;
     return handle;
@@ -58,9 +58,9 @@ enum status cublaslt_check(cublasStatus_t s, const char *doing)
 {
     if (s == CUBLAS_STATUS_SUCCESS) return ST_OK;
     const struct cublaslt *t = cublaslt(NULL);
-    /* It does not tell its own failure from that of a kernel before. */
+    /* The library does not distinguish its own failure from that of an earlier kernel. */
     CUresult before = cuda_driver(NULL)->cuCtxSynchronize();
     if (fault_is(before)) return fault_fail(before);
     return fail(s == CUBLAS_STATUS_ALLOC_FAILED ? ST_MEMORY : ST_DEVICE, "cuBLASLt cannot %s: %s",
-                doing, t ? t->cublasLtGetStatusString(s) : "it is not there");
+                doing, t ? t->cublasLtGetStatusString(s) : "the library is not available");
 }

@@ -9,74 +9,76 @@
 
 #ifdef HAVE_CUPTI
 
-/* --- memory for its records -------------------------------------------------------------------- */
+/* --- memory for its records
+ * -------------------------------------------------------------------- */
 
-/* It asks for room and gives it back filled, on threads of its own, and hands over nothing of the caller's: so this is of the
- * process, which has one trace at a time. */
+/* CUPTI requests buffers and returns them filled on its own threads, without a user pointer. So
+ * they are global; a process has one trace at a time. */
 enum { BUFFER_BYTES = 4 << 20, BUFFERS = 64 };
-/* The numbers that are pushed for mark 0 and for play 0; 1 is nobody's. */
+/* The external correlation ids of mark 0 and of replay 0; id 1 is mark -1, no mark. */
 enum { MARKS_FROM = 2 };
-static const uint64_t PLAYS_FROM = 1ull << 40;
+static const uint64_t REPLAYS_FROM = 1ull << 40;
 static struct {
     pthread_mutex_t lock;
     bool on, pushed;
     struct buffer {
         uint8_t *bytes;
-        bool given; /* CUPTI has it, be it from one trace to the next */
+        bool lent; /* CUPTI holds it, possibly from one trace to the next */
         size_t filled;
     } buffer[BUFFERS];
     size_t dropped;
-    int64_t ahead_ns; /* its clock of ours */
-} notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    int64_t ahead_ns; /* CUPTI's clock minus ours */
+} activity = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct buffer *free_buffer(void)
 {
-    for (struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++)
-        if (!b->given && !b->filled) return b;
+    for (struct buffer *b = activity.buffer; b < activity.buffer + BUFFERS; b++)
+        if (!b->lent && !b->filled) return b;
     return NULL;
 }
 
-/* Where all are given or filled it gets none, and counts what it drops. */
-static void CUPTIAPI give_room(uint8_t **bytes, size_t *size, size_t *records)
+/* If all buffers are lent or filled, CUPTI gets none and counts the records it drops. */
+static void CUPTIAPI lend_buffer(uint8_t **bytes, size_t *size, size_t *records)
 {
-    pthread_mutex_lock(&notes.lock);
+    pthread_mutex_lock(&activity.lock);
     struct buffer *b = free_buffer();
     if (b && !b->bytes) b->bytes = malloc(BUFFER_BYTES);
     *bytes = b ? b->bytes : NULL;
-    if (*bytes) b->given = true;
+    if (*bytes) b->lent = true;
     *size = *bytes ? BUFFER_BYTES : 0;
-    *records = 0; /* as many as there is room for */
-    pthread_mutex_unlock(&notes.lock);
+    *records = 0; /* as many as fit */
+    pthread_mutex_unlock(&activity.lock);
 }
 
-static void CUPTIAPI take_filled(CUcontext context, uint32_t stream, uint8_t *bytes, size_t size,
-                                 size_t filled)
+static void CUPTIAPI take_back(CUcontext context, uint32_t stream, uint8_t *bytes, size_t size,
+                               size_t filled)
 {
     (void)size;
     size_t dropped = 0;
     if (cupti(NULL)->cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS)
         dropped = 0;
-    pthread_mutex_lock(&notes.lock);
-    notes.dropped += dropped;
-    for (struct buffer *b = notes.buffer; bytes && b < notes.buffer + BUFFERS; b++)
-        if (b->bytes == bytes) b->given = false, b->filled = filled;
-    pthread_mutex_unlock(&notes.lock);
+    pthread_mutex_lock(&activity.lock);
+    activity.dropped += dropped;
+    for (struct buffer *b = activity.buffer; bytes && b < activity.buffer + BUFFERS; b++)
+        if (b->bytes == bytes) b->lent = false, b->filled = filled;
+    pthread_mutex_unlock(&activity.lock);
 }
 
-static void forget_filled(void)
+static void free_filled(void)
 {
-    for (struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++) {
-        if (b->given) continue;
+    for (struct buffer *b = activity.buffer; b < activity.buffer + BUFFERS; b++) {
+        if (b->lent) continue;
         free(b->bytes);
         *b = (struct buffer){0};
     }
-    notes.dropped = 0;
+    activity.dropped = 0;
 }
 
-/* --- a trace ----------------------------------------------------------------------------------- */
+/* --- a trace
+ * ----------------------------------------------------------------------------------- */
 
-/* External correlation needs records of calls: of the driver's, which we make, and of the runtime's, which libraries make.
- * Kernels come last: what it costs begins with them. */
+/* External correlation needs records of calls: of the driver API, which we call, and of the runtime
+ * API, which libraries call. Kernels come last because the overhead begins with them. */
 static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                            CUPTI_ACTIVITY_KIND_DRIVER,
                                            CUPTI_ACTIVITY_KIND_RUNTIME,
@@ -89,19 +91,20 @@ static void disable(int n)
     while (n > 0) cupti(NULL)->cuptiActivityDisable(kinds[--n]);
 }
 
-/* The two clocks differ by what they show at the same moment; the shortest look is the best. */
+/* Measures the offset between the two clocks; the attempt with the shortest call is the most
+ * exact. */
 static enum status compare_clocks(void)
 {
-    enum { LOOKS = 8 };
+    enum { ATTEMPTS = 8 };
     int64_t shortest = INT64_MAX;
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < ATTEMPTS; i++) {
         uint64_t its = 0;
         int64_t before = clock_ns();
-        TRY(cupti_check(cupti(NULL)->cuptiGetTimestamp(&its), "tell its time"));
+        TRY(cupti_check(cupti(NULL)->cuptiGetTimestamp(&its), "read its clock"));
         int64_t took = clock_ns() - before;
         if (took >= shortest) continue;
         shortest = took;
-        notes.ahead_ns = (int64_t)its - before - took / 2;
+        activity.ahead_ns = (int64_t)its - before - took / 2;
     }
     return ST_OK;
 }
@@ -111,11 +114,11 @@ enum status cupti_begin(void)
     static bool registered;
     const char *why;
     int n = 0;
-    if (!cupti_there(&why)) return fail(ST_UNSUPPORTED, "%s", why);
-    BUG_IF(notes.on, "two traces at once");
+    if (!cupti_available(&why)) return fail(ST_UNSUPPORTED, "%s", why);
+    BUG_IF(activity.on, "two traces at once");
     enum status st = ST_OK;
     if (!registered)
-        TRY(cupti_check(cupti(NULL)->cuptiActivityRegisterCallbacks(give_room, take_filled),
+        TRY(cupti_check(cupti(NULL)->cuptiActivityRegisterCallbacks(lend_buffer, take_back),
                         "begin"));
     registered = true;
     for (; st == ST_OK && n < COUNT_OF(kinds); n++)
@@ -125,38 +128,40 @@ enum status cupti_begin(void)
         disable(n);
         return st;
     }
-    cupti(NULL)->cuptiActivityFlushAll(1); /* what an earlier trace may have left */
-    pthread_mutex_lock(&notes.lock);
-    forget_filled();
-    pthread_mutex_unlock(&notes.lock);
-    notes.on = true;
+    cupti(NULL)->cuptiActivityFlushAll(1); /* records left by an earlier trace */
+    pthread_mutex_lock(&activity.lock);
+    free_filled();
+    pthread_mutex_unlock(&activity.lock);
+    activity.on = true;
     cupti_mark(-1);
     return ST_OK;
 }
 
-/* A number takes the place of the one before. There always is one: a call without is one whose record is lost. */
-static void push(uint64_t number)
+/* Replaces the current external correlation id. There always is one, so a call without an id is
+ * a call whose record was lost. */
+static void set_id(uint64_t id)
 {
     static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
-    if (!notes.on) return;
-    if (notes.pushed) cupti(NULL)->cuptiActivityPopExternalCorrelationId(OURS, NULL);
-    notes.pushed =
-        cupti(NULL)->cuptiActivityPushExternalCorrelationId(OURS, number) == CUPTI_SUCCESS;
+    if (!activity.on) return;
+    if (activity.pushed) cupti(NULL)->cuptiActivityPopExternalCorrelationId(OURS, NULL);
+    activity.pushed =
+        cupti(NULL)->cuptiActivityPushExternalCorrelationId(OURS, id) == CUPTI_SUCCESS;
 }
 
 void cupti_mark(int mark)
 {
-    push((uint64_t)(mark + MARKS_FROM));
+    set_id((uint64_t)(mark + MARKS_FROM));
 }
 
-void cupti_play(int play)
+void cupti_replay(int replay)
 {
-    push(PLAYS_FROM + (uint64_t)play);
+    set_id(REPLAYS_FROM + (uint64_t)replay);
 }
 
-/* --- records ----------------------------------------------------------------------------------- */
+/* --- records
+ * ----------------------------------------------------------------------------------- */
 
-static const char *copy_words(uint8_t kind)
+static const char *copy_name(uint8_t kind)
 {
     switch (kind) {
     case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
@@ -170,7 +175,8 @@ static const char *copy_words(uint8_t kind)
     }
 }
 
-/* Structures grow at their ends from version to version: those of CUDA 11.1 are the beginning of all since. */
+/* Structures only grow at their ends from version to version, so those of CUDA 11.1 can be read in
+ * every later version. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {
@@ -188,8 +194,8 @@ static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const CUpti_ActivityMemcpy4 *c = (const void *)r;
-        *ret = (struct trace_record){ACTIVITY_COPY,           c->graphNodeId != 0, c->correlationId,
-                                     copy_words(c->copyKind), (int64_t)c->start,   (int64_t)c->end,
+        *ret = (struct trace_record){ACTIVITY_COPY,          c->graphNodeId != 0, c->correlationId,
+                                     copy_name(c->copyKind), (int64_t)c->start,   (int64_t)c->end,
                                      (int64_t)c->bytes};
         return true;
     }
@@ -211,13 +217,13 @@ static bool read_call(const CUpti_Activity *r, struct trace_call *ret)
     if (r->kind != CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION ||
         e->externalKind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
         return false;
-    bool plays = e->externalId >= PLAYS_FROM;
-    *ret = (struct trace_call){e->correlationId, plays ? -1 : (int)e->externalId - MARKS_FROM,
-                               plays ? (int)(e->externalId - PLAYS_FROM) : NO_PLAY};
+    bool replays = e->externalId >= REPLAYS_FROM;
+    *ret = (struct trace_call){e->correlationId, replays ? -1 : (int)e->externalId - MARKS_FROM,
+                               replays ? (int)(e->externalId - REPLAYS_FROM) : NO_REPLAY};
     return true;
 }
 
-/* Where there is no room yet they are counted. */
+/* Stores a record or a call; only counts them while the arrays of `ret` are NULL. */
 static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *untimed)
 {
     struct trace_record record;
@@ -230,18 +236,18 @@ static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *unti
             ++*untimed;
             return;
         }
-        record.start_ns -= notes.ahead_ns, record.end_ns -= notes.ahead_ns;
+        record.start_ns -= activity.ahead_ns, record.end_ns -= activity.ahead_ns;
         if (ret->record) ret->record[ret->records] = record;
         ret->records++;
     }
 }
 
-/* Returns those without times. */
+/* Returns the number of records without times. */
 static int64_t read_buffers(struct trace_input *ret)
 {
     int64_t untimed = 0;
     ret->records = ret->calls = 0;
-    for (const struct buffer *b = notes.buffer; b < notes.buffer + BUFFERS; b++) {
+    for (const struct buffer *b = activity.buffer; b < activity.buffer + BUFFERS; b++) {
         CUpti_Activity *r = NULL;
         while (b->filled &&
                cupti(NULL)->cuptiActivityGetNextRecord(b->bytes, b->filled, &r) == CUPTI_SUCCESS)
@@ -253,26 +259,25 @@ static int64_t read_buffers(struct trace_input *ret)
 enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)
 {
     size_t dropped = 0;
-    BUG_IF(!notes.on, "no trace to end");
-    enum status st = cupti_check(cupti(NULL)->cuptiActivityFlushAll(0), "hand out what it noted");
-    if (st == ST_OK)
-        st = cupti_check(cupti(NULL)->cuptiActivityFlushAll(1), "hand out what it noted");
-    if (notes.pushed)
+    BUG_IF(!activity.on, "no trace to end");
+    enum status st = cupti_check(cupti(NULL)->cuptiActivityFlushAll(0), "return its records");
+    if (st == ST_OK) st = cupti_check(cupti(NULL)->cuptiActivityFlushAll(1), "return its records");
+    if (activity.pushed)
         cupti(NULL)->cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
                                                            NULL);
-    notes.pushed = notes.on = false;
+    activity.pushed = activity.on = false;
     disable(COUNT_OF(kinds));
     if (st != ST_OK) return st;
     if (cupti(NULL)->cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) != CUPTI_SUCCESS)
         dropped = 0;
     *ret = (struct trace_input){0};
-    pthread_mutex_lock(&notes.lock);
+    pthread_mutex_lock(&activity.lock);
     (void)read_buffers(ret);
     ret->record = ARENA_NEW(a, struct trace_record, ret->records);
     ret->call = ARENA_NEW(a, struct trace_call, ret->calls);
-    *ret_dropped = read_buffers(ret) + (int64_t)(dropped + notes.dropped);
-    forget_filled();
-    pthread_mutex_unlock(&notes.lock);
+    *ret_dropped = read_buffers(ret) + (int64_t)(dropped + activity.dropped);
+    free_filled();
+    pthread_mutex_unlock(&activity.lock);
     return ST_OK;
 }
 
@@ -281,7 +286,7 @@ enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct aren
 enum status cupti_begin(void)
 {
     const char *why;
-    (void)cupti_there(&why);
+    (void)cupti_available(&why);
     return fail(ST_UNSUPPORTED, "%s", why);
 }
 
@@ -290,9 +295,9 @@ void cupti_mark(int mark)
     (void)mark;
 }
 
-void cupti_play(int play)
+void cupti_replay(int replay)
 {
-    (void)play;
+    (void)replay;
 }
 
 enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)

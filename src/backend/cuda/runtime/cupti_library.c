@@ -12,7 +12,7 @@
 
 enum { PATH = 1024 };
 
-/* The folder that NVRTC was found in; empty: not known. */
+/* The folder in which NVRTC was found; empty: unknown. */
 static void folder_of_nvrtc(char ret[PATH])
 {
     const struct cuda_nvrtc *n = cuda_nvrtc(NULL);
@@ -25,32 +25,33 @@ static void folder_of_nvrtc(char ret[PATH])
     if (!end) ret[0] = '\0';
 }
 
-/* By its names alone; beside NVRTC, as a toolkit has it and as wheels of Python have it; in the toolkit's own folder. */
+/* Tries the plain names, then folders relative to NVRTC (as in a toolkit and in Python wheels),
+ * then the toolkit's default folder. */
 static bool open_library(struct cupti *ret, char ret_why[LIBRARY_WHY])
 {
     static const char *const plain[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
-    static const char *const beside[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"};
-    static const char *const own[] = {"/usr/local/cuda/lib64",
-                                      "/usr/local/cuda/extras/CUPTI/lib64"};
+    static const char *const relative[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"};
+    static const char *const absolute[] = {"/usr/local/cuda/lib64",
+                                           "/usr/local/cuda/extras/CUPTI/lib64"};
     static const char *const symbols[] = {CUPTI_LIST(SYMBOL_TEXT)};
-    enum { PLAIN = 3, MOST = PLAIN * (1 + COUNT_OF(beside) + COUNT_OF(own)) };
+    enum { PLAIN = 3, MOST = PLAIN * (1 + COUNT_OF(relative) + COUNT_OF(absolute)) };
     static char text[MOST][PATH + 64];
     const char *names[MOST + 1], *const *served = library_names(plain);
     char nvrtc[PATH];
     int n = 0;
     folder_of_nvrtc(nvrtc);
     for (int i = 0; served[i]; i++) names[n++] = served[i];
-    for (int f = 0; f < COUNT_OF(beside) + COUNT_OF(own); f++) {
-        bool near = f < COUNT_OF(beside);
+    for (int f = 0; f < COUNT_OF(relative) + COUNT_OF(absolute); f++) {
+        bool near = f < COUNT_OF(relative);
         for (int i = 0; served[i] && (!near || *nvrtc); i++, n++) {
             snprintf(text[n], sizeof text[n], "%s%s/%s", near ? nvrtc : "",
-                     near ? beside[f] : own[f - COUNT_OF(beside)], served[i]);
+                     near ? relative[f] : absolute[f - COUNT_OF(relative)], served[i]);
             names[n] = text[n];
         }
     }
     names[n] = NULL;
     void *function[COUNT_OF(symbols)];
-    _Static_assert(sizeof *ret == sizeof symbols, "one pointer for each name");
+    _Static_assert(sizeof *ret == sizeof symbols, "one pointer per name");
     if (!library_open(names, symbols, COUNT_OF(symbols), function, ret_why)) return false;
     memcpy(ret, function, sizeof *ret);
     return true;
@@ -67,14 +68,14 @@ const struct cupti *cupti(const char **ret_why)
     return found ? &table : NULL;
 }
 
-bool cupti_there(const char **ret_why)
+bool cupti_available(const char **ret_why)
 {
     return cupti(ret_why) != NULL;
 }
 
 void cupti_version(char ret[48])
 {
-    enum { OF_CUDA = 100000 }; /* 130001 of 13.0.1; 26 and less before */
+    enum { OF_CUDA = 100000 }; /* CUDA 13.0.1 reports 130001; older versions report 26 or less */
     uint32_t v = 0;
     ret[0] = '\0';
     if (!cupti(NULL) || cupti(NULL)->cuptiGetVersion(&v) != CUPTI_SUCCESS) return;
@@ -84,7 +85,7 @@ void cupti_version(char ret[48])
         snprintf(ret, 48, "API %u", v);
 }
 
-/* What a user can do about it. */
+/* The likely cause of an error. */
 static const char *advice(CUptiResult r)
 {
     switch ((int)r) {
@@ -95,7 +96,7 @@ static const char *advice(CUptiResult r)
         return ": this user, or this container, may not profile";
     case CUPTI_ERROR_NOT_COMPATIBLE:
     case CUPTI_ERROR_NOT_INITIALIZED:
-        return ": it may be of another version than the driver";
+        return ": its version may not match the driver";
     default:
         return "";
     }
@@ -112,7 +113,7 @@ enum status cupti_check(CUptiResult r, const char *doing)
 
 #else
 
-bool cupti_there(const char **ret_why)
+bool cupti_available(const char **ret_why)
 {
     if (ret_why) *ret_why = "this program was built without CUPTI's headers";
     return false;

@@ -1,4 +1,5 @@
-/* cupti_library.h - CUPTI, NVIDIA's library of what a GPU did, opened when a trace begins: without it profiles use events.
+/* cupti_library.h - CUPTI, NVIDIA's tracing library, opened when a trace begins; without it
+ * profiles use events.
  *
  * One table of function pointers, as driver.h has it. Names are the toolkit's. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
@@ -6,9 +7,10 @@
 
 #include "base/base.h"
 
-/* Whether it is there; *ret_why (which may be NULL) says why not. The first call opens it; it stays open. */
-bool cupti_there(const char **ret_why);
-/* "13.0.1"; before CUDA 13 it counts otherwise: "API 22". Empty: unknown. */
+/* True if it is available; else *ret_why (which may be NULL) states why not. The first call
+ * opens it; it stays open. */
+bool cupti_available(const char **ret_why);
+/* "13.0.1"; before CUDA 13, which numbered differently, "API 22". Empty: unknown. */
 void cupti_version(char ret[48]);
 
 #ifdef HAVE_CUPTI
@@ -17,10 +19,10 @@ void cupti_version(char ret[48]);
 #include <cupti_version.h>
 
 /* clang-format off */
-#define CUPTI_LIST(F)                                                                               \
-    F(cuptiGetVersion) F(cuptiGetResultString) F(cuptiGetTimestamp) F(cuptiActivityEnable)          \
-    F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)         \
-    F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                   \
+#define CUPTI_LIST(F)                                                                             \
+    F(cuptiGetVersion) F(cuptiGetResultString) F(cuptiGetTimestamp) F(cuptiActivityEnable)        \
+    F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)       \
+    F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                 \
     F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
 /* clang-format on */
 
@@ -30,9 +32,10 @@ struct cupti {
 };
 #undef CUPTI_MEMBER
 
-/* NULL where it is not there. */
+/* NULL if it is not available. */
 const struct cupti *cupti(const char **ret_why);
-/* "CUPTI cannot begin: CUPTI_ERROR_...: another profiler is attached to this process" */
+/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...: another profiler is attached to this
+ * process". */
 enum status cupti_check(CUptiResult r, const char *doing);
 #endif
 

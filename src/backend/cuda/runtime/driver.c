@@ -19,7 +19,7 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
         bool optional = symbols[i][0] == '?';
         ret_function[i] = dlsym(library, symbols[i] + optional);
         if (ret_function[i] || optional) continue;
-        snprintf(ret_why, LIBRARY_WHY, "%s is too old, it has no %s: install a newer one", names[0],
+        snprintf(ret_why, LIBRARY_WHY, "%s is too old: it has no %s; install a newer one", names[0],
                  symbols[i]);
         dlclose(library);
         return false;
@@ -39,7 +39,7 @@ const struct cuda_driver *cuda_driver(const char **ret_why)
     static struct cuda_driver driver;
     static char why[LIBRARY_WHY];
     static bool tried, found;
-    _Static_assert(sizeof driver == sizeof symbols, "one pointer for each name");
+    _Static_assert(sizeof driver == sizeof symbols, "one pointer per name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
         found = library_open(names, symbols, COUNT_OF(symbols), function, why);
@@ -50,7 +50,7 @@ const struct cuda_driver *cuda_driver(const char **ret_why)
     return found ? &driver : NULL;
 }
 
-int cuda_served(void)
+int cuda_driver_version(void)
 {
     int version = 0;
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -66,7 +66,7 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
     static struct cuda_nvrtc nvrtc;
     static char why[LIBRARY_WHY];
     static bool tried, found;
-    _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer for each name");
+    _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer per name");
     if (!tried) {
         void *function[COUNT_OF(symbols)];
         found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
@@ -79,17 +79,17 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
 
 const char *const *library_names(const char *const *names)
 {
-    enum { OF_FIRST = 13000 };
-    int served = cuda_served();
-    return served > 0 && served < OF_FIRST ? names + 1 : names;
+    enum { FIRST_NEEDS = 13000 };
+    int version = cuda_driver_version();
+    return version > 0 && version < FIRST_NEEDS ? names + 1 : names;
 }
 
-void cuda_words(CUresult r, char ret_text[160])
+void cuda_error_text(CUresult r, char ret_text[160])
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     const char *text = NULL, *name = NULL;
     if (d) d->cuGetErrorString(r, &text), d->cuGetErrorName(r, &name);
-    snprintf(ret_text, 160, "%s (%s)", text ? text : "an error without words", name ? name : "?");
+    snprintf(ret_text, 160, "%s (%s)", text ? text : "unknown error", name ? name : "?");
 }
 
 enum status cuda_check(CUresult r, const char *doing)
@@ -97,7 +97,7 @@ enum status cuda_check(CUresult r, const char *doing)
     char text[160];
     if (r == CUDA_SUCCESS) return ST_OK;
     if (fault_is(r)) return fault_fail(r);
-    cuda_words(r, text);
+    cuda_error_text(r, text);
     return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? ST_MEMORY : ST_DEVICE, "the GPU cannot %s: %s",
                 doing, text);
 }

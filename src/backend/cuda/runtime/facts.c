@@ -1,4 +1,4 @@
-/* What is there: the GPU, its driver, and the libraries that are opened when the program runs. */
+/* What is available: the GPU, its driver, and the libraries that are opened at run time. */
 #include "backend/cuda/runtime/facts.h"
 
 #include "backend/cuda/runtime/context.h"
@@ -47,9 +47,9 @@ static enum status read_device(CUdevice handle, struct target *ret)
                  {&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE}};
     for (int i = 0; i < COUNT_OF(facts); i++)
         TRY(cuda_check(d->cuDeviceGetAttribute(facts[i].to, facts[i].attribute, handle),
-                       "say what it is"));
-    TRY(cuda_check(d->cuDeviceTotalMem(&bytes, handle), "say what memory it has"));
-    TRY(cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, handle), "say its name"));
+                       "report its attributes"));
+    TRY(cuda_check(d->cuDeviceTotalMem(&bytes, handle), "report its memory"));
+    TRY(cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, handle), "report its name"));
     ret->arch = major * 10 + minor;
     ret->l2_bytes = l2;
     ret->bytes = (int64_t)bytes;
@@ -73,24 +73,24 @@ enum status cuda_find(int number, CUdevice *ret)
 {
     const char *why;
     const struct cuda_driver *d = cuda_driver(&why);
-    if (!d) return fail(ST_UNSUPPORTED, "there is no NVIDIA GPU to use: %s; use device=cpu", why);
+    if (!d) return fail(ST_UNSUPPORTED, "no NVIDIA GPU can be used: %s; use device=cpu", why);
     CUresult r = d->cuInit(0);
     int devices = 0;
     if (r == CUDA_SUCCESS) r = d->cuDeviceGetCount(&devices);
     if (r != CUDA_SUCCESS || devices == 0) {
-        const char *text = "it finds no device";
+        const char *text = "no device found";
         if (r != CUDA_SUCCESS) d->cuGetErrorString(r, &text);
         return fail(ST_UNSUPPORTED,
-                    "there is no NVIDIA GPU to use: the driver says: %s; use device=cpu", text);
+                    "no NVIDIA GPU can be used: the driver reports: %s; use device=cpu", text);
     }
     if (number >= devices)
         return fail(ST_UNSUPPORTED,
                     "there is no cuda:%d; this machine has %d GPU%s, counted from 0", number,
                     devices, devices == 1 ? "" : "s");
-    return cuda_check(d->cuDeviceGet(ret, number), "be had");
+    return cuda_check(d->cuDeviceGet(ret, number), "be opened");
 }
 
-int cuda_devices(void)
+int cuda_device_count(void)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int devices = 0;
@@ -107,7 +107,7 @@ enum status cuda_describe(int number, struct device_facts *ret)
     TRY(read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
-    int khz; /* no driver need tell it */
+    int khz; /* not every driver reports it */
     if (cuda_driver(NULL)->cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, handle) ==
         CUDA_SUCCESS)
         ret->clock_mhz = khz * 1e-3;
@@ -116,20 +116,21 @@ enum status cuda_describe(int number, struct device_facts *ret)
     return ST_OK;
 }
 
-int64_t cuda_room(int number)
+int64_t cuda_free_memory(int number)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     CUdevice handle;
     CUcontext primary;
     size_t left = 0, all = 0;
-    if (cuda_find(number, &handle) != ST_OK) return -1;
+    if (cuda_find_device(number, &handle) != ST_OK) return -1;
     if (d->cuDevicePrimaryCtxRetain(&primary, handle) != CUDA_SUCCESS) return -1;
     bool known =
         d->cuCtxSetCurrent(primary) == CUDA_SUCCESS && d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
     return known ? (int64_t)left : -1;
 }
 
-/* "580.95.05" out of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..."; empty: not told. */
+/* "580.95.05" from "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..."; empty:
+ * unknown. */
 static void driver_release(char ret[32])
 {
     char line[256] = "", *rest = line;
@@ -177,10 +178,10 @@ static void find_nvml(struct device_library *l)
 
 static void find_cupti(struct device_library *l)
 {
-    if (cupti_there(&l->why)) cupti_version(l->version);
+    if (cupti_available(&l->why)) cupti_version(l->version);
 }
 
-/* Those that runs need, and after them the one that traces need. */
+/* The libraries that runs need, followed by the one that traces need. */
 static const struct library {
     const char *name, *without;
     bool needed;
@@ -188,11 +189,10 @@ static const struct library {
 } libraries[] = {
     {"driver", "no GPU can be used", true, find_driver},
     {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
-    {"cuBLASLt", "products run on kernels of our own without tensor cores: many times as long",
-     false, find_cublaslt},
-    {"NVML", "nothing is known of the GPU's utilisation, clock, power and temperature", false,
-     find_nvml},
-    {"CUPTI", "profiles time kernels by events between them, which costs more and tells less",
+    {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower", false,
+     find_cublaslt},
+    {"NVML", "the GPU's utilisation, clock, power and temperature are unknown", false, find_nvml},
+    {"CUPTI", "profiles time kernels by events between them, with more overhead and less detail",
      false, find_cupti},
 };
 enum { OF_RUNS = COUNT_OF(libraries) - 1 };

@@ -9,7 +9,7 @@
 int cuda_devices(void);
 enum status cuda_target(int number, struct target *ret);
 enum status cuda_describe(int number, struct device_facts *ret);
-int64_t cuda_room(int number);
+int64_t cuda_free_memory(int number);
 bool cuda_library(int i, struct device_library *ret);
 void cuda_trace_library(struct device_library *ret);
 

@@ -4,29 +4,29 @@
 
 #include <stdio.h>
 
-/* A row starts no more than that; so where the host waits after every row, all are named. */
+/* One row launches fewer kernels than this, so if the host waits after every row, all are named. */
 enum { NAMED = 16 };
 
-/* Of the one device that a process uses. */
+/* The kernels in flight on the one device that a process uses. */
 static struct {
     const char *entry[NAMED];
-    int started; /* NAMED + 1: more */
-} under_way;
+    int launched; /* NAMED + 1: more than can be named */
+} in_flight;
 
-void fault_started(const char *entry)
+void fault_launched(const char *entry)
 {
-    if (under_way.started < NAMED) under_way.entry[under_way.started] = entry;
-    if (under_way.started <= NAMED) under_way.started++;
+    if (in_flight.launched < NAMED) in_flight.entry[in_flight.launched] = entry;
+    if (in_flight.launched <= NAMED) in_flight.launched++;
 }
 
-void fault_played(void)
+void fault_replayed(void)
 {
-    under_way.started = NAMED + 1;
+    in_flight.launched = NAMED + 1;
 }
 
 void fault_waited(void)
 {
-    under_way.started = 0;
+    in_flight.launched = 0;
 }
 
 bool fault_is(CUresult r)
@@ -51,22 +51,22 @@ bool fault_is(CUresult r)
 /* "kernel gelu", or "one of the kernels gelu, matmul" */
 static void name_suspects(char *ret, size_t size)
 {
-    int n = under_way.started;
+    int n = in_flight.launched;
     size_t used = (size_t)snprintf(ret, size, n == 1 ? "kernel" : "one of the kernels");
     for (int i = 0; i < n && used < size; i++)
         used +=
-            (size_t)snprintf(ret + used, size - used, "%s %s", i ? "," : "", under_way.entry[i]);
+            (size_t)snprintf(ret + used, size - used, "%s %s", i ? "," : "", in_flight.entry[i]);
 }
 
 enum status fault_fail(CUresult r)
 {
     char who[512], text[160];
-    cuda_words(r, text);
-    if (under_way.started == 0) return fail(ST_DEVICE, "the GPU failed: %s", text);
-    if (under_way.started > NAMED)
+    cuda_error_text(r, text);
+    if (in_flight.launched == 0) return fail(ST_DEVICE, "the GPU failed: %s", text);
+    if (in_flight.launched > NAMED)
         return fail(ST_DEVICE,
-                    "one of the kernels that the GPU was working on failed: %s; run again with "
-                    "--check_nan=true, which waits for each and names it",
+                    "one of the kernels in flight on the GPU failed: %s; run again with "
+                    "--check_nan=true, which waits for each kernel and names the one that fails",
                     text);
     name_suspects(who, sizeof who);
     return fail(ST_DEVICE, "%s failed: %s", who, text);

@@ -1,5 +1,6 @@
-/* fault.h - a kernel that fails while it runs. The host goes on meanwhile and is told at some later call, whatever that
- * asks for; so what the device is working on is noted, to say whose failure it can be. */
+/* fault.h - kernels that fail while they run. The host continues meanwhile, and some later,
+ * unrelated call reports the failure. So the kernels in flight are recorded, to name those that
+ * may have failed. */
 #ifndef BACKEND_CUDA_RUNTIME_FAULT_H
 #define BACKEND_CUDA_RUNTIME_FAULT_H
 
@@ -7,15 +8,17 @@
 
 #include <cuda.h>
 
-/* The failure is a kernel's, not of the call that returned it; the device is lost to this process. */
+/* True if a kernel failed, not the call that returned `r`; this process can no longer use the
+ * device. */
 bool fault_is(CUresult r);
-/* The kernel that failed, where only few can be it; else how to find it. */
+/* Fails with the kernels that may have failed if they are few, else with advice how to find it. */
 enum status fault_fail(CUresult r);
 
-/* The kernel is started, and under way until the host has waited. Names are kept as pointers. */
-void fault_started(const char *entry);
-/* So is a recording of many. */
-void fault_played(void);
+/* A kernel was launched; it is in flight until fault_waited. The pointer is kept, not the text. */
+void fault_launched(const char *entry);
+/* A captured graph of many kernels was launched. */
+void fault_replayed(void);
+/* The host has waited for all work. */
 void fault_waited(void);
 
 #endif

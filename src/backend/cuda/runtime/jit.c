@@ -10,12 +10,12 @@
 #include <string.h>
 
 struct module {
-    const char *text, *source, *options; /* source: NULL where the text is built in */
-    char *image;                         /* until it is loaded */
+    const char *text, *source, *options; /* source: NULL if it is built in */
+    char *image;                         /* NULL once it is loaded */
     int64_t bytes;
-    bool kept; /* it is from the folder, where whatever wrote it may have been wrong */
+    bool cached; /* the image came from the cache folder and may be unusable */
     CUmodule loaded;
-    char *failure; /* what the compiler said */
+    char *failure; /* the error message */
 };
 
 struct jit {
@@ -69,7 +69,7 @@ static bool same_source(const char *a, const char *b)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-int jit_want(struct jit *j, const char *text, const char *source, const char *options)
+int jit_request(struct jit *j, const char *text, const char *source, const char *options)
 {
     for (int i = 0; i < j->modules; i++) {
         const struct module *m = &j->module[i];
@@ -88,14 +88,14 @@ int jit_want(struct jit *j, const char *text, const char *source, const char *op
 const char *const jit_options[] = {"-std=c++17", "--ptxas-options=-v",
                                    "--extra-device-vectorization", NULL};
 
-enum { WORDS = 64, LOG_SHOWN = 600 };
+enum { OPTIONS = 64, LOG_SHOWN = 600 };
 
-/* Cuts options at blanks; the words point into `copy`. */
-static int words_of(char *copy, const char *word[], int n)
+/* Splits options at blanks and appends them to `option`; they point into `copy`. */
+static int split_options(char *copy, const char *option[], int n)
 {
     for (char *at = strtok_r(copy, " ", &copy); at; at = strtok_r(NULL, " ", &copy)) {
-        BUG_IF(n == WORDS, "too many options for a kernel");
-        word[n++] = at;
+        BUG_IF(n == OPTIONS, "too many options for a kernel");
+        option[n++] = at;
     }
     return n;
 }
@@ -128,19 +128,19 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
 enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
                         char **ret_image, int64_t *ret_bytes, char **ret_log)
 {
-    const char *why, *word[WORDS];
-    int words = 0;
+    const char *why, *option[OPTIONS];
+    int n = 0;
     const struct cuda_nvrtc *nvrtc = cuda_nvrtc(&why);
     if (!nvrtc) return fail(ST_UNSUPPORTED, "kernels cannot be compiled: %s", why);
     char target[32], copy[LAUNCH_OPTIONS];
     snprintf(target, sizeof target, "--gpu-architecture=%s", arch);
     snprintf(copy, sizeof copy, "%s", options);
-    for (; jit_options[words]; words++) word[words] = jit_options[words];
-    word[words] = target;
-    words = words_of(copy, word, words + 1);
+    for (; jit_options[n]; n++) option[n] = jit_options[n];
+    option[n] = target;
+    n = split_options(copy, option, n + 1);
     nvrtcProgram program = NULL;
     nvrtcResult r = create(nvrtc, text, source, &program);
-    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, words, word);
+    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, n, option);
     char *log = log_of(nvrtc, program);
     size_t bytes = 0;
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBINSize(program, &bytes);
@@ -163,40 +163,43 @@ enum status jit_compile(const char *text, const char *source, const char *option
     return ST_OK;
 }
 
-/* A module that was refused comes a second time, and is not taken from the folder again. On any thread; the words of a failure are kept for the thread that asked. */
+/* Reads a module's image from the cache or compiles it. The second call, after the driver
+ * refused a cached image, compiles it. Runs on any thread; an error message is kept for the
+ * calling thread. */
 static void make(struct jit *j, struct module *m)
 {
     char path[1024];
-    bool kept =
+    bool caches =
         j->folder && jit_cache_path(j->folder, m->text, m->source, m->options, j->arch, path);
-    m->kept = kept && !m->kept && jit_cache_read(path, &m->image, &m->bytes);
-    if (m->kept) return;
+    m->cached = caches && !m->cached && jit_cache_read(path, &m->image, &m->bytes);
+    if (m->cached) return;
     if (jit_compile(m->text, m->source, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
         m->failure = strdup(fail_message());
         return;
     }
-    if (kept) jit_cache_write(path, m->image, m->bytes);
+    if (caches) jit_cache_write(path, m->image, m->bytes);
 }
 
-/* A driver takes no image of a CUDA that is newer than its own. */
+/* A driver cannot load an image compiled by a newer CUDA version. */
 static enum status fail_load(CUresult r, const struct module *m)
 {
-    int major = 0, minor = 0, served = cuda_served();
+    int major = 0, minor = 0, supported = cuda_driver_version();
     char text[160];
-    bool told = cuda_nvrtc(NULL)->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS;
-    if (!told || served >= 1000 * major)
+    bool known = cuda_nvrtc(NULL)->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS;
+    if (!known || supported >= 1000 * major)
         return fail_in(cuda_check(r, "load it"), "%s (%s)", m->text, m->options);
-    cuda_words(r, text);
+    cuda_error_text(r, text);
     return fail(ST_UNSUPPORTED,
-                "the driver is too old for this NVRTC: it serves CUDA %d.%d, kernels were compiled "
-                "for CUDA %d, and it says: %s; update the driver, or install the NVRTC of CUDA %d",
-                served / 1000, served % 1000 / 10, major, text, served / 1000);
+                "the driver is too old for this NVRTC: it supports CUDA %d.%d, kernels were "
+                "compiled for CUDA %d, and it reports: %s; update the driver, or install the NVRTC "
+                "of CUDA %d",
+                supported / 1000, supported % 1000 / 10, major, text, supported / 1000);
 }
 
 static void load(struct jit *j, struct module *m)
 {
     CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
-    if (r != CUDA_SUCCESS && m->kept) {
+    if (r != CUDA_SUCCESS && m->cached) {
         free(m->image);
         make(j, m);
         if (m->failure) return;
@@ -226,7 +229,7 @@ enum status jit_finish(struct jit *j)
     progress_end(&p);
     for (; j->finished < last; j->finished++) {
         struct module *m = &j->module[j->finished];
-        if (m->failure) continue; /* for whoever wants a function of it */
+        if (m->failure) continue; /* jit_function reports it */
         load(j, m);
     }
     return ST_OK;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file is the SHA-256 of the image in hexadecimal digits, a line's end, the image. */
+/* A file contains the SHA-256 of the image in hexadecimal digits, a newline, then the image. */
 enum { HEAD = HASH_HEX };
 
 bool jit_cache_path(const char *folder, const char *text, const char *source, const char *options,

@@ -4,22 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A name that is put together, and cut where it becomes too long. */
-struct words {
+/* A name under construction; it is cut if it becomes too long. */
+struct builder {
     char text[4 * ACTIVITY_NAME];
     size_t used;
 };
 
-static void add(struct words *w, const char *text, size_t n)
+static void add(struct builder *w, const char *text, size_t n)
 {
-    size_t room = sizeof w->text - 1 - w->used;
-    if (n > room) n = room;
+    size_t left = sizeof w->text - 1 - w->used;
+    if (n > left) n = left;
     memcpy(w->text + w->used, text, n);
     w->used += n;
     w->text[w->used] = '\0';
 }
 
-/* "8cublasLt": the letters, of which *at stands behind; 0: there is no such word. */
+/* Reads a length and an identifier, such as "8cublasLt", and moves *at past it. Returns the
+ * length; 0 if there is none. */
 static size_t source_name(const char **at, const char **ret)
 {
     size_t n = 0;
@@ -31,8 +32,8 @@ static size_t source_name(const char **at, const char **ret)
     return n;
 }
 
-/* Spaces of names and the name; stands then at what follows. */
-static void add_scopes(struct words *w, const char **at)
+/* Appends the namespaces and the name, and moves *at past them. */
+static void add_scopes(struct builder *w, const char **at)
 {
     static const char nameless[] = "_GLOBAL__N_";
     const char *word;
@@ -47,9 +48,9 @@ static void add_scopes(struct words *w, const char **at)
     }
 }
 
-/* The Itanium ABI's letters, as far as a name needs them: _Z, N and qualifiers before spaces of names, I before the
- * parameters of a template. */
-static void add_mangled(struct words *w, const char *name)
+/* Parses as much of the Itanium ABI's mangling as a name needs: _Z, N and qualifiers before
+ * namespaces, I before template parameters. */
+static void add_mangled(struct builder *w, const char *name)
 {
     const char *at = name + 2, *word;
     if (*at == 'N') at++;
@@ -65,7 +66,7 @@ static void add_mangled(struct words *w, const char *name)
 
 void kernel_name_short(const char *name, char ret[ACTIVITY_NAME])
 {
-    struct words w = {.used = 0};
+    struct builder w = {.used = 0};
     if (!strncmp(name, "_Z", 2)) add_mangled(&w, name);
     const char *text = w.used ? w.text : name;
     size_t n = strlen(text);

@@ -13,12 +13,12 @@
 
 enum { ALIGNMENT = 256, HOPPER_ARCH = 90 };
 
-/* What prepare made of a row: its launches, and a function for each. */
+/* The state of a prepared call: its launches, and a function for each. */
 struct prepared {
     struct cuda_launches l;
     int module[LAUNCHES];
     CUfunction function[LAUNCHES];
-    struct tensor_map *map; /* LAUNCH_MAPS of each launch; NULL: there are none */
+    struct tensor_map *map; /* LAUNCH_MAPS per launch; NULL: no launch has any */
     bool ready;
 };
 
@@ -32,7 +32,7 @@ struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const 
                                int64_t grid_x, int block)
 {
     BUG_IF(l->n == LAUNCHES, "%s: too many launches", entry);
-    BUG_IF(text && (block < 1 || block > 1024), "%s: %d threads a block", entry, block);
+    BUG_IF(text && (block < 1 || block > 1024), "%s: %d threads per block", entry, block);
     struct cuda_launch *k = &l->launch[l->n++];
     *k = (struct cuda_launch){.text = text, .entry = entry, .block = (unsigned)block};
     launch_grid(k, grid_x, 1, 1);
@@ -72,18 +72,19 @@ void arg_null(struct cuda_launch *k, const char *name)
 {
     arg_add(k, name, ARG_NULL);
 }
-void arg_in_if(struct cuda_launch *k, bool there, const char *name, int index)
+void arg_in_if(struct cuda_launch *k, bool present, const char *name, int index)
 {
-    arg_add(k, name, there ? ARG_IN : ARG_NULL)->index = index;
+    arg_add(k, name, present ? ARG_IN : ARG_NULL)->index = index;
 }
 void arg_i32(struct cuda_launch *k, const char *name, int64_t v)
 {
-    BUG_IF(v < INT32_MIN || v > INT32_MAX, "%s: %s: %lld is no int", k->entry, name, (long long)v);
+    BUG_IF(v < INT32_MIN || v > INT32_MAX, "%s: %s: %lld is not an int", k->entry, name,
+           (long long)v);
     arg_add(k, name, ARG_I32)->number.i32 = (int32_t)v;
 }
 void arg_u32(struct cuda_launch *k, const char *name, int64_t v)
 {
-    BUG_IF(v < 0 || v > UINT32_MAX, "%s: %s: %lld is no u32", k->entry, name, (long long)v);
+    BUG_IF(v < 0 || v > UINT32_MAX, "%s: %s: %lld is not a u32", k->entry, name, (long long)v);
     arg_add(k, name, ARG_U32)->number.u32 = (uint32_t)v;
 }
 void arg_i64(struct cuda_launch *k, const char *name, int64_t v)
@@ -135,12 +136,12 @@ void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes)
 }
 
 /* False for an input or output that the call does not have. */
-static bool is_there(const struct kernel_call *c, const struct cuda_arg *a)
+static bool has_tensor(const struct kernel_call *c, const struct cuda_arg *a)
 {
     return a->kind == ARG_IN ? a->index < c->n_in : a->kind != ARG_OUT || a->index < c->n_out;
 }
 
-/* The text of a launch: built in, or generated into `s`. */
+/* The source of a launch: built in, or generated into `s`. */
 static const char *source_of(const struct kernel_call *c, const struct cuda_launch *k,
                              struct str *s)
 {
@@ -157,7 +158,7 @@ static enum status match_source(const struct kernel_call *c, struct cuda_launch 
     for (int i = 0; i < k->args; i++) {
         const struct cuda_arg *a = &k->arg[i];
         if (a->kind == ARG_TENSOR_MAP) a = &k->map[a->index].of;
-        if (!is_there(c, a))
+        if (!has_tensor(c, a))
             return fail(ST_FORMAT, "%s: argument %s of %s: the call has no such tensor", k->text,
                         k->arg[i].name, k->entry);
     }
@@ -207,7 +208,7 @@ int64_t launch_scratch(struct cuda_launches *l, int64_t bytes)
     return offset;
 }
 
-static void ask(const struct kernel *k, const struct kernel_call *c, struct cuda_launches *ret)
+static void describe(const struct kernel *k, const struct kernel_call *c, struct cuda_launches *ret)
 {
     *ret = (struct cuda_launches){.device = cuda_device_of(c)};
     ((const struct cuda_row *)k)->launches(c, ret);
@@ -216,7 +217,7 @@ static void ask(const struct kernel *k, const struct kernel_call *c, struct cuda
 int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
     struct cuda_launches l;
-    ask(k, c, &l);
+    describe(k, c, &l);
     return l.scratch_bytes;
 }
 
@@ -224,7 +225,7 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
 {
     struct prepared *p = calloc(1, sizeof *p);
     BUG_IF(!p, "no host memory");
-    ask(k, c, &p->l);
+    describe(k, c, &p->l);
     c->state = p;
     for (int i = 0; i < p->l.n; i++)
         if (p->l.launch[i].maps && !p->map) p->map = tensor_maps_new(LAUNCHES * LAUNCH_MAPS);
@@ -242,12 +243,12 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
     return ST_OK;
 }
 
-bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s)
+bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s)
 {
-    if (k->prepare != cuda_prepare) return false; /* a product of the library */
+    if (k->prepare != cuda_prepare) return false; /* a matmul of the library */
     struct cuda_launches l;
     bool any = false;
-    ask(k, c, &l);
+    describe(k, c, &l);
     for (int i = 0; i < l.n; i++) {
         const struct cuda_launch *one = &l.launch[i];
         if (!one->write) continue;
@@ -267,21 +268,20 @@ void cuda_release(struct kernel_call *c)
     c->state = NULL;
 }
 
-/* A function may have 48 KiB, less what its text declares, and more where it asks. Calls of several lengths share it, so
- * what one was given is not taken back for another. */
-static enum status give_shared(CUfunction f, unsigned bytes)
+/* A function has 48 KiB of dynamic shared memory, minus its static shared memory, unless it
+ * requests more. Calls of different sizes share a function, so the limit is only raised. */
+static enum status raise_shared(CUfunction f, unsigned bytes)
 {
     static const CUfunction_attribute MOST = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     const struct cuda_driver *d = cuda_driver(NULL);
     int most = 0;
     if (!bytes) return ST_OK;
-    TRY(cuda_check(d->cuFuncGetAttribute(&most, MOST, f), "tell a kernel's shared memory"));
+    TRY(cuda_check(d->cuFuncGetAttribute(&most, MOST, f), "report a kernel's shared memory"));
     if ((int)bytes <= most) return ST_OK;
-    return cuda_check(d->cuFuncSetAttribute(f, MOST, (int)bytes),
-                      "give a kernel its shared memory");
+    return cuda_check(d->cuFuncSetAttribute(f, MOST, (int)bytes), "set a kernel's shared memory");
 }
 
-/* Before the first run: everything that is wanted by then is compiled at once. */
+/* Before the first run. Everything requested so far is compiled at once. */
 static enum status make_ready(struct prepared *p, const void *context)
 {
     struct jit *j = cuda_jit(context);
@@ -290,7 +290,7 @@ static enum status make_ready(struct prepared *p, const void *context)
         const struct cuda_launch *k = &p->l.launch[i];
         if (!k->text) continue;
         TRY(jit_function(j, p->module[i], k->entry, &p->function[i]));
-        TRY(give_shared(p->function[i], k->shared_bytes));
+        TRY(raise_shared(p->function[i], k->shared_bytes));
     }
     p->ready = true;
     return ST_OK;
@@ -310,7 +310,8 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
     }
 }
 
-/* Where the parameters lie: numbers and tensor maps where they are kept, addresses in `at`. */
+/* Fills in pointers to the parameters: to the stored numbers and tensor maps, and to addresses
+ * in `at`. */
 static enum status parameters_of(const struct kernel_call *c, const struct cuda_launch *k,
                                  struct tensor_map *map, CUdeviceptr at[LAUNCH_ARGS],
                                  void *ret[LAUNCH_ARGS])
@@ -331,17 +332,18 @@ static enum status parameters_of(const struct kernel_call *c, const struct cuda_
     return ST_OK;
 }
 
-/* A stream that is recorded keeps what may begin early from CUDA 12.3 on; before, nothing does. */
+/* Captures preserve programmatic dependent launches from CUDA 12.3 on; with older drivers they
+ * are not used. */
 static bool begins_early(const struct cuda_launches *l, int i)
 {
-    enum { RECORDED_FROM = 12030 };
+    enum { CAPTURED_FROM = 12030 };
     return l->launch[i].dependent && i > 0 && l->launch[i - 1].text &&
            l->device->arch >= HOPPER_ARCH && cuda_driver(NULL)->cuLaunchKernelEx &&
-           cuda_served() >= RECORDED_FROM;
+           cuda_driver_version() >= CAPTURED_FROM;
 }
 
-static CUresult start_kernel(const struct cuda_launch *k, bool early, CUfunction f, CUstream stream,
-                             void **parameter)
+static CUresult launch_kernel(const struct cuda_launch *k, bool early, CUfunction f,
+                              CUstream stream, void **parameter)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     if (!early)
@@ -362,7 +364,7 @@ static CUresult start_kernel(const struct cuda_launch *k, bool early, CUfunction
     return d->cuLaunchKernelEx(&config, f, parameter, NULL);
 }
 
-static enum status start(const struct kernel_call *c, struct prepared *p, int i)
+static enum status launch(const struct kernel_call *c, struct prepared *p, int i)
 {
     const struct cuda_launch *k = &p->l.launch[i];
     CUstream stream = cuda_stream(c->context);
@@ -371,21 +373,21 @@ static enum status start(const struct kernel_call *c, struct prepared *p, int i)
                                                              (size_t)k->zero_bytes, stream),
                           "set memory to zero");
     if (!k->grid[0] || !k->grid[1] || !k->grid[2]) return ST_OK;
-    cuda_count_start(c->context, k->entry);
+    cuda_count_launch(c->context, k->entry);
     CUdeviceptr at[LAUNCH_ARGS];
     void *parameter[LAUNCH_ARGS];
     struct tensor_map *map = p->map ? &p->map[i * LAUNCH_MAPS] : NULL;
     enum status st = parameters_of(c, k, map, at, parameter);
     if (st != ST_OK) return fail_in(st, "kernel %s of %s", k->entry, k->text);
-    CUresult r = start_kernel(k, begins_early(&p->l, i), p->function[i], stream, parameter);
-    if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "start a kernel");
-    return fail_in(cuda_check(r, "start it"), "kernel %s of %s", k->entry, k->text);
+    CUresult r = launch_kernel(k, begins_early(&p->l, i), p->function[i], stream, parameter);
+    if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "launch a kernel");
+    return fail_in(cuda_check(r, "launch it"), "kernel %s of %s", k->entry, k->text);
 }
 
 enum status cuda_run(const struct kernel_call *c)
 {
     struct prepared *p = c->state;
     if (!p->ready) TRY(make_ready(p, c->context));
-    for (int i = 0; i < p->l.n; i++) TRY(start(c, p, i));
+    for (int i = 0; i < p->l.n; i++) TRY(launch(c, p, i));
     return ST_OK;
 }

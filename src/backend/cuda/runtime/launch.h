@@ -1,4 +1,4 @@
-/* launch.h - the one way in which a kernel of the GPU is started.
+/* launch.h - how all GPU kernels are launched.
  *
  * A row of the kernel table says, for a call, which texts are compiled with which constants and how they are
  * started: a pure function of types, attributes and the device, so it also runs where there is no GPU, and the
@@ -12,7 +12,7 @@
 
 struct str;
 
-/* A value that a kernel takes, named as the parameter of its text. Addresses are known when the call runs. */
+/* The properties of a GPU that kernels depend on. */
 enum cuda_arg_kind {
     ARG_IN,
     ARG_OUT,
@@ -28,7 +28,7 @@ enum { ARG_NAME = 24 };
 struct cuda_arg {
     char name[ARG_NAME];
     enum cuda_arg_kind kind;
-    /* ARG_IN, ARG_OUT: which of the call; ARG_TENSOR_MAP: which of the launch */
+    /* ARG_IN, ARG_OUT: tensor of the call; ARG_TENSOR_MAP: map of the launch */
     int index;
     int64_t offset; /* ARG_SCRATCH: bytes */
     union {
@@ -39,36 +39,38 @@ struct cuda_arg {
     } number;
 };
 
-/* A tensor of which a kernel for compute capability 9.0 copies boxes (hopper.cuh), dimensions innermost first; those that are
- * not needed are 1. Steps and the address are multiples of 16 bytes, a box has at most 256 in a dimension, and a
- * row of it (dimension 0) has as many bytes as the swizzle spans, or, without one, a multiple of 16. */
+/* A tensor from which a kernel for compute capability 9.0 copies boxes (TMA, hopper.cuh).
+ * Dimensions are innermost first; unused ones are 1. Strides and the address are multiples of 16
+ * bytes. A box has at most 256 elements in a dimension. A row of it (dimension 0) has as many
+ * bytes as the swizzle spans, or, without a swizzle, a multiple of 16. */
 enum { MAP_RANK = 5 };
 struct cuda_tensor {
     enum dtype dtype;       /* f32 or bf16 */
     int64_t dim[MAP_RANK];  /* elements */
-    int64_t step[MAP_RANK]; /* bytes from one to the next; that of dimension 0 is not read */
+    int64_t step[MAP_RANK]; /* strides in bytes; that of dimension 0 is not read */
     int box[MAP_RANK];      /* elements */
     int swizzle;            /* bytes: 128, 64, 32; 0: none */
 };
 struct cuda_map {
-    struct cuda_arg of; /* where it begins: ARG_IN, ARG_OUT or ARG_SCRATCH */
+    struct cuda_arg of; /* the memory it maps: ARG_IN, ARG_OUT or ARG_SCRATCH */
     struct cuda_tensor tensor;
 };
 
 enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6, LAUNCH_MAPS = 8 };
 
 struct cuda_launch {
-    /* "norm.cu"; NULL: the first zero_bytes bytes of arg[0] are set to zero */
+    /* The source file, "norm.cu"; NULL: not a kernel, sets zero_bytes bytes of arg[0] to zero */
     const char *text;
-    /* Writes the text, which is then not one of those built in; a pure function, too. NULL: it is built in. */
+    /* Generates the source; a pure function. NULL: the source is the built-in file `text`. */
     void (*write)(const struct kernel_call *c, struct str *s);
-    const char *entry;                     /* an extern "C" __global__ function of it */
+    const char *entry;                     /* an extern "C" __global__ function of the source */
     char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
-    unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic ones */
-    bool spills; /* said by rows that are known to spill registers; all others must not */
-    int arch;    /* 90: its text is for that compute capability alone; 0: for each */
-    /* It may begin while the launch before it, of the same row, ends (programmatic dependent launch, 9.0 and newer): its
-     * text calls dependents_wait before it touches memory that others wrote or read. */
+    unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
+    bool spills;                           /* known to spill registers; others must not */
+    int arch;                              /* 90: only for that compute capability; 0: for all */
+    /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
+     * launch, 9.0 and newer). It must call dependents_wait before it accesses memory that the
+     * previous kernel reads or writes. */
     bool dependent;
     int64_t zero_bytes;
     int args, maps;
@@ -80,16 +82,18 @@ struct cuda_launches {
     const struct target *device;
     int n;
     struct cuda_launch launch[LAUNCHES];
-    int64_t scratch_bytes; /* what launch_scratch gave out */
+    int64_t scratch_bytes; /* the sum of the launch_scratch calls */
 };
 
-/* A row of the GPU's table; the kernel stands first, so a pointer to it is a pointer to the row. */
+/* A row of the GPU's kernel table. The kernel is the first member, so a pointer to it is a
+ * pointer to the row. */
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
 };
 
-/* Rows made of launches: prepare, scratch, release and run are the same for all. `fits` may be NULL. */
+/* Rows that consist of launches; prepare, scratch, release and run are shared. `fits` may be
+ * NULL. */
 #define CUDA_ROW(op, variant, fits, launches)                                               \
     {                                                                                       \
         {OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, \
@@ -114,41 +118,44 @@ static inline const struct target *cuda_device_of(const struct kernel_call *c)
 /* Whether kernels that use hopper.cuh run there: compute capability 9.0, and a driver that makes tensor maps. */
 bool cuda_hopper(const struct kernel_call *c);
 
-/* Writing launches. Each is one more kernel of the row; blocks of 1 ... 1024 threads. Grids of 0 blocks are not
- * started. */
+/* Describing launches. Each call adds a kernel to the row, with blocks of 1 to 1024 threads. A
+ * grid of 0 blocks is not launched. */
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block);
-/* Sets `bytes` of an output to zero. */
+/* Sets `bytes` bytes of scratch (at an offset from launch_scratch) or of an output to zero. */
 void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes);
 void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z);
 void launch_define(struct cuda_launch *k, const char *name, int64_t number); /* -DNAME=VALUE */
 void launch_define_word(struct cuda_launch *k, const char *name, const char *word);
 /* -DNAME=float, double, bf16 or int */
 void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtype);
-/* Bytes of scratch, a multiple of 256; returns their offset. */
+/* Reserves scratch, rounded up to a multiple of 256 bytes; returns its offset. */
 int64_t launch_scratch(struct cuda_launches *l, int64_t bytes);
 
-/* Arguments, in any order: each has the name of a parameter of the entry. When a call is prepared, and in the tests, they
- * are matched with the parameters of the text by name and type (signature.h). */
+/* Arguments, in any order; each has the name of a parameter of the entry. When a call is
+ * prepared, and in the tests, they are matched with the source's parameters by name and type
+ * (signature.h). */
 void arg_in(struct cuda_launch *k, const char *name, int index);
 void arg_out(struct cuda_launch *k, const char *name, int index);
 void arg_scratch(struct cuda_launch *k, const char *name, int64_t offset);
-/* A pointer to nothing: for an operand that the call does without. */
+/* A null pointer, for an operand that the call does not have. */
 void arg_null(struct cuda_launch *k, const char *name);
-/* Input `index`, or a null pointer. */
-void arg_in_if(struct cuda_launch *k, bool there, const char *name, int index);
+/* Input `index` if `present`, else a null pointer. */
+void arg_in_if(struct cuda_launch *k, bool present, const char *name, int index);
 void arg_i32(struct cuda_launch *k, const char *name, int64_t v);
 void arg_u32(struct cuda_launch *k, const char *name, int64_t v);
 void arg_i64(struct cuda_launch *k, const char *name, int64_t v);
 void arg_f32(struct cuda_launch *k, const char *name, double v);
-/* Inputs or outputs from `first` on, one for each of the names, which blanks part: "dy x w mean rstd". */
+/* Inputs or outputs from `first` on, one per name; names are separated by blanks: "dy x w mean
+ * rstd". */
 void args_in(struct cuda_launch *k, int first, const char *names);
 void args_out(struct cuda_launch *k, int first, const char *names);
-/* A `const __grid_constant__ tensor_map` of what begins at input or output `at`, or at byte `at` of scratch. It is made when
- * the call first runs, and again when the address is another one. */
+/* A `const __grid_constant__ tensor_map` of input or output `at`, or of scratch from byte `at`
+ * on. It is created when the call first runs, and again when the address changes. */
 void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int64_t at,
                     const struct cuda_tensor *t);
-/* Puts the arguments in the order of the entry's parameters. A mismatch is a failure that names text, entry and parameter. */
+/* Sorts the arguments into the order of the entry's parameters. The failure of a mismatch names
+ * source, entry and parameter. */
 enum status launch_match_arguments(const struct kernel_call *c, struct cuda_launch *k);
 
 #endif

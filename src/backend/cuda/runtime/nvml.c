@@ -15,7 +15,7 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-/* Return type of all but one is an int, 0: fine. */
+/* All but one return an int; 0 is success. */
 typedef struct nvml_device *gpu;
 /* clang-format off */
 #define NVML_NEEDED(F)                                                  \
@@ -42,7 +42,7 @@ struct nvml_needed {
     NVML_NEEDED(MEMBER)
 };
 struct nvml_optional {
-    NVML_OPTIONAL(MEMBER) /* NULL: the driver has none such */
+    NVML_OPTIONAL(MEMBER) /* NULL: missing in this driver */
 };
 
 static struct {
@@ -59,13 +59,13 @@ static void open_library(void)
                                                                    NVML_OPTIONAL(SYMBOL)};
     void *function[COUNT_OF(optional)] = {NULL};
     char why[LIBRARY_WHY];
-    _Static_assert(sizeof nvml.must == sizeof needed, "one pointer for each name");
-    _Static_assert(sizeof nvml.may == sizeof optional, "one pointer for each name");
+    _Static_assert(sizeof nvml.must == sizeof needed, "one pointer per name");
+    _Static_assert(sizeof nvml.may == sizeof optional, "one pointer per name");
     nvml.found = library_open(names, needed, COUNT_OF(needed), function, nvml.why);
-    if (!nvml.found) { /* a container whose image asks for computing alone is not given it */
+    if (!nvml.found) { /* containers whose image requests only compute do not have it */
         size_t length = strlen(nvml.why);
         snprintf(nvml.why + length, sizeof nvml.why - length,
-                 " (a container is given it with NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
+                 " (a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility to see it)");
         return;
     }
     memcpy(&nvml.must, function, sizeof nvml.must);
@@ -74,7 +74,8 @@ static void open_library(void)
     memcpy(&nvml.may, function, sizeof nvml.may);
     int error = nvml.must.nvmlInit_v2();
     if (error == NVML_SUCCESS) return;
-    snprintf(nvml.why, sizeof nvml.why, "%s says: %s", names[0], nvml.must.nvmlErrorString(error));
+    snprintf(nvml.why, sizeof nvml.why, "%s reports: %s", names[0],
+             nvml.must.nvmlErrorString(error));
     nvml.found = false;
 }
 
@@ -96,10 +97,11 @@ bool nvml_version(char ret_version[48], const char **ret_why)
     return open;
 }
 
-/* --- one GPU ----------------------------------------------------------------------------------- */
+/* --- one GPU
+ * ----------------------------------------------------------------------------------- */
 
-/* A figure that this GPU, or its driver, does not have is -1. */
-#define ASK(name, ...) (nvml.may.name && nvml.may.name(__VA_ARGS__) == NVML_SUCCESS)
+/* A value that this GPU or its driver does not provide stays -1. */
+#define QUERY(name, ...) (nvml.may.name && nvml.may.name(__VA_ARGS__) == NVML_SUCCESS)
 
 static enum status find(struct nvml_gpu *g, CUdevice handle)
 {
@@ -108,21 +110,21 @@ static enum status find(struct nvml_gpu *g, CUdevice handle)
     if (g->device) return ST_OK;
     if (!is_open()) return fail(ST_UNSUPPORTED, "%s", nvml.why);
     TRY(cuda_check(cuda_driver(NULL)->cuDeviceGetPCIBusId(bus, sizeof bus, handle),
-                   "say where it is"));
+                   "report its PCI bus id"));
     int error = nvml.must.nvmlDeviceGetHandleByPciBusId_v2(bus, &g->device);
     if (error != NVML_SUCCESS) {
         g->device = NULL;
-        return fail(ST_UNSUPPORTED, "libnvidia-ml.so.1 says of the GPU at %s: %s", bus,
+        return fail(ST_UNSUPPORTED, "libnvidia-ml.so.1 reports for the GPU at %s: %s", bus,
                     nvml.must.nvmlErrorString(error));
     }
     g->clock_max_mhz =
-        ASK(nvmlDeviceGetMaxClockInfo, g->device, NVML_CLOCK_SM, &mhz) ? (double)mhz : -1;
+        QUERY(nvmlDeviceGetMaxClockInfo, g->device, NVML_CLOCK_SM, &mhz) ? (double)mhz : -1;
     return ST_OK;
 }
 
 static int reasons_of(unsigned long long bits)
 {
-    /* NVML's bits, in their order; 0, that the GPU idles, slows nothing. */
+    /* NVML's bits in order; bit 0 means that the GPU is idle, which slows nothing. */
     static const int reason[] = {-1,
                                  THROTTLE_SET,
                                  THROTTLE_POWER,
@@ -147,18 +149,18 @@ enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sampl
     TRY(find(g, handle));
     struct device_sample s = sample_unknown;
     s.clock_max_mhz = g->clock_max_mhz;
-    if (ASK(nvmlDeviceGetUtilizationRates, g->device, &busy)) s.utilization = busy.gpu;
-    if (ASK(nvmlDeviceGetClockInfo, g->device, NVML_CLOCK_SM, &value)) s.clock_mhz = value;
-    if (ASK(nvmlDeviceGetPowerUsage, g->device, &value)) s.power_w = 1e-3 * value;
-    if (ASK(nvmlDeviceGetEnforcedPowerLimit, g->device, &value)) s.power_limit_w = 1e-3 * value;
-    if (ASK(nvmlDeviceGetTotalEnergyConsumption, g->device, &wide))
+    if (QUERY(nvmlDeviceGetUtilizationRates, g->device, &busy)) s.utilization = busy.gpu;
+    if (QUERY(nvmlDeviceGetClockInfo, g->device, NVML_CLOCK_SM, &value)) s.clock_mhz = value;
+    if (QUERY(nvmlDeviceGetPowerUsage, g->device, &value)) s.power_w = 1e-3 * value;
+    if (QUERY(nvmlDeviceGetEnforcedPowerLimit, g->device, &value)) s.power_limit_w = 1e-3 * value;
+    if (QUERY(nvmlDeviceGetTotalEnergyConsumption, g->device, &wide))
         s.energy_j = 1e-3 * (double)wide;
-    if (ASK(nvmlDeviceGetMemoryInfo, g->device, &memory)) s.memory_bytes = (double)memory.used;
-    if (ASK(nvmlDeviceGetTemperature, g->device, NVML_TEMPERATURE_GPU, &value))
+    if (QUERY(nvmlDeviceGetMemoryInfo, g->device, &memory)) s.memory_bytes = (double)memory.used;
+    if (QUERY(nvmlDeviceGetTemperature, g->device, NVML_TEMPERATURE_GPU, &value))
         s.temperature_c = value;
-    /* The same under its new name and its old one. */
-    if (ASK(nvmlDeviceGetCurrentClocksEventReasons, g->device, &wide) ||
-        ASK(nvmlDeviceGetCurrentClocksThrottleReasons, g->device, &wide))
+    /* New and old name of the same query. */
+    if (QUERY(nvmlDeviceGetCurrentClocksEventReasons, g->device, &wide) ||
+        QUERY(nvmlDeviceGetCurrentClocksThrottleReasons, g->device, &wide))
         s.throttle = reasons_of(wide);
     *ret = s;
     return ST_OK;

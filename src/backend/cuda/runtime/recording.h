@@ -1,4 +1,5 @@
-/* recording.h - runs of the stream that were recorded, to be started as one; see backend.h. Private to backend/cuda. */
+/* recording.h - captures work of the stream as a CUDA graph and replays it (struct
+ * backend_recording). Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_RECORDING_H
 #define BACKEND_CUDA_RUNTIME_RECORDING_H
 

@@ -14,7 +14,7 @@ static bool in_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* True if the word `word` stands at `at`, between characters that belong to no word. */
+/* True if the whole word `word` is at `at`. */
 static bool is_word(const char *source, const char *at, const char *word)
 {
     size_t n = strlen(word);
@@ -29,7 +29,7 @@ static const char *next_word(const char *source, const char *from, const char *e
     return NULL;
 }
 
-/* Lines of a macro end in a backslash. */
+/* A backslash counts as blank because lines of a macro end in one. */
 static bool is_blank(char c)
 {
     return isspace((unsigned char)c) || c == '\\';
@@ -48,7 +48,7 @@ static const char *before(const char *source, const char *at)
     return at > source ? at - 1 : source;
 }
 
-/* True if KERNEL(...) or KERNEL_MIN(...) stands before `at`. */
+/* True if `at` is preceded by KERNEL(...) or KERNEL_MIN(...). */
 static bool is_kernel(const char *source, const char *at)
 {
     int depth = 0;
@@ -62,7 +62,8 @@ static bool is_kernel(const char *source, const char *at)
     return is_word(source, at, "KERNEL") || is_word(source, at, "KERNEL_MIN");
 }
 
-/* Behind the parenthesis of the parameters of a kernel that is declared between `from` and `end`. */
+/* The text after the opening parenthesis of a kernel declared between `from` and `end`; NULL:
+ * none. */
 static const char *declared(const char *source, const char *from, const char *end,
                             const char *entry)
 {
@@ -73,7 +74,7 @@ static const char *declared(const char *source, const char *from, const char *en
     return NULL;
 }
 
-/* The same for a kernel that the macro declares under the name that it takes as its first parameter. */
+/* The same for a kernel declared by a macro whose first parameter is the kernel's name. */
 static const char *declared_by(const char *source, const char *macro)
 {
     char define[WORD + 16], first[WORD];
@@ -88,7 +89,7 @@ static const char *declared_by(const char *source, const char *macro)
     return declared(source, at + n, end, first);
 }
 
-/* The parameters of an entry, wherever it is declared. */
+/* The parameters of an entry, declared directly or by a macro. */
 static const char *find(const char *source, const char *entry)
 {
     const char *end = source + strlen(source), *found = declared(source, source, end, entry);
@@ -117,11 +118,11 @@ static const char *find_with_includes(const char *source, const char *entry)
     return found;
 }
 
-/* A list of parameters while it is read. */
+/* The state of reading a parameter list. */
 struct reader {
     const struct cuda_launch *k;
-    const char *source, *at; /* the launch's text, and where in it, or in a text that it includes */
-    bool inside, hidden;     /* an #if; what it hides */
+    const char *source, *at; /* the launch's source; the position in it or in an included file */
+    bool inside, hidden;     /* inside an #if; inside its inactive branch */
 };
 
 static enum status constant(const struct reader *r, const char *name, long *ret)
@@ -135,11 +136,11 @@ static enum status constant(const struct reader *r, const char *name, long *ret)
     char *end = NULL;
     if (number) *ret = strtol(number, &end, 10);
     if (number && end != number) return ST_OK;
-    return fail(ST_FORMAT, "%s: the parameters of %s depend on %s, which is no number there",
+    return fail(ST_FORMAT, "%s: the parameters of %s depend on %s, which is not a number",
                 r->k->text, r->k->entry, name);
 }
 
-/* A line that begins with #; behind it, what is hidden is skipped up to the next. */
+/* Reads a line that begins with '#', then skips an inactive branch up to the next such line. */
 static enum status read_directive(struct reader *r)
 {
     char line[WORD], name[WORD], rest;
@@ -165,7 +166,7 @@ static enum status read_directive(struct reader *r)
     return ST_OK;
 }
 
-/* The next word or sign; an empty one at the end of the text. */
+/* Reads the next word or punctuation character; an empty word at the end of the source. */
 static enum status read_word(struct reader *r, char ret[WORD])
 {
     for (;;) {
@@ -188,8 +189,8 @@ static enum status read_word(struct reader *r, char ret[WORD])
     return ST_OK;
 }
 
-/* "const float *x" and the like; the last word is the name. */
-static bool understand(char word[WORDS][WORD], int n, struct parameter *ret)
+/* Parses "const float *x" and the like; the last word is the name. */
+static bool parse_parameter(char word[WORDS][WORD], int n, struct parameter *ret)
 {
     static const struct {
         const char *word;
@@ -241,7 +242,7 @@ enum status signature_read(const struct cuda_launch *k, const char *source, stru
         }
         if (last && !n && !ret->parameters) return ST_OK;
         if (ret->parameters == LAUNCH_ARGS || !n ||
-            !understand(word, n, &ret->parameter[ret->parameters]))
+            !parse_parameter(word, n, &ret->parameter[ret->parameters]))
             return fail(ST_FORMAT, "%s: parameter %d of %s, %s, is not understood", k->text,
                         ret->parameters + 1, k->entry, n ? word[n - 1] : "an empty one");
         ret->parameters++;
@@ -264,7 +265,7 @@ static const char *const parameter_words[] = {
     [PARAMETER_TENSOR_MAP] = "a tensor map",
 };
 
-static bool takes(enum parameter_kind p, enum cuda_arg_kind a)
+static bool accepts(enum parameter_kind p, enum cuda_arg_kind a)
 {
     static const enum parameter_kind numbers[] = {
         [ARG_I32] = PARAMETER_I32,
@@ -299,7 +300,7 @@ enum status signature_match(const struct signature *s, struct cuda_launch *k)
         if (find_argument(k, p->name, at + 1) < k->args)
             return fail(ST_FORMAT, "%s: parameter %s of %s has two arguments", k->text, p->name,
                         k->entry);
-        if (!takes(p->kind, k->arg[at].kind))
+        if (!accepts(p->kind, k->arg[at].kind))
             return fail(ST_FORMAT, "%s: parameter %s of %s is %s, its argument %s", k->text,
                         p->name, k->entry, parameter_words[p->kind], arg_words[k->arg[at].kind]);
         used[at] = true;

@@ -1,7 +1,8 @@
-/* signature.h - the parameters of a kernel's entry, read from its text, and a launch's arguments matched with them by name.
+/* signature.h - reads the parameters of a kernel from its source and matches a launch's arguments
+ * with them by name.
  *
- * The text is the truth: the host names each argument, its order and its type come from here. A small part of C++ is
- * understood, and anything else is a failure that names text, entry and parameter:
+ * The source decides: the host names each argument; order and types come from the source. A small
+ * part of C++ is understood; anything else is a failure that names source, entry and parameter:
  *
  *     KERNEL(THREADS) entry(const float *x, int rows, const __grid_constant__ tensor_map map, ...)
  *     #define MACRO(entry, ...) ... KERNEL(THREADS) entry(...)      and then      MACRO(scale, ...)
@@ -31,10 +32,11 @@ struct signature {
     struct parameter parameter[LAUNCH_ARGS];
 };
 
-/* Reads the signature of a launch's entry from `source`, or from a text that it includes. */
+/* Reads the signature of a launch's entry from `source`, or from a file that it includes. */
 enum status signature_read(const struct cuda_launch *k, const char *source, struct signature *ret);
-/* Puts the arguments of a launch in the order of the parameters. Fails where a parameter has no argument or two, where an
- * argument has no parameter, or the wrong type. An input has to be a pointer to const. */
+/* Sorts the arguments of a launch into the order of the parameters. Fails if a parameter has no
+ * argument or two, or if an argument has no parameter or the wrong type. An input must be a
+ * pointer to const. */
 enum status signature_match(const struct signature *s, struct cuda_launch *k);
 
 #endif

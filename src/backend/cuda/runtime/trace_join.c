@@ -1,7 +1,8 @@
-/* What was started by itself has its call's mark. What was played is in order: if there are as many activities as the plays have
- * together, each play takes its own from the front, and no number of a call is believed (there are versions of CUPTI that
- * confuse those of plays). If not, something is missing or unknown; then the numbers tell one play from the next, and those
- * that are whole are matched. */
+/* An activity that was launched directly has the mark of its call. Activities of replays are in
+ * order. If their number equals that of all replays together, each replay gets its activities
+ * from the front; call numbers are not used, because some versions of CUPTI confuse those of
+ * replays. Otherwise something is missing or unknown: then call numbers separate the replays,
+ * and complete replays are matched. */
 #include "backend/cuda/runtime/trace_join.h"
 
 #include "backend/cuda/runtime/kernel_name.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = -1 };
+enum { NO_MARK = -1 };
 
 static int by_number(int64_t a, int64_t b)
 {
@@ -29,9 +30,11 @@ static int by_call(const void *a, const void *b)
     return by_number(((const struct trace_call *)a)->call, ((const struct trace_call *)b)->call);
 }
 
-/* --- names ------------------------------------------------------------------------------------- */
+/* --- names
+ * ------------------------------------------------------------------------------------- */
 
-/* Each name once, of kernels and of others apart. Few are many times there. */
+/* Each name is stored once per kind. There are few different names, so a linear search is
+ * enough. */
 struct names {
     struct name {
         enum activity_kind kind;
@@ -58,13 +61,14 @@ static const struct name *name_of(struct names *all, enum activity_kind kind, co
     return n;
 }
 
-/* --- marks ------------------------------------------------------------------------------------- */
+/* --- marks
+ * ------------------------------------------------------------------------------------- */
 
-/* What could not be matched, for one sentence. */
+/* Counts of what could not be matched, for the message. */
 struct misfit {
     int64_t without_call, of_unknown, of_wrong;
-    int64_t unknown;       /* plays */
-    int64_t wanted, found; /* of the first play that does not fit */
+    int64_t unknown;       /* replays with unknown marks */
+    int64_t wanted, found; /* activities of the first replay that does not match */
 };
 
 static const struct trace_call *call_of(const struct trace_input *in, uint32_t call)
@@ -91,9 +95,10 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* Gives n played activities from number `from` on to a play, `mark` may be NULL; returns the number behind. */
-static int64_t give(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
-                    int64_t play, const int *mark)
+/* Assigns n replayed activities, from index `from` on, to a replay; `mark` may be NULL. Returns
+ * the next index. */
+static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
+                      int64_t play, const int *mark)
 {
     for (int64_t k = 0; k < n; k++, from++) {
         from = next_played(in, from);
@@ -104,7 +109,7 @@ static int64_t give(const struct trace_input *in, struct trace *t, int64_t from,
     return from;
 }
 
-/* How many played activities from number `from` on are of the same call. */
+/* The number of consecutive replayed activities, from index `from` on, with the same call. */
 static int64_t group_from(const struct trace_input *in, int64_t from)
 {
     int64_t n = 0;
@@ -115,41 +120,41 @@ static int64_t group_from(const struct trace_input *in, int64_t from)
     return n;
 }
 
-/* Which play the call with that number began; NO_PLAY: there is no record of it. */
+/* The replay that the call launched; NO_REPLAY: there is no record of it. */
 static int64_t play_of(const struct trace_input *in, uint32_t call)
 {
     const struct trace_call *c = call_of(in, call);
-    return c && c->play < in->plays ? c->play : NO_PLAY;
+    return c && c->play < in->plays ? c->play : NO_REPLAY;
 }
 
-static int64_t behind_group(const struct trace_input *in, int64_t from)
+static int64_t after_group(const struct trace_input *in, int64_t from)
 {
     for (int64_t n = group_from(in, from); n > 0; n--) from = next_played(in, from + 1);
     return from;
 }
 
-/* The plays that are known have activities of their own number each. Else two may share one. */
-static bool numbers_tell(const struct trace_input *in)
+/* True if every replay with known marks has its own call number. If not, two may share one. */
+static bool numbers_are_distinct(const struct trace_input *in)
 {
-    int64_t known = 0, told = 0, last = NO_PLAY;
+    int64_t known = 0, found = 0, last = NO_REPLAY;
     for (int64_t p = 0; p < in->plays; p++) known += in->play[p].mark && in->play[p].activities > 0;
-    for (int64_t i = next_played(in, 0); i < in->records; i = behind_group(in, i)) {
+    for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i)) {
         int64_t play = play_of(in, in->record[i].call);
-        if (play == NO_PLAY) continue;
+        if (play == NO_REPLAY) continue;
         if (play <= last) return false;
         last = play;
-        told += in->play[play].mark != NULL;
+        found += in->play[play].mark != NULL;
     }
-    return told == known;
+    return found == known;
 }
 
 static void match_group(const struct trace_input *in, struct trace *t, int64_t from,
                         struct misfit *m)
 {
     int64_t found = group_from(in, from), play = play_of(in, in->record[from].call);
-    const struct trace_play *p = play == NO_PLAY ? NULL : &in->play[play];
+    const struct trace_play *p = play == NO_REPLAY ? NULL : &in->play[play];
     bool fits = p && p->mark && p->activities == found;
-    give(in, t, from, found, play, fits ? p->mark : NULL);
+    assign(in, t, from, found, play, fits ? p->mark : NULL);
     if (!p) {
         m->without_call += found;
     } else if (!p->mark) {
@@ -170,36 +175,37 @@ static void match_plays(const struct trace_input *in, struct trace *t, struct mi
     for (int64_t i = 0; i < in->records; i++) found += in->record[i].played;
     if (!m->unknown && found == wanted) {
         for (int64_t p = 0; p < in->plays; p++)
-            from = give(in, t, from, in->play[p].activities, p, in->play[p].mark);
-    } else if (numbers_tell(in)) {
-        for (int64_t i = next_played(in, 0); i < in->records; i = behind_group(in, i))
+            from = assign(in, t, from, in->play[p].activities, p, in->play[p].mark);
+    } else if (numbers_are_distinct(in)) {
+        for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i))
             match_group(in, t, i, m);
     } else {
-        give(in, t, 0, found, NO_PLAY, NULL);
+        assign(in, t, 0, found, NO_REPLAY, NULL);
         m->of_wrong = m->found = found;
         m->wanted = wanted;
     }
 }
 
-/* --- together ---------------------------------------------------------------------------------- */
+/* --- together
+ * ---------------------------------------------------------------------------------- */
 
-static const char *say(const struct misfit *m, struct arena *a)
+static const char *describe(const struct misfit *m, struct arena *a)
 {
     if (m->of_wrong)
         return arena_printf(
             a,
-            "%lld kernels and copies of recordings belong to nobody: %lld took place "
-            "where %lld were recorded",
+            "%lld kernels and copies of replayed graphs could not be attributed: %lld were traced "
+            "where %lld were captured",
             (long long)m->of_wrong, (long long)m->found, (long long)m->wanted);
     if (m->unknown)
         return arena_printf(a,
-                            "%lld plays are of a recording that was made before the trace began: "
-                            "what was seen of them, %lld kernels and copies, belongs to nobody",
+                            "%lld replays are of a graph captured before the trace began: the %lld "
+                            "kernels and copies traced of them could not be attributed",
                             (long long)m->unknown, (long long)m->of_unknown);
     if (m->without_call)
         return arena_printf(a,
-                            "%lld kernels and copies belong to nobody: there is no record of the "
-                            "call that started them",
+                            "%lld kernels and copies could not be attributed: there is no record "
+                            "of the call that launched them",
                             (long long)m->without_call);
     return NULL;
 }
@@ -216,8 +222,8 @@ void trace_join(struct trace_input *in, struct trace *ret, struct arena *a)
         const struct trace_record *r = &in->record[i];
         const struct name *n = name_of(&names, r->kind, r->name);
         ret->activity[i] = (struct activity){.kind = r->kind,
-                                             .mark = NOBODY,
-                                             .play = NO_PLAY,
+                                             .mark = NO_MARK,
+                                             .play = NO_REPLAY,
                                              .name = n->name,
                                              .short_name = n->short_name,
                                              .start_ns = r->start_ns,
@@ -227,5 +233,5 @@ void trace_join(struct trace_input *in, struct trace *ret, struct arena *a)
     match_calls(in, ret, &m);
     match_plays(in, ret, &m);
     ret->unmatched = m.without_call + m.of_unknown + m.of_wrong;
-    ret->why = say(&m, a);
+    ret->why = describe(&m, a);
 }

@@ -1,5 +1,5 @@
-/* trace_join.h - records of what a GPU did, joined with what the host knows of whose they are. Pure: it asks no device and
- * no library. Private to backend/cuda. */
+/* trace_join.h - joins records of a GPU's activities with the marks that the host set. Pure
+ * functions, without device or library. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_TRACE_JOIN_H
 #define BACKEND_CUDA_RUNTIME_TRACE_JOIN_H
 
@@ -9,36 +9,37 @@ struct arena;
 
 struct trace_record {
     enum activity_kind kind;
-    bool played;   /* it was part of a recording */
-    uint32_t call; /* the number of the call that started it, or its recording */
+    bool played;   /* part of a graph replay */
+    uint32_t call; /* the number of the call that launched it, or its graph */
     const char *name;
     int64_t start_ns, end_ns, bytes;
 };
 
-/* A call of the host was made under a mark, or plays a recording. */
-enum { NO_PLAY = -1 };
+/* A call of the host: it was made under a mark, or replays a graph. */
+enum { NO_REPLAY = -1 };
 struct trace_call {
     uint32_t call;
     int mark;
-    int play; /* number of the play in this trace, else NO_PLAY */
+    int play; /* number of the replay in this trace, else NO_REPLAY */
 };
 
-/* One play of a recording: the marks of its activities; NULL: they are not known. */
+/* One replay of a graph: the marks of its activities; NULL: unknown. */
 struct trace_play {
     const int *mark;
     int64_t activities;
 };
 
 struct trace_input {
-    struct trace_record *record; /* are sorted */
+    struct trace_record *record; /* trace_join sorts them */
     int64_t records;
-    struct trace_call *call; /* too */
+    struct trace_call *call; /* trace_join sorts them */
     int64_t calls;
-    const struct trace_play *play; /* in their order */
+    const struct trace_play *play; /* in launch order */
     int64_t plays;
 };
 
-/* Fills all of *ret but `dropped` and `by`; short names are kernel_name's. `a` holds it. */
+/* Fills all of *ret except `dropped` and `by`, allocated in `a`; short names are from
+ * kernel_name.h. */
 void trace_join(struct trace_input *in, struct trace *ret, struct arena *a);
 
 #endif

@@ -8,29 +8,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A mark that was set while the stream was recorded, and the nodes that were there by then. */
+/* A mark that was set during a capture, and the number of nodes captured by then. */
 struct bound {
     int mark;
     size_t nodes;
 };
 struct recorded {
-    int *mark; /* of each activity; NULL: not known */
+    int *mark; /* of each activity; NULL: unknown */
     int64_t activities;
 };
 
 struct tracer {
     CUstream stream;
     bool on, recording;
-    bool lost; /* nodes of the recording could not be counted */
-    bool ran;  /* some kernel, so there must be records */
+    bool lost; /* the captured nodes could not be counted */
+    bool ran;  /* a kernel ran, so there must be records */
     int mark;
-    struct arena
-        arena; /* of all below, until it is closed: recordings may be played in a later trace */
+    /* Holds everything below until tracer_close, because graphs may be replayed in a later
+     * trace. */
+    struct arena arena;
     struct bound *bound;
     int bounds, bounds_capacity;
     struct recorded *recorded;
     int recordings, recordings_capacity;
-    int *played; /* numbers of recordings */
+    int *played; /* the number of the graph of each replay */
     int plays, plays_capacity;
 };
 
@@ -47,7 +48,7 @@ enum status tracer_begin(struct tracer **t, CUstream stream)
     return ST_OK;
 }
 
-void tracer_started(struct tracer *t)
+void tracer_launched(struct tracer *t)
 {
     if (t && !t->recording) t->ran = true;
 }
@@ -59,10 +60,11 @@ void tracer_close(struct tracer *t)
     free(t);
 }
 
-/* --- recordings -------------------------------------------------------------------------------- */
+/* --- recordings
+ * -------------------------------------------------------------------------------- */
 
-/* The second form of this function, which every driver of CUDA 12 and 13 has, and which no header of 13 declares. Asked for the
- * graph alone, it does not mind what kind of edges there are. */
+/* Version 2 of this function, which every driver of CUDA 12 and 13 has but no header of CUDA 13
+ * declares. If only the graph is queried, it accepts all kinds of edges. */
 typedef CUresult capture_info(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
                               const CUgraphNode **, size_t *);
 
@@ -79,13 +81,13 @@ static capture_info *find_capture_info(void)
     return found;
 }
 
-/* The nodes that the recording under way has by now. */
+/* The number of nodes captured so far. */
 static bool count_nodes(const struct tracer *t, size_t *ret)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CUgraph graph = NULL;
-    capture_info *ask = find_capture_info();
-    return ask && ask(t->stream, &status, NULL, &graph, NULL, NULL) == CUDA_SUCCESS &&
+    capture_info *query = find_capture_info();
+    return query && query(t->stream, &status, NULL, &graph, NULL, NULL) == CUDA_SUCCESS &&
            status == CU_STREAM_CAPTURE_STATUS_ACTIVE && graph &&
            cuda_driver(NULL)->cuGraphGetNodes(graph, NULL, ret) == CUDA_SUCCESS;
 }
@@ -106,7 +108,7 @@ void tracer_mark(struct tracer *t, int mark)
     if (t->recording) bind(t);
 }
 
-void tracer_record(struct tracer *t)
+void tracer_capture_begin(struct tracer *t)
 {
     if (!t || !t->on) return;
     t->recording = true;
@@ -115,7 +117,7 @@ void tracer_record(struct tracer *t)
     bind(t);
 }
 
-/* Events and joints of streams are nodes, too, but nothing that the device tells of. */
+/* Event and stream-join nodes are not recorded as activities. */
 static bool is_activity(CUgraphNode node)
 {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -124,7 +126,8 @@ static bool is_activity(CUgraphNode node)
             type == CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
-/* Nodes are listed as they were made, so those before a mark's bound are those that were there when it was set. */
+/* Nodes are listed in the order of their creation, so the nodes before a mark's bound are those
+ * captured before the mark was set. */
 static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
                  struct recorded *ret)
 {
@@ -136,7 +139,7 @@ static void keep(struct tracer *t, const CUgraphNode *node, const bool *without,
     }
 }
 
-int tracer_recorded(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n)
+int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n)
 {
     if (!t || !t->recording) return RECORDING_UNKNOWN;
     struct recorded r = {.mark = NULL};
@@ -147,21 +150,22 @@ int tracer_recorded(struct tracer *t, const CUgraphNode *node, const bool *witho
     return t->recordings - 1;
 }
 
-void tracer_play(struct tracer *t, int recording)
+void tracer_replay_begin(struct tracer *t, int recording)
 {
     if (!t || !t->on) return;
-    cupti_play(t->plays);
+    cupti_replay(t->plays);
     ARENA_GROW(&t->arena, t->played, t->plays, t->plays_capacity);
     t->played[t->plays++] = recording;
     t->ran = true;
 }
 
-void tracer_played(struct tracer *t)
+void tracer_replay_end(struct tracer *t)
 {
     if (t && t->on) cupti_mark(t->mark);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end
+ * ----------------------------------------------------------------------------------- */
 
 static const struct trace_play *list_plays(const struct tracer *t, struct arena *a)
 {
@@ -174,11 +178,11 @@ static const struct trace_play *list_plays(const struct tracer *t, struct arena 
     return play;
 }
 
-static void say_dropped(struct trace *t, int64_t dropped, struct arena *a)
+static void report_dropped(struct trace *t, int64_t dropped, struct arena *a)
 {
     if (!dropped) return;
     t->dropped = dropped;
-    t->why = arena_printf(a, "%lld records of CUPTI were dropped, it had no room for them%s%s",
+    t->why = arena_printf(a, "%lld CUPTI records were dropped because its buffers were full%s%s",
                           (long long)dropped, t->why ? "; " : "", t->why ? t->why : "");
 }
 
@@ -192,12 +196,12 @@ enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a)
     TRY(cupti_end(&in, &dropped, a));
     if (in.records == 0 && t->ran)
         return fail(ST_UNSUPPORTED,
-                    "CUPTI tells of no kernel at all, though some ran: another profiler "
-                    "may be attached to this process");
+                    "CUPTI recorded no kernels although some ran: another profiler may be attached "
+                    "to this process");
     in.play = list_plays(t, a);
     in.plays = t->plays;
     trace_join(&in, ret, a);
-    say_dropped(ret, dropped, a);
+    report_dropped(ret, dropped, a);
     cupti_version(version);
     ret->by = arena_printf(a, "CUPTI%s%s", *version ? " " : "", version);
     return ST_OK;

@@ -5,43 +5,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING_BYTES = 8 << 20, READING_BYTES = 64, READINGS = 64, HALVES = 2 };
+enum { RING_BYTES = 8 << 20, DOWNLOAD_BYTES = 64, DOWNLOADS = 64, HALVES = 2 };
 
-/* A few bytes on their way to the host. */
-struct reading {
+/* A deferred download of a few bytes. */
+struct download {
     void *dst;
     int64_t size;
 };
 
 struct transfer {
     CUstream stream;
-    char *ring; /* pinned; what is uploaded waits here */
+    char *ring; /* pinned; holds data until it is uploaded */
     int64_t filled;
-    char *readings; /* pinned: READINGS pieces, a ring */
-    struct reading reading[READINGS];
-    int64_t begun, handed; /* downloads */
+    char *pieces; /* pinned: a ring of DOWNLOADS pieces */
+    struct download download[DOWNLOADS];
+    int64_t begun, handed; /* downloads begun, and copied out */
 
-    CUstream beside;
-    struct half { /* pinned; what is staged waits here, the next one in the other half */
+    CUstream second;
+    struct half { /* pinned; holds staged data until it is copied; halves alternate */
         char *bytes;
         int64_t capacity;
         CUevent copied;
     } half[HALVES];
-    int last;     /* the half that was staged last */
-    CUevent used; /* what was staged before has been taken */
+    int last;     /* the half staged last */
+    CUevent used; /* unstage has read the staging memory */
 };
 
 static enum status open_parts(struct transfer *t)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    const size_t readings = (size_t)READINGS * READING_BYTES;
+    const size_t pieces = (size_t)DOWNLOADS * DOWNLOAD_BYTES;
     TRY(cuda_check(d->cuMemAllocHost((void **)&t->ring, RING_BYTES), "pin host memory"));
-    TRY(cuda_check(d->cuMemAllocHost((void **)&t->readings, readings), "pin host memory"));
-    TRY(cuda_check(d->cuStreamCreate(&t->beside, CU_STREAM_NON_BLOCKING), "open a stream"));
-    TRY(cuda_check(d->cuEventCreate(&t->used, CU_EVENT_DISABLE_TIMING), "make an event"));
+    TRY(cuda_check(d->cuMemAllocHost((void **)&t->pieces, pieces), "pin host memory"));
+    TRY(cuda_check(d->cuStreamCreate(&t->second, CU_STREAM_NON_BLOCKING), "open a stream"));
+    TRY(cuda_check(d->cuEventCreate(&t->used, CU_EVENT_DISABLE_TIMING), "create an event"));
     for (int i = 0; i < HALVES; i++)
         TRY(cuda_check(d->cuEventCreate(&t->half[i].copied, CU_EVENT_DISABLE_TIMING),
-                       "make an event"));
+                       "create an event"));
     return ST_OK;
 }
 
@@ -61,21 +61,22 @@ enum status transfer_open(CUstream stream, struct transfer **ret)
 void transfer_close(struct transfer *t)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    if (t->beside) d->cuStreamSynchronize(t->beside);
+    if (t->second) d->cuStreamSynchronize(t->second);
     for (int i = 0; i < HALVES; i++) {
         if (t->half[i].copied) d->cuEventDestroy(t->half[i].copied);
         if (t->half[i].bytes) d->cuMemFreeHost(t->half[i].bytes);
     }
     if (t->used) d->cuEventDestroy(t->used);
-    if (t->beside) d->cuStreamDestroy(t->beside);
+    if (t->second) d->cuStreamDestroy(t->second);
     if (t->ring) d->cuMemFreeHost(t->ring);
-    if (t->readings) d->cuMemFreeHost(t->readings);
+    if (t->pieces) d->cuMemFreeHost(t->pieces);
     free(t);
 }
 
-/* --- in turn with the kernels ------------------------------------------------------------------ */
+/* --- in order with the kernels
+ * ----------------------------------------------------------------- */
 
-/* Before the ring starts again everything in it has been copied. */
+/* Waits until everything in the ring has been copied before the ring is reused. */
 enum status transfer_upload(struct transfer *t, void *dst, const void *src, int64_t size)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -86,7 +87,7 @@ enum status transfer_upload(struct transfer *t, void *dst, const void *src, int6
         memcpy(at, (const char *)src + done, (size_t)n);
         TRY(cuda_check(
             d->cuMemcpyHtoDAsync((CUdeviceptr)dst + (CUdeviceptr)done, at, (size_t)n, t->stream),
-            "take data"));
+            "upload data"));
         t->filled += n;
     }
     return ST_OK;
@@ -97,26 +98,26 @@ enum status transfer_download(struct transfer *t, void *dst, const void *src, in
     if (size <= 0) return ST_OK;
     TRY(cuda_check(
         cuda_driver(NULL)->cuMemcpyDtoHAsync(dst, (CUdeviceptr)src, (size_t)size, t->stream),
-        "give data"));
+        "download data"));
     return transfer_sync(t);
 }
 
-static char *reading_bytes(const struct transfer *t, int64_t i)
+static char *piece(const struct transfer *t, int64_t i)
 {
-    return t->readings + i % READINGS * READING_BYTES;
+    return t->pieces + i % DOWNLOADS * DOWNLOAD_BYTES;
 }
 
 enum status transfer_download_later(struct transfer *t, void *dst, const void *src, int64_t size)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     for (int64_t done = 0, n; done < size; done += n) {
-        if (t->begun - t->handed == READINGS) TRY(transfer_sync(t));
-        n = size - done < READING_BYTES ? size - done : READING_BYTES;
-        TRY(cuda_check(d->cuMemcpyDtoHAsync(reading_bytes(t, t->begun),
+        if (t->begun - t->handed == DOWNLOADS) TRY(transfer_sync(t));
+        n = size - done < DOWNLOAD_BYTES ? size - done : DOWNLOAD_BYTES;
+        TRY(cuda_check(d->cuMemcpyDtoHAsync(piece(t, t->begun),
                                             (CUdeviceptr)src + (CUdeviceptr)done, (size_t)n,
                                             t->stream),
-                       "give data"));
-        t->reading[t->begun++ % READINGS] = (struct reading){(char *)dst + done, n};
+                       "download data"));
+        t->download[t->begun++ % DOWNLOADS] = (struct download){(char *)dst + done, n};
     }
     return ST_OK;
 }
@@ -129,8 +130,8 @@ int64_t transfer_downloads(const struct transfer *t)
 void transfer_hand_out(struct transfer *t, int64_t downloads)
 {
     for (; t->handed < downloads; t->handed++) {
-        const struct reading *r = &t->reading[t->handed % READINGS];
-        memcpy(r->dst, reading_bytes(t, t->handed), (size_t)r->size);
+        const struct download *r = &t->download[t->handed % DOWNLOADS];
+        memcpy(r->dst, piece(t, t->handed), (size_t)r->size);
     }
 }
 
@@ -143,7 +144,8 @@ enum status transfer_sync(struct transfer *t)
     return ST_OK;
 }
 
-/* --- beside the kernels ------------------------------------------------------------------------ */
+/* --- concurrently with the kernels
+ * ------------------------------------------------------------- */
 
 static enum status grow(struct half *h, int64_t size)
 {
@@ -156,29 +158,30 @@ static enum status grow(struct half *h, int64_t size)
     return ST_OK;
 }
 
-enum status transfer_stage(struct transfer *t, void *room, const void *src, int64_t size)
+enum status transfer_stage(struct transfer *t, void *staging, const void *src, int64_t size)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int next = (t->last + 1) % HALVES;
     struct half *h = &t->half[next];
-    TRY(cuda_check(d->cuEventSynchronize(h->copied), "take data")); /* of the time before last */
+    /* This half was staged the time before last; its copy must be complete. */
+    TRY(cuda_check(d->cuEventSynchronize(h->copied), "upload data"));
     TRY(grow(h, size));
     memcpy(h->bytes, src, (size_t)size);
-    TRY(cuda_check(d->cuStreamWaitEvent(t->beside, t->used, CU_EVENT_WAIT_DEFAULT), "take data"));
-    TRY(cuda_check(d->cuMemcpyHtoDAsync((CUdeviceptr)room, h->bytes, (size_t)size, t->beside),
-                   "take data"));
-    TRY(cuda_check(d->cuEventRecord(h->copied, t->beside), "take data"));
+    TRY(cuda_check(d->cuStreamWaitEvent(t->second, t->used, CU_EVENT_WAIT_DEFAULT), "upload data"));
+    TRY(cuda_check(d->cuMemcpyHtoDAsync((CUdeviceptr)staging, h->bytes, (size_t)size, t->second),
+                   "upload data"));
+    TRY(cuda_check(d->cuEventRecord(h->copied, t->second), "upload data"));
     t->last = next;
     return ST_OK;
 }
 
-enum status transfer_unstage(struct transfer *t, void *dst, const void *room, int64_t size)
+enum status transfer_unstage(struct transfer *t, void *dst, const void *staging, int64_t size)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     TRY(cuda_check(d->cuStreamWaitEvent(t->stream, t->half[t->last].copied, CU_EVENT_WAIT_DEFAULT),
-                   "take data"));
+                   "upload data"));
     TRY(cuda_check(
-        d->cuMemcpyDtoDAsync((CUdeviceptr)dst, (CUdeviceptr)room, (size_t)size, t->stream),
-        "take data"));
-    return cuda_check(d->cuEventRecord(t->used, t->stream), "take data");
+        d->cuMemcpyDtoDAsync((CUdeviceptr)dst, (CUdeviceptr)staging, (size_t)size, t->stream),
+        "upload data"));
+    return cuda_check(d->cuEventRecord(t->used, t->stream), "upload data");
 }

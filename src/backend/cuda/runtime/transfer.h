@@ -1,4 +1,5 @@
-/* transfer.h - what goes between the host and one GPU: pinned memory and a second stream. Private to backend/cuda.
+/* transfer.h - copies between the host and one GPU, with pinned memory and a second stream. Private
+ * to backend/cuda.
  *
  * Uploads and downloads take their turn on the stream of the kernels; the host goes on at once. What is staged has a
  * stream of its own, so it is copied beside kernels. */
@@ -9,7 +10,8 @@
 
 struct transfer;
 
-/* A failure leaves nothing behind. `stream` is that of the kernels and must outlive it. */
+/* A failure leaves nothing allocated. `stream` is the stream of the kernels and must outlive
+ * *ret. */
 enum status transfer_open(CUstream stream, struct transfer **ret);
 void transfer_close(struct transfer *t);
 
@@ -17,15 +19,16 @@ enum status transfer_upload(struct transfer *t, void *dst, const void *src, int6
 enum status transfer_download(struct transfer *t, void *dst, const void *src, int64_t size);
 /* dst is filled by transfer_hand_out. */
 enum status transfer_download_later(struct transfer *t, void *dst, const void *src, int64_t size);
-/* Downloads begun so far. */
+/* The number of deferred downloads begun so far. */
 int64_t transfer_downloads(const struct transfer *t);
-/* The device has done the first `downloads` of them: what they brought goes to where it was wanted. */
+/* Call when the device has completed the first `downloads` of them: copies the data to its
+ * destinations. */
 void transfer_hand_out(struct transfer *t, int64_t downloads);
-/* The host waits for the stream of the kernels and hands out everything. */
+/* The host waits for the stream of the kernels; all deferred downloads are copied out. */
 enum status transfer_sync(struct transfer *t);
 
 /* See backend.h. */
-enum status transfer_stage(struct transfer *t, void *room, const void *src, int64_t size);
-enum status transfer_unstage(struct transfer *t, void *dst, const void *room, int64_t size);
+enum status transfer_stage(struct transfer *t, void *staging, const void *src, int64_t size);
+enum status transfer_unstage(struct transfer *t, void *dst, const void *staging, int64_t size);
 
 #endif
