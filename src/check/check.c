@@ -261,7 +261,7 @@ static bool is_selected(const struct kernel *k, const char *variant)
 }
 
 /* The arguments of check_kernels. */
-struct question {
+struct request {
     const struct target *target;
     void *context;
     enum op op;
@@ -273,29 +273,29 @@ struct question {
 /* Checks every row that fits case i with that float type. */
 static enum status check_case(const struct request *req, int i, enum dtype dtype, struct arena *a)
 {
-    const struct backend *b = ask->target->backend;
+    const struct backend *b = req->target->backend;
     struct node node;
     struct case_data data;
     double *expected[MAX_OUT];
     struct kernel_call call;
-    if (!call_of_case(ask->target, ask->context, i, dtype, &node, &call)) return ST_OK;
+    if (!call_of_case(req->target, req->context, i, dtype, &node, &call)) return ST_OK;
     TRY(case_fill(i, dtype, a, &data));
     TRY(expect(&data, a, expected));
     const struct kernel *k;
     for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
-        if (!is_asked(k, ask->variant)) continue;
-        struct trial t = {b, ask->context, k, &data, dtype, call, CHECK_APART, a, NULL};
+        if (!is_selected(k, req->variant)) continue;
+        struct trial t = {b, req->context, k, &data, dtype, call, CHECK_APART, a, NULL};
         enum status st = k->prepare ? k->prepare(k, &t.call) : ST_OK;
         if (st == ST_UNSUPPORTED) continue; /* a library has no algorithm for this call */
         TRY(st);
-        st = check_row(&t, expected, ask->report, ask->user);
+        st = check_row(&t, expected, req->report, req->user);
         if (k->release) k->release(&t.call);
         TRY(st);
     }
     if (req->variant) return ST_OK;
     double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
-    return check_packed(ask->target, ask->context, &data, dtype, expected[0], tolerance,
-                        ask->report, ask->user, a);
+    return check_packed(req->target, req->context, &data, dtype, expected[0], tolerance,
+                        req->report, req->user, a);
 }
 
 static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
@@ -309,15 +309,15 @@ static bool is_of_op(const struct op_case *c, enum op op)
  * of every row beforehand. */
 static enum status request_kernels(const struct request *req)
 {
-    const struct backend *b = ask->target->backend;
+    const struct backend *b = req->target->backend;
     const struct kernel *k;
     for (int i = 0; case_at(i); i++)
         for (int d = 0; d < COUNT_OF(dtypes) && is_of_op(case_at(i), req->op); d++) {
             struct node node;
             struct kernel_call call;
-            if (!call_of_case(ask->target, ask->context, i, dtypes[d], &node, &call)) continue;
+            if (!call_of_case(req->target, req->context, i, dtypes[d], &node, &call)) continue;
             for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
-                if (!is_asked(k, ask->variant)) continue;
+                if (!is_selected(k, req->variant)) continue;
                 enum status st = k->prepare ? k->prepare(k, &call) : ST_OK;
                 if (st == ST_UNSUPPORTED) continue;
                 TRY(st);
@@ -330,9 +330,9 @@ static enum status request_kernels(const struct request *req)
 enum status check_kernels(const struct target *target, void *context, enum op op,
                           const char *variant, check_fn report, void *user)
 {
-    const struct question ask = {target, context, op, variant, report, user};
+    const struct request req = {target, context, op, variant, report, user};
     const struct op_case *c;
-    if (!target->backend->host_memory) TRY(announce(&ask));
+    if (!target->backend->host_memory) TRY(request_kernels(&req));
     for (int i = 0; (c = case_at(i)); i++) {
         if (!is_of_op(c, op)) continue;
         for (int d = 0; d < COUNT_OF(dtypes); d++) {

@@ -38,7 +38,7 @@ static bool pair_init(struct pair *p, const struct case_data *data, enum dtype d
     p->pack_attr.pack.rows = type_rows(&p->matmul.in_type[0]);
     p->pack = (struct kernel_call){
         .attr = &p->pack_attr, .n_in = 1, .n_out = 1, .in_type = {*b}, .context = p->context};
-    p->pack.target = p->product.target = p->target;
+    p->pack.target = p->matmul.target = p->target;
     *b = p->pack.out_type[0] = type_1d(b->dtype, packed_elements(b->dim[tb], N));
     p->matmul.attr = &p->matmul_attr;
     p->matmul.numerics = node.numerics;

@@ -61,7 +61,7 @@ static enum status read_device(CUdevice handle, struct target *ret)
 enum status cuda_target(int number, struct target *ret)
 {
     CUdevice handle;
-    if (number == TARGET_ANY && cuda_devices() == 0) {
+    if (number == TARGET_ANY && cuda_device_count() == 0) {
         default_target(ret);
         return ST_OK;
     }
@@ -122,7 +122,7 @@ int64_t cuda_free_memory(int number)
     CUdevice handle;
     CUcontext primary;
     size_t left = 0, all = 0;
-    if (cuda_find_device(number, &handle) != ST_OK) return -1;
+    if (cuda_find(number, &handle) != ST_OK) return -1;
     if (d->cuDevicePrimaryCtxRetain(&primary, handle) != CUDA_SUCCESS) return -1;
     bool known =
         d->cuCtxSetCurrent(primary) == CUDA_SUCCESS && d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;

@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 
 /* Those that the driver shows; without a driver none. */
-int cuda_devices(void);
+int cuda_device_count(void);
 enum status cuda_target(int number, struct target *ret);
 enum status cuda_describe(int number, struct device_facts *ret);
 int64_t cuda_free_memory(int number);

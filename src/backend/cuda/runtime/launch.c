@@ -237,7 +237,7 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
         enum status st = match_source(c, l, source);
         BUG_IF(st != ST_OK, "%s", fail_message());
         p->module[i] =
-            jit_want(cuda_jit(c->context), l->text, l->write ? source : NULL, l->options);
+            jit_request(cuda_jit(c->context), l->text, l->write ? source : NULL, l->options);
         str_release(&generated);
     }
     return ST_OK;

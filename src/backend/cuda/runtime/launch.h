@@ -108,7 +108,7 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
 /* Appends the texts that are written for this call alone, each with its options and how it is started; false: none. */
-bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s);
+bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
 /* The device that a call is planned for. */
 static inline const struct target *cuda_device_of(const struct kernel_call *c)
 {
