@@ -197,7 +197,7 @@ $(BUILD)/strobe: $(OBJECTS)
 # What the tests link with; a test is linked again only when the test itself changes.
 $(LIBRARY): $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 	$(if $(Q),@echo "  ld $@")
-	$(Q)$(LINK) -shared -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ $^ $(LIBS)
 # The loops that tests compare with run on one thread: watching them would only take time.
 build/tsan/tests/%.o: FLAGS := $(filter-out -fsanitize=thread,$(FLAGS))
 $(BUILD)/tests/%.o: tests/%.c $(BUILD)/flags

@@ -65,7 +65,7 @@ void table_form_set_flops(struct table *t, int row, int column, double per_secon
 
 void json_print(struct json_t *j, struct str *s)
 {
-    char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(8));
+    char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     BUG_IF(!text, "what was measured is no JSON");
     str_printf(s, "%s\n", text);
     free(text);

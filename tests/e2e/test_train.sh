@@ -110,8 +110,8 @@ expect 2 'two runs' "$STROBE" sample $run $run
 # --- the same name, other characters: as many, so that the shapes fit
 tr a z <text >other_text
 "$STROBE" data tiny --data_dir=other_data --from other_text >/dev/null
-expect 2 'other tokens' "$STROBE" eval $run --data_dir=other_data
-expect 2 'other tokens' "$STROBE" train $run --init_from=resume --data_dir=other_data
+expect 2 'differs from that of the run' "$STROBE" eval $run --data_dir=other_data
+expect 2 'differs from that of the run' "$STROBE" train $run --init_from=resume --data_dir=other_data
 grep -q '"z"' $run/vocabulary.json && fail "what was refused changed the run"
 
 # --- replaced, when asked

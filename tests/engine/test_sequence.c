@@ -169,7 +169,7 @@ static void test_inputs_come_at_once(void **state)
     tiny_open(&t, &c, training);
     counted = t.engine.backend;
     struct backend counting = *counted;
-    counting.copy = counting_copy;
+    counting.memory.copy = counting_copy;
     t.engine.backend = &counting;
     sequence_init_step(&s, &t.engine, &t.arena);
     feed(&s, 0);
@@ -214,6 +214,9 @@ static void counting_free(void *context, void *recording)
     freed++;
 }
 
+static const struct backend_recording counting_recording = {counting_begin, counting_end,
+                                                            counting_replay, counting_free};
+
 static enum status look(void *user, const struct plan *p, int step)
 {
     (void)p, (void)step;
@@ -235,10 +238,7 @@ static void test_captured_once(void **state)
     t.config.plan.replay = true; /* which no backend of a CPU takes: this one counts */
     const struct backend *real = t.engine.backend;
     struct backend counting = *real;
-    counting.capture_begin = counting_begin;
-    counting.capture_end = counting_end;
-    counting.replay = counting_replay;
-    counting.recording_free = counting_free;
+    counting.recording = &counting_recording;
     t.engine.backend = &counting;
     sequence_init_plan(&s, &t.engine, GRAPH_EVAL, "loss", &t.arena);
     for (int run = 0; run < 4; run++) {
@@ -270,8 +270,8 @@ static void test_parts_of_a_plan(void **state)
     tiny_open(&t, &c, 1u << GRAPH_MICRO);
     assert_int_equal(t.engine.storage.bytes[STORAGE_STAGED], 0);
     const struct plan *p = &t.engine.plan[GRAPH_MICRO];
-    struct sequence_part forward = {GRAPH_MICRO, 0, plan_turn(p), "loss"};
-    struct sequence_part backward = {GRAPH_MICRO, plan_turn(p), p->steps, NULL};
+    struct sequence_part forward = {GRAPH_MICRO, 0, plan_backward_start(p), "loss"};
+    struct sequence_part backward = {GRAPH_MICRO, plan_backward_start(p), p->steps, NULL};
     sequence_init(&half[0], &t.engine, &forward, 1, &t.arena);
     sequence_init(&half[1], &t.engine, &backward, 1, &t.arena);
     float whole = tiny_loss(&t, GRAPH_MICRO, 1);

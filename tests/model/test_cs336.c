@@ -160,7 +160,8 @@ static void check_rungs(struct config c)
         c.plan.fusion = (enum fusion)(rung / 8);
         c.plan.flash = rung / 4 % 2;
         c.plan.dtype = rung % 2 ? PRECISION_BFLOAT16 : PRECISION_FLOAT32;
-        c.plan.pack_weights = rung / 2 % 2 && rung >= 16 ? PACKING_TRUE : PACKING_FALSE;
+        c.plan.pack_weights =
+            rung / 2 % 2 && rung >= 16 && tiny_packs(c.plan.dtype) ? PACKING_TRUE : PACKING_FALSE;
         c.plan.recompute = rung % 8 == 3   ? RECOMPUTE_BLOCK
                            : rung % 8 == 6 ? RECOMPUTE_GELU
                                            : RECOMPUTE_NONE;
@@ -244,7 +245,7 @@ static void test_training(void **state)
         struct tiny t;
         c.plan.fusion = rung ? FUSION_FULL : FUSION_OP;
         c.plan.dtype = rung % 2 ? PRECISION_BFLOAT16 : PRECISION_FLOAT32;
-        c.plan.pack_weights = rung > 3 ? PACKING_TRUE : PACKING_FALSE;
+        c.plan.pack_weights = rung > 3 && tiny_packs(c.plan.dtype) ? PACKING_TRUE : PACKING_FALSE;
         tiny_open(&t, &c, TRAINING);
         double *to = rung ? loss : first;
         for (int i = 0; i < STEPS; i++) to[i] = (double)tiny_step(&t, i, 1e-2);

@@ -1,5 +1,6 @@
 #include "../support/tiny.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 #include "backend/backend.h"
 #include "base/rng.h"
@@ -46,6 +47,25 @@ void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
     float *weights = tiny_range(t, STORAGE_WEIGHTS);
     if (weights) model_draw(&t->engine.model, weights);
     hand_ok(engine_refresh(&t->engine));
+}
+
+bool tiny_packs(enum precision dtype)
+{
+    struct config c = tiny_config();
+    struct arena a = {0};
+    struct engine e;
+    c.plan.dtype = dtype;
+    c.plan.pack_weights = PACKING_TRUE;
+    enum status st = engine_open(&e, &c, TINY_VOCAB, 1u << GRAPH_MICRO, "cpu", &a);
+    if (st == ST_OK) engine_close(&e);
+    arena_release(&a);
+    if (st != ST_UNSUPPORTED) hand_ok(st);
+    return st == ST_OK;
+}
+
+void tiny_need_packing(enum precision dtype)
+{
+    if (!tiny_packs(dtype)) SKIP("oneDNN packs no weights of this type on this processor");
 }
 
 void tiny_close(struct tiny *t)

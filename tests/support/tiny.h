@@ -20,6 +20,10 @@ void tiny_open(struct tiny *t, const struct config *c, unsigned kinds);
 /* The same with another vocabulary and weights that are zero. */
 void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds);
 void tiny_close(struct tiny *t);
+/* Whether this processor can train in that type with pack_weights=true. */
+bool tiny_packs(enum precision dtype);
+/* Skips the case on a processor that cannot. */
+void tiny_need_packing(enum precision dtype);
 
 /* Feeds a batch that depends on `step` alone: tokens follow a rule that can be learned. */
 void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step);

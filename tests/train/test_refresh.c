@@ -1,6 +1,7 @@
 /* The copies of the weights follow them in every case: initialized, updated, resumed, or loaded for
  * evaluation. Otherwise kernels would read stale weights. */
 #include "../support/small.h"
+#include "../support/tiny.h"
 #include "train/saved.h"
 #include "train/trainer.h"
 
@@ -77,7 +78,7 @@ static void follow(enum precision dtype, int64_t micro_steps)
 {
     struct config c = small_config();
     c.plan.dtype = dtype;
-    c.plan.pack_weights = PACKING_TRUE;
+    c.plan.pack_weights = tiny_packs(dtype) ? PACKING_TRUE : PACKING_AUTO;
     c.train.gradient_accumulation_steps = micro_steps;
     struct ranges straight = trained(&c, true);
     struct ranges later = loaded(c.train.out_dir);
