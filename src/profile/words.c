@@ -173,16 +173,16 @@ static void add_top(struct writer *s)
     }
     struct top forward = top_of(p, FORWARD, name), both = top_of(p, LEARNING, name);
     if (!forward.name) return;
-    const char *first = arena_printf(s->a, "%s takes the most time of forward (%d run%s, %.3g %%)",
+    const char *first = arena_printf(s->a, "%s takes the most time in forward (%d run%s, %.3g %%)",
                                      forward.shown, forward.runs, plural(forward.runs),
                                      percent(forward.ms, profile_ms(p, FORWARD)));
     double share = percent(both.ms, profile_ms(p, LEARNING));
     add(s, "top kernel",
         strcmp(forward.name, both.name) == 0
-            ? arena_printf(s->a, "%s. With backward it still does (%d run%s, %.3g %%)", first,
-                           both.runs, plural(both.runs), share)
-            : arena_printf(s->a, "%s. With backward %s does (%d run%s, %.3g %%)", first, both.shown,
-                           both.runs, plural(both.runs), share));
+            ? arena_printf(s->a, "%s. With backward included, it still does (%d run%s, %.3g %%)",
+                           first, both.runs, plural(both.runs), share)
+            : arena_printf(s->a, "%s. With backward included, %s does (%d run%s, %.3g %%)", first,
+                           both.shown, both.runs, plural(both.runs), share));
 }
 
 static double share_of(const struct profile *p, unsigned phases, enum family family)
@@ -331,11 +331,12 @@ static void add_threads(struct writer *s)
         add(s, "threads", "one thread: there is no imbalance");
     else if (seen > 0)
         add(s, "threads",
-            arena_printf(s->a,
-                         "the mean of %d threads works %.3g %% of the time of Strobe's own kernels "
-                         "(%s ms); the busiest thread works %.3g %% longer than the mean%s",
-                         p->threads, percent(busy, seen), number(s, seen, 3),
-                         percent(busiest - busy, busy), library));
+            arena_printf(
+                s->a,
+                "%d threads are busy for %.3g %% of the time of Strobe's own kernels (%s ms) "
+                "on average; the busiest works %.3g %% longer than the mean%s",
+                p->threads, percent(busy, seen), number(s, seen, 3), percent(busiest - busy, busy),
+                library));
 }
 
 /* "1.123 TFLOP", "64.2 MFLOP" */

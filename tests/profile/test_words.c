@@ -94,9 +94,9 @@ static void test_kernels_with_one_prefix_are_distinct(void **state)
     r[0]->device_kernel = "sm80_xmma_gemm_nn", r[0]->device_short = "sm80..";
     r[1]->device_kernel = "sm80_xmma_gemm_tn", r[1]->device_short = "sm80..";
     r[2]->device_kernel = r[2]->device_short = "layernorm";
-    assert_contains("top kernel", "layernorm takes the most time of forward (1 run, 44.4 %)");
+    assert_contains("top kernel", "layernorm takes the most time in forward (1 run, 44.4 %)");
     r[2]->ms = 1;
-    assert_contains("top kernel", "sm80.. takes the most time of forward (1 run, ");
+    assert_contains("top kernel", "sm80.. takes the most time in forward (1 run, ");
 }
 
 static void test_missing_work_is_not_mentioned(void **state)
