@@ -1,8 +1,8 @@
 /* machine.h - the measured peaks of this machine: matmuls of each type, and copies of each size.
  *
- * Matmuls use the same kernel rows as training, on random numbers; the fastest of several large shapes counts. A copy
- * of n bytes reads n and writes n, so it moves 2n bytes. Peaks are the best samples, not averages: they are ceilings
- * for other times. */
+ * Matmuls use the same kernel rows as training, on random numbers; the fastest of several large
+ * shapes counts. A copy of n bytes reads n and writes n, so it moves 2n bytes. Peaks are the best
+ * samples, not averages: they are ceilings for other times. */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
@@ -39,7 +39,8 @@ struct machine {
     bool gpu;
     /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
     const char *name, *library;
-    /* Instructions in use of those available: "amx of avx2 fma ..."; of a GPU "compute capability 9.0, 132 SMs" */
+    /* Instructions in use of those available: "amx of avx2 fma ..."; of a GPU "compute capability
+     * 9.0, 132 SMs" */
     const char *isa;
     int threads; /* 1 for a GPU */
     /* Set by machine_measure. */
@@ -53,12 +54,13 @@ struct machine {
     int64_t cache_bytes; /* L2 of one thread, or of a GPU; 0: unknown */
 };
 
-/* Identifies the processor with its instruction set as limited by base/isa.h, the matmul library and the number of
- * threads (base/threads.h); or the GPU. */
+/* Identifies the processor with its instruction set as limited by base/isa.h, the matmul library
+ * and the number of threads (base/threads.h); or the GPU. */
 enum status machine_identify(struct machine *m, const struct device *device, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 
-/* Measures and fills in the rest. `each` (may be NULL) reports the fraction done and what comes next. */
+/* Measures and fills in the rest. `each` (may be NULL) reports the fraction done and what comes
+ * next. */
 enum status machine_measure(struct machine *m, bool quick,
                             void (*each)(void *user, double done, const char *what), void *user,
                             struct arena *a);
@@ -67,8 +69,8 @@ enum status machine_measure(struct machine *m, bool quick,
 bool machine_was_disturbed(const struct machine *m);
 /* The peak of that type; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
-/* Copy bandwidth in bytes/s with all threads, if source and destination together are `bytes` large; 0 if no copy was
- * measured. */
+/* Copy bandwidth in bytes/s with all threads, if source and destination together are `bytes` large;
+ * 0 if no copy was measured. */
 double machine_copy_rate(const struct machine *m, double bytes);
 /* The largest copy that fits in L2, and the one larger than all caches. */
 const struct machine_copy *machine_copy_in_cache(const struct machine *m);
@@ -76,11 +78,11 @@ const struct machine_copy *machine_copy_large(const struct machine *m);
 /* The fastest copy of any size. */
 const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
-/* Reads the record of the identified machine `m` from the file of records (docs/FORMATS.md). Returns false and changes
- * nothing if there is no file or no valid record. */
+/* Reads the record of the identified machine `m` from the file of records (docs/FORMATS.md).
+ * Returns false and changes nothing if there is no file or no valid record. */
 bool machine_read(struct machine *m, const char *path, struct arena *a);
-/* Replaces the older record of the same machine; keeps other records, up to a limit. Creates the folder; replaces the
- * file atomically. */
+/* Replaces the older record of the same machine; keeps other records, up to a limit. Creates the
+ * folder; replaces the file atomically. */
 enum status machine_write(const struct machine *m, const char *path);
 /* One record in the file's format, for `--json`; the caller releases it with json_decref. */
 struct json_t *machine_json(const struct machine *m);

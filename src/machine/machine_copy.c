@@ -1,6 +1,6 @@
-/* Measures copy bandwidth for sizes from L1 to beyond all caches, with the C library's memcpy. At every size it was at
- * least as fast as loops over 64-byte vectors. Beyond the caches, where it uses non-temporal stores, it was 1.6 times as
- * fast (44 against 28 GB/s, 2 threads). */
+/* Measures copy bandwidth for sizes from L1 to beyond all caches, with the C library's memcpy. At
+ * every size it was at least as fast as loops over 64-byte vectors. Beyond the caches, where it
+ * uses non-temporal stores, it was 1.6 times as fast (44 against 28 GB/s, 2 threads). */
 #include "base/clock.h"
 #include "base/room.h"
 #include "machine/machine_parts.h"
@@ -57,8 +57,8 @@ static void close_copying(struct copying *c)
     free(c->to);
 }
 
-/* Copies `bytes` `times` times on each thread. Returns the milliseconds from the first thread's begin to the last one's
- * end, because threads do not begin at the same time on a busy machine. */
+/* Copies `bytes` `times` times on each thread. Returns the milliseconds from the first thread's
+ * begin to the last one's end, because threads do not begin at the same time on a busy machine. */
 static double copy(const struct copying *c, int threads, int64_t bytes, int64_t times)
 {
     int64_t start = INT64_MAX, end = 0;
@@ -95,8 +95,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* A smaller copy can be slower because memcpy changes its method late. One thread can be faster than all threads if other
- * processes are busy. Neither lowers a ceiling. */
+/* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
+ * than all threads if other processes are busy. Neither lowers a ceiling. */
 void machine_make_ceilings(struct machine *m)
 {
     for (int i = m->copies - 1; i >= 0; i--) {

@@ -1,5 +1,6 @@
-/* Measures copy bandwidth in a device's memory for sizes within and beyond its L2, with the driver's copy or the STORE
- * kernel, whichever is faster: a captured copy of the driver may run on a copy engine, which is slower than the SMs. */
+/* Measures copy bandwidth in a device's memory for sizes within and beyond its L2, with the
+ * driver's copy or the STORE kernel, whichever is faster: a captured copy of the driver may run on
+ * a copy engine, which is slower than the SMs. */
 #include "backend/kernel.h"
 #include "machine/machine_parts.h"
 #include "measure/stopwatch.h"

@@ -18,8 +18,8 @@ static const int64_t shapes[][3] = {
 static const int64_t gpu_shapes[][3] = {
     {4096, 4096, 4096}, {8192, 8192, 8192}, {16384, 4096, 4096}, {16384, 8192, 8192}};
 
-/* The first `shapes` of a list. Each runs for spend_ms and at least `least` times; a shape that would take longer than
- * run_ms_most per run is skipped. A sample takes at least sample_ms. */
+/* The first `shapes` of a list. Each runs for spend_ms and at least `least` times; a shape that
+ * would take longer than run_ms_most per run is skipped. A sample takes at least sample_ms. */
 struct effort {
     const int64_t (*shape)[3];
     int shapes;
@@ -46,7 +46,8 @@ static enum status allocate(struct trial *t, const struct type *type, void **ret
     return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
-/* Random bf16 numbers with magnitudes between 0.5 and 2; two of them are a float of such a magnitude, too. */
+/* Random bf16 numbers with magnitudes between 0.5 and 2; two of them are a float of such a
+ * magnitude, too. */
 static enum status fill(struct trial *t, void *to, const struct type *type, struct arena *scratch)
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);

@@ -1,14 +1,15 @@
 /* random_step.h - training steps on random tokens, for timing only.
  *
- * A model that works on floats gets random normals, generated once (STORAGE_DRAWN). The weights are trained on
- * random tokens and must not be used afterwards. */
+ * A model that works on floats gets random normals, generated once (STORAGE_DRAWN). The weights are
+ * trained on random tokens and must not be used afterwards. */
 #ifndef MEASURE_RANDOM_STEP_H
 #define MEASURE_RANDOM_STEP_H
 
 #include "engine/memory.h"
 #include "engine/sequence.h"
 
-/* What the host does for a step, in this order; with lookahead it waits for an earlier step than it launches. */
+/* What the host does for a step, in this order; with lookahead it waits for an earlier step than it
+ * launches. */
 enum random_step_part {
     RANDOM_STEP_FEEDS,
     RANDOM_STEP_STARTS,
@@ -21,8 +22,8 @@ struct random_step {
     /* Called when the host begins and ends a part of step `iteration`; may be NULL. */
     void (*tell)(void *user, enum random_step_part part, int iteration, bool begins);
     void *user;
-    /* random_step_run launches the next step before it waits for this one, as training does where it can. Only for
-     * callers that run nothing else in between. */
+    /* random_step_run launches the next step before it waits for this one, as training does where
+     * it can. Only for callers that run nothing else in between. */
     bool lookahead;
     double loss;                     /* of the last step that was waited for */
     struct random_step_input *input; /* of a micro-step: ids, positions */
@@ -36,7 +37,8 @@ struct random_step {
 /* Bytes of memory that a step, or a part of one, needs. */
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
-/* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both numbers. */
+/* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both
+ * numbers. */
 enum status random_step_check_room(int64_t bytes, int64_t room);
 /* Compares the bytes that a step needs with the free memory; allocates none. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
@@ -48,12 +50,12 @@ enum status random_step_open(struct engine *e, const struct config *c, int64_t v
 enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a);
 /* Waits for steps in flight. Must be called before the engine is closed. */
 void random_step_close(struct random_step *n);
-/* Feeds the inputs of a part of a sequence; the tokens depend on `number` alone. Plans share the memory of
- * their inputs, so a sequence of one part is fed right before it runs. */
+/* Feeds the inputs of a part of a sequence; the tokens depend on `number` alone. Plans share the
+ * memory of their inputs, so a sequence of one part is fed right before it runs. */
 enum status random_step_feed(struct random_step *n, struct sequence *s, int part, int number);
-/* Runs one whole step, all micro-steps and the update, and waits for it. Steps are numbered 0, 1 ...; `hooks` may be
- * NULL. *ret_ms (ret_ms may be NULL): the time from the launch of the step to its end, without generating tokens; with
- * lookahead, from the end of the previous step. */
+/* Runs one whole step, all micro-steps and the update, and waits for it. Steps are numbered 0, 1
+ * ...; `hooks` may be NULL. *ret_ms (ret_ms may be NULL): the time from the launch of the step to
+ * its end, without generating tokens; with lookahead, from the end of the previous step. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms);
 /* Waits for a step that lookahead launched, if there is one. */

@@ -1,7 +1,8 @@
-/* rounds.h - times several contenders in interleaved rounds, so that clock drift affects all of them alike.
+/* rounds.h - times several contenders in interleaved rounds, so that clock drift affects all of
+ * them alike.
  *
- * Each contender is warmed up and then gives one sample per round. A slow contender gives fewer samples, spread
- * evenly over the rounds; a short one is run several times per sample. */
+ * Each contender is warmed up and then gives one sample per round. A slow contender gives fewer
+ * samples, spread evenly over the rounds; a short one is run several times per sample. */
 #ifndef MEASURE_ROUNDS_H
 #define MEASURE_ROUNDS_H
 
@@ -9,8 +10,8 @@
 
 enum { ROUNDS_PARTS = 2 };
 
-/* Runs the contender `calls` times and returns the milliseconds per call of each of its parts. Preparations for a run
- * (inputs that it overwrites) happen here and are not timed. */
+/* Runs the contender `calls` times and returns the milliseconds per call of each of its parts.
+ * Preparations for a run (inputs that it overwrites) happen here and are not timed. */
 typedef enum status (*sample_fn)(void *user, int calls, double *ret_ms);
 
 struct contender {
@@ -18,7 +19,8 @@ struct contender {
     void *user;
     int parts;       /* 1 ... ROUNDS_PARTS */
     bool one_by_one; /* a sample is always one call */
-    /* Time for all samples: a slow contender gives fewer, but at least `least`; if one sample exceeds the budget, one. */
+    /* Time for all samples: a slow contender gives fewer, but at least `least`; if one sample
+     * exceeds the budget, one. */
     double budget_ms;
     /* results */
     struct stats part[ROUNDS_PARTS];
@@ -33,13 +35,14 @@ struct rounds {
     int warmup;      /* warm-up calls; a slow contender gets one */
     int cold; /* warm-up calls that compile kernels: their time does not predict the others' */
     double sample_ms; /* minimum duration of a sample; 0: suits the host clock */
-    /* Progress, called after each sample: milliseconds done and expected in total, 0 until all are warm. May be NULL. */
+    /* Progress, called after each sample: milliseconds done and expected in total, 0 until all are
+     * warm. May be NULL. */
     void (*each)(void *user, double done_ms, double expected_ms);
     void *user;
 };
 
-/* Fails as soon as a sample fails. After Ctrl-C (base/interrupt.h) no sample begins: the samples so far are the result
- * if each contender has one, else the call returns ST_INTERRUPTED. */
+/* Fails as soon as a sample fails. After Ctrl-C (base/interrupt.h) no sample begins: the samples so
+ * far are the result if each contender has one, else the call returns ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
 #endif

@@ -1,7 +1,7 @@
 /* stopwatch.h - times repeated calls by the clock of the device that runs them.
  *
- * If the backend can capture graphs, all calls of a sample are one captured graph: the time is then device time alone,
- * not that of a host that launches one small kernel after the other. */
+ * If the backend can capture graphs, all calls of a sample are one captured graph: the time is then
+ * device time alone, not that of a host that launches one small kernel after the other. */
 #ifndef MEASURE_STOPWATCH_H
 #define MEASURE_STOPWATCH_H
 

@@ -58,7 +58,8 @@ struct session {
     /* Hooks of the current step, called after those that track progress; NULL: none. */
     const struct plan_hooks *looked;
     int iteration;
-    /* With a device trace: the callback of `host`, and per profiled step its final number, -1 if it is incomplete. */
+    /* With a device trace: the callback of `host`, and per profiled step its final number, -1 if it
+     * is incomplete. */
     void (*told)(void *user, enum random_step_part part, int iteration, bool begins);
     int *kept;
     struct arena *a;
@@ -155,8 +156,8 @@ static void compare(struct session *s, int n)
     c->ratio[c->ratios++] = watched / stats_of(c->plain_ms + c->plain_steps - n, n).median;
 }
 
-/* Runs profiled and unprofiled steps in pairs, each kind first in every other pair, so that clock drift affects both.
- * If there is no time for more pairs, the first one counts for all. */
+/* Runs profiled and unprofiled steps in pairs, each kind first in every other pair, so that clock
+ * drift affects both. If there is no time for more pairs, the first one counts for all. */
 static enum status alternate_steps(struct session *s, struct watch *w)
 {
     for (int i = 0; i < s->p->steps && !interrupt_noted(); i++) {
@@ -196,7 +197,7 @@ static enum status collect_by_hooks(struct session *s)
     return ST_OK;
 }
 
-/* --- the device's trace -------------------------------------------------------------------------- */
+/* --- the device's trace ----------------------------------------------------------------------- */
 
 static void mark_before(void *user, const struct plan *p, int node)
 {
@@ -248,7 +249,8 @@ static void append(struct session *s, const struct trace *t)
     all->by = t->by;
 }
 
-/* Keeps the complete steps of a block of n steps that starts with that iteration and step number. */
+/* Keeps the complete steps of a block of n steps that starts with that iteration and step
+ * number. */
 static void keep_steps(struct session *s, struct trace *t, int iteration, int number, int n)
 {
     struct seen_step *seen = ARENA_NEW(s->a, struct seen_step, n + 1);
@@ -269,7 +271,8 @@ static enum status wait_in_flight(struct session *s)
     return random_step_finish(&s->random_step);
 }
 
-/* Runs one extra step before and after the block: no step of the block starts on an idle device, all are complete. */
+/* Runs one extra step before and after the block: no step of the block starts on an idle device,
+ * all are complete. */
 static enum status traced_block(struct session *s, const struct plan_hooks *hooks, int n)
 {
     const struct engine *e = s->engine;

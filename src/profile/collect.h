@@ -1,4 +1,5 @@
-/* collect.h - runs profiled steps and collects activities with the node of each; private to profile/. */
+/* collect.h - runs profiled steps and collects activities with the node of each; private to
+ * profile/. */
 #ifndef PROFILE_COLLECT_H
 #define PROFILE_COLLECT_H
 
@@ -15,7 +16,7 @@ struct marks marks_of(const struct engine *e);
 int mark_of(const struct marks *m, const struct plan *p, int node);
 enum graph_kind mark_kind(const struct marks *m, int mark, int *ret_node);
 
-/* --- steps.c: steps in a device's trace ---------------------------------------------------------- */
+/* --- steps.c: steps in a device's trace ------------------------------------------------------- */
 
 /* The mark of the copies to the device for step `iteration`, before its first kernel. */
 int steps_mark(const struct marks *m, int iteration);
@@ -23,8 +24,9 @@ struct seen_step {
     struct profile_span span;
     int iteration;
 };
-/* Finds at most `most` complete steps in a trace, from iteration `first` on. A step is complete only if another one
- * follows. A step with an unmatched replay is skipped, because it may be two. Sets marks of steps_mark to -1. */
+/* Finds at most `most` complete steps in a trace, from iteration `first` on. A step is complete
+ * only if another one follows. A step with an unmatched replay is skipped, because it may be two.
+ * Sets marks of steps_mark to -1. */
 int steps_find(const struct marks *m, struct trace *t, int first, struct seen_step *ret, int most);
 
 /* Work of the host's threads in one kernel, summed over all steps. */
@@ -52,15 +54,15 @@ struct collected {
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a);
 
-/* --- host.c: actions of the host, also sent to an attached profiler as NVTX ranges ---------------- */
+/* --- host.c: actions of the host, also sent to an attached profiler as NVTX ranges ------------ */
 
 struct host_watch;
 /* Records, and sends ranges, only between host_watch_begin and host_watch_end. */
 struct host_watch *host_watch_new(const struct marks *m, struct arena *a);
 /* Discards earlier records and reserves space for `steps` steps. */
 void host_watch_room(struct host_watch *w, int steps);
-/* random_step reports the parts of its steps to it. Iteration `iteration` is step number `step`, and so on, up to
- * number `end` - 1. */
+/* random_step reports the parts of its steps to it. Iteration `iteration` is step number `step`,
+ * and so on, up to number `end` - 1. */
 void host_watch_begin(struct host_watch *w, struct random_step *n, int iteration, int step,
                       int end);
 void host_watch_end(struct host_watch *w, struct random_step *n);
@@ -70,7 +72,7 @@ void host_watch_after(struct host_watch *w);
 /* `kept`: the final number of each step, -1: it is left out. */
 void host_watch_take(struct host_watch *w, const int *kept, struct collected *ret);
 
-/* --- pace.c: how many steps fit in the time limit, and progress ----------------------------------- */
+/* --- pace.c: how many steps fit in the time limit, and progress ------------------------------- */
 
 struct pace {
     const struct profile_options *o;
@@ -86,7 +88,8 @@ struct pace {
     bool chosen, warned;
 };
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm);
-/* Called before and after a step, and before each kernel if pace_is_slow and kernels are observed. */
+/* Called before and after a step, and before each kernel if pace_is_slow and kernels are
+ * observed. */
 void pace_begin(struct pace *p, const char *what);
 void pace_look(struct pace *p, const struct plan *plan, int node);
 void pace_end(struct pace *p, double ms);
@@ -99,10 +102,11 @@ int pace_choose(struct pace *p, int *ret_plain);
 /* The minimum of profiled steps for a profile: less only if fewer were requested. */
 int pace_least(const struct pace *p);
 
-/* --- watch.c: hooks that record when kernels ran -------------------------------------------------- */
+/* --- watch.c: hooks that record when kernels ran ---------------------------------------------- */
 
 struct watch;
-/* Uses the host clock if the host is the device, else events. Space for `steps` steps is allocated in `a`. */
+/* Uses the host clock if the host is the device, else events. Space for `steps` steps is allocated
+ * in `a`. */
 struct watch *watch_new(const struct marks *m, int steps, struct host_watch *host, struct arena *a);
 struct plan_hooks watch_hooks(struct watch *w);
 /* Before a step is launched, and when it is done; times by the host clock. */

@@ -49,7 +49,7 @@ double profile_family_ms(const struct profile *p, unsigned phases, enum family f
     return ms;
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool same_text(const char *x, const char *y)
 {
@@ -98,7 +98,7 @@ static const char *name_of(enum profile_by by, const struct profile_row *r, stru
     return "";
 }
 
-/* --- groups -------------------------------------------------------------------------------------- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 static int new_part(struct grouping *g, const char *name, const struct profile_row *like,
                     int parent)

@@ -1,4 +1,5 @@
-/* Records the host's actions in profiled steps, and sends them as NVTX ranges with the profile's names and nesting. */
+/* Records the host's actions in profiled steps, and sends them as NVTX ranges with the profile's
+ * names and nesting. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
@@ -47,7 +48,8 @@ void host_watch_room(struct host_watch *w, int steps)
     w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
 }
 
-/* Records the start of an action. Returns its number; -1: no space left, or not in a profiled step. */
+/* Records the start of an action. Returns its number; -1: no space left, or not in a profiled
+ * step. */
 static int64_t record_start(struct host_watch *w, int mark, enum random_step_part part, int step)
 {
     if (w->deeds == w->capacity || step < w->step || step >= w->end) return -1;
@@ -60,7 +62,7 @@ static void record_end(struct host_watch *w, int64_t deed)
     if (deed >= 0) w->deed[deed].span.end_ns = clock_ns();
 }
 
-/* --- ranges -------------------------------------------------------------------------------------- */
+/* --- ranges ----------------------------------------------------------------------------------- */
 
 /* Pops the ranges that `to` is not in, and pushes the rest of `to`. */
 static void move(struct host_watch *w, const struct range *to)
@@ -84,7 +86,7 @@ static void mark_part(struct host_watch *w, enum random_step_part part, bool beg
         range_pop();
 }
 
-/* --- recording ----------------------------------------------------------------------------------- */
+/* --- recording -------------------------------------------------------------------------------- */
 
 static void on_part(void *user, enum random_step_part part, int iteration, bool begins)
 {

@@ -7,10 +7,11 @@
 #include <stdio.h>
 
 enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
-/* Warm-up takes at most this share of the limit, and should take at least this share of the profiled time. */
+/* Warm-up takes at most this share of the limit, and should take at least this share of the
+ * profiled time. */
 static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
-/* A step longer than LONG_MS reports progress every LOOK_MS. Its duration is estimated once TELLS of its FLOPs are done.
- * A warning is printed if the whole run would take OVER times the limit. */
+/* A step longer than LONG_MS reports progress every LOOK_MS. Its duration is estimated once TELLS
+ * of its FLOPs are done. A warning is printed if the whole run would take OVER times the limit. */
 static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
 
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
@@ -32,7 +33,8 @@ static double since(int64_t ns)
     return clock_ms(ns, clock_ns());
 }
 
-/* The spent part of the limit. Compiling and capturing in the first steps does not count, or no time might be left. */
+/* The spent part of the limit. Compiling and capturing in the first steps does not count, or no
+ * time might be left. */
 static double spent_ms(const struct pace *p)
 {
     return since(p->start_ns) - p->cold_ms;
@@ -135,7 +137,8 @@ bool pace_is_slow(const struct pace *p)
     return p->done == 0 || p->step_ms > LONG_MS;
 }
 
-/* The first step is not representative, on a host too: it counts only if there is no time for more. */
+/* The first step is not representative, on a host too: it counts only if there is no time for
+ * more. */
 bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;

@@ -1,8 +1,10 @@
-/* profile.h - where the time of a training step goes: the device's activities, joined with the plan.
+/* profile.h - where the time of a training step goes: the device's activities, joined with the
+ * plan.
  *
- * A row is a node of one of the step's plans, or one kernel of a node if the device reports its kernels. Rows and the
- * idle time between them add up to the measured time: where two activities overlap, the time counts for the one that
- * began first. Everything else here is derived from the rows. */
+ * A row is a node of one of the step's plans, or one kernel of a node if the device reports its
+ * kernels. Rows and the idle time between them add up to the measured time: where two activities
+ * overlap, the time counts for the one that began first. Everything else here is derived from the
+ * rows. */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 
@@ -21,7 +23,8 @@ enum profile_times {
 /* "clock", "events", "cupti" */
 const char *profile_times_name(enum profile_times by);
 
-/* `primitive`: layers were expanded to primitives, so every node in the scope of a norm belongs to the norm. */
+/* `primitive`: layers were expanded to primitives, so every node in the scope of a norm belongs to
+ * the norm. */
 enum family family_of(const struct node *n, bool primitive);
 
 /* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". */
@@ -81,11 +84,13 @@ struct profile_moment { /* of the timeline */
     int lane; /* 0: kernels; 1: copies that overlap kernels */
 };
 
-/* Everything recorded in the profiled steps, by base/clock.h's clock; a trace shows some of the steps. */
+/* Everything recorded in the profiled steps, by base/clock.h's clock; a trace shows some of the
+ * steps. */
 struct profile_span {
     int64_t start_ns, end_ns;
 };
-/* An action of the host: a part of a step, or the launch of a kernel within it. A part precedes its launches. */
+/* An action of the host: a part of a step, or the launch of a kernel within it. A part precedes its
+ * launches. */
 struct profile_deed {
     int mark; /* of the kernel, as numbered in collect.h; -1: the part itself */
     enum random_step_part part;
@@ -138,18 +143,20 @@ struct profile_options {
     double least_ms;   /* of all profiled steps: more short steps are run; 0: no minimum */
     bool no_trace;     /* use events, not the device's trace */
     const struct machine *machine;
-    /* Progress: steps done, steps in total as far as known, seconds left (below 0: unknown). May be NULL. */
+    /* Progress: steps done, steps in total as far as known, seconds left (below 0: unknown). May be
+     * NULL. */
     void (*each)(void *user, int done, int total, double left_s, const char *what);
     void *user;
 };
 
-/* Runs training steps on random tokens, some profiled and some not. The engine holds the plans of training; its weights
- * are initialised here and must not be used afterwards. Ctrl-C (base/interrupt.h) ends the run after the current step:
- * the profile then has fewer steps than `wanted`, or ST_INTERRUPTED is returned if no pair of steps is complete. */
+/* Runs training steps on random tokens, some profiled and some not. The engine holds the plans of
+ * training; its weights are initialised here and must not be used afterwards. Ctrl-C
+ * (base/interrupt.h) ends the run after the current step: the profile then has fewer steps than
+ * `wanted`, or ST_INTERRUPTED is returned if no pair of steps is complete. */
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a);
 
-/* --- groups of rows ------------------------------------------------------------------------------ */
+/* --- groups of rows --------------------------------------------------------------------------- */
 
 enum profile_by { BY_KERNEL, BY_OP, BY_FAMILY, BY_LAYER, BY_PHASE, BY_RANGE, PROFILE_BYS };
 /* "kernel", "op", "family", "layer", "phase", "range" */

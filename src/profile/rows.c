@@ -1,6 +1,7 @@
-/* Turns activities into rows. One sweep over each step attributes every moment to the running activity that began
- * first. A moment without activity is idle time and counts for the phase of the next activity. Time after the end of
- * the step is cut off. So rows and idle time add up to the step, whatever overlaps. */
+/* Turns activities into rows. One sweep over each step attributes every moment to the running
+ * activity that began first. A moment without activity is idle time and counts for the phase of the
+ * next activity. Time after the end of the step is cut off. So rows and idle time add up to the
+ * step, whatever overlaps. */
 #include "profile/collect.h"
 
 #include "backend/kernel.h"
@@ -9,9 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-/* A kernel shorter than LATENCY_MS is bound by latency if its floor is below EXPLAINED of its time. */
+/* A kernel shorter than LATENCY_MS is bound by latency if its floor is below EXPLAINED of its
+ * time. */
 static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;
-/* So is a kernel with a floor below LITTLE_MS and below NOT_EXPLAINED of its time, however long it took. */
+/* So is a kernel with a floor below LITTLE_MS and below NOT_EXPLAINED of its time, however long it
+ * took. */
 static const double LITTLE_MS = 0.005, NOT_EXPLAINED = 0.01;
 
 static const char *const bounds[] = {"", "compute", "memory", "latency"};
@@ -42,7 +45,7 @@ struct making {
     struct arena *a;
 };
 
-/* --- describing a row ---------------------------------------------------------------------------- */
+/* --- describing a row ------------------------------------------------------------------------- */
 
 static const char *types_text(const struct kernel_call *c, struct arena *a)
 {
@@ -129,7 +132,7 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
     return row;
 }
 
-/* --- the sweep ----------------------------------------------------------------------------------- */
+/* --- the sweep -------------------------------------------------------------------------------- */
 
 static void add_run(struct making *m, int row, double ms)
 {
@@ -145,7 +148,8 @@ static enum phase phase_of(const struct making *m, const struct activity *x)
     return m->p->engine->graph[kind].node[node].phase;
 }
 
-/* The phase of an activity without a mark: that of the next marked activity of the step, else of the last one. */
+/* The phase of an activity without a mark: that of the next marked activity of the step, else of
+ * the last one. */
 static enum phase phase_at(const struct making *m, int64_t i, int64_t end, enum phase last)
 {
     const struct activity *x = m->c->trace.activity;
@@ -182,7 +186,7 @@ static void sweep_step(struct making *m, int step, int64_t begin, int64_t end)
     m->ms[phase][step] += rest;
 }
 
-/* --- results ------------------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static double mean(const double *x, int n)
 {
@@ -208,7 +212,8 @@ static void find_floor(struct profile_row *r, const struct machine *m)
         r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
-/* Assigns the cost of a node with several kernels, and the time of all of them, to its longest kernel. */
+/* Assigns the cost of a node with several kernels, and the time of all of them, to its longest
+ * kernel. */
 static void share_cost(struct making *m, int mark)
 {
     struct profile_row *r = m->p->row;
@@ -268,7 +273,8 @@ static void conclude_steps(struct making *m)
             p->shown_step = i;
 }
 
-/* Device times are rounded: an activity that begins this shortly before the end of another follows it. */
+/* Device times are rounded: an activity that begins this shortly before the end of another follows
+ * it. */
 enum { ROUNDED_NS = 1000 };
 
 /* Copies that overlap a kernel get a separate lane. */

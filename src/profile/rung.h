@@ -16,11 +16,12 @@ struct rung {
     const char *name, *differs; /* "flash", "--flash=true"; NULL: no rung left */
     const char *reason;         /* why that rung is not available here; NULL: it is */
     const char *idle; /* rungs that would change no kernel, if no other is left; NULL: none */
-    /* Kernels per step: removed by the next plan, added, kept, kept on other types (included in none of the others);
-     * times of the first and the last. */
+    /* Kernels per step: removed by the next plan, added, kept, kept on other types (included in
+     * none of the others); times of the first and the last. */
     int gone, come, stay, retyped;
     double gone_ms, retyped_ms;
-    /* Matmuls among those on other types whose peak rises, and the most they can save by the ratio of the peaks. */
+    /* Matmuls among those on other types whose peak rises, and the most they can save by the ratio
+     * of the peaks. */
     double products_ms, gain_ms;
     struct rung_op gone_op[RUNG_OPS], come_op[RUNG_OPS]; /* the first ones, by time and by runs */
     int gone_ops, come_ops;

@@ -1,5 +1,5 @@
-/* Finds the begin and end of steps in a device's trace. Copies to the device for a step, before its first kernel, carry
- * the mark of that step, so its inputs count for it. */
+/* Finds the begin and end of steps in a device's trace. Copies to the device for a step, before its
+ * first kernel, carry the mark of that step, so its inputs count for it. */
 #include "profile/collect.h"
 
 int steps_mark(const struct marks *m, int iteration)
@@ -51,7 +51,8 @@ static void see_kernel(struct finding *f, int64_t i, bool begins)
     f->inputs = -1;
 }
 
-/* An activity of a replay whose kernels are unknown; it may belong to the step of the last inputs. */
+/* An activity of a replay whose kernels are unknown; it may belong to the step of the last
+ * inputs. */
 static void see_unmatched(struct finding *f, int64_t i)
 {
     int play = f->trace->activity[i].play;

@@ -8,7 +8,7 @@
 
 static const double MIB = 1 << 20;
 
-/* --- one event ----------------------------------------------------------------------------------- */
+/* --- one event -------------------------------------------------------------------------------- */
 
 static void begin(struct drawing *d, const char *ph, int process, int row, int64_t ns)
 {
@@ -48,7 +48,7 @@ const char *drawing_quoted(const char *text, struct arena *a)
     return kept;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static const char *text_of(const struct profile_row *r, struct arena *a)
 {
@@ -112,7 +112,7 @@ static void choose_lanes(struct drawing *d, int64_t from, int64_t to)
     d->lane -= from;
 }
 
-/* --- ranges and activities ----------------------------------------------------------------------- */
+/* --- ranges and activities -------------------------------------------------------------------- */
 
 struct range_span { /* one occurrence of a range, open or closed */
     const char *word;
@@ -250,7 +250,7 @@ static void write_deeds(struct drawing *d, int step)
     }
 }
 
-/* --- counters ------------------------------------------------------------------------------------ */
+/* --- counters --------------------------------------------------------------------------------- */
 
 static void count(struct drawing *d, struct counter *c, const char *unit, int64_t ns, double x)
 {
@@ -289,7 +289,8 @@ static void start_counters(struct drawing *d)
     d->rate[RATE_FLOPS] = (struct counter){.name = "achieved arithmetic"};
 }
 
-/* Rates of the first row of kernels; overlapping rows are not counted. Between kernels the rates are 0. */
+/* Rates of the first row of kernels; overlapping rows are not counted. Between kernels the rates
+ * are 0. */
 static void write_counters(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
@@ -309,7 +310,7 @@ static void write_counters(struct drawing *d, int step)
     count_rates(d, busy, 0, 0);
 }
 
-/* --- a step --------------------------------------------------------------------------------------- */
+/* --- a step ----------------------------------------------------------------------------------- */
 
 static void find_origin(struct drawing *d, int first, int asked)
 {

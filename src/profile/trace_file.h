@@ -1,11 +1,13 @@
-/* trace_file.h - writes profiled steps in Chrome's trace format, for Perfetto and similar viewers: activities of host and
- * device, parts of the model, memory in use, achieved bandwidth and FLOP/s. docs/PROFILE.md describes the rows. */
+/* trace_file.h - writes profiled steps in Chrome's trace format, for Perfetto and similar viewers:
+ * activities of host and device, parts of the model, memory in use, achieved bandwidth and FLOP/s.
+ * docs/PROFILE.md describes the rows. */
 #ifndef PROFILE_TRACE_FILE_H
 #define PROFILE_TRACE_FILE_H
 
 #include "profile/profile.h"
 
-/* Processes and rows. Kernels that overlap others get separate rows, and so do overlapping copies and fills. */
+/* Processes and rows. Kernels that overlap others get separate rows, and so do overlapping copies
+ * and fills. */
 enum { TRACE_HOST = 1, TRACE_DEVICE = 2 };
 enum {
     TRACE_DEEDS = 1,
@@ -31,8 +33,9 @@ struct trace_said {
 /* The trace as one JSON object. `version` is the program's version. */
 void trace_text(const struct profile *p, const struct trace_options *o, const char *version,
                 struct str *ret, struct trace_said *said);
-/* Writes trace.json.gz (trace.json if built without zlib) to a folder. Creates the folder and removes an older trace of
- * the other name. ret_words: a sentence with the path and the contents, in `a`. */
+/* Writes trace.json.gz (trace.json if built without zlib) to a folder. Creates the folder and
+ * removes an older trace of the other name. ret_words: a sentence with the path and the contents,
+ * in `a`. */
 enum status trace_write(const struct profile *p, const struct trace_options *o, const char *version,
                         const char *folder, const char **ret_words, struct arena *a);
 

@@ -1,5 +1,6 @@
-/* Hooks that time kernels. If the host is the device they read its clock before and after each kernel. Otherwise they
- * record a device event after each kernel: the time between two events counts for the kernel between them. */
+/* Hooks that time kernels. If the host is the device they read its clock before and after each
+ * kernel. Otherwise they record a device event after each kernel: the time between two events
+ * counts for the kernel between them. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
@@ -47,7 +48,7 @@ static struct activity *next(struct watch *w, const struct plan *p, int node)
     return at;
 }
 
-/* --- host clock ---------------------------------------------------------------------------------- */
+/* --- host clock ------------------------------------------------------------------------------- */
 
 static void before_by_clock(void *user, const struct plan *p, int node)
 {
@@ -82,7 +83,7 @@ static enum status after_by_clock(void *user, const struct plan *p, int node)
     return ST_OK;
 }
 
-/* --- events -------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 /* Event 0 of a step precedes its first kernel, event i follows kernel i. */
 static enum status settle(struct watch *w, int64_t until)
@@ -104,7 +105,8 @@ static enum status settle(struct watch *w, int64_t until)
 
 static enum status mark_event(struct watch *w)
 {
-    /* The next half holds older events; its last event must not be reused before the one after it is read. */
+    /* The next half holds older events; its last event must not be reused before the one after it
+     * is read. */
     if (w->marked % EVENT_HALF == 0 && w->marked >= EVENT_RING)
         TRY(settle(w, w->marked - EVENT_HALF + 1));
     TRY(w->backend->stream.event_record(w->context, (int)(w->marked % EVENT_RING)));
@@ -143,8 +145,8 @@ void watch_step_begin(struct watch *w)
     if (w->threads) threads_watch(&w->watched);
 }
 
-/* Steps are timed by the host clock, kernels by device events. If the device clock runs faster, its times are scaled so
- * that no kernel ends after its step. */
+/* Steps are timed by the host clock, kernels by device events. If the device clock runs faster, its
+ * times are scaled so that no kernel ends after its step. */
 static double clock_ratio(const struct watch *w, int64_t step_ns)
 {
     int64_t last = 0;

@@ -48,7 +48,7 @@ static const char *verb_end(int n)
     return n == 1 ? "s" : "";
 }
 
-/* --- how it was measured ------------------------------------------------------------------------- */
+/* --- how it was measured ---------------------------------------------------------------------- */
 
 static void add_phases(struct writer *s)
 {
@@ -129,10 +129,10 @@ static void add_dropped(struct writer *s)
                      p->dropped_why ? p->dropped_why : ""));
 }
 
-/* --- what takes the time ------------------------------------------------------------------------- */
+/* --- what takes the time ---------------------------------------------------------------------- */
 
-/* The kernel that takes the most time. Device kernels are told apart by their full name; the shortened name
- * that is shown need not be unique. */
+/* The kernel that takes the most time. Device kernels are told apart by their full name; the
+ * shortened name that is shown need not be unique. */
 struct top {
     const char *name, *shown;
     double ms;
@@ -207,7 +207,7 @@ static void add_products(struct writer *s)
     add(s, "matmuls", text);
 }
 
-/* --- attention ----------------------------------------------------------------------------------- */
+/* --- attention -------------------------------------------------------------------------------- */
 
 struct work {
     double ms, flops;
@@ -220,8 +220,8 @@ static bool in_range(const struct profile_row *r, const char *word)
     return false;
 }
 
-/* The work of one family inside attention, without the projections to q, k, v and of the output. Forward work that
- * the backward pass recomputes does not count as backward work. */
+/* The work of one family inside attention, without the projections to q, k, v and of the output.
+ * Forward work that the backward pass recomputes does not count as backward work. */
 static struct work work_inside(const struct profile *p, enum phase phase, enum family family)
 {
     struct work sum = {0};
@@ -282,7 +282,7 @@ static void add_attention(struct writer *s)
         add_flash(s, flash);
 }
 
-/* --- idle time and limits ------------------------------------------------------------------------ */
+/* --- idle time and limits --------------------------------------------------------------------- */
 
 static void add_host(struct writer *s)
 {
@@ -362,7 +362,7 @@ static void add_floor(struct writer *s)
                      number(s, p->step_ms.mean / g.floor_ms, 3)));
 }
 
-/* --- the ladder ---------------------------------------------------------------------------------- */
+/* --- the ladder ------------------------------------------------------------------------------- */
 
 static const char *ops_words(struct writer *s, const struct rung_op *op, int n)
 {
