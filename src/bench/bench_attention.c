@@ -43,8 +43,7 @@ bool attention_way_is_flash(enum attention_way way)
     return ways[way].flash;
 }
 
-/* One variant at one length: its graph and plan. Variants share memory, because they run one after
- * the other. */
+/* One variant at one length: its graph and plan. All variants share the same memory. */
 struct trial {
     struct attention_cell *cell;
     struct graph graph;
@@ -203,8 +202,7 @@ static enum status make_stock(const struct attention_options *o, int size, enum 
     return make_normals(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
 }
 
-/* Copies the inputs before every run, because the plan reuses their bytes. The copies are on the
- * device, in stream order. */
+/* Copies the inputs on the device before every run, because the plan reuses their bytes. */
 static enum status feed(struct trial *t)
 {
     const struct length *l = t->length;
@@ -378,7 +376,7 @@ static enum status time_together(struct length *l, struct trial **running, int n
         contender[i] = (struct contender){.sample = repeats ? sample_kernels : sample_pass,
                                           .user = running[i],
                                           .parts = 2,
-                                          .one_by_one = !again};
+                                          .one_by_one = !repeats};
         contender[i].budget_ms = budget_ms / n;
     }
     TRY(storage_alloc(&l->storage));
@@ -422,8 +420,7 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
     }
 }
 
-/* Bytes needed besides the plan: the inputs on the device, and their source if the host is the
- * device. */
+/* Bytes of the inputs on the device, and of their source if the host is the device. */
 static int64_t input_bytes(const struct length *l)
 {
     int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;

@@ -51,13 +51,11 @@ struct attention_options {
     unsigned ways; /* variants to run, a mask: 1 << FLASH ... */
     int samples;   /* per cell */
     bool check;    /* compute errors against double precision */
-    /* Time for all cells: slow ones give fewer samples, and those that would take too long are
-     * skipped. */
+    /* Time for all cells: slow cells give fewer samples, too slow ones are skipped. */
     double limit_ms;
     /* Time of the whole job: a cell that takes little of it is never skipped; 0: limit_ms. */
     double all_ms;
-    /* ATTENTION_WAYS cells of a shorter length and the same heads, to predict times; may be
-     * NULL. */
+    /* ATTENTION_WAYS cells of a shorter length, same heads, to predict times; may be NULL. */
     const struct attention_cell *before;
     int64_t room; /* bytes of memory for a plan and its inputs; -1: unknown, no limit */
     bool limited; /* `room` is the user's limit, not the free memory */
@@ -71,20 +69,16 @@ struct attention_cell {
     enum machine_precision precision; /* of its matmuls */
     int64_t B, T, H, KV, D;
     bool causal;
-    int64_t bytes; /* of the plan, inputs and outputs included; 0: there is no plan */
-    int64_t
-        kept; /* of these, bytes held when the backward pass begins: inputs, outputs and saved values */
-    int kernels; /* of the plan */
-    const char
-        *kernel[2];     /* kernel variants of flash attention, forward and backward; NULL: slow */
-    const char *reason; /* why it was not run; NULL: it was */
-    double expected_ms; /* of one run, predicted from a shorter length; 0: unknown */
+    int64_t bytes;         /* of the plan, inputs and outputs included; 0: there is no plan */
+    int64_t kept;          /* of these, bytes held when the backward pass begins */
+    int kernels;           /* of the plan */
+    const char *kernel[2]; /* flash attention's rows, forward and backward; NULL: slow */
+    const char *reason;    /* why it was not run; NULL: it was */
+    double expected_ms;    /* of one run, predicted from a shorter length; 0: unknown */
     struct stats forward, backward, both; /* ms */
-    /* Useful FLOPs of attention: 4 B H D T^2, or half of that if causal; backward 2.5 times as
-     * many. */
+    /* Useful FLOPs: 4 B H D T^2, half of that if causal; backward 2.5 times as many. */
     double forward_flops, backward_flops;
-    /* SM clock of a GPU: the mean of the samples while this shape was timed, else the nominal
-     * clock. 0: unknown. */
+    /* SM clock of a GPU: mean of the samples of this shape, else the nominal one. 0: unknown. */
     double clock_mhz;
     bool clock_sampled;
     /* Relative to double precision, by norm (attention_exact.h); -1: not requested, or not run. */
@@ -99,8 +93,7 @@ enum status bench_attention_run(const struct attention_options *o, struct attent
                                 int *ret_cells, struct arena *a);
 
 enum { ATTENTION_TILE = 128 };
-/* Tiles of 128 x 128 scores, over all heads and sequences, that the mask does not remove
- * entirely. */
+/* Tiles of 128 x 128 scores, over all heads and sequences, that are not fully masked. */
 double attention_tiles(const struct attention_cell *c);
 /* Lower bound of attention in ms, forward (0) or backward (1): its FLOPs at the measured matmul
  * peak of its type, or its bytes at the bandwidth of a copy of that size (on a GPU: of a large

@@ -155,8 +155,7 @@ static void close_cell(struct running *r)
     r->engine = NULL;
 }
 
-/* The memory of captured graphs and libraries is known only in a step: a cell that runs out of
- * memory stops there. */
+/* Memory of captured graphs and libraries shows only in a step: running out is a reason. */
 static enum status step_or_reason(struct running_all *all, struct running *r, int at)
 {
     enum status st = run_step(all, r, at);

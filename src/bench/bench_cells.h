@@ -23,12 +23,10 @@ enum bench_line {
 };
 /* "forward", "forward + backward", "backward, by difference", "backward, alone" ... */
 const char *bench_line_name(enum bench_line line);
-/* Lines (a mask) of a value of --phase: inference, forward, backward, update or step; 0: not a
- * valid one. */
+/* Lines (a mask) of a word of --phase: inference, forward, backward, update, step; 0: none. */
 unsigned bench_lines_of(const char *word, int64_t length);
 
-/* The line that gives the loss of a cell: step, else forward + backward, else inference;
- * BENCH_LINES: none. */
+/* The line of a cell's loss: step, else forward + backward, else inference, else BENCH_LINES. */
 enum bench_line bench_line_of_loss(unsigned lines);
 
 /* The order in which cells are sampled. */

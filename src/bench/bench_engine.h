@@ -1,5 +1,4 @@
-/* bench_engine.h - the engine of a cell of bench_cells.h, and one step of its lines; private to
- * bench/. */
+/* bench_engine.h - the engine of a cell, and one step of its lines; private to bench/. */
 #ifndef BENCH_BENCH_ENGINE_H
 #define BENCH_BENCH_ENGINE_H
 

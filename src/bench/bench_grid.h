@@ -27,8 +27,7 @@ struct bench_grid {
     int warmup[BENCH_WARMUPS], warmups;
     int steps;
     unsigned lines; /* 1 << BENCH_FORWARD ... */
-    /* The vocabulary of a cell whose keys differ from its subject's; NULL: vocab_size, or the
-     * subject's. */
+    /* The vocabulary if a cell's keys differ from its subject's; NULL: vocab_size or subject's. */
     enum status (*vocabulary)(const struct bench_grid *g, const struct config *c, int64_t *ret,
                               struct arena *a);
     int64_t vocab; /* the requested vocabulary, for that function; 0: none */

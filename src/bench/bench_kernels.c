@@ -13,8 +13,7 @@
 enum { LEAST = 3, WARMUP = 3, ROWS_MOST = 16, COPIES_MOST = 64 };
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
 
-/* The reference kernels are plain loops on one thread: they are not timed if they would take
- * long. */
+/* The reference rows are plain loops on one thread: not timed if they would take long. */
 static const double REFERENCE_FLOPS = 5e8, REFERENCE_MS_MOST = 2000;
 
 struct session {
@@ -251,8 +250,7 @@ static int longest_first(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->step - y->step;
 }
 
-/* Prepares every row once, so that the device compiles all kernels together before the first
- * run. */
+/* Prepares every row once, so that the device compiles all kernels together at the first run. */
 static enum status prepare_rows(const struct engine *e, const struct bench_kernels *k)
 {
     for (int i = 0; i < k->calls; i++) {

@@ -10,8 +10,7 @@
 
 enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
 
-/* Warm-up runs. A GPU compiles in the first and captures, with replay=true, in the second; the
- * others let its clocks settle. */
+/* Warm-up runs: a GPU compiles, then captures with replay=true, then its clocks settle. */
 static const struct {
     int runs, cold;
 } warmup_of_host = {3, 0}, warmup_of_device = {10, 2};
@@ -54,8 +53,7 @@ bool ladder_sets(const char *key, int64_t length)
     return false;
 }
 
-/* True if row `i` would change `key`, and the configuration has the value that an earlier row
- * sets. */
+/* True if row `i` would change `key` from a value that an earlier row sets. */
 static bool not_made_yet(const struct config *c, int i, const char *key, struct arena *a)
 {
     int64_t length = (int64_t)strcspn(key, "=");
@@ -110,8 +108,7 @@ struct climbing {
     struct arena *a;
 };
 
-/* Applies the keys of row `i` to the configuration of the rung before; ST_UNSUPPORTED if that
- * cannot run here. */
+/* Applies the keys of row `i` to the rung before; ST_UNSUPPORTED if that cannot run here. */
 static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
                              const struct config *before, int64_t *ret_bytes)
 {
@@ -154,8 +151,7 @@ static enum status find_rungs(struct climbing *c)
     return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
 }
 
-/* Interleaved steps are sampled before and after each; a rung that runs alone is sampled by a
- * thread, as in training. */
+/* Interleaved steps are sampled before and after each; a rung that runs alone, by a thread. */
 static void open_gauge(const struct climbing *c, struct climb *one)
 {
     enum { MOST_MS = 100 };
@@ -229,8 +225,7 @@ static void show(void *user, double done_ms, double expected_ms)
     if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
 }
 
-/* Decrease of the device's free memory since the rung was opened, including kernels and captured
- * graphs. */
+/* Decrease of free device memory since the rung was opened, captured graphs included. */
 static int64_t taken(const struct climbing *c, const struct climb *one)
 {
     const struct backend *b = c->device.backend;
@@ -271,8 +266,7 @@ static enum status climb(struct climbing *c, int first, int n)
     return ST_OK;
 }
 
-/* On a GPU the heat of a step lowers the clock of the next one: each rung is warmed up and runs
- * alone. */
+/* On a GPU the heat of a step lowers the clock of the next one: each rung runs alone. */
 static enum ladder_order order_of(const struct climbing *c)
 {
     if (!c->device.backend->host_memory) return LADDER_WARM;

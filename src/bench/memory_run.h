@@ -10,8 +10,7 @@ struct memory_run {
     bool host;        /* `measured` is of the process */
 };
 
-/* Runs on random tokens on the device of the configuration. Returns ST_UNSUPPORTED, before
- * allocating, if memory is short. */
+/* Runs on random tokens. Returns ST_UNSUPPORTED, before allocating, if memory is short. */
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,
                        struct memory_run *ret);
 

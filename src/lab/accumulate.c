@@ -4,8 +4,7 @@
 
 static const double addend = 0.01;
 
-/* Bits of the significand, the leading one included, and the exponent of the smallest normal
- * number. */
+/* Significand bits with the leading one, and the exponent of the smallest normal number. */
 static const struct {
     const char *name;
     int significand, least, most, width;

@@ -39,8 +39,7 @@ struct machine {
     bool gpu;
     /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
     const char *name, *library;
-    /* Instructions in use of those available: "amx of avx2 fma ..."; of a GPU "compute capability
-     * 9.0, 132 SMs" */
+    /* Used of available instructions: "amx of avx2 ..."; "compute capability 9.0, 132 SMs". */
     const char *isa;
     int threads; /* 1 for a GPU */
     /* Set by machine_measure. */
@@ -59,8 +58,7 @@ struct machine {
 enum status machine_identify(struct machine *m, const struct device *device, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 
-/* Measures and fills in the rest. `each` (may be NULL) reports the fraction done and what comes
- * next. */
+/* Measures the rest. `each` (may be NULL) reports the fraction done and what comes next. */
 enum status machine_measure(struct machine *m, bool quick,
                             void (*each)(void *user, double done, const char *what), void *user,
                             struct arena *a);
@@ -69,8 +67,7 @@ enum status machine_measure(struct machine *m, bool quick,
 bool machine_was_disturbed(const struct machine *m);
 /* The peak of that type; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
-/* Copy bandwidth in bytes/s with all threads, if source and destination together are `bytes` large;
- * 0 if no copy was measured. */
+/* Bandwidth in bytes/s of a copy by all threads, `bytes` being source + destination; 0: unknown. */
 double machine_copy_rate(const struct machine *m, double bytes);
 /* The largest copy that fits in L2, and the one larger than all caches. */
 const struct machine_copy *machine_copy_in_cache(const struct machine *m);

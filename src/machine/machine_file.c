@@ -113,8 +113,7 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
 }
 
-/* Loads the file; a new, empty one if it is missing or invalid. *ret_records is its array, owned by
- * the result. */
+/* Loads the file, or makes a new one if it is missing or invalid. The result owns *ret_records. */
 static json_t *load(const char *path, json_t **ret_records)
 {
     json_t *file = json_load_file(path, 0, NULL), *records = json_object_get(file, "machines");

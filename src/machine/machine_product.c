@@ -46,8 +46,7 @@ static enum status allocate(struct trial *t, const struct type *type, void **ret
     return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
-/* Random bf16 numbers with magnitudes between 0.5 and 2; two of them are a float of such a
- * magnitude, too. */
+/* Random bf16 numbers with magnitudes from 0.5 to 2; two of them make such a float, too. */
 static enum status fill(struct trial *t, void *to, const struct type *type, struct arena *scratch)
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);

@@ -56,8 +56,7 @@ struct random_step_input {
     int32_t *ids;
 };
 
-/* Lists the inputs of a micro-step. All are integers: positions, the step number, and random
- * ids. */
+/* Lists the inputs of a micro-step, all integers: positions, step number, random ids. */
 static void list_inputs(struct random_step *n, struct arena *a)
 {
     const struct engine *e = n->engine;

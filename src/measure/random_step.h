@@ -8,8 +8,7 @@
 #include "engine/memory.h"
 #include "engine/sequence.h"
 
-/* What the host does for a step, in this order; with lookahead it waits for an earlier step than it
- * launches. */
+/* What the host does for a step, in this order; with lookahead it waits for an earlier step. */
 enum random_step_part {
     RANDOM_STEP_FEEDS,
     RANDOM_STEP_STARTS,
@@ -37,8 +36,7 @@ struct random_step {
 /* Bytes of memory that a step, or a part of one, needs. */
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
-/* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both
- * numbers. */
+/* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both. */
 enum status random_step_check_room(int64_t bytes, int64_t room);
 /* Compares the bytes that a step needs with the free memory; allocates none. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);

@@ -19,8 +19,7 @@ struct contender {
     void *user;
     int parts;       /* 1 ... ROUNDS_PARTS */
     bool one_by_one; /* a sample is always one call */
-    /* Time for all samples: a slow contender gives fewer, but at least `least`; if one sample
-     * exceeds the budget, one. */
+    /* Time for all samples: a slow contender gives `least`, or one if one exceeds the budget. */
     double budget_ms;
     /* results */
     struct stats part[ROUNDS_PARTS];
@@ -35,8 +34,7 @@ struct rounds {
     int warmup;      /* warm-up calls; a slow contender gets one */
     int cold; /* warm-up calls that compile kernels: their time does not predict the others' */
     double sample_ms; /* minimum duration of a sample; 0: suits the host clock */
-    /* Progress, called after each sample: milliseconds done and expected in total, 0 until all are
-     * warm. May be NULL. */
+    /* Progress after each sample: ms done, ms expected in total (0 until all are warm). */
     void (*each)(void *user, double done_ms, double expected_ms);
     void *user;
 };

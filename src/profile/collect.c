@@ -58,8 +58,7 @@ struct session {
     /* Hooks of the current step, called after those that track progress; NULL: none. */
     const struct plan_hooks *looked;
     int iteration;
-    /* With a device trace: the callback of `host`, and per profiled step its final number, -1 if it
-     * is incomplete. */
+    /* For a device trace: callback of `host`; final number of each step, -1 if incomplete. */
     void (*told)(void *user, enum random_step_part part, int iteration, bool begins);
     int *kept;
     struct arena *a;
@@ -249,8 +248,7 @@ static void append(struct session *s, const struct trace *t)
     all->by = t->by;
 }
 
-/* Keeps the complete steps of a block of n steps that starts with that iteration and step
- * number. */
+/* Keeps the complete steps of a block of n steps; its first has that iteration and number. */
 static void keep_steps(struct session *s, struct trace *t, int iteration, int number, int n)
 {
     struct seen_step *seen = ARENA_NEW(s->a, struct seen_step, n + 1);
@@ -271,8 +269,7 @@ static enum status wait_in_flight(struct session *s)
     return random_step_finish(&s->random_step);
 }
 
-/* Runs one extra step before and after the block: no step of the block starts on an idle device,
- * all are complete. */
+/* One extra step before and after a block: its steps are complete and do not start when idle. */
 static enum status traced_block(struct session *s, const struct plan_hooks *hooks, int n)
 {
     const struct engine *e = s->engine;

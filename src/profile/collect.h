@@ -1,5 +1,4 @@
-/* collect.h - runs profiled steps and collects activities with the node of each; private to
- * profile/. */
+/* collect.h - runs profiled steps and collects activities by node; private to profile/. */
 #ifndef PROFILE_COLLECT_H
 #define PROFILE_COLLECT_H
 
@@ -88,8 +87,7 @@ struct pace {
     bool chosen, warned;
 };
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm);
-/* Called before and after a step, and before each kernel if pace_is_slow and kernels are
- * observed. */
+/* Called around each step, and before each kernel if pace_is_slow and kernels are observed. */
 void pace_begin(struct pace *p, const char *what);
 void pace_look(struct pace *p, const struct plan *plan, int node);
 void pace_end(struct pace *p, double ms);
@@ -105,8 +103,7 @@ int pace_least(const struct pace *p);
 /* --- watch.c: hooks that record when kernels ran ---------------------------------------------- */
 
 struct watch;
-/* Uses the host clock if the host is the device, else events. Space for `steps` steps is allocated
- * in `a`. */
+/* Uses the host clock if the host is the device, else events. Allocates space for the steps. */
 struct watch *watch_new(const struct marks *m, int steps, struct host_watch *host, struct arena *a);
 struct plan_hooks watch_hooks(struct watch *w);
 /* Before a step is launched, and when it is done; times by the host clock. */

@@ -1,5 +1,4 @@
-/* Records the host's actions in profiled steps, and sends them as NVTX ranges with the profile's
- * names and nesting. */
+/* Records the host's actions in profiled steps, and sends them as NVTX ranges. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
@@ -48,8 +47,7 @@ void host_watch_room(struct host_watch *w, int steps)
     w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
 }
 
-/* Records the start of an action. Returns its number; -1: no space left, or not in a profiled
- * step. */
+/* Records the start of an action. Returns its number; -1: no space, or not in a profiled step. */
 static int64_t record_start(struct host_watch *w, int mark, enum random_step_part part, int step)
 {
     if (w->deeds == w->capacity || step < w->step || step >= w->end) return -1;

@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
-/* Warm-up takes at most this share of the limit, and should take at least this share of the
- * profiled time. */
+/* Warm-up takes at most this share of the limit, at least this share of the profiled time. */
 static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
 /* A step longer than LONG_MS reports progress every LOOK_MS. Its duration is estimated once TELLS
  * of its FLOPs are done. A warning is printed if the whole run would take OVER times the limit. */
@@ -33,8 +32,7 @@ static double since(int64_t ns)
     return clock_ms(ns, clock_ns());
 }
 
-/* The spent part of the limit. Compiling and capturing in the first steps does not count, or no
- * time might be left. */
+/* The spent part of the limit, without compiling and capturing in the first steps. */
 static double spent_ms(const struct pace *p)
 {
     return since(p->start_ns) - p->cold_ms;
@@ -137,8 +135,7 @@ bool pace_is_slow(const struct pace *p)
     return p->done == 0 || p->step_ms > LONG_MS;
 }
 
-/* The first step is not representative, on a host too: it counts only if there is no time for
- * more. */
+/* The first step is not representative, on a host too: it counts only if time is short. */
 bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;

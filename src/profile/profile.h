@@ -23,8 +23,7 @@ enum profile_times {
 /* "clock", "events", "cupti" */
 const char *profile_times_name(enum profile_times by);
 
-/* `primitive`: layers were expanded to primitives, so every node in the scope of a norm belongs to
- * the norm. */
+/* `primitive`: layers were expanded, so every node in the scope of a norm belongs to the norm. */
 enum family family_of(const struct node *n, bool primitive);
 
 /* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". */
@@ -62,8 +61,7 @@ struct profile_row {
     enum dtype dtype;
     enum machine_precision products; /* the peak that its arithmetic is compared with */
     struct cost cost; /* per execution; the longest kernel of a node has the whole cost */
-    double
-        floor_ms; /* per execution: time of FLOPs or bytes at the ceilings, whichever is longer */
+    double floor_ms;  /* per execution: FLOPs or bytes at the ceilings, the longer of the two */
     enum bound bound;
     /* results */
     double *run_ms; /* one per execution, over all steps */
@@ -84,13 +82,11 @@ struct profile_moment { /* of the timeline */
     int lane; /* 0: kernels; 1: copies that overlap kernels */
 };
 
-/* Everything recorded in the profiled steps, by base/clock.h's clock; a trace shows some of the
- * steps. */
+/* Everything recorded in the profiled steps, by base/clock.h's clock. A trace shows a part. */
 struct profile_span {
     int64_t start_ns, end_ns;
 };
-/* An action of the host: a part of a step, or the launch of a kernel within it. A part precedes its
- * launches. */
+/* An action of the host: a part of a step, followed by the kernel launches within it. */
 struct profile_deed {
     int mark; /* of the kernel, as numbered in collect.h; -1: the part itself */
     enum random_step_part part;
@@ -143,8 +139,7 @@ struct profile_options {
     double least_ms;   /* of all profiled steps: more short steps are run; 0: no minimum */
     bool no_trace;     /* use events, not the device's trace */
     const struct machine *machine;
-    /* Progress: steps done, steps in total as far as known, seconds left (below 0: unknown). May be
-     * NULL. */
+    /* Progress: steps done, steps in total, seconds left (below 0: unknown). May be NULL. */
     void (*each)(void *user, int done, int total, double left_s, const char *what);
     void *user;
 };

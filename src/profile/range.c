@@ -78,8 +78,7 @@ static void add_scope_words(struct range *r, const char *scope, struct arena *a)
         add(r, word);
 }
 
-/* An operator of attention and its gradient share one range, whatever their scopes are; NULL: use
- * the scope. */
+/* An operator of attention and its gradient share one range; NULL: use the scope. */
 static const char *own_scope(enum op op)
 {
     if (op == OP_SCORE_SOFTMAX || op == OP_SCORE_SOFTMAX_GRAD) return "attn.softmax";

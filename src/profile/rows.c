@@ -10,11 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A kernel shorter than LATENCY_MS is bound by latency if its floor is below EXPLAINED of its
- * time. */
+/* Shorter kernels are bound by latency if their floor is below EXPLAINED of their time. */
 static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;
-/* So is a kernel with a floor below LITTLE_MS and below NOT_EXPLAINED of its time, however long it
- * took. */
+/* So are kernels with a floor below LITTLE_MS and below NOT_EXPLAINED of their time. */
 static const double LITTLE_MS = 0.005, NOT_EXPLAINED = 0.01;
 
 static const char *const bounds[] = {"", "compute", "memory", "latency"};
@@ -148,8 +146,7 @@ static enum phase phase_of(const struct making *m, const struct activity *x)
     return m->p->engine->graph[kind].node[node].phase;
 }
 
-/* The phase of an activity without a mark: that of the next marked activity of the step, else of
- * the last one. */
+/* Phase of an unmarked activity: that of the next marked one of the step, else of the last. */
 static enum phase phase_at(const struct making *m, int64_t i, int64_t end, enum phase last)
 {
     const struct activity *x = m->c->trace.activity;
@@ -212,8 +209,7 @@ static void find_floor(struct profile_row *r, const struct machine *m)
         r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
-/* Assigns the cost of a node with several kernels, and the time of all of them, to its longest
- * kernel. */
+/* Assigns the cost and the time of a node with several kernels to its longest kernel. */
 static void share_cost(struct making *m, int mark)
 {
     struct profile_row *r = m->p->row;
@@ -273,8 +269,7 @@ static void conclude_steps(struct making *m)
             p->shown_step = i;
 }
 
-/* Device times are rounded: an activity that begins this shortly before the end of another follows
- * it. */
+/* Device times are rounded: an activity that begins this early does not overlap the one before. */
 enum { ROUNDED_NS = 1000 };
 
 /* Copies that overlap a kernel get a separate lane. */

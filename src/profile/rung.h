@@ -20,8 +20,7 @@ struct rung {
      * none of the others); times of the first and the last. */
     int gone, come, stay, retyped;
     double gone_ms, retyped_ms;
-    /* Matmuls among those on other types whose peak rises, and the most they can save by the ratio
-     * of the peaks. */
+    /* Matmuls among the retyped whose peak rises; the most they save by the ratio of the peaks. */
     double products_ms, gain_ms;
     struct rung_op gone_op[RUNG_OPS], come_op[RUNG_OPS]; /* the first ones, by time and by runs */
     int gone_ops, come_ops;

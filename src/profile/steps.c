@@ -51,8 +51,7 @@ static void see_kernel(struct finding *f, int64_t i, bool begins)
     f->inputs = -1;
 }
 
-/* An activity of a replay whose kernels are unknown; it may belong to the step of the last
- * inputs. */
+/* An activity of a replay with unknown kernels; it may belong to the step of the last inputs. */
 static void see_unmatched(struct finding *f, int64_t i)
 {
     int play = f->trace->activity[i].play;

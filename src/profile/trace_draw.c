@@ -289,8 +289,7 @@ static void start_counters(struct drawing *d)
     d->rate[RATE_FLOPS] = (struct counter){.name = "achieved arithmetic"};
 }
 
-/* Rates of the first row of kernels; overlapping rows are not counted. Between kernels the rates
- * are 0. */
+/* Rates of the first row of kernels, without overlapping rows; 0 between kernels. */
 static void write_counters(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;

@@ -36,12 +36,10 @@ struct drawing {
     struct arena *a;
 };
 
-/* Describes rows and assigns trace rows to the activities of steps first ... first + steps - 1.
- * Allocates in `a`. */
+/* Prepares to draw steps first ... first + steps - 1: texts and trace rows. Allocates in `a`. */
 void drawing_init(struct drawing *d, const struct profile *p, int first, int steps,
                   struct arena *a);
-/* Writes the step's events to d->w, the most important first, because the limit cuts the last
- * ones. */
+/* Writes the step's events to d->w, the most important first: the limit cuts the last ones. */
 void drawing_step(struct drawing *d, int step, int64_t room);
 /* The text as a JSON string with quotes. */
 const char *drawing_quoted(const char *text, struct arena *a);

@@ -6,8 +6,7 @@
 
 #include "profile/profile.h"
 
-/* Processes and rows. Kernels that overlap others get separate rows, and so do overlapping copies
- * and fills. */
+/* Processes and rows. Overlapping kernels get separate rows, and so do overlapping copies. */
 enum { TRACE_HOST = 1, TRACE_DEVICE = 2 };
 enum {
     TRACE_DEEDS = 1,

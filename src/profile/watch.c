@@ -105,8 +105,7 @@ static enum status settle(struct watch *w, int64_t until)
 
 static enum status mark_event(struct watch *w)
 {
-    /* The next half holds older events; its last event must not be reused before the one after it
-     * is read. */
+    /* The next half holds older events; the event after its last one must be read before reuse. */
     if (w->marked % EVENT_HALF == 0 && w->marked >= EVENT_RING)
         TRY(settle(w, w->marked - EVENT_HALF + 1));
     TRY(w->backend->stream.event_record(w->context, (int)(w->marked % EVENT_RING)));

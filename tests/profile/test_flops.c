@@ -44,7 +44,8 @@ static double counted(const struct engine *e, unsigned families)
     return flops;
 }
 
-/* B sequences of T tokens, N tokens in all; L blocks of C columns and H heads; V tokens in the vocabulary. */
+/* B sequences of T tokens, N tokens in all; L blocks of C columns and H heads; V tokens in the
+ * vocabulary. */
 struct sizes {
     double B, T, N, L, C, H, V;
 };
@@ -61,8 +62,9 @@ static struct sizes sizes_of(const struct config *c)
                           VOCABULARY};
 }
 
-/* A matmul of M x N x K has 2 M N K FLOPs. Weights: 3 C^2 for q, k, v, C^2 for the projection, 8 C^2 for the MLP, and
- * the head; each once forward and twice backward, for the gradients of its input and of the weight. */
+/* A matmul of M x N x K has 2 M N K FLOPs. Weights: 3 C^2 for q, k, v, C^2 for the projection, 8
+ * C^2 for the MLP, and the head; each once forward and twice backward, for the gradients of its
+ * input and of the weight. */
 static double product_flops(const struct sizes *s)
 {
     return 3 * 2 * s->N * (12 * s->C * s->C * s->L + s->V * s->C);
@@ -74,7 +76,8 @@ static double slow_product_flops(const struct sizes *s)
     return 3 * 2 * 2 * s->B * s->T * s->T * s->C * s->L;
 }
 
-/* Per pair that the mask keeps: two matmuls and the softmax forward; five matmuls and its gradient backward. */
+/* Per pair that the mask keeps: two matmuls and the softmax forward; five matmuls and its gradient
+ * backward. */
 static double flash_flops(const struct sizes *s)
 {
     double pairs = s->B * s->T * (s->T + 1) / 2;
@@ -120,8 +123,9 @@ static void test_step_matches_the_formula(void **state)
     engine_close(&e);
 }
 
-/* Savings of fusion: logits are normalised once for the loss and its gradient; GELU also returns its derivative, so its
- * gradient is one multiplication; sums of squares of single tensors need not be added. */
+/* Savings of fusion: logits are normalised once for the loss and its gradient; GELU also returns
+ * its derivative, so its gradient is one multiplication; sums of squares of single tensors need not
+ * be added. */
 static double fused_away(const struct sizes *s)
 {
     return 5 * s->N * s->V + s->L * (10 - 1) * 4 * s->N * s->C + s->L * 6 + 3 - 1;

@@ -1,4 +1,5 @@
-/* The number of steps that fit in the limit: compiling and capturing do not count as the time of a step. */
+/* The number of steps that fit in the limit: compiling and capturing do not count as the time of a
+ * step. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"

@@ -1,5 +1,5 @@
-/* A trace follows its format, has every kernel inside its ranges, and respects its limit. With the name of a file as
- * argument: checks that file and prints what it contains. */
+/* A trace follows its format, has every kernel inside its ranges, and respects its limit. With the
+ * name of a file as argument: checks that file and prints what it contains. */
 #include "profile/trace_file.h"
 
 #include "../support/hand.h"
