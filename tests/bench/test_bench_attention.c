@@ -102,8 +102,7 @@ static void test_every_variant_at_every_length(void **state)
     assert_true(cell[FLASH].kernel[0] && cell[FLASH].kernel[1] && !cell[SLOW_FULL].kernel[0]);
 }
 
-/* Cells are ordered by head size, mask, length, type, variant; each has its FLOPs and small
- * errors. */
+/* Cells are ordered by head size, mask, length, type, variant; check their FLOPs and errors. */
 static void test_sizes_masks_and_types(void **state)
 {
     (void)state;

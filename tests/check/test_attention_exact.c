@@ -1,5 +1,4 @@
-/* Attention in double precision on a few rows: it matches the reference for any shape and detects
- * wrong kernels. */
+/* Attention in double precision on a few rows: matches the reference, detects wrong kernels. */
 #include "check/attention_exact.h"
 
 #include "backend/backend.h"

@@ -24,8 +24,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Every sign and exponent with random fractions; also doubles halfway between two fp32 numbers and
- * next to it. */
+/* Every sign and exponent, random fractions; also doubles halfway between fp32 numbers. */
 static void test_fp32_matches_the_processor(void **state)
 {
     (void)state;

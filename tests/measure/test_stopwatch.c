@@ -1,5 +1,4 @@
-/* Calls are launched the right number of times: first directly, then captured if the backend can
- * capture. */
+/* The number of launches of timed calls: first direct, then captured if the backend can. */
 #include "measure/stopwatch.h"
 
 #include <setjmp.h>

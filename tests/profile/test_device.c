@@ -156,8 +156,7 @@ static void measure(void)
     hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
 }
 
-/* One step compiles, one is captured, one is timed; there is no time for the other requested
- * steps. */
+/* One step compiles, one is captured, one is timed; there is no time for more. */
 static void test_warm_up_is_limited(void **state)
 {
     (void)state;

@@ -92,8 +92,7 @@ static void test_flash_attention_is_one_kernel(void **state)
     tiny_close(&tiny);
 }
 
-/* The primitive rung turns a norm into sums, differences and roots, all of which belong to the
- * norm. */
+/* The primitive rung turns a norm into sums, differences and roots: all belong to the norm. */
 static void test_primitives_belong_to_their_layer(void **state)
 {
     (void)state;
@@ -148,8 +147,7 @@ static void test_every_kernel_has_a_range(void **state)
         }
 }
 
-/* A sum of squares belongs to the optimizer only in the update, and norms are found whatever their
- * scope is. */
+/* A sum of squares is the optimizer's only in the update; norms are found in any scope. */
 static void test_other_models(void **state)
 {
     (void)state;

@@ -44,8 +44,7 @@ static double counted(const struct engine *e, unsigned families)
     return flops;
 }
 
-/* B sequences of T tokens, N tokens in all; L blocks of C columns and H heads; V tokens in the
- * vocabulary. */
+/* B sequences of T tokens, N in all; L blocks of C columns and H heads; V vocabulary entries. */
 struct sizes {
     double B, T, N, L, C, H, V;
 };
@@ -76,8 +75,7 @@ static double slow_product_flops(const struct sizes *s)
     return 3 * 2 * 2 * s->B * s->T * s->T * s->C * s->L;
 }
 
-/* Per pair that the mask keeps: two matmuls and the softmax forward; five matmuls and its gradient
- * backward. */
+/* Per unmasked pair: two matmuls and the softmax forward; five and its gradient backward. */
 static double flash_flops(const struct sizes *s)
 {
     double pairs = s->B * s->T * (s->T + 1) / 2;

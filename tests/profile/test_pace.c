@@ -1,5 +1,4 @@
-/* The number of steps that fit in the limit: compiling and capturing do not count as the time of a
- * step. */
+/* The number of steps that fit in the limit; compiling and capturing do not count. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"

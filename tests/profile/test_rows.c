@@ -119,8 +119,7 @@ static void test_time_after_the_step_is_cut(void **state)
     assert_near(p.idle_step_ms[0], 0);
 }
 
-/* A short kernel that its cost does not explain is bound by latency; without a cost the bound is
- * unknown. */
+/* A short kernel with little cost is bound by latency; without a cost the bound is unknown. */
 static void test_without_cost_there_is_no_bound(void **state)
 {
     (void)state;
@@ -265,8 +264,7 @@ static void step_of(int iteration, int64_t start, int64_t end)
     add_activity(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), "update", end - third, end);
 }
 
-/* Inputs and the idle time before them count for the new step, the result for the step that
- * ends. */
+/* Inputs and idle time before them count for the new step, the result for the one before. */
 static void test_a_step_begins_with_its_inputs(void **state)
 {
     (void)state;
