@@ -183,10 +183,13 @@ $(BUILD)/src/base/gzip.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB)
 $(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # The compiler does not list what .incbin includes.
-KERNELS := src/backend/cuda/kernels
-texts_of = $(patsubst $(KERNELS)/%.$(1),F(%),$(wildcard $(KERNELS)/*.$(1)))
-$(BUILD)/src/backend/cuda/texts.o: DEFINES := '-DTEXTS(F)=$(call texts_of,cu)' '-DHEADERS(F)=$(call texts_of,cuh)'
-$(BUILD)/src/backend/cuda/texts.o: $(wildcard $(KERNELS)/*)
+# Kernel sources and their headers, as F(folder, name) for runtime/texts.c.
+KERNELS := $(wildcard src/backend/cuda/*/*.cu)
+KERNEL_HEADERS := $(wildcard src/backend/cuda/*/*.cuh)
+kernel_list = $(foreach f,$(1),F($(notdir $(patsubst %/,%,$(dir $(f)))),$(basename $(notdir $(f)))))
+$(BUILD)/src/backend/cuda/runtime/texts.o: DEFINES := '-DTEXTS(F)=$(call kernel_list,$(KERNELS))' \
+                                                     '-DHEADERS(F)=$(call kernel_list,$(KERNEL_HEADERS))'
+$(BUILD)/src/backend/cuda/runtime/texts.o: $(KERNELS) $(KERNEL_HEADERS)
 $(BUILD)/src/suite/texts.o: $(wildcard configs/*.conf)
 $(BUILD)/src/view/published.o: $(wildcard configs/published/*.json)
 $(BUILD)/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)

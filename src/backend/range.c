@@ -3,17 +3,17 @@
 #ifdef HAVE_NVTX
 #include <nvtx3/nvToolsExt.h>
 
-/* Ranges of a domain of our own. Nobody is attached: there is no such thing. */
+/* The NVTX domain of this program; NULL if no profiler is attached. */
 static nvtxDomainHandle_t domain(void)
 {
-    static nvtxDomainHandle_t made;
-    static bool asked;
-    if (!asked) made = nvtxDomainCreateA("Strobe");
-    asked = true;
-    return made;
+    static nvtxDomainHandle_t handle;
+    static bool tried;
+    if (!tried) handle = nvtxDomainCreateA("Strobe");
+    tried = true;
+    return handle;
 }
 
-bool range_heard(void)
+bool range_active(void)
 {
     return domain() != NULL;
 }
@@ -35,7 +35,7 @@ void range_pop(void)
 
 #else
 
-bool range_heard(void)
+bool range_active(void)
 {
     return false;
 }

@@ -1,13 +1,13 @@
-/* range.h - named stretches of the host's time, one inside the other, for a profiler of NVIDIA's that is attached to the
- * process (Nsight Systems and its like: NVTX). Where none is, a range costs a look at a pointer. */
+/* range.h - nested, named ranges of host time (NVTX), for an NVIDIA profiler attached to the
+ * process, such as Nsight Systems. Without one, a range costs one pointer check. */
 #ifndef BACKEND_RANGE_H
 #define BACKEND_RANGE_H
 
 #include "base/base.h"
 
-/* Such a profiler is attached. Else names need not be made. */
-bool range_heard(void);
-/* Of the calling thread; the name is copied. */
+/* True if such a profiler is attached. If not, callers need not build names. */
+bool range_active(void);
+/* Opens a range of the calling thread; the name is copied. */
 void range_push(const char *name);
 void range_pop(void);
 

@@ -1,37 +1,38 @@
-/* sample.h - what a device says of itself at one moment: how busy, how fast and how warm it is, and what slows it. */
+/* sample.h - one telemetry sample of a device: utilisation, clock, power, temperature and the
+ * reasons for a reduced clock. */
 #ifndef BACKEND_SAMPLE_H
 #define BACKEND_SAMPLE_H
 
 #include "base/base.h"
 
-/* Why a clock is lower than it might be. */
+/* Why the clock is below its maximum. */
 enum throttle {
-    THROTTLE_POWER,     /* the limit of its power is reached */
-    THROTTLE_HEAT,      /* it is too warm */
-    THROTTLE_BRAKE,     /* the power supply asks for less */
-    THROTTLE_HARDWARE,  /* the hardware slows itself: heat, power supply or a short peak of power */
-    THROTTLE_NEIGHBOUR, /* it keeps to the clock of the slowest in its group */
-    THROTTLE_SET,       /* somebody chose a lower clock: no fault of the machine's */
+    THROTTLE_POWER,     /* the power limit is reached */
+    THROTTLE_HEAT,      /* the temperature limit is reached */
+    THROTTLE_BRAKE,     /* the power supply requests a reduction */
+    THROTTLE_HARDWARE,  /* hardware slowdown: heat, power supply or a short power peak */
+    THROTTLE_NEIGHBOUR, /* it follows the clock of the slowest GPU in its group */
+    THROTTLE_SET,       /* a lower clock was set on purpose; not a fault of the machine */
     THROTTLE_COUNT
 };
 
-/* What is not known is -1. */
+/* Unknown values are -1. */
 struct device_sample {
-    double
-        utilization; /* percent of the last moments (a GPU's own choice, up to a second) in which it was at work */
-    double clock_mhz, clock_max_mhz; /* of multiprocessors; of a CPU's cores */
+    /* Percent of the last sampling period (chosen by the GPU, up to a second) with work running. */
+    double utilization;
+    double clock_mhz, clock_max_mhz; /* of a GPU's SMs or a CPU's cores */
     double power_w, power_limit_w;
-    double energy_j; /* since some moment in the past */
+    double energy_j; /* counted from an arbitrary time */
     double memory_bytes;
     double temperature_c;
     int throttle; /* 1 << enum throttle for each reason */
 };
 
-/* Nothing is known. */
+/* A sample in which nothing is known. */
 extern const struct device_sample sample_unknown;
 /* "power limit", "heat" ... */
 const char *throttle_name(enum throttle t);
-/* True if the device would be faster but for these reasons; a clock that was chosen is none. */
+/* True if any of these reasons slows the device down; a clock set on purpose does not count. */
 bool throttle_slows(int reasons);
 
 #endif

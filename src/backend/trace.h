@@ -1,14 +1,16 @@
-/* trace.h - what a device did, in its own time: one activity for each kernel, copy and fill, with the mark that was set when
- * the host started it.
+/* trace.h - the activities of a device, with device times: one for each kernel, copy and fill, with
+ * the mark that was set when the host launched it.
  *
- * A backend that sees its device has the three functions trace_begin, trace_mark, trace_end (backend.h). Where they are NULL,
- * or trace_begin fails, events of the backend tell times, of more than one kernel at once.
+ * A backend that can trace its device sets the group struct backend_trace (backend.h). If the group
+ * is NULL, or `begin` fails, times come from events of the backend, which may span several kernels.
  *
- * Recordings. Marks that were set while a run was recorded hold for each of its plays: a recording is one stream, so the
- * i-th activity of a play is the i-th that was recorded. Plays are told apart by their order and by how many activities
- * their recording has; where the count does not fit, the play's activities are nobody's, and `why` says so. That is known
- * of recordings that were made between a trace_begin and its trace_end, and only of these: of another one the library may not
- * even see the kernels. So begin the trace, then record, then play. They may be played in a later trace. */
+ * Captured graphs. Marks set during a capture hold for each replay: a graph is captured from one
+ * stream, so the i-th activity of a replay is the i-th captured one. Replays are told apart by
+ * their order and by the number of activities of their graph. If the number does not match, the
+ * activities of that replay have no mark, and `why` says so. Marks are known only for graphs
+ * captured between a trace's begin and end; of other graphs the library may not even see the
+ * kernels. So begin the trace, then capture, then replay. A graph may be replayed in a later
+ * trace. */
 #ifndef BACKEND_TRACE_H
 #define BACKEND_TRACE_H
 
@@ -19,22 +21,22 @@ enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_FILL, ACTIVITY_KIN
 enum { ACTIVITY_NAME = 48 };
 struct activity {
     enum activity_kind kind;
-    int mark; /* -1: nobody's */
-    int play; /* which play of a recording in this trace, from 0; -1: it was started by itself */
-    /* A kernel's as its maker has it, mangled if it is, and for tables without parameters, of at most ACTIVITY_NAME - 1
-     * letters. Of the others what was done: "copy device to host", "memset". */
+    int mark; /* -1: none */
+    int play; /* number of the graph replay in this trace, from 0; -1: launched directly */
+    /* A kernel's name as the library reports it, possibly mangled; short_name is without parameters
+     * and has at most ACTIVITY_NAME - 1 letters. Of others: "copy device to host", "memset". */
     const char *name, *short_name;
-    int64_t start_ns, end_ns; /* of base/clock.h's clock */
+    int64_t start_ns, end_ns; /* on the clock of base/clock.h */
     int64_t bytes;            /* of a copy or a fill */
-    bool unmatched;           /* it is of a play, and it is not known what of it: its mark is -1 */
+    bool unmatched;           /* part of a replay, with unknown mark (-1) */
 };
 
 struct trace {
-    struct activity *activity; /* in the order of start */
+    struct activity *activity; /* sorted by start time */
     int64_t activities;
-    int64_t dropped;   /* took place and are not here, or without times: the library had no room */
-    int64_t unmatched; /* are here, but it is not known whose: their mark is -1 */
-    const char *why;   /* says what was dropped or not matched, in a sentence; NULL: nothing */
+    int64_t dropped;   /* lost, or recorded without times: the library's buffers were full */
+    int64_t unmatched; /* recorded, but with unknown mark (-1) */
+    const char *why;   /* a sentence on what was dropped or unmatched; NULL: nothing */
     const char *by;    /* "CUPTI 13.0.1" */
 };
 

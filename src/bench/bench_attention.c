@@ -67,6 +67,7 @@ struct length {
     const struct attention_options *o;
     const struct stock *stock;
     const struct backend *backend;
+    struct target target;
     void *context;
     void *qkv, *dy; /* the inputs of `stock` on the device */
     struct storage_blocks storage;
@@ -169,7 +170,7 @@ static int64_t kept_bytes(const struct plan *p)
 static enum status make_plan(struct length *l, struct trial *t)
 {
     TRY(build(t, &l->arena));
-    TRY(plan_build(&t->plan, &t->graph, l->backend, l->context, NULL, &l->arena));
+    TRY(plan_build(&t->plan, &t->graph, &l->target, NULL, &l->arena));
     t->planned = true;
     t->cell->bytes = t->plan.arena_bytes;
     t->cell->kept = kept_bytes(&t->plan);
@@ -480,6 +481,7 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     }
     r->cell = cell;
     show(r, 0, 0);
+    TRY(backend_target(l.backend, r->o->device.number, &l.target));
     TRY(l.backend->open(r->o->device.number, &l.context));
     /* Host telemetry is not used here. */
     if (l.backend->host_memory || gauge_open(&r->gauge, l.backend, l.context, GAUGE_MS) != ST_OK)

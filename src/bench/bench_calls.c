@@ -36,7 +36,7 @@ static struct bench_row *rows_of(const struct backend *b, enum op op, const stru
 }
 
 struct finding {
-    const struct engine *engine;
+    const struct program *program;
     struct bench_kernels *found;
     int capacity;
     struct arena *a;
@@ -44,14 +44,14 @@ struct finding {
 
 static void add_call(struct finding *f, enum graph_kind kind, int id, int64_t runs)
 {
-    const struct plan *p = &f->engine->plan[kind];
+    const struct plan *p = &f->program->plan[kind];
     const struct step *s = &p->step[id];
     const struct node *n = &p->graph->node[id];
     struct bench_kernels *k = f->found;
     for (int i = 0; i < k->calls; i++) {
         struct bench_call *c = &k->call[i];
         if (c->op != n->op) continue;
-        if (!same_call(n->op, &f->engine->plan[c->kind].step[c->step].call, &s->call)) continue;
+        if (!same_call(n->op, &f->program->plan[c->kind].step[c->step].call, &s->call)) continue;
         c->per_step += runs;
         return;
     }
@@ -67,15 +67,16 @@ static void add_call(struct finding *f, enum graph_kind kind, int id, int64_t ru
     k->rows += c->rows;
 }
 
-void bench_calls_find(const struct engine *e, enum op op, struct bench_kernels *ret,
+void bench_calls_find(const struct program *program, enum op op, struct bench_kernels *ret,
                       struct arena *a)
 {
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
-    struct finding f = {.engine = e, .found = ret, .a = a};
-    *ret = (struct bench_kernels){.micro_steps = e->config->train.gradient_accumulation_steps};
+    struct finding f = {.program = program, .found = ret, .a = a};
+    *ret =
+        (struct bench_kernels){.micro_steps = program->config->train.gradient_accumulation_steps};
     for (int k = 0; k < COUNT_OF(kinds); k++) {
-        if (!e->built[kinds[k]]) continue;
-        const struct plan *p = &e->plan[kinds[k]];
+        if (!program->built[kinds[k]]) continue;
+        const struct plan *p = &program->plan[kinds[k]];
         for (int id = 0; id < p->steps; id++)
             if (p->step[id].kernel && (op == OP_COUNT || p->graph->node[id].op == op))
                 add_call(&f, kinds[k], id, kinds[k] == GRAPH_MICRO_MORE ? ret->micro_steps - 1 : 1);

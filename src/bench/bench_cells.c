@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "bench/bench_engine.h"
 #include "engine/device.h"
+#include "engine/tune.h"
 #include "measure/random_step.h"
 
 #include <string.h>
@@ -76,19 +77,18 @@ enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, do
                             struct arena *a)
 {
     struct arena scratch = {0};
-    struct engine e;
+    struct program p;
     double flops = 0;
     threads_set(c->config.plan.threads);
-    enum status st = engine_plan(&e, &c->config, c->vocab, bench_kinds(c->lines),
+    enum status st = program_for(&p, &c->config, c->vocab, bench_kinds(c->lines),
                                  device_backend(&c->config), &scratch);
     c->tokens = c->config.data.batch_size * c->config.model.block_size *
                 c->config.train.gradient_accumulation_steps;
     if (st == ST_OK) {
-        c->bytes = engine_bytes(&e);
+        c->bytes = program_bytes(&p);
         c->reason = reason_of_room(c->bytes, room, limited, a);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
-            if (e.built[kind]) flops += plan_cost(&e.plan[kind]).flops;
-        engine_close(&e);
+            if (p.built[kind]) flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {
         c->reason = arena_strdup(a, fail_message());
         st = ST_OK;

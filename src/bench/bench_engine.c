@@ -35,8 +35,8 @@ unsigned bench_kinds(unsigned l)
 static void init_sequences(struct bench_engine *b)
 {
     struct engine *e = &b->engine;
-    const struct plan *micro = &e->plan[GRAPH_MICRO];
-    int backward_start = e->built[GRAPH_MICRO] ? plan_backward_start(micro) : 0;
+    const struct plan *micro = &e->program.plan[GRAPH_MICRO];
+    int backward_start = e->program.built[GRAPH_MICRO] ? plan_backward_start(micro) : 0;
     struct sequence_part forward = {GRAPH_MICRO, 0, backward_start, NULL};
     struct sequence_part backward = {GRAPH_MICRO, backward_start, micro->steps, NULL};
     sequence_init_plan(&b->inference, e, GRAPH_EVAL, "loss", &b->arena);

@@ -190,7 +190,7 @@ out:
 
 static enum status time_call(struct session *s, struct bench_call *c)
 {
-    const struct step *step = &s->engine->plan[c->kind].step[c->step];
+    const struct step *step = &s->engine->program.plan[c->kind].step[c->step];
     struct copied copied = {0};
     int wanted = copies_of(s, &step->call);
     enum status st = ST_OK;
@@ -228,7 +228,7 @@ static enum status sample_products(void *user, int calls, double *ret_ms)
     struct session *s = user;
     int64_t start = clock_ns();
     for (int i = 0; i < calls; i++)
-        TRY(products_run(&s->engine->plan[GRAPH_MICRO], &s->k->products));
+        TRY(products_run(&s->engine->program.plan[GRAPH_MICRO], &s->k->products));
     ret_ms[0] = clock_ms(start, clock_ns()) / calls;
     return ST_OK;
 }
@@ -257,7 +257,7 @@ static enum status prepare_rows(const struct engine *e, const struct bench_kerne
         const struct bench_call *c = &k->call[i];
         for (int row = 0; row < c->rows; row++) {
             const struct kernel *kernel = c->row[row].kernel;
-            struct kernel_call call = e->plan[c->kind].step[c->step].call;
+            struct kernel_call call = e->program.plan[c->kind].step[c->step].call;
             if (kernel->prepare) TRY(kernel->prepare(kernel, &call));
             if (kernel->release) kernel->release(&call);
         }
@@ -273,7 +273,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     struct plan_hooks hooks = {.user = &s, .before = before, .after = after};
     struct random_step random_step;
     struct device_facts facts;
-    bench_calls_find(e, o->op, ret, a);
+    bench_calls_find(&e->program, o->op, ret, a);
     if (!ret->calls) return ST_OK;
     if (!e->backend->host_memory) {
         TRY(e->backend->devices.describe(o->machine->device.number, &facts));
@@ -283,7 +283,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     TRY(random_step_init(&random_step, e, a));
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         s.kind = kinds[k];
-        if (!e->built[s.kind]) continue;
+        if (!e->program.built[s.kind]) continue;
         struct sequence plan;
         sequence_init_plan(&plan, e, s.kind, NULL, a);
         TRY(random_step_feed(&random_step, &plan, 0, k));

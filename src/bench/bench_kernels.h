@@ -64,7 +64,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
                               struct bench_kernels *ret, struct arena *a);
 
 /* Finds the distinct calls of a training step that bench_kernels_run would time; runs nothing. */
-void bench_calls_find(const struct engine *e, enum op op, struct bench_kernels *ret,
+void bench_calls_find(const struct program *program, enum op op, struct bench_kernels *ret,
                       struct arena *a);
 
 #endif

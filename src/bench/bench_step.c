@@ -37,7 +37,7 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     for (int i = -warmup; i < steps; i++) {
         TRY_OUT(st, random_step_run(&random_step, i + warmup, NULL, &step_ms));
         int64_t start = clock_ns();
-        TRY_OUT(st, products_run(&e->plan[GRAPH_MICRO], &sum));
+        TRY_OUT(st, products_run(&e->program.plan[GRAPH_MICRO], &sum));
         double products_ms = clock_ms(start, clock_ns());
         if (i == -warmup) {
             ret->first_ms = step_ms;

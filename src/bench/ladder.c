@@ -177,9 +177,9 @@ static enum status open_climb(struct climbing *c, struct climb *one)
     one->room = c->device.backend->devices.free_memory(c->device.number);
     TRY(random_step_open(&one->engine, &r->config, c->o->vocab, &one->arena));
     one->open = true;
-    r->facts = facts_of(&one->engine);
+    r->facts = facts_of(&one->engine.program);
     if (!(c->l->parameters > 0)) {
-        const struct model *m = &one->engine.model;
+        const struct model *m = &one->engine.program.model;
         c->l->parameters = (double)model_count(m, false);
         c->l->flops_per_token = model_flops_per_token(m, m->config.block_size);
     }

@@ -10,7 +10,7 @@ static enum status run_plans(struct random_step *r, struct sequence plan[GRAPH_C
 {
     const struct engine *e = r->engine;
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        if (!e->built[kind] || kind == GRAPH_REFRESH) continue;
+        if (!e->program.built[kind] || kind == GRAPH_REFRESH) continue;
         TRY(random_step_feed(r, &plan[kind], 0, iteration));
         TRY(sequence_start(&plan[kind], NULL));
     }
@@ -31,7 +31,7 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
         arena_release(&a);
         return st;
     }
-    *ret = (struct memory_run){engine_bytes(&e), -1, e.backend->host_memory};
+    *ret = (struct memory_run){program_bytes(&e.program), -1, e.backend->host_memory};
     TRY_OUT(st, random_step_init(&steps, &e, &a));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         sequence_init_plan(&plan[kind], &e, (enum graph_kind)kind, NULL, &a);

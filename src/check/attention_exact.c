@@ -9,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Of rows x T x D: each costs twelve FLOPs in double precision. */
+/* WORK limits rows x T x D; each unit costs twelve FLOPs in double precision. */
 enum { WORK = 1 << 25, LEAST_ROWS = 8, APART = 7 };
 
-/* --- which rows -------------------------------------------------------------------------------- */
+/* --- which rows
+ * -------------------------------------------------------------------------------- */
 
 static void choose_rows(struct attention_exact *e)
 {
@@ -20,12 +21,12 @@ static void choose_rows(struct attention_exact *e)
     int64_t rows = WORK / (s->T * s->D);
     rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > EXACT_ROWS ? EXACT_ROWS : rows;
     e->rows = (int)(rows < s->T ? rows : s->T);
-    int64_t step = s->T / e->rows; /* each row a little before the end of its stretch */
+    int64_t step = s->T / e->rows; /* each row is a little before the end of its interval */
     for (int i = 0; i < e->rows; i++)
         e->row[i] = (i + 1) * s->T / e->rows - 1 - APART * (e->rows - 1 - i) % step;
 }
 
-/* Two heads that share keys would add to one another's gradients: then there is one. */
+/* Two heads that share keys would add to each other's gradients; in that case only one is used. */
 static void choose_heads(struct attention_exact *e)
 {
     const struct attention_shape *s = &e->shape;
@@ -38,20 +39,20 @@ static int64_t packed_columns(const struct attention_shape *s)
     return (s->H + 2 * s->KV) * s->D;
 }
 
-/* The first column of head h's queries (0), of the keys (1) or the values (2) that it meets. */
+/* The first column of the queries (part 0) of head h, or of its keys (1) or values (2). */
 static int64_t column_of(const struct attention_shape *s, int64_t h, int part)
 {
     int64_t kv = h / (s->H / s->KV);
     return (part == 0 ? h : s->H + (part - 1) * s->KV + kv) * s->D;
 }
 
-/* Where row q of head h of dy or y begins, in elements. */
+/* The offset of row q of head h in dy or y, in elements. */
 static int64_t row_at(const struct attention_shape *s, const struct exact_head *h, int64_t q)
 {
     return ((h->b * s->T + q) * s->H + h->h) * s->D;
 }
 
-/* D columns of T rows as doubles, from the bytes of a sequence (T, columns). */
+/* Copies D columns of a sequence (T, columns), converted to double. */
 static enum status gather(const struct attention_shape *s, const void *sequence, int64_t columns,
                           int64_t column, double *to, struct arena *scratch)
 {
@@ -63,7 +64,8 @@ static enum status gather(const struct attention_shape *s, const void *sequence,
     return reference_convert(to, DT_F64, dense, s->dtype, n);
 }
 
-/* --- what is exact ----------------------------------------------------------------------------- */
+/* --- exact values
+ * ------------------------------------------------------------------------------ */
 
 /* One head: q, k, v (T,D); dy, y (rows,D); p, ds (rows,T); dq, dk, dv (T,D). */
 struct operands {
@@ -84,7 +86,7 @@ static void add_scaled(double *to, const double *x, double scale, int64_t n)
     for (int64_t i = 0; i < n; i++) to[i] += scale * x[i];
 }
 
-/* Scores become probabilities of the keys that the row sees. */
+/* Turns scores into probabilities of the keys that the row sees. */
 static void softmax(double *s, int64_t seen)
 {
     double max = -INFINITY, sum = 0;
@@ -111,7 +113,7 @@ static void run_row(const struct attention_exact *e, const struct operands *o, i
 static void run_key(const struct attention_exact *e, const struct operands *o, int64_t k)
 {
     int64_t T = e->shape.T, D = e->shape.D;
-    for (int i = 0; i < e->rows; i++) { /* of keys that a row does not see p and ds are zero */
+    for (int i = 0; i < e->rows; i++) { /* p and ds are zero for keys that a row does not see */
         add_scaled(o->dk + k * D, o->q + e->row[i] * D, o->ds[i * T + k], D);
         add_scaled(o->dv + k * D, o->dy + i * D, o->p[i * T + k], D);
     }
@@ -159,7 +161,8 @@ enum status attention_exact_make(struct attention_exact *e, const struct attenti
     return st;
 }
 
-/* --- how far a plan is from it ----------------------------------------------------------------- */
+/* --- the error of a plan
+ * ----------------------------------------------------------------------- */
 
 static enum status feed_dy(const struct attention_exact *e, const struct plan *p)
 {
@@ -181,13 +184,13 @@ static enum status error_of_y(const struct attention_exact *e, const struct exac
 {
     const struct attention_shape *s = &e->shape;
     int64_t bytes = dtype_size(s->dtype), n = e->rows * s->D;
-    char *narrow = arena_alloc(scratch, n * bytes);
+    char *y = arena_alloc(scratch, n * bytes);
     double *x = ARENA_NEW(scratch, double, n);
     for (int i = 0; i < e->rows; i++)
         TRY(p->backend->memory.download(
-            p->context, narrow + i * s->D * bytes,
+            p->context, y + i * s->D * bytes,
             (char *)plan_output(p, "y") + row_at(s, h, e->row[i]) * bytes, s->D * bytes));
-    TRY(reference_convert(x, DT_F64, narrow, s->dtype, n));
+    TRY(reference_convert(x, DT_F64, y, s->dtype, n));
     *ret = fmax(*ret, check_distance(x, h->y, n));
     return ST_OK;
 }

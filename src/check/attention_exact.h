@@ -1,10 +1,13 @@
-/* attention_exact.h - how far attention and its gradient are from double precision, at any length, in less than a second.
+/* attention_exact.h - the error of attention and its gradient compared with double precision, at
+ * any sequence length, in less than a second.
  *
- * The adjoint dy is zero but in a few query rows of two heads. Then y in these rows, and all of dq, dk and dv of the two
- * heads, need the scores of these rows alone, however long the sequence is. Rows lie evenly up to the
- * last one, at different places of tiles; of a long sequence not the very first: where few keys are seen y and dv are so much
- * larger than elsewhere that their norm would be all that counts. The heads are the first of the first sequence and the last of the last one, so that wrong strides show.
- * Formulas: FlashAttention-2 (Dao, arXiv 2307.08691, section 2.2). */
+ * The adjoint dy is zero except in a few query rows of two heads. Then y in these rows, and all
+ * of dq, dk and dv of the two heads, need only the scores of these rows, however long the
+ * sequence is. The rows are evenly spaced up to the last one, at different positions within
+ * tiles. In a long sequence the very first rows are left out: a row that sees few keys has much
+ * larger y and dv, which would dominate the norm. The heads are the first of the first sequence
+ * and the last of the last one, so that wrong strides show. Formulas: FlashAttention-2 (Dao,
+ * arXiv 2307.08691, section 2.2). */
 #ifndef CHECK_ATTENTION_EXACT_H
 #define CHECK_ATTENTION_EXACT_H
 
@@ -22,24 +25,26 @@ struct attention_shape {
 enum { EXACT_HEADS = 2, EXACT_ROWS = 64 };
 
 struct exact_head {
-    int64_t b, h; /* sequence, head of queries */
+    int64_t b, h; /* sequence, query head */
     double *y;    /* (rows,D) */
-    double *dqkv; /* (3,T,D): of the head's queries, and of the keys and the values that it meets */
+    double *dqkv; /* (3,T,D): of the head's queries, and of its keys and values */
 };
 
 struct attention_exact {
     struct attention_shape shape;
     const void *dy; /* (B,T,H*D) on the host; its other rows count as zero */
     int rows, heads;
-    int64_t row[EXACT_ROWS]; /* rising */
+    int64_t row[EXACT_ROWS]; /* ascending */
     struct exact_head head[EXACT_HEADS];
 };
 
-/* Calculates all that from qkv and dy on the host, without dropout. `a` holds it; dy is kept. */
+/* Computes the exact values from qkv and dy on the host, without dropout, into memory of `a`.
+ * The pointer dy is kept. */
 enum status attention_exact_make(struct attention_exact *e, const struct attention_shape *s,
                                  const void *qkv, const void *dy, struct arena *a);
-/* Runs a bound plan of that shape, whose inputs "qkv" and "step" are fed; "dy" is overwritten. Its outputs "y" and "dqkv"
- * are held against the exact ones by norm (check_distance), the worse of the two heads counts. */
+/* Runs a bound plan of that shape, whose inputs "qkv" and "step" are set; its input "dy" is
+ * overwritten. Returns the errors of its outputs "y" and "dqkv" by norm (check_distance), of the
+ * worse head. */
 enum status attention_exact_error(const struct attention_exact *e, struct plan *p, double *ret_y,
                                   double *ret_dqkv);
 

@@ -3,13 +3,13 @@
 #include <math.h>
 
 /* clang-format off */
-/* A row of types: F(2,3) is a float tensor, I(2,3) an integer one. */
+/* Types: F(2,3) is a float tensor, I(2,3) an integer tensor. */
 #define RANK(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 #define F(...)    .type = {DT_F32, RANK(__VA_ARGS__), {__VA_ARGS__}}
 #define I(...)    .type = {DT_I32, RANK(__VA_ARGS__), {__VA_ARGS__}}
 #define TYPE(...) {DT_F32, RANK(__VA_ARGS__), {__VA_ARGS__}}
 
-/* The inputs that many rows share. */
+/* Inputs and attributes shared by many rows. */
 #define STEP          {I(1), .fill = FILL_CONSTANT, .x = 3}
 #define SCALAR(value) {F(1), .fill = FILL_CONSTANT, .x = value, .wide = true}
 #define SCALARS(n, value) {F(n), .fill = FILL_CONSTANT, .x = value, .wide = true}
@@ -19,17 +19,17 @@
 #define DROP_SCORES   {DROPOUT_ATTENTION, 51, 1337, 6}
 
 static const char INFINITE[] = "the outputs are infinite";
-static const char SLOW[] = "seconds; smaller cases have them";
-/* In bf16 two roundings, one after the other: 2^-8 sqrt(2/3) and a little. */
-#define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is that of the rounded sum"
-#define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped out is the rounded dx"
-#define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last products; PyTorch 2.6 is 4e-3 to 6.5e-3 away"
-#define OF_ROUNDED_PV  .tolerance = {[DT_BF16] = 3e-3}, .reason = "p is rounded for the second product, and then the output"
-#define OF_ROUNDED_PRODUCT .tolerance = {[DT_BF16] = 4e-3}, .reason = "the library rounds the product, as product and gradient one after the other do"
-#define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "what is dropped is the rounded p"
+static const char SLOW[] = "it takes seconds; smaller cases do it";
+/* Two consecutive roundings to bf16 change the norm by 2^-8 sqrt(2/3); this is a little more. */
+#define OF_ROUNDED_SUM .tolerance = {[DT_BF16] = 4e-3}, .reason = "the norm is computed from the rounded sum"
+#define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "dropout is applied to the rounded dx"
+#define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last matmuls; the error of PyTorch 2.6 is 4e-3 to 6.5e-3"
+#define OF_ROUNDED_PV  .tolerance = {[DT_BF16] = 3e-3}, .reason = "p is rounded for the second matmul, then the output is rounded"
+#define OF_ROUNDED_PRODUCT .tolerance = {[DT_BF16] = 4e-3}, .reason = "the library rounds the matmul's result, as separate matmul and gradient operators do"
+#define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "dropout is applied to the rounded p"
 #define OF_ROUNDED_STEPS .tolerance = {[DT_BF16] = 1e-2}, .reason = "the result of every step is rounded"
 #define OF_TF32_DS     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 5e-3}, .reason = "rounded operands, in TF32 or bf16"
-#define OF_TF32_P      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits; in bf16 p is, and then the output"
+#define OF_TF32_P      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 3e-3}, .reason = "operands are rounded to 10 bits; in bf16 p and then the output are rounded"
 #define OF_TF32        .tolerance = {[DT_F32] = 1e-3}, .reason = "the operands may be rounded to 10 bits"
 
 #include "check/cases_attention.h"
@@ -38,8 +38,8 @@ static const char SLOW[] = "seconds; smaller cases have them";
 #include "check/cases_product.h"
 #include "check/cases_rows.h"
 
-/* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to 16; the
- * cases named large are enough for kernels that share their work between threads. */
+/* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to
+ * 16. The cases named large are large enough for kernels that divide their work between threads. */
 static const struct op_case cases[] = {
     {OP_FILL, "small", .attr = {.constant = {1.25}}, .given = TYPE(3,7)},
     {OP_FILL, "large", .attr = {.constant = {-3}}, .given = TYPE(257,513)},
@@ -148,7 +148,7 @@ static const struct op_case cases[] = {
     {OP_MATMUL, "gradient of a weight", .attr = {.matmul = {.ta = true}}, .in = {{F(257,65)}, {F(257,127)}},
      .given = TYPE(65,127), .given_wide = true},
     {OP_MATMUL, "large, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(129,257)}, {F(65,257)}}},
-    /* Matrices of a MiB in bf16 with rows of an odd length, as a vocabulary of 50257 has them. */
+    /* Matrices of 1 MiB in bf16 with rows of odd length, like those of a vocabulary of 50257. */
     {OP_MATMUL, "to rows of 1031", .attr = {.matmul = {.tb = true}}, .in = {{F(517,136)}, {F(1031,136)}}, .no_differences = SLOW},
     {OP_MATMUL, "of rows of 1031", .in = {{F(517,1031)}, {F(1031,136)}}, .no_differences = SLOW},
     {OP_MATMUL, "of rows of 1031, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(517,1031)}, {F(517,136)}},
@@ -426,7 +426,7 @@ static const struct op_case cases[] = {
     {OP_SGDM_COPY, "some decay", .attr = {.sgd = {0.9, 0.1, 29}}, .in = {{F(51), .wide = true}, {F(51), .wide = true}, COPY(51), {F(51), .wide = true}, SGD_SCALARS}},
     {OP_SGDM_COPY, "no decay", .attr = {.sgd = {0.9, 0.1, 0}}, .in = {{F(1), .wide = true}, {F(1), .wide = true}, COPY(1), {F(1), .wide = true}, SGD_SCALARS}},
     {OP_SGDM_COPY, "large", .attr = {.sgd = {0.95, 0.1, 100003}}, .in = {{F(131841), .wide = true}, {F(131841), .wide = true}, COPY(131841), {F(131841), .wide = true}, SGD_SCALARS}},
-    /* The programs are those of cases_chain.h. */
+    /* The programs are in cases_chain.h. */
     {OP_CHAIN, "clipping", .attr = {.chain = &clip_chain}, .in = {{F(1), FILL_POSITIVE, .wide = true}}},
     {OP_CHAIN, "arithmetic", .attr = {.chain = &arithmetic_chain}, OF_ROUNDED_STEPS,
      .in = {{F(5,33)}, {F(5,33), FILL_POSITIVE}, {F(1), FILL_POSITIVE}, {F(5,1)}, {F(33)}}},
@@ -436,11 +436,12 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "dropout and GELU", .attr = {.chain = &gelu_chain}, OF_ROUNDED_STEPS, .in = {{F(3,5,56)}, STEP, {F(3,5,56)}}},
     {OP_CHAIN, "two dropouts, large", .attr = {.chain = &drop_chain}, OF_ROUNDED_STEPS, .in = {{F(67,520)}, STEP}},
     {OP_CHAIN, "casts", .attr = {.chain = &cast_chain}, .in = {{F(65,129), .wide = true}, {.type = {DT_BF16, 1, {129}}}},
-     .tolerance = {[DT_F32] = 4e-3, [DT_BF16] = 4e-3}, .reason = "what is rounded twice may be rounded to the other side"},
+     .tolerance = {[DT_F32] = 4e-3, [DT_BF16] = 4e-3}, .reason = "double rounding may give the neighbouring number"},
     {OP_CHAIN, "many inputs", .attr = {.chain = &sum_chain}, OF_ROUNDED_STEPS,
      .in = {{F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}}},
 
-    /* Heads of queries that share keys and values. Behind all others: what a case is filled with depends on its place. */
+    /* Query heads that share keys and values. They come after all others, because the contents
+     * of a case depend on its index. */
     {OP_SPLIT_HEADS, "groups of two", .attr = {.heads = {4, 3, 2}}, .in = {{F(2,5,24)}}, .loss_outputs = 3},
     {OP_SPLIT_HEADS, "groups of three, only q used", .attr = {.heads = {6, 3, 2}}, .in = {{F(2,13,70)}}},
     {OP_SPLIT_HEADS, "one for all, large", .attr = {.heads = {4, 3, 1}}, .in = {{F(2,65,192)}}, .loss_outputs = 3},
@@ -491,7 +492,7 @@ static const struct op_case cases[] = {
      .in = {{F(3,43,128)}, {F(128,64)}, {F(64), .wide = true}}},
     {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, OF_ROUNDED_PRODUCT, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
     {OP_MATMUL_GELU_GRAD, "rows of 64, w transposed, tf32", .attr = {.matmul = {.tb = true, .tanh = true}}, .numerics = {.tf32 = true},
-     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "rounded operands in TF32, a rounded product in bf16", .no_differences = SLOW,
+     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "rounded operands in TF32, a rounded result in bf16", .no_differences = SLOW,
      .in = {{F(257,64)}, {F(128,64)}, {F(257,128)}}},
     {OP_RELU, "small", .in = {{F(3,17)}}},
     {OP_RELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},

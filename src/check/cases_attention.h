@@ -1,4 +1,4 @@
-/* cases_attention.h - attention's later rows of the list of cases; a part of cases.c, in whose words they are. */
+/* cases_attention.h - more attention cases; a part of cases.c, with its macros. */
 #ifndef CHECK_CASES_ATTENTION_H
 #define CHECK_CASES_ATTENTION_H
 
@@ -17,9 +17,10 @@
      .in = {{F(1,150,336)}, {F(1,150,560)}, ATTENTION_OUT(0, 1,150,336), ATTENTION_OUT(1, 1,3,150), STEP}, .no_differences = SLOW}, \
     {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
 
-/* Kernels that go through keys from the last one meet keys that outgrow all that they have seen, in some rows and not in others. */
+/* For kernels that process keys from the last one: in some rows, a later block of keys has
+ * larger scores than all blocks before. */
 #define SPIKED(...) {F(__VA_ARGS__), .fill = FILL_SPIKED, .x = 40}
-#define ONE_KEY     .no_differences = "one key of a row has all of its weight"
+#define ONE_KEY     .no_differences = "one key of a row has all of the weight"
 #define ATTENTION_LARGE_KEYS \
     {OP_ATTENTION, "some large keys", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,384), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "some large keys, not causal, groups of two", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, \
@@ -27,7 +28,7 @@
     {OP_ATTENTION, "some large keys, dropout", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,240), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "some large keys, heads of 32", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,192), STEP}, ONE_KEY},
 
-/* Whole tiles of scores that are minus infinity, among them a row's last one. */
+/* Whole tiles of scores are minus infinity, including the last tile of a row. */
 #define SUNK(heads, ...) {F(__VA_ARGS__), .fill = FILL_SUNK, .x = heads}
 #define ATTENTION_SUNK_KEYS \
     {OP_ATTENTION, "last keys minus infinity", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(64, 1,270,384), STEP}, ONE_KEY}, \

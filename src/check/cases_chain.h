@@ -11,14 +11,14 @@
 #define SHAPE(...) {DT_F32, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}
 #define DROPS(site) {.drop = {DROPOUT_POINTWISE, 51, 1337, site}}
 
-/* What the update does with the gradient's norm. */
+/* The clip coefficient, from the squared norm of the gradient. */
 static const struct chain clip_chain = {SHAPE(1), 4, 2, {
     {OP_SQRT, .operand = {IN(0)}},
     {OP_OFFSET, .attr = {.constant = {1e-6}}, .operand = {OF(0)}},
     {OP_DIV, .operand = {JUST(1), OF(1)}},
     {OP_AT_MOST, .attr = {.constant = {1}}, .operand = {OF(2)}}}, {0, 3}};
 
-/* Every way in which an operand meets the others, results that are used twice, one that leaves half-way. */
+/* All kinds of broadcast, results that are used twice, and one that is an intermediate output. */
 #define ARITHMETIC(...) {SHAPE(__VA_ARGS__), 8, 2, { \
     {OP_MUL, .operand = {IN(0), IN(4)}}, \
     {OP_ADD, .operand = {OF(0), IN(3)}}, \
@@ -52,7 +52,7 @@ static const struct chain drop_chain = {SHAPE(67, 520), 4, 1, {
     {OP_DROPOUT, .attr = DROPS(6), .operand = {IN(0), IN(1)}},
     {OP_ADD, .operand = {OF(1), OF(2)}}}, {3}};
 
-/* f32, narrowed, and wide again. */
+/* f32 cast to bf16 and back to f32. */
 static const struct chain cast_chain = {SHAPE(65, 129), 5, 3, {
     {OP_SCALE, .attr = {.constant = {1.7}}, .operand = {IN(0)}},
     {OP_CAST, .operand = {OF(0)}, .to = DT_BF16},

@@ -54,14 +54,16 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
     return ST_OK;
 }
 
-/* Rows of packed q, k, v: large queries and keys, values as they are. */
+/* True for elements of FILL_SPIKED that are scaled: queries and keys of some rows, but no
+ * values. */
 static bool spiked(const struct type *t, int64_t i)
 {
     int64_t columns = type_columns(t), row = i / columns;
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
-/* Packed q, k, v (B,T,columns): a head's first columns multiply to nothing, or to what no float holds. */
+/* Element i of packed q, k, v (B,T,columns), FILL_SUNK: the product of a head's first columns of
+ * q and k is zero, or overflows float. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };
@@ -69,11 +71,11 @@ static double sunk(const struct type *t, double head, int64_t i, double normal)
     int64_t part = i % columns / (columns / 3);
     if (part == 2 || i % columns % (int64_t)fabs(head) != 0) return normal;
     if (part == 0) return 1e20;
-    bool there = head > 0 ? row == 0 || row + LAST < T : row >= T / 2 && row < T / 2 + MIDDLE;
-    return there ? 0 : -1e20;
+    bool visible = head > 0 ? row == 0 || row + LAST < T : row >= T / 2 && row < T / 2 + MIDDLE;
+    return visible ? 0 : -1e20;
 }
 
-static double draw(const struct case_input *in, uint32_t sequence, int64_t i)
+static double fill_value(const struct case_input *in, uint32_t sequence, int64_t i)
 {
     double normal = (double)rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
     switch (in->fill) {
@@ -102,7 +104,7 @@ static void fill_ids(const struct case_input *in, uint32_t sequence, int32_t *id
                      : (int32_t)rng_below(1, RNG_TEST, sequence, (uint64_t)i, (int64_t)in->x);
 }
 
-/* Input i is output `of_out` of operator `of` on other inputs, by the reference. */
+/* Computes input i with the reference: output `of_out` of operator `of` on other inputs. */
 static enum status fill_result(struct case_data *data, int i, struct arena *a)
 {
     const struct case_input *in = &data->c->in[i];
@@ -134,7 +136,7 @@ enum status case_fill(int i, enum dtype dtype, struct arena *a, struct case_data
             continue;
         }
         double *x = ret_data->in[k];
-        for (int64_t j = 0; j < n; j++) x[j] = draw(in, sequence, j);
+        for (int64_t j = 0; j < n; j++) x[j] = fill_value(in, sequence, j);
         TRY(reference_round(x, n, case_type(c, k, dtype).dtype, a));
     }
     for (int k = 0; k < case_inputs(c); k++)

@@ -1,4 +1,4 @@
-/* cases_float8.h - the cases of products of 8 bits and of what they multiply; a part of cases.c, whose words they are written in. */
+/* cases_float8.h - cases of 8-bit matmuls and of QUANTISE; a part of cases.c, with its macros. */
 #ifndef CHECK_CASES_FLOAT8_H
 #define CHECK_CASES_FLOAT8_H
 
@@ -6,17 +6,20 @@
 #define AMAX   {F(AMAX_STEPS), FILL_POSITIVE, .wide = true}
 #define TO_E4M3 .attr = {.quantise = {DT_E4M3, 3}}
 #define TO_E5M2 .attr = {.quantise = {DT_E5M2, 21}}
-/* A number a little beside the border between two codes falls to the other: one in some hundred, by a sixteenth or an eighth. */
-#define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes fall to either"
+/* A number close to the border between two codes may get the other code: one in a few hundred
+ * numbers, which changes by a sixteenth or an eighth. */
+#define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes may get either"
 #define OF_NORM(...) .attr = {.quantise = {DT_E4M3, 3, false, 1e-5, __VA_ARGS__}}
-/* In bf16 the sum is rounded, then the norm, then the code is found: of those beside a border more fall to the other. */
+/* In bf16 the sum and the norm are rounded before the code is chosen, so more numbers get the
+ * other code. */
 #define OF_NORMS .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 2e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
-/* Codes of e5m2 are twice as far apart as e4m3's: half as many numbers fall to the other one, each by twice as much, which by norm is
- * a factor of the root of 2. */
+/* Codes of e5m2 are twice as far apart as those of e4m3: half as many numbers get the other
+ * code, each with twice the change, which is a factor of sqrt(2) in the norm. */
 #define OF_NORMS_E5M2 .tolerance = {[DT_F32] = 2.83e-3, [DT_BF16] = 2.83e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
-/* Tensor cores keep 13 bits behind the point of sums of such products, and where it is fast nothing adds them up in more. */
-#define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores add products of 8 bits in fewer bits than f32 has"
+/* Tensor cores keep 13 bits after the binary point when they accumulate 8-bit products, and
+ * `fast` does not accumulate in more bits. */
+#define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores accumulate 8-bit products with fewer bits than f32"
 
 #define FLOAT8_CASES \
     {OP_QUANTISE, "to e4m3", TO_E4M3, .in = {AMAX, {F(3,7)}, STEP}}, \

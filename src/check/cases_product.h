@@ -1,9 +1,10 @@
-/* cases_product.h - cases of products; a part of cases.c, whose words they are made of. */
+/* cases_product.h - cases of matmuls; a part of cases.c, with its macros. */
 #ifndef CHECK_CASES_PRODUCT_H
 #define CHECK_CASES_PRODUCT_H
 
 /* clang-format off */
-/* With GELU at the end: several tiles of the kernels for one compute capability, and less than one. */
+/* With a GELU epilogue: several tiles of the kernels for compute capability 9.0, and less than
+ * one. */
 #define CASES_WITH_GELU \
     {OP_LINEAR_GELU, "several tiles, odd rows", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW, \
      .in = {{F(1,251,200)}, {F(200,376)}, {F(376), .wide = true}}}, \
@@ -22,8 +23,9 @@
 /* clang-format on */
 
 /* clang-format off */
-/* Without: several tiles and a part of one, sums of more than one stage and a part of one, operands each way round; blocks whose
- * share of the steps ends within a tile, also on a GPU of few multiprocessors. */
+/* Without an epilogue: several tiles and a partial one, K of several stages and a partial one,
+ * all transposes of the operands; stream-K blocks whose share ends within a tile, also on a GPU
+ * with few SMs. */
 #define CASES_OF_TILES \
     {OP_MATMUL, "several tiles, odd rows", .in = {{F(1,251,200)}, {F(200,408)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, odd rows, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \

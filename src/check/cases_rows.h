@@ -1,5 +1,5 @@
-/* cases_rows.h - cases of rows chosen by ids and of few columns; a part of cases.c, whose words they are written in. It stands last
- * there, for what a case is filled with depends on its place. */
+/* cases_rows.h - cases of rows selected by ids and of few columns; a part of cases.c, with its
+ * macros. They come last, because the contents of a case depend on its index. */
 #ifndef CHECK_CASES_ROWS_H
 #define CHECK_CASES_ROWS_H
 

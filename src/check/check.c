@@ -39,16 +39,17 @@ double check_distance(const double *x, const double *y, int64_t n)
     return norm == 0 ? INFINITY : sqrt(difference / norm);
 }
 
-/* What rounding n numbers to bfloat16 may do by norm: each moves by up to 2^-8 of itself, evenly
- * distributed, so all together by 2^-8 / sqrt(3), and by more where few numbers carry the norm. */
+/* The relative error by norm of rounding n numbers to bfloat16. Each changes by up to 2^-8 of
+ * itself, uniformly distributed, so the norm changes by 2^-8 / sqrt(3), and by more if few
+ * numbers dominate. */
 static double bf16_rounding(int64_t n)
 {
     return ldexp(sqrt(fmin(1, 1.0 / 3 + 1 / sqrt((double)n))), -8);
 }
 
-/* What an output of that type may be away from the reference by norm. Inputs are exact in their types and all
- * arithmetic is fp32 or better: some of its roundings, sums that another order of adding changes,
- * and at the end one rounding to the type of the output. */
+/* The allowed distance of an output from the reference, by norm. Inputs are exact in their types
+ * and arithmetic is fp32 or better, so this covers a few fp32 roundings, another order of
+ * summation, and one rounding to the type of the output. */
 static double tolerance_of(const struct op_case *c, enum dtype dtype, const struct type *type)
 {
     if (c->tolerance[dtype] > 0) return c->tolerance[dtype];
@@ -57,8 +58,8 @@ static double tolerance_of(const struct op_case *c, enum dtype dtype, const stru
                                    : 2e-6;
 }
 
-/* The input whose place output `out` takes; -1 if it has its own. */
-static int taken_input(const struct trial *t, int out)
+/* The input whose memory output `out` overwrites; -1 if the output has separate memory. */
+static int overwritten_input(const struct trial *t, int out)
 {
     if (out < op_writes(t->kernel->op)) return out;
     if (out == 0 && t->way == CHECK_IN_PLACE) return 0;
@@ -66,10 +67,10 @@ static int taken_input(const struct trial *t, int out)
     return -1;
 }
 
-static bool input_is_taken(const struct trial *t, int in)
+static bool is_overwritten(const struct trial *t, int in)
 {
     for (int i = 0; i < t->call.n_out; i++)
-        if (taken_input(t, i) == in) return true;
+        if (overwritten_input(t, i) == in) return true;
     return false;
 }
 
@@ -81,8 +82,8 @@ static bool way_is_allowed(const struct trial *t)
     return op_def(t->kernel->op)->flags & flag[t->way] && type_same(in, &t->call.out_type[0]);
 }
 
-/* Device memory of `size` bytes, all poison, with a guard behind. */
-static enum status take(struct trial *t, int64_t size, void **ret_mem)
+/* Allocates `size` bytes of device memory filled with poison, followed by a guard. */
+static enum status alloc_poisoned(struct trial *t, int64_t size, void **ret_mem)
 {
     char *poison = arena_alloc(t->arena, size + GUARD_BYTES);
     memset(poison, POISON, (size_t)(size + GUARD_BYTES));
@@ -96,7 +97,7 @@ static enum status place_inputs(struct trial *t)
         const struct type *type = &t->call.in_type[i];
         void *host;
         TRY(case_copy(t->data, i, t->dtype, t->arena, &host));
-        TRY(take(t, type_bytes(type), &t->call.in[i]));
+        TRY(alloc_poisoned(t, type_bytes(type), &t->call.in[i]));
         TRY(t->b->memory.upload(t->context, t->call.in[i], host, type_bytes(type)));
     }
     return ST_OK;
@@ -105,21 +106,22 @@ static enum status place_inputs(struct trial *t)
 static enum status place_outputs(struct trial *t)
 {
     for (int i = 0; i < t->call.n_out; i++) {
-        int in = taken_input(t, i);
+        int in = overwritten_input(t, i);
         if (in >= 0)
             t->call.out[i] = t->call.in[in];
         else
-            TRY(take(t, type_bytes(&t->call.out_type[i]), &t->call.out[i]));
+            TRY(alloc_poisoned(t, type_bytes(&t->call.out_type[i]), &t->call.out[i]));
     }
     if (t->kernel->scratch_bytes)
-        TRY(take(t, t->kernel->scratch_bytes(t->kernel, &t->call), &t->call.scratch));
+        TRY(alloc_poisoned(t, t->kernel->scratch_bytes(t->kernel, &t->call), &t->call.scratch));
     return ST_OK;
 }
 
 static void free_all(struct trial *t)
 {
     for (int i = 0; i < t->call.n_out; i++)
-        if (t->call.out[i] && taken_input(t, i) < 0) t->b->memory.free(t->context, t->call.out[i]);
+        if (t->call.out[i] && overwritten_input(t, i) < 0)
+            t->b->memory.free(t->context, t->call.out[i]);
     for (int i = 0; i < t->call.n_in; i++)
         if (t->call.in[i]) t->b->memory.free(t->context, t->call.in[i]);
     if (t->call.scratch) t->b->memory.free(t->context, t->call.scratch);
@@ -128,7 +130,7 @@ static void free_all(struct trial *t)
     t->call.scratch = NULL;
 }
 
-/* The bytes of a tensor as they are now; notes a guard that was written over. */
+/* Downloads a tensor; sets the problem if its guard was overwritten. */
 static enum status fetch(struct trial *t, const void *mem, const struct type *type,
                          void **ret_bytes)
 {
@@ -136,7 +138,7 @@ static enum status fetch(struct trial *t, const void *mem, const struct type *ty
     unsigned char *bytes = arena_alloc(t->arena, size + GUARD_BYTES);
     TRY(t->b->memory.download(t->context, bytes, mem, size + GUARD_BYTES));
     for (int i = 0; i < GUARD_BYTES; i++)
-        if (bytes[size + i] != POISON) t->problem = "writes behind a tensor";
+        if (bytes[size + i] != POISON) t->problem = "writes past the end of a tensor";
     *ret_bytes = bytes;
     return ST_OK;
 }
@@ -145,16 +147,16 @@ static enum status check_inputs(struct trial *t)
 {
     for (int i = 0; i < t->call.n_in; i++) {
         const struct type *type = &t->call.in_type[i];
-        if (input_is_taken(t, i)) continue;
-        void *now, *before;
+        if (is_overwritten(t, i)) continue;
+        void *after, *before;
         TRY(case_copy(t->data, i, t->dtype, t->arena, &before));
-        TRY(fetch(t, t->call.in[i], type, &now));
-        if (memcmp(now, before, (size_t)type_bytes(type)) != 0) t->problem = "changes an input";
+        TRY(fetch(t, t->call.in[i], type, &after));
+        if (memcmp(after, before, (size_t)type_bytes(type)) != 0) t->problem = "changes an input";
     }
     return ST_OK;
 }
 
-/* One run from fresh memory; ret_out are the outputs' bytes. */
+/* One run with fresh memory; ret_out receives the outputs' bytes. */
 static enum status run_once(struct trial *t, void **ret_out)
 {
     enum status st;
@@ -173,12 +175,12 @@ out:
     return st;
 }
 
-/* Runs twice; the result is that of the first run's worst output. */
+/* Runs twice; the result is the worst output of the first run. */
 static enum status run_trial(struct trial *t, double *const *expected, struct check_result *r)
 {
-    void *out[MAX_OUT], *again[MAX_OUT];
+    void *out[MAX_OUT], *repeated[MAX_OUT];
     TRY(run_once(t, out));
-    if (!t->problem) TRY(run_once(t, again));
+    if (!t->problem) TRY(run_once(t, repeated));
     for (int i = 0; !t->problem && i < t->call.n_out; i++) {
         const struct type *type = &t->call.out_type[i];
         int64_t n = type_elements(type);
@@ -188,13 +190,13 @@ static enum status run_trial(struct trial *t, double *const *expected, struct ch
                tolerance = tolerance_of(t->data->c, t->dtype, type);
         if (i == 0 || error / tolerance > r->error / r->tolerance)
             r->error = error, r->tolerance = tolerance;
-        if (memcmp(out[i], again[i], (size_t)type_bytes(type)) != 0)
-            t->problem = "does not repeat bit for bit";
+        if (memcmp(out[i], repeated[i], (size_t)type_bytes(type)) != 0)
+            t->problem = "is not bit-identical in a second run";
     }
     return ST_OK;
 }
 
-/* The outputs of the case by the reference in double precision; those of a fixed type, rounded. */
+/* Computes the outputs of the case with the reference in double precision. */
 static enum status expect(const struct case_data *data, struct arena *a, double **ret_out)
 {
     struct node node;
@@ -205,7 +207,7 @@ static enum status expect(const struct case_data *data, struct arena *a, double 
     for (int i = 0; i < call.n_in; i++) TRY(case_copy(data, i, DT_F64, a, &call.in[i]));
     for (int i = 0; i < call.n_out; i++) {
         bool written = i < op_writes(node.op);
-        if (!written) call.out_type[i].dtype = DT_F64; /* of CAST too: what is exact */
+        if (!written) call.out_type[i].dtype = DT_F64; /* also of CAST: the exact result */
         call.out[i] = written ? call.in[i] : arena_alloc(a, type_bytes(&call.out_type[i]));
     }
     TRY(reference_run(node.op, &call, a));
@@ -240,27 +242,27 @@ static bool touches(const struct kernel_call *call, enum dtype dtype)
     return false;
 }
 
-/* The call of case number i with that float type, without addresses. False where it is not for this backend: types
- * that the operator refuses are not for any kernel. `node` keeps the attributes. */
-static bool call_of_case(const struct backend *b, void *context, int i, enum dtype dtype,
+/* The call of case i with that float type, without addresses. False if the operator refuses the
+ * types or the backend has no kernel for them. `node` holds the attributes. */
+static bool call_of_case(const struct target *target, void *context, int i, enum dtype dtype,
                          struct node *node, struct kernel_call *ret)
 {
-    *ret = (struct kernel_call){.attr = &node->attr, .context = context};
+    *ret = (struct kernel_call){.attr = &node->attr, .context = context, .target = target};
     if (case_node(case_at(i), dtype, node, ret->in_type, ret->out_type) != ST_OK) return false;
     ret->numerics = node->numerics;
     ret->n_in = node->n_in;
     ret->n_out = node->n_out;
-    return touches(ret, dtype) && b->kernels.find((int)node->op, ret, 0);
+    return touches(ret, dtype) && target->backend->kernels.find((int)node->op, ret, 0);
 }
 
-static bool is_asked(const struct kernel *k, const char *variant)
+static bool is_selected(const struct kernel *k, const char *variant)
 {
     return !variant || !strcmp(k->variant, variant);
 }
 
-/* What is tried, and who is told. */
+/* The arguments of check_kernels. */
 struct question {
-    const struct backend *b;
+    const struct target *target;
     void *context;
     enum op op;
     const char *variant;
@@ -268,69 +270,74 @@ struct question {
     void *user;
 };
 
-/* Every row that fits case number i with that float type. */
-static enum status check_case(const struct question *ask, int i, enum dtype dtype, struct arena *a)
+/* Checks every row that fits case i with that float type. */
+static enum status check_case(const struct request *req, int i, enum dtype dtype, struct arena *a)
 {
-    const struct backend *b = ask->b;
+    const struct backend *b = ask->target->backend;
     struct node node;
     struct case_data data;
     double *expected[MAX_OUT];
     struct kernel_call call;
-    if (!call_of_case(b, ask->context, i, dtype, &node, &call)) return ST_OK;
+    if (!call_of_case(ask->target, ask->context, i, dtype, &node, &call)) return ST_OK;
     TRY(case_fill(i, dtype, a, &data));
     TRY(expect(&data, a, expected));
     const struct kernel *k;
     for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
         if (!is_asked(k, ask->variant)) continue;
         struct trial t = {b, ask->context, k, &data, dtype, call, CHECK_APART, a, NULL};
-        if (k->prepare) TRY(k->prepare(k, &t.call));
-        enum status st = check_row(&t, expected, ask->report, ask->user);
+        enum status st = k->prepare ? k->prepare(k, &t.call) : ST_OK;
+        if (st == ST_UNSUPPORTED) continue; /* a library has no algorithm for this call */
+        TRY(st);
+        st = check_row(&t, expected, ask->report, ask->user);
         if (k->release) k->release(&t.call);
         TRY(st);
     }
-    if (ask->variant) return ST_OK;
+    if (req->variant) return ST_OK;
     double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
-    return check_packed(b, ask->context, &data, dtype, expected[0], tolerance, ask->report,
-                        ask->user, a);
+    return check_packed(ask->target, ask->context, &data, dtype, expected[0], tolerance,
+                        ask->report, ask->user, a);
 }
 
 static const enum dtype dtypes[] = {DT_F64, DT_F32, DT_BF16};
 
-static bool is_wanted(const struct op_case *c, enum op op)
+static bool is_of_op(const struct op_case *c, enum op op)
 {
     return (op == OP_COUNT || op == OP_PACK || c->op == op) && !(op_def(c->op)->flags & OP_VIEW);
 }
 
-/* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
-static enum status announce(const struct question *ask)
+/* A device compiles all requested kernels together before its first run, so this requests those
+ * of every row beforehand. */
+static enum status request_kernels(const struct request *req)
 {
-    const struct backend *b = ask->b;
+    const struct backend *b = ask->target->backend;
     const struct kernel *k;
     for (int i = 0; case_at(i); i++)
-        for (int d = 0; d < COUNT_OF(dtypes) && is_wanted(case_at(i), ask->op); d++) {
+        for (int d = 0; d < COUNT_OF(dtypes) && is_of_op(case_at(i), req->op); d++) {
             struct node node;
             struct kernel_call call;
-            if (!call_of_case(b, ask->context, i, dtypes[d], &node, &call)) continue;
+            if (!call_of_case(ask->target, ask->context, i, dtypes[d], &node, &call)) continue;
             for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
                 if (!is_asked(k, ask->variant)) continue;
-                if (k->prepare) TRY(k->prepare(k, &call));
+                enum status st = k->prepare ? k->prepare(k, &call) : ST_OK;
+                if (st == ST_UNSUPPORTED) continue;
+                TRY(st);
                 if (k->release) k->release(&call);
             }
         }
     return ST_OK;
 }
 
-enum status check_kernels(const struct backend *b, void *context, enum op op, const char *variant,
-                          check_fn report, void *user)
+enum status check_kernels(const struct target *target, void *context, enum op op,
+                          const char *variant, check_fn report, void *user)
 {
-    const struct question ask = {b, context, op, variant, report, user};
+    const struct question ask = {target, context, op, variant, report, user};
     const struct op_case *c;
-    if (!b->host_memory) TRY(announce(&ask));
+    if (!target->backend->host_memory) TRY(announce(&ask));
     for (int i = 0; (c = case_at(i)); i++) {
-        if (!is_wanted(c, op)) continue;
+        if (!is_of_op(c, op)) continue;
         for (int d = 0; d < COUNT_OF(dtypes); d++) {
             struct arena arena = {0};
-            enum status st = check_case(&ask, i, dtypes[d], &arena);
+            enum status st = check_case(&req, i, dtypes[d], &arena);
             arena_release(&arena);
             if (st != ST_OK) return fail_in(st, "%s, %s", op_def(c->op)->name, c->what);
         }

@@ -1,14 +1,14 @@
 /* check.h - compares every kernel row with the reference in double precision, case by case.
  *
- * A row is run on each case that it fits, with its outputs poisoned, also in place where the operator
- * allows it, twice. It must come near the reference by norm, leave its inputs and what lies behind its
- * outputs alone, and give the same bits again. */
+ * A row is run twice on each case that it fits, with poisoned outputs, and also in place if the
+ * operator allows it. It must be close to the reference by norm, must not change its inputs or
+ * memory after its outputs, and must give the same bits both times. */
 #ifndef CHECK_CHECK_H
 #define CHECK_CHECK_H
 
 #include "graph/op.h"
 
-struct backend;
+struct target;
 struct kernel;
 struct op_case;
 
@@ -19,18 +19,21 @@ struct check_result {
     const struct kernel *kernel;
     enum dtype dtype; /* the float type under test */
     enum check_way way;
-    double error, tolerance; /* the worst output's distance from the reference over its norm */
-    const char *problem;     /* NULL: fine; else what is wrong, in few words */
+    double error,
+        tolerance; /* of the worst output: distance from the reference, relative to its norm */
+    const char *problem; /* NULL: passed; else a short description */
 };
 
 typedef void (*check_fn)(void *user, const struct check_result *r);
 
-/* Tries every row of the backend, or those of that variant (NULL: all), on every case of `op`, or of all if OP_COUNT. A
- * kernel that fails to run is a problem in its result; a status is a failure of the machine. */
-enum status check_kernels(const struct backend *b, void *context, enum op op, const char *variant,
-                          check_fn report, void *user);
+/* Runs every row of the backend, or only those of `variant` unless it is NULL, on every case of
+ * `op` (OP_COUNT: of all operators). A kernel that fails to run is a problem in its result; a
+ * failed status is a failure of the machine. */
+enum status check_kernels(const struct target *target, void *context, enum op op,
+                          const char *variant, check_fn report, void *user);
 
-/* ||x - y|| / ||y||; equal infinities are no distance, anything else that is not finite is infinitely far. */
+/* ||x - y|| / ||y||. Equal infinities have distance 0; any other value that is not finite makes it
+ * infinite. */
 double check_distance(const double *x, const double *y, int64_t n);
 
 #endif

@@ -11,45 +11,47 @@
 
 struct pair {
     const struct backend *b;
+    const struct target *target;
     void *context;
-    union attr pack_attr, product_attr;
-    struct kernel_call pack, product;
-    const struct kernel *packer, *multiplier;
+    union attr pack_attr, matmul_attr;
+    struct kernel_call pack, matmul;
+    const struct kernel *pack_kernel, *matmul_kernel;
 };
 
-/* Fills both calls; false if the case has nothing to pack or nobody packs it. */
+/* Fills both calls; false if the case has nothing to pack or no kernel packs it. */
 static bool pair_init(struct pair *p, const struct case_data *data, enum dtype dtype)
 {
     struct node node;
     if ((data->c->op != OP_MATMUL && data->c->op != OP_LINEAR) ||
-        case_node(data->c, dtype, &node, p->product.in_type, p->product.out_type) != ST_OK)
+        case_node(data->c, dtype, &node, p->matmul.in_type, p->matmul.out_type) != ST_OK)
         return false;
-    struct type *b = &p->product.in_type[1];
+    struct type *b = &p->matmul.in_type[1];
     bool linear = node.op == OP_LINEAR, tb = linear ? node.attr.linear.tb : node.attr.matmul.tb;
     if (b->rank != 2 || (!linear && node.attr.matmul.ta)) return false;
-    p->product_attr = node.attr;
+    p->matmul_attr = node.attr;
     int64_t N = b->dim[!tb];
     if (linear)
-        p->product_attr.linear.packed = N;
+        p->matmul_attr.linear.packed = N;
     else
-        p->product_attr.matmul.packed = N;
+        p->matmul_attr.matmul.packed = N;
     p->pack_attr.pack.tb = tb;
-    p->pack_attr.pack.rows = type_rows(&p->product.in_type[0]);
+    p->pack_attr.pack.rows = type_rows(&p->matmul.in_type[0]);
     p->pack = (struct kernel_call){
         .attr = &p->pack_attr, .n_in = 1, .n_out = 1, .in_type = {*b}, .context = p->context};
+    p->pack.target = p->product.target = p->target;
     *b = p->pack.out_type[0] = type_1d(b->dtype, packed_elements(b->dim[tb], N));
-    p->product.attr = &p->product_attr;
-    p->product.numerics = node.numerics;
-    p->product.n_in = node.n_in;
-    p->product.n_out = node.n_out;
-    p->product.context = p->context;
-    p->packer = p->b->kernels.find(OP_PACK, &p->pack, 0);
-    p->multiplier = p->b->kernels.find((int)node.op, &p->product, 0);
-    return p->packer && p->multiplier;
+    p->matmul.attr = &p->matmul_attr;
+    p->matmul.numerics = node.numerics;
+    p->matmul.n_in = node.n_in;
+    p->matmul.n_out = node.n_out;
+    p->matmul.context = p->context;
+    p->pack_kernel = p->b->kernels.find(OP_PACK, &p->pack, 0);
+    p->matmul_kernel = p->b->kernels.find((int)node.op, &p->matmul, 0);
+    return p->pack_kernel && p->matmul_kernel;
 }
 
-static enum status give(struct pair *p, const struct case_data *data, int i, enum dtype dtype,
-                        struct arena *a, void **ret_mem)
+static enum status upload_input(struct pair *p, const struct case_data *data, int i,
+                                enum dtype dtype, struct arena *a, void **ret_mem)
 {
     void *host;
     struct type t = case_type(data->c, i, dtype);
@@ -62,62 +64,64 @@ static enum status give(struct pair *p, const struct case_data *data, int i, enu
 static enum status place(struct pair *p, const struct case_data *data, enum dtype dtype,
                          struct arena *a)
 {
-    struct kernel_call *calls[] = {&p->pack, &p->product};
-    const struct kernel *kernels[] = {p->packer, p->multiplier};
-    for (int i = 0; i < p->product.n_in; i++)
-        TRY(give(p, data, i, dtype, a, i == 1 ? &p->pack.in[0] : &p->product.in[i]));
+    struct kernel_call *calls[] = {&p->pack, &p->matmul};
+    const struct kernel *kernels[] = {p->pack_kernel, p->matmul_kernel};
+    for (int i = 0; i < p->matmul.n_in; i++)
+        TRY(upload_input(p, data, i, dtype, a, i == 1 ? &p->pack.in[0] : &p->matmul.in[i]));
     for (int k = 0; k < 2; k++) {
         TRY(p->b->memory.alloc(p->context, type_bytes(&calls[k]->out_type[0]), &calls[k]->out[0]));
         if (!kernels[k]->scratch_bytes) continue;
         TRY(p->b->memory.alloc(p->context, kernels[k]->scratch_bytes(kernels[k], calls[k]),
                                &calls[k]->scratch));
     }
-    p->product.in[1] = p->pack.out[0];
+    p->matmul.in[1] = p->pack.out[0];
     return ST_OK;
 }
 
 static void free_all(struct pair *p)
 {
-    void *mem[] = {p->pack.in[0],    p->pack.out[0],    p->pack.scratch,   p->product.in[0],
-                   p->product.in[2], p->product.out[0], p->product.scratch};
+    void *mem[] = {p->pack.in[0],   p->pack.out[0],   p->pack.scratch,  p->matmul.in[0],
+                   p->matmul.in[2], p->matmul.out[0], p->matmul.scratch};
     for (int i = 0; i < COUNT_OF(mem); i++)
         if (mem[i]) p->b->memory.free(p->context, mem[i]);
 }
 
 static enum status run(struct pair *p, const double *expected, struct arena *a, double *ret_error)
 {
-    const struct type *type = &p->product.out_type[0];
+    const struct type *type = &p->matmul.out_type[0];
     int64_t n = type_elements(type);
     void *out = arena_alloc(a, type_bytes(type));
     double *x = ARENA_NEW(a, double, n);
-    TRY(p->packer->run(&p->pack));
-    TRY(p->multiplier->run(&p->product));
+    TRY(p->pack_kernel->run(&p->pack));
+    TRY(p->matmul_kernel->run(&p->matmul));
     TRY(p->b->stream.sync(p->context));
-    TRY(p->b->memory.download(p->context, out, p->product.out[0], type_bytes(type)));
+    TRY(p->b->memory.download(p->context, out, p->matmul.out[0], type_bytes(type)));
     TRY(reference_convert(x, DT_F64, out, type->dtype, n));
     *ret_error = check_distance(x, expected, n);
     return ST_OK;
 }
 
-enum status check_packed(const struct backend *b, void *context, const struct case_data *data,
+enum status check_packed(const struct target *target, void *context, const struct case_data *data,
                          enum dtype dtype, const double *expected, double tolerance,
                          check_fn report, void *user, struct arena *a)
 {
-    struct pair p = {.b = b, .context = context};
+    struct pair p = {.b = target->backend, .target = target, .context = context};
     if (!pair_init(&p, data, dtype)) return ST_OK;
     struct op_case *as = ARENA_NEW(a, struct op_case, 1);
     *as = *data->c;
     as->op = OP_PACK;
-    struct check_result r = {as, p.packer, dtype, CHECK_APART, INFINITY, tolerance, NULL};
+    struct check_result r = {as, p.pack_kernel, dtype, CHECK_APART, INFINITY, tolerance, NULL};
     enum status st = place(&p, data, dtype, a);
-    if (st == ST_OK && p.packer->prepare) st = p.packer->prepare(p.packer, &p.pack);
-    if (st == ST_OK && p.multiplier->prepare) st = p.multiplier->prepare(p.multiplier, &p.product);
+    if (st == ST_OK && p.pack_kernel->prepare) st = p.pack_kernel->prepare(p.pack_kernel, &p.pack);
+    if (st == ST_OK && p.matmul_kernel->prepare)
+        st = p.matmul_kernel->prepare(p.matmul_kernel, &p.matmul);
     if (st == ST_OK) st = run(&p, expected, a, &r.error);
-    if (p.packer->release) p.packer->release(&p.pack);
-    if (p.multiplier->release) p.multiplier->release(&p.product);
+    if (p.pack_kernel->release) p.pack_kernel->release(&p.pack);
+    if (p.matmul_kernel->release) p.matmul_kernel->release(&p.matmul);
     free_all(&p);
     TRY(st);
-    if (!(r.error <= tolerance)) r.problem = "and the product of it are far from the reference";
+    if (!(r.error <= tolerance))
+        r.problem = "and the matmul that reads it are far from the reference";
     report(user, &r);
     return ST_OK;
 }

@@ -1,4 +1,4 @@
-/* check_packed.h - a product of a packed weight, checked as the product itself; private to check/. */
+/* check_packed.h - checks PACK together with a matmul that reads its output; private to check/. */
 #ifndef CHECK_CHECK_PACKED_H
 #define CHECK_CHECK_PACKED_H
 
@@ -7,11 +7,12 @@
 struct arena;
 struct case_data;
 
-/* What PACK makes means something to the product behind it alone, so both are tried together: for a case
- * of MATMUL or LINEAR whose second operand may be packed, the backend's best PACK and the product that
- * takes it, against the same expectation. Reported under PACK. Nothing happens where the case has no
- * such operand or the backend does not pack it. */
-enum status check_packed(const struct backend *b, void *context, const struct case_data *data,
+/* Only the matmul knows the layout that PACK writes, so both are checked together. For a case of
+ * MATMUL or LINEAR whose second operand may be packed, runs the backend's best PACK and the
+ * matmul that reads its output, and compares with the same expected result. The result is
+ * reported for PACK. Does nothing if the case has no such operand or the backend does not pack
+ * it. */
+enum status check_packed(const struct target *target, void *context, const struct case_data *data,
                          enum dtype dtype, const double *expected, double tolerance,
                          check_fn report, void *user, struct arena *a);
 

@@ -17,10 +17,11 @@ const double gradient_tolerance = 1e-6, expansion_tolerance = 1e-12;
 struct bench {
     struct arena arena;
     const struct backend *cpu;
+    struct target target; /* the same */
     struct case_data data;
     struct graph graph;
     value in[MAX_IN];
-    int weights; /* of the outputs, for a gradient */
+    int weights; /* number of weighted outputs; set for a gradient */
     value weight[MAX_OUT];
     double *weight_data[MAX_OUT];
     struct plan plan;
@@ -28,7 +29,8 @@ struct bench {
     bool planned;
 };
 
-/* Leaves for the inputs: those that are written in place are weights, the others are fed. */
+/* Creates leaves for the inputs: those written in place are weights, the others are graph
+ * inputs. */
 static enum status bench_init(struct bench *w, int i)
 {
     *w = (struct bench){.cpu = backend_find("cpu")};
@@ -61,14 +63,15 @@ static enum status bench_plan(struct bench *w)
     struct plan_options options = {.poison = true, .variant = "ref"};
     w->storage = (struct storage_blocks){.backend = w->cpu};
     TRY(graph_status(&w->graph));
-    TRY(plan_build(&w->plan, &w->graph, w->cpu, NULL, &options, &w->arena));
+    w->target.backend = w->cpu;
+    TRY(plan_build(&w->plan, &w->graph, &w->target, &options, &w->arena));
     w->planned = true;
     storage_reserve(&w->storage, &w->plan);
     TRY(storage_alloc(&w->storage));
     return plan_bind(&w->plan, &w->storage);
 }
 
-/* Doubles, or integers, as what the value is. */
+/* Writes `data`, doubles or integers, into the value, converted to its type. */
 static enum status feed(struct bench *w, value v, const void *data)
 {
     const struct type *t = graph_type(&w->graph, v);
@@ -76,7 +79,7 @@ static enum status feed(struct bench *w, value v, const void *data)
     return reference_convert(plan_address(&w->plan, v), t->dtype, data, from, type_elements(t));
 }
 
-/* All inputs are fed before each run: their bytes are used again after they were read. */
+/* Inputs are written before each run, because their memory is reused after they were read. */
 static enum status bench_run(struct bench *w)
 {
     for (int k = 0; k < case_inputs(w->data.c); k++) TRY(feed(w, w->in[k], w->data.in[k]));
@@ -96,7 +99,8 @@ static value flat(struct graph *g, value x)
     return g_reshape(g, x, type_1d(DT_F64, type_elements(graph_type(g, x))));
 }
 
-/* The sum of the outputs' elements, each times a random weight, which is an input. */
+/* The sum of the outputs' elements, each multiplied by a random weight; the weights are graph
+ * inputs. */
 static value weighted_sum(struct bench *w, value first)
 {
     struct graph *g = &w->graph;
@@ -115,7 +119,7 @@ static value weighted_sum(struct bench *w, value first)
     return sum;
 }
 
-/* The slope of the loss along one element of an input. */
+/* The slope of the loss with respect to one element of an input. */
 static enum status slope_at(struct bench *w, double *x, double *ret_slope)
 {
     static const double h = 1e-4;
@@ -131,8 +135,9 @@ static enum status slope_at(struct bench *w, double *x, double *ret_slope)
     return ST_OK;
 }
 
-/* An element to try: every one of a small tensor; of a larger one at random, every second time the
- * steepest of a few, since most slopes of a sharp softmax are lost in rounding. */
+/* The element of a sample: in a small tensor every element is used; in a larger one it is
+ * random, and every second time the steepest of FEW random ones, because most slopes of a sharp
+ * softmax are lost in rounding. */
 static int64_t choose(const double *gradient, int64_t n, int k, int sample, int samples)
 {
     enum { FEW = 64 };
@@ -145,7 +150,7 @@ static int64_t choose(const double *gradient, int64_t n, int k, int sample, int 
     return best;
 }
 
-/* One input: its gradient, already computed, against the slopes along some of its elements. */
+/* Compares the computed gradient of one input with the slopes of some of its elements. */
 static enum status compare_slopes(struct bench *w, int k, double *ret_error)
 {
     enum { MOST = 40, OF_LARGE = 8, LARGE = 1000 };
@@ -205,8 +210,8 @@ enum status check_gradient(int i, double *ret_error)
     return st;
 }
 
-/* Marks the outputs: of the operator itself, or of what it expands to. */
-static enum status mark_outputs(struct bench *w, bool expanded)
+/* Adds graph outputs: those of the operator, or of its expansion. */
+static enum status add_outputs(struct bench *w, bool expanded)
 {
     const struct op_case *c = w->data.c;
     struct node node;
@@ -230,12 +235,12 @@ static enum status mark_outputs(struct bench *w, bool expanded)
 
 static enum status run_form(struct bench *w, bool expanded)
 {
-    TRY(mark_outputs(w, expanded));
+    TRY(add_outputs(w, expanded));
     TRY(bench_plan(w));
     return bench_run(w);
 }
 
-/* Output k of what was run, as doubles. */
+/* Output k of the last run, as doubles. */
 static enum status output_of(struct bench *w, int k, double **ret_x)
 {
     value v = w->graph.output[k].v;

@@ -60,7 +60,7 @@ int chosen_variants(const struct backend *b, enum dtype dtype,
 
 enum dtype chosen_fastest(const struct backend *b)
 {
-    const char *products = chosen_variant(b, OP_LINEAR, DT_BF16);
-    bool library = products && !strcmp(products, "onednn");
+    const char *matmul = chosen_variant(b, OP_LINEAR, DT_BF16);
+    bool library = matmul && !strcmp(matmul, "onednn");
     return library && isa_bf16_is_fast() ? DT_BF16 : DT_F32;
 }

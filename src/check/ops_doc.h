@@ -4,7 +4,7 @@
 
 struct str;
 
-/* Appends the document, in Markdown; the same on every machine with the same libraries. */
+/* Appends the document in Markdown; it is the same on every machine with the same libraries. */
 void ops_doc_print(struct str *s);
 
 #endif

@@ -14,7 +14,7 @@ enum status reference_run(enum op op, struct kernel_call *call, struct arena *sc
         if (strcmp(k->variant, "ref") == 0) break;
     BUG_IF(!k, "%s has no reference kernel for these types", op_def(op)->name);
     if (k->scratch_bytes) {
-        BUG_IF(!scratch, "%s wants scratch", op_def(op)->name);
+        BUG_IF(!scratch, "%s needs scratch", op_def(op)->name);
         call->scratch = arena_alloc(scratch, k->scratch_bytes(k, call));
     }
     return k->run(call);
@@ -41,7 +41,7 @@ enum status reference_convert(void *to, enum dtype to_dtype, const void *from,
 enum status reference_round(double *x, int64_t n, enum dtype dtype, struct arena *scratch)
 {
     if (dtype == DT_F64) return ST_OK;
-    void *narrow = arena_alloc(scratch, n * dtype_size(dtype));
-    TRY(reference_convert(narrow, dtype, x, DT_F64, n));
-    return reference_convert(x, DT_F64, narrow, dtype, n);
+    void *rounded = arena_alloc(scratch, n * dtype_size(dtype));
+    TRY(reference_convert(rounded, dtype, x, DT_F64, n));
+    return reference_convert(x, DT_F64, rounded, dtype, n);
 }

@@ -1,5 +1,4 @@
 /* strobe graph CONFIG: the graph of a step, whole or as it stands after one of the passes. */
-#include "backend/backend.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -83,13 +82,9 @@ static enum status find_kind(const char *name, enum graph_kind *ret_kind)
 /* The graph that was asked for, else those of a training step; planned, for kernels are chosen by plans. */
 static enum status print_kernels(struct planned *p, bool one, enum graph_kind kind)
 {
-    const char *backend = device_backend(&p->config);
     struct str s = {0};
-    if (one)
-        TRY(engine_plan(&p->engine, &p->config, p->vocab, 1u << kind, backend, &p->arena));
-    else
-        TRY(planned_train(p, backend));
-    written_print(&p->engine, &s);
+    TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_train(p, NULL));
+    written_print(&p->program, &s);
     fputs(str_text(&s), stdout);
     str_release(&s);
     return ST_OK;
@@ -98,31 +93,20 @@ static enum status print_kernels(struct planned *p, bool one, enum graph_kind ki
 static enum status print_graph(struct planned *p, enum graph_kind kind, const char *after, bool dot,
                                bool json)
 {
-    struct model m;
-    struct graph g;
-    struct engine_kernels k;
     struct str s = {0};
-    void *context;
-    model_init(&m, &p->config.model, p->vocab, (uint32_t)p->config.train.seed, &p->arena);
-    const struct backend *b = backend_find(device_backend(&p->config));
-    const struct pass_packing *packing = copies_packing(&p->config, &m, b, &p->arena);
-    TRY(b->open(BACKEND_PLAN_ONLY, &context));
-    engine_kernels_init(&k, b, context);
-    enum status st = ST_OK;
-    TRY_OUT(st, engine_graph(kind, &p->config, &m, packing, &k.kernels, after, &g, &p->arena));
+    TRY(planned_graph(p, kind, after));
+    const struct graph *g = &p->program.graph[kind];
     if (json) {
-        print_json(&g, graph_kind_name(kind), &s);
+        print_json(g, graph_kind_name(kind), &s);
     } else if (dot) {
-        graph_print_dot(&g, &s);
+        graph_print_dot(g, &s);
     } else {
-        graph_print(&g, &s);
-        print_counts(&g, &s);
+        graph_print(g, &s);
+        print_counts(g, &s);
     }
     fputs(str_text(&s), stdout);
-out:
-    b->close(context);
     str_release(&s);
-    return st;
+    return ST_OK;
 }
 
 enum status cmd_graph(int argc, char **argv)
@@ -130,6 +114,7 @@ enum status cmd_graph(int argc, char **argv)
     const char *after = NULL, *kind_name = NULL;
     bool update = false, eval = false, dot = false, json = false, kernels = false;
     int64_t vocab = 0;
+    const char *tuning = NULL;
     const struct opt options[] = {
         {"after", OPT_TEXT, &after, "PASS", "as it stands after that pass; `model`: before any"},
         {"kind", OPT_TEXT, &kind_name, "KIND",
@@ -142,6 +127,7 @@ enum status cmd_graph(int argc, char **argv)
          "the texts of kernels that are written for it instead (--device=cuda), of all graphs of "
          "training"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        PLANNED_TUNING(&tuning),
         {0},
     };
     struct planned p;
@@ -154,6 +140,7 @@ enum status cmd_graph(int argc, char **argv)
         return fail(ST_USAGE, "--kernels goes without --after, --dot and --json");
     TRY(find_kind(kind_name ? kind_name : update ? "update" : eval ? "eval" : "micro", &kind));
     TRY(planned_read(&p, argc, argv, vocab));
+    p.tuning_file = tuning;
     enum status st =
         kernels ? print_kernels(&p, one, kind) : print_graph(&p, kind, after, dot, json);
     planned_release(&p);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct options {
-    const char *backend, *phase, *limit, *svg;
+    const char *backend, *tuning, *phase, *limit, *svg;
     struct table_form form;
     bool measure;
     int64_t vocab, rows;
@@ -59,27 +59,28 @@ static enum status look(struct planned *p, struct memory_view *v, const struct o
 {
     unsigned kinds = memory_kinds(&p->config, v->extent);
     TRY(planned_plan(p, kinds, o->backend));
-    const char *backend = p->engine.backend->name;
-    v->engine = &p->engine;
+    const struct target *target = p->program.target;
+    const struct tuning *tuning = p->program.tuning;
+    v->program = &p->program;
     v->config = &p->config;
     v->vocab = p->vocab;
     v->words = planned_words(p);
-    memory_course(&p->engine, &v->course, a);
-    memory_tensors(&p->engine, &v->course.moment[v->course.peak], &v->largest, a);
+    memory_course(&p->program, &v->course, a);
+    memory_tensors(&p->program, &v->course.moment[v->course.peak], &v->largest, a);
     int64_t layers = model_layers(&p->config.model);
     v->block = v->extent == EXTENT_INFERENCE || !layers ? -1 : (int)layers / 2;
     if (v->block >= 0) {
-        memory_saved(&p->engine, v->block, &v->saved, a);
+        memory_saved(&p->program, v->block, &v->saved, a);
         struct waiting w = {.start_ns = clock_ns()};
-        enum status st = memory_variants(&p->config, p->vocab, kinds, backend, v->limit, show, &w,
-                                         v->variant, &v->variants);
+        enum status st = memory_variants(&p->config, p->vocab, kinds, target, tuning, v->limit,
+                                         show, &w, v->variant, &v->variants);
         if (w.progress.what) progress_end(&w.progress);
         TRY(st);
     }
     for (int i = 0; i < v->variants; i++)
         if (v->variant[i].recompute == p->config.plan.recompute) v->batch = v->variant[i].batch;
     if (v->limit && !v->variants)
-        TRY(fit_batch(&p->config, p->vocab, kinds, backend, v->limit, &v->batch));
+        TRY(fit_batch(&p->config, p->vocab, kinds, target, tuning, v->limit, &v->batch));
     return ST_OK;
 }
 
@@ -137,6 +138,7 @@ enum status cmd_memory(int argc, char **argv)
         {"svg", OPT_TEXT, &o.svg, "FILE", "the timeline as a picture, too"},
         {"backend", OPT_TEXT, &o.backend, "NAME", "whose kernels (those that would train)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
+        PLANNED_TUNING(&o.tuning),
         {"json", OPT_FLAG, &o.form.json, NULL, "all of it, the timeline of each kernel included"},
         {"csv", OPT_FLAG, &o.form.csv, NULL, "the timeline, a row for each kernel"},
         {"markdown", OPT_FLAG, &o.form.markdown, NULL, "tables as Markdown"},
@@ -148,6 +150,7 @@ enum status cmd_memory(int argc, char **argv)
     TRY(check(&o, &v));
     if (o.svg) TRY(file_check_writable(o.svg));
     TRY(planned_read(&p, argc, argv, o.vocab));
+    p.tuning_file = o.tuning;
     enum status st = run(&p, &v, &o);
     planned_release(&p);
     return st;

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/facts.h"
+#include "engine/tune.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -18,11 +19,11 @@ static int64_t runs_of(const struct config *c, enum graph_kind kind)
 
 static void print_text(struct planned *p, bool summary, struct str *s)
 {
-    struct facts f = facts_of(&p->engine);
+    struct facts f = facts_of(&p->program);
     str_printf(s, "plan         %s\n", planned_words(p));
     facts_print(&f, s);
     for (int kind = 0; kind < GRAPH_COUNT && !summary; kind++) {
-        if (!p->engine.built[kind]) continue;
+        if (!p->program.built[kind]) continue;
         long long runs = runs_of(&p->config, (enum graph_kind)kind);
         str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
         str_printf(s,
@@ -30,8 +31,9 @@ static void print_text(struct planned *p, bool summary, struct str *s)
                    : runs == 1 ? "once a step\n"
                                : "%lld times a step\n",
                    runs);
-        plan_print(&p->engine.plan[kind], s);
+        plan_print(&p->program.plan[kind], s);
     }
+    if (!summary) tune_print(&p->program, s);
 }
 
 static json_t *step_json(const struct plan *p, int id)
@@ -58,15 +60,16 @@ static json_t *plan_json(const struct plan *p, const char *kind, int64_t runs)
 
 static void print_json(const struct planned *p, struct str *s)
 {
-    struct facts f = facts_of(&p->engine);
+    struct facts f = facts_of(&p->program);
     json_t *all = facts_json(&f), *plans = json_array();
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (p->engine.built[kind])
-            json_array_append_new(plans, plan_json(&p->engine.plan[kind],
+        if (p->program.built[kind])
+            json_array_append_new(plans, plan_json(&p->program.plan[kind],
                                                    graph_kind_name((enum graph_kind)kind),
                                                    runs_of(&p->config, (enum graph_kind)kind)));
     json_object_set_new(all, "vocabulary", json_integer(p->vocab));
     json_object_set_new(all, "plans", plans);
+    json_object_set_new(all, "tuning", tune_json(&p->program));
     char *text = json_dumps(all, JSON_COMPACT);
     BUG_IF(!text, "the plan is no JSON");
     str_printf(s, "%s\n", text);
@@ -76,7 +79,7 @@ static void print_json(const struct planned *p, struct str *s)
 
 enum status cmd_plan(int argc, char **argv)
 {
-    const char *backend = NULL;
+    const char *backend = NULL, *tuning = NULL;
     bool json = false, summary = false;
     int64_t vocab = 0;
     const struct opt options[] = {
@@ -85,6 +88,7 @@ enum status cmd_plan(int argc, char **argv)
          "whose kernels (those that would train; `null` has every operator and runs nothing)"},
         {"json", OPT_FLAG, &json, NULL, "for programs"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+        PLANNED_TUNING(&tuning),
         {0},
     };
     struct planned p;
@@ -92,6 +96,7 @@ enum status cmd_plan(int argc, char **argv)
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(planned_read(&p, argc, argv, vocab));
+    p.tuning_file = tuning;
     TRY_OUT(st, planned_train(&p, backend));
     if (json)
         print_json(&p, &s);

@@ -87,7 +87,7 @@ static void print(const struct profile *p, const struct options *o, const char *
 static enum status keep(const struct profile *p, const struct options *o, struct str *s,
                         struct arena *a)
 {
-    const char *folder = p->engine->config->train.out_dir, *words;
+    const char *folder = p->engine->program.config->train.out_dir, *words;
     const char *path = arena_printf(a, "%s/profile.json", folder);
     TRY(profile_write(p, version_number, path));
     table_form_note(&o->form, path, s);

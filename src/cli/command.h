@@ -64,6 +64,7 @@ enum status cmd_profile(int argc, char **argv);
 enum status cmd_report(int argc, char **argv);
 enum status cmd_sample(int argc, char **argv);
 enum status cmd_train(int argc, char **argv);
+enum status cmd_tune(int argc, char **argv);
 enum status cmd_version(int argc, char **argv);
 
 #endif

@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
     {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, whole or after one of the passes"},
     {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},
+    {"tune",    cmd_tune,    "CONFIG... [--key=value ...]",    "measure on a GPU which variant of each matmul is fastest, and keep it for all runs"},
     {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
     {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and what the floor would be"},
     {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},

@@ -8,6 +8,7 @@
 #include "data/meta.h"
 #include "engine/device.h"
 #include "engine/memory.h"
+#include "engine/tune.h"
 #include "train/learner.h"
 
 #include <string.h>
@@ -53,12 +54,51 @@ out:
     return st;
 }
 
-enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
+/* Of the device that the file was measured on. */
+static enum status read_tuning(struct planned *p, const struct backend *b, struct target *ret)
+{
+    if (!b->kernels.tune)
+        return fail(ST_USAGE, "--tuning=%s: nothing on device %s is tuned; give --device=cuda",
+                    p->tuning_file, b->name);
+    if (p->config.plan.tune == TUNE_OFF)
+        return fail(ST_USAGE, "--tuning=%s and --tune=off exclude each other", p->tuning_file);
+    TRY(tuning_read(p->tuning_file, &p->tuning, &p->arena));
+    *ret = p->tuning.target;
+    ret->backend = b;
+    return ST_OK;
+}
+
+/* What is compiled for, and with which table, NULL: none. */
+static enum status find_target(struct planned *p, const char *backend, struct target *ret,
+                               const struct tuning **ret_tuning)
 {
     if (!backend) backend = device_backend(&p->config);
-    if (!backend_find(backend))
+    const struct backend *b = backend_find(backend);
+    if (!b && strcmp(backend, "cuda") != 0)
         return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
-    return engine_plan(&p->engine, &p->config, p->vocab, kinds, backend, &p->arena);
+    if (p->tuning_file && b) {
+        TRY(read_tuning(p, b, ret));
+        *ret_tuning = &p->tuning;
+        return ST_OK;
+    }
+    return tune_target(&p->config, backend, ret, ret_tuning, &p->arena);
+}
+
+enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
+{
+    struct target target;
+    const struct tuning *tuning;
+    TRY(find_target(p, backend, &target, &tuning));
+    return program_compile(&p->program, &p->config, p->vocab, &target, tuning, kinds, &p->arena);
+}
+
+enum status planned_graph(struct planned *p, enum graph_kind kind, const char *after)
+{
+    struct target target;
+    const struct tuning *tuning;
+    TRY(find_target(p, NULL, &target, &tuning));
+    return program_compile_to(&p->program, &p->config, p->vocab, &target, tuning, kind, after,
+                              &p->arena);
 }
 
 enum status planned_train(struct planned *p, const char *backend)
@@ -68,7 +108,6 @@ enum status planned_train(struct planned *p, const char *backend)
 
 void planned_release(struct planned *p)
 {
-    engine_close(&p->engine);
     arena_release(&p->arena);
 }
 

@@ -3,13 +3,23 @@
 #ifndef CLI_PLANNED_H
 #define CLI_PLANNED_H
 
-#include "engine/engine.h"
+#include "engine/program.h"
+
+/* The option of commands that compile. */
+#define PLANNED_TUNING(to)                                                            \
+    {                                                                                 \
+        "tuning", OPT_TEXT, (to), "FILE",                                             \
+            "compile for the GPU of a tuning file, with its entries (this machine's)" \
+    }
 
 struct planned {
     struct arena arena;
     struct config config;
     int64_t vocab;
-    struct engine engine; /* plans without memory, after planned_train */
+    const char *
+        tuning_file; /* --tuning: its table and its device are compiled for; NULL: those kept here */
+    struct tuning tuning;
+    struct program program; /* after planned_plan, planned_train or planned_graph */
 };
 
 /* The size of the vocabulary, 0 of a model that reads no text: the user's word for it (`given`); 0: that of the data set, or, where it was
@@ -18,10 +28,12 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
                                struct arena *a);
 /* Reads and checks what is left of the words: CONFIG and overrides. `vocab` as above. */
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
-/* Plans the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the one that would train. */
+/* Compiles the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the one that would train. */
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend);
 /* The same of the graphs that training needs. */
 enum status planned_train(struct planned *p, const char *backend);
+/* One graph, as it stands after that pass (program.h). */
+enum status planned_graph(struct planned *p, enum graph_kind kind, const char *after);
 void planned_release(struct planned *p);
 
 /* "fusion=full flash=true dtype=float32 batch_size=12 block_size=64 vocabulary=65" */

@@ -60,11 +60,11 @@ static void find(struct writing *w, const struct plan *p, enum graph_kind kind)
     }
 }
 
-void written_print(const struct engine *e, struct str *s)
+void written_print(const struct program *p, struct str *s)
 {
     struct writing w = {0};
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (e->built[kind]) find(&w, &e->plan[kind], (enum graph_kind)kind);
+        if (p->built[kind]) find(&w, &p->plan[kind], (enum graph_kind)kind);
     for (int i = 0; i < w.n; i++)
         str_printf(s, "%s%s%s", i ? "\n" : "", w.written[i].nodes, w.written[i].text);
     if (!w.n)

@@ -16,26 +16,27 @@ static bool ends_at(const char *in, const char *text, char quote, bool whole)
     return !*in || (comment && !whole);
 }
 
-/* Takes the quotes off a value that begins with one, and resolves escapes, in place. Bare values go
- * to a # that follows white space; `whole` says that the value is all of the text (an override). */
+/* Removes the quotes of a quoted value and resolves escapes, in place. A value without quotes ends
+ * at a '#' that follows white space, unless `whole` is set: the whole text is the value (an
+ * override). */
 static enum status unquote(const char *key, char *text, bool whole)
 {
     char quote = *text == '"' || *text == '\'' ? *text : '\0';
     char *in = text + (quote != '\0'), *out = text, *last = text;
     for (; !ends_at(in, text, quote, whole); in++) {
         if (!*in)
-            return fail(ST_USAGE, "%s: the closing %c is missing; write \\%c for one that is meant",
+            return fail(ST_USAGE, "%s: the closing %c is missing; write \\%c for a literal quote",
                         key, quote, quote);
         char c = *in;
         if (c == '\\') {
             static const char from[] = "ntr\\\"'#", to[] = "\n\t\r\\\"'#";
             const char *escape = *++in ? strchr(from, *in) : NULL;
             if (!escape)
-                return fail(ST_USAGE, "%s: \\%s is no escape; write \\\\ for a backslash", key,
+                return fail(ST_USAGE, "%s: \\%s is not an escape; write \\\\ for a backslash", key,
                             *in ? (char[]){*in, '\0'} : "");
             c = to[escape - from];
             *out++ = c;
-            last = out; /* white space that was written as an escape is meant */
+            last = out; /* white space written as an escape is kept at the end */
             continue;
         }
         *out++ = c;
@@ -46,7 +47,7 @@ static enum status unquote(const char *key, char *text, bool whole)
         while (isspace((unsigned char)*rest)) rest++;
         if (*rest && (whole || *rest != '#'))
             return fail(ST_USAGE,
-                        "%s: nothing may follow the closing %c; write \\%c for one that is meant",
+                        "%s: nothing may follow the closing %c; write \\%c for a literal quote",
                         key, quote, quote);
     }
     *(quote ? out : last) = '\0';
@@ -59,11 +60,11 @@ static enum status fail_unknown(const char *key, int64_t length)
     if (nearest)
         return fail(ST_USAGE, "there is no key %.*s; the nearest is %s", (int)length, key,
                     nearest->key);
-    return fail(ST_USAGE, "there is no key %.*s; `strobe config --reference` has them all",
+    return fail(ST_USAGE, "there is no key %.*s; `strobe config --reference` lists all keys",
                 (int)length, key);
 }
 
-/* `value` as the user wrote it: quotes, escapes, a comment behind it. */
+/* `value` is as the user wrote it: with quotes, escapes and a trailing comment. */
 static enum status key_set(struct config *c, const char *key, int64_t key_length, const char *value,
                            bool whole, struct arena *a)
 {
@@ -88,20 +89,20 @@ struct reader {
     const char *path;
     int line;
     struct arena *arena;
-    const char *(*find)(const char *name); /* of texts that are no files; NULL: they are */
+    const char *(*find)(const char *name); /* returns texts in memory; NULL: read files */
     int depth, entries;
     int seen[FIELD_MOST]; /* the line on which each key was set */
 };
 
 static enum status read_file(struct reader *r);
 
-/* Keys of the file win over those of what it includes, so the include comes first. */
+/* The file's keys override those of the included file, so the include comes first. */
 static enum status read_include(struct reader *r, const char *value)
 {
     if (r->entries > 0)
-        return fail(ST_USAGE, "include comes first in a file, and once: its keys are overridden");
+        return fail(ST_USAGE, "include must come before all keys of a file, and only once");
     if (r->depth == INCLUDE_DEPTH)
-        return fail(ST_USAGE, "more than %d files include each other", INCLUDE_DEPTH);
+        return fail(ST_USAGE, "includes are nested more than %d deep", INCLUDE_DEPTH);
     char *name = arena_strdup(r->arena, value);
     TRY(unquote("include", name, false));
     if (!*name) return fail(ST_USAGE, "include needs the name of a file");
@@ -147,12 +148,13 @@ static enum status load(const struct reader *r, char **ret_text)
     int64_t size;
     if (r->find) {
         const char *text = r->find(r->path);
-        if (!text) return fail(ST_IO, "there is no text %s", r->path);
+        if (!text) return fail(ST_IO, "there is no built-in file %s", r->path);
         *ret_text = arena_strdup(r->arena, text);
         return ST_OK;
     }
     TRY(file_read(r->path, r->arena, ret_text, &size));
-    if ((int64_t)strlen(*ret_text) != size) return fail(ST_FORMAT, "%s: is no text file", r->path);
+    if ((int64_t)strlen(*ret_text) != size)
+        return fail(ST_FORMAT, "%s: is not a text file", r->path);
     return ST_OK;
 }
 
@@ -211,34 +213,35 @@ enum status config_check(const struct config *c)
     const struct config_train *t = &c->train;
     const struct config_plan *p = &c->plan;
     if (!*t->out_dir || !*c->data.data_dir)
-        return fail(ST_USAGE, "%s is empty; name a folder, or leave the key out",
+        return fail(ST_USAGE, "%s is empty; set it to a folder, or remove the key",
                     *t->out_dir ? "data_dir" : "out_dir");
     if (c->data.batch_size * m->block_size > INT32_MAX)
         return fail(ST_USAGE,
-                    "batch_size = %lld times block_size = %lld are too many tokens for one "
-                    "micro-batch; lower one, and raise gradient_accumulation_steps",
+                    "batch_size = %lld times block_size = %lld is too many tokens for one "
+                    "micro-batch; lower one of them and raise gradient_accumulation_steps",
                     (long long)c->data.batch_size, (long long)m->block_size);
     if (t->decay_lr && t->warmup_iters > t->lr_decay_iters)
         return fail(ST_USAGE,
-                    "warmup_iters = %lld is beyond lr_decay_iters = %lld; lower the first or raise "
-                    "the second",
+                    "warmup_iters = %lld is greater than lr_decay_iters = %lld; lower the first or "
+                    "raise the second",
                     (long long)t->warmup_iters, (long long)t->lr_decay_iters);
     if (t->decay_lr && t->min_lr > t->learning_rate)
         return fail(ST_USAGE,
-                    "min_lr = %g is above learning_rate = %g; lower it, or set decay_lr=false",
+                    "min_lr = %g is greater than learning_rate = %g; lower it, or set "
+                    "decay_lr=false",
                     t->min_lr, t->learning_rate);
     int64_t blocks = (int64_t)p->recompute - RECOMPUTE_BLOCK + 1;
     if (blocks > 1 && blocks > m->n_layer)
-        return fail(ST_USAGE, "recompute=block:%lld is more than n_layer = %lld; lower it",
+        return fail(ST_USAGE, "recompute=block:%lld exceeds n_layer = %lld; lower it",
                     (long long)blocks, (long long)m->n_layer);
     if (p->dtype == PRECISION_TFLOAT32 && p->device == DEVICE_CPU)
-        return fail(ST_UNSUPPORTED, "dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
-                                    "dtype=float32");
+        return fail(ST_UNSUPPORTED, "dtype=tfloat32 needs a CUDA device; add --device=cuda, or "
+                                    "use dtype=float32");
     if (p->pack_weights == PACKING_TRUE && p->fusion != FUSION_FULL)
-        return fail(ST_USAGE, "pack_weights=true goes with fusion=full; leave it at auto, or add "
+        return fail(ST_USAGE, "pack_weights=true needs fusion=full; leave it at auto, or add "
                               "--fusion=full");
     if (p->replay && p->device == DEVICE_CPU)
         return fail(ST_UNSUPPORTED,
-                    "replay=true is of CUDA devices; add --device=cuda, or use replay=false");
+                    "replay=true needs a CUDA device; add --device=cuda, or use replay=false");
     return ST_OK;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char *const model_words[] = {"gpt", "cs336", "attention_block", "elu", "toy", NULL};
-_Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "a word for each model");
+_Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "one word for each model");
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
@@ -14,17 +14,18 @@ static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "flo
 static const char *const float8s[] = {"e5m2", "e4m3", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
+static const char *const tunes[] = {"auto", "off", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
-_Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "a word for each optimizer");
+_Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
 static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"0", "64", "128", NULL};
 
-/* The offset of a member, which must be of the type: a row of the wrong kind does not compile. */
+/* The offset of a member, which must have this type: a row of the wrong kind does not compile. */
 #define AT(member, type) \
     _Generic(((struct config *)0)->member, type : (int64_t)offsetof(struct config, member))
 
-/* `flags`: M, R, P or 0: KEY_MODEL, KEY_RUN, KEY_PLACE. */
+/* Values of `flags`, besides 0. */
 #define M KEY_MODEL
 #define R KEY_RUN
 #define P KEY_PLACE
@@ -47,51 +48,51 @@ static const char *const pads[] = {"0", "64", "128", NULL};
 #define ENUM_N(key, member, flags, initial, type, choice, most, help) \
     FIELD(key, member, flags, FIELD_ENUM, type, initial, 1, most, choice, help)
 
-/* The limits that are not of taste: Philox counters hold 14 bits of block_size/16, int32 token numbers. */
+/* Hard limits: Philox counters hold block_size/16 in 14 bits, token numbers are int32. */
 enum { MOST = 1000000000, MOST_CONTEXT = 1 << 18 };
 
 /* clang-format off */
 const struct field fields[] = {
-    ENUM("model",          model.kind,           M, "gpt",      enum model_kind, model_words, "what is run; all but gpt and cs336 are only timed, not trained"),
-    INT ("n_layer",        model.n_layer,        M, "12",       1, 1024,         "transformer blocks"),
-    INT ("n_head",         model.n_head,         M, "12",       1, 1024,         "attention heads of a block; divides n_embd"),
-    INT ("n_kv_head",      model.n_kv_head,      M, "0",        0, 1024,         "heads of keys and values, which query heads share in groups; divides n_head; 1: one for all, 0: as many as n_head"),
-    INT ("n_embd",         model.n_embd,         M, "768",      1, 65536,        "channels of the residual stream"),
-    INT ("block_size",     model.block_size,     M, "1024",     1, MOST_CONTEXT, "tokens of context"),
-    REAL("dropout",        model.dropout,        0, "0.0",      0, 0.99,         "share of activations dropped in training, rounded to 1/256"),
-    BOOL("bias",           model.bias,           M, "false",                     "biases in linear layers and layer norms"),
-    ENUM("gelu",           model.gelu,           M, "erf",      enum gelu, gelus, "exact, or GPT-2's approximation by tanh"),
-    INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "channels of gate and up in the feed-forward layer of cs336; 0: 4 n_embd"),
-    REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary positions of cs336"),
-    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1000000,      "rows of the token table, which may be more than the text has tokens; what is only timed draws tokens below it; 0: as many as the data set has"),
-    PICK("pad_vocab",      model.pad_vocab,      M, "0",        pads,            "round the vocabulary up to a multiple; 0: not at all"),
+    ENUM("model",          model.kind,           M, "gpt",      enum model_kind, model_words, "what is run; gpt and cs336 can be trained, all others are only timed"),
+    INT ("n_layer",        model.n_layer,        M, "12",       1, 1024,         "number of transformer blocks"),
+    INT ("n_head",         model.n_head,         M, "12",       1, 1024,         "attention heads per block; must divide n_embd"),
+    INT ("n_kv_head",      model.n_kv_head,      M, "0",        0, 1024,         "key and value heads per block, each shared by a group of query heads; must divide n_head; 1: one for all query heads, 0: as many as n_head"),
+    INT ("n_embd",         model.n_embd,         M, "768",      1, 65536,        "width (channels) of the residual stream"),
+    INT ("block_size",     model.block_size,     M, "1024",     1, MOST_CONTEXT, "context length in tokens"),
+    REAL("dropout",        model.dropout,        0, "0.0",      0, 0.99,         "probability of dropping an activation during training, rounded to a multiple of 1/256"),
+    BOOL("bias",           model.bias,           M, "false",                     "use biases in linear layers and layer norms"),
+    ENUM("gelu",           model.gelu,           M, "erf",      enum gelu, gelus, "erf: exact; tanh: GPT-2's approximation"),
+    INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "hidden width (gate and up channels) of the feed-forward layer of cs336; 0: 4 n_embd"),
+    REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary position embedding of cs336"),
+    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1000000,      "rows of the token embedding, at least as many as the data set has tokens; models that are only timed use random tokens below it; 0: as many as the data set has"),
+    PICK("pad_vocab",      model.pad_vocab,      M, "0",        pads,            "round the vocabulary up to a multiple of this number; 0: no padding"),
 
-    TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "a folder of data_dir"),
-    TEXT("data_dir",       data.data_dir,        0, "data",                      "where data sets are kept"),
-    INT ("batch_size",     data.batch_size,      0, "12",       1, BATCH_SIZE_MOST, "sequences of a micro-batch"),
+    TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "data set to train on: the name of a folder in data_dir"),
+    TEXT("data_dir",       data.data_dir,        0, "data",                      "folder that holds the data sets"),
+    INT ("batch_size",     data.batch_size,      0, "12",       1, BATCH_SIZE_MOST, "sequences per micro-batch"),
 
-    TEXT("out_dir",        train.out_dir,        P, "runs/out",                  "the run directory"),
-    ENUM("init_from",      train.init_from,      P, "scratch",  enum init_from, inits, "start anew, or go on from the last checkpoint of out_dir"),
-    INT ("seed",           train.seed,           R, "1337",     0, 4294967295,   "of all random numbers"),
-    INT ("max_iters",      train.max_iters,      0, "600000",   0, MOST,         "training steps"),
-    INT ("eval_interval",  train.eval_interval,  0, "2000",     1, MOST,         "steps from one evaluation and checkpoint to the next"),
-    INT ("eval_iters",     train.eval_iters,     0, "200",      1, MOST,         "batches of an evaluation, per split"),
-    INT ("log_interval",   train.log_interval,   0, "1",        1, MOST,         "steps from one logged step to the next"),
-    INT ("sample_interval", train.sample_interval, 0, "500",    0, 3600000,      "milliseconds from one look at the device's utilisation, clock, power and memory to the next; 0: none"),
+    TEXT("out_dir",        train.out_dir,        P, "runs/out",                  "run directory"),
+    ENUM("init_from",      train.init_from,      P, "scratch",  enum init_from, inits, "scratch: start a new run; resume: continue from the last checkpoint in out_dir"),
+    INT ("seed",           train.seed,           R, "1337",     0, 4294967295,   "seed of all random numbers"),
+    INT ("max_iters",      train.max_iters,      0, "600000",   0, MOST,         "number of training steps"),
+    INT ("eval_interval",  train.eval_interval,  0, "2000",     1, MOST,         "steps between evaluations; each also saves a checkpoint"),
+    INT ("eval_iters",     train.eval_iters,     0, "200",      1, MOST,         "batches per evaluation, for each split"),
+    INT ("log_interval",   train.log_interval,   0, "1",        1, MOST,         "steps between logged steps"),
+    INT ("sample_interval", train.sample_interval, 0, "500",    0, 3600000,      "milliseconds between samples of the device's utilisation, clock, power and memory; 0: no samples"),
     INT ("gradient_accumulation_steps", train.gradient_accumulation_steps, 0, "1", 1, 65536,
-         "micro-batches of a step; nanoGPT's default is 40, for eight GPUs: on one machine a step would take 40 times as long"),
-    REAL("learning_rate",  train.learning_rate,  0, "6e-4",     0, 10,           "the highest of the schedule"),
-    BOOL("decay_lr",       train.decay_lr,       0, "true",                      "warm up, then fall along a cosine; false: constant"),
-    INT ("warmup_iters",   train.warmup_iters,   0, "2000",     0, MOST,         "steps in which the learning rate rises"),
-    INT ("lr_decay_iters", train.lr_decay_iters, 0, "600000",   0, MOST,         "the step at which the learning rate has fallen to min_lr"),
-    REAL("min_lr",         train.min_lr,         0, "6e-5",     0, 10,           "the lowest of the schedule"),
-    ENUM("optimizer",      train.optimizer,      R, "adamw",    enum optimizer_kind, optimizer_words, "AdamW, or SGD with momentum, which keeps one number for each parameter instead of two"),
-    REAL("weight_decay",   train.weight_decay,   0, "1e-1",     0, 10,           "on matrices only; AdamW's is apart from the gradient, SGD adds it to the gradient"),
-    REAL("beta1",          train.beta1,          0, "0.9",      0, 0.999999,     "AdamW's, of the gradient"),
-    REAL("beta2",          train.beta2,          0, "0.95",     0, 0.999999,     "AdamW's, of its square"),
-    REAL("momentum",       train.momentum,       0, "0.9",      0, 0.999999,     "SGD's; 0: none"),
-    REAL("grad_clip",      train.grad_clip,      0, "1.0",      0, MOST,         "longest gradient; 0: no limit"),
-    BOOL("check_nan",      train.check_nan,      0, "false",                     "wait for each operator; stop at the first value that is no number, or kernel that fails, and name it"),
+         "micro-batches per step; nanoGPT's default is 40, for eight GPUs: on one device a step would take 40 times as long"),
+    REAL("learning_rate",  train.learning_rate,  0, "6e-4",     0, 10,           "maximum learning rate"),
+    BOOL("decay_lr",       train.decay_lr,       0, "true",                      "warm up, then decay the learning rate along a cosine; false: keep it constant"),
+    INT ("warmup_iters",   train.warmup_iters,   0, "2000",     0, MOST,         "number of warm-up steps, in which the learning rate rises"),
+    INT ("lr_decay_iters", train.lr_decay_iters, 0, "600000",   0, MOST,         "step at which the learning rate reaches min_lr"),
+    REAL("min_lr",         train.min_lr,         0, "6e-5",     0, 10,           "minimum learning rate"),
+    ENUM("optimizer",      train.optimizer,      R, "adamw",    enum optimizer_kind, optimizer_words, "AdamW, or SGD with momentum, which stores one number per parameter instead of two"),
+    REAL("weight_decay",   train.weight_decay,   0, "1e-1",     0, 10,           "weight decay, on matrices only; AdamW applies it separately from the gradient, SGD adds it to the gradient"),
+    REAL("beta1",          train.beta1,          0, "0.9",      0, 0.999999,     "AdamW: decay rate of the first moment (the gradient)"),
+    REAL("beta2",          train.beta2,          0, "0.95",     0, 0.999999,     "AdamW: decay rate of the second moment (the squared gradient)"),
+    REAL("momentum",       train.momentum,       0, "0.9",      0, 0.999999,     "SGD: momentum; 0: none"),
+    REAL("grad_clip",      train.grad_clip,      0, "1.0",      0, MOST,         "maximum norm of the gradient; 0: no clipping"),
+    BOOL("check_nan",      train.check_nan,      0, "false",                     "wait for each operator; stop at the first one that returns NaN or infinity or whose kernel fails, and name it"),
 
     ENUM("device",         plan.device,          0, "auto",     enum device_kind, devices, "where to run; auto: a GPU where there is one"),
     ENUM("dtype",          plan.dtype,           0, "float32",  enum precision, precisions, "type of activations and matrix products; float8: bfloat16, with the products of blocks in 8 bits; resumed, not to the same bits, for checkpoints hold no magnitudes"),
@@ -102,17 +103,18 @@ const struct field fields[] = {
     BOOL("replay",         plan.replay,          0, "false",                     "record a step once as a CUDA graph and replay it"),
     ENUM_N("recompute",    plan.recompute,       0, "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass computes again instead of keeping: GELUs, or blocks from the sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   0, "false",                     "the same bits in every run, whatever was measured before; on the CPU always so"),
+    ENUM("tune",           plan.tune,            0, "auto",     enum tune, tunes, "which variant of a matmul is taken on a GPU; auto: that which measured fastest there, measured before the first step and kept (strobe tune); off: what needs no measuring"),
     BOOL("hopper",         plan.hopper,          0, "true",                      "attention and products by kernels that are for compute capability 9.0 alone, where the GPU has it; false: by those for every GPU, to compare"),
     BOOL("reuse",          plan.reuse,           0, "true",                      "values share memory when their lives do not overlap"),
     BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find a use of it"),
     INT ("threads",        plan.threads,         0, "0",        0, 4096,         "of the CPU; 0: one for each core that this process may use"),
     ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest instruction set of the CPU that may be used; plain: C alone, no library"),
 
-    TEXT("start",          sample.start,         0, "\n",                       "the prompt"),
-    INT ("num_samples",    sample.num_samples,   0, "10",       1, MOST,         "texts to generate"),
-    INT ("max_new_tokens", sample.max_new_tokens, 0, "500",     1, MOST,         "tokens of each"),
-    REAL("temperature",    sample.temperature,   0, "0.8",      0, 100,          "below 1: safer words, above: wilder ones; 0: always the likeliest"),
-    INT ("top_k",          sample.top_k,         0, "200",      0, MOST,         "draw among the k likeliest tokens; 1: always the likeliest, 0: among all"),
+    TEXT("start",          sample.start,         0, "\n",                       "prompt"),
+    INT ("num_samples",    sample.num_samples,   0, "10",       1, MOST,         "number of texts to generate"),
+    INT ("max_new_tokens", sample.max_new_tokens, 0, "500",     1, MOST,         "tokens to generate per text"),
+    REAL("temperature",    sample.temperature,   0, "0.8",      0, 100,          "sampling temperature: below 1 favours likely tokens, above 1 is more random; 0: always the most likely token"),
+    INT ("top_k",          sample.top_k,         0, "200",      0, MOST,         "sample among the k most likely tokens; 1: always the most likely, 0: among all"),
     {0},
 };
 /* clang-format on */
@@ -130,7 +132,8 @@ const struct field *field_nearest(const char *key, int64_t length)
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)length, key);
     const struct field *nearest = NULL;
-    int best = (int)strlen(word) / 2 + 1; /* half of the letters right: else the hint misleads */
+    /* At least half of the letters must be right, or the hint would mislead. */
+    int best = (int)strlen(word) / 2 + 1;
     for (const struct field *f = fields; f->key; f++) {
         int distance = str_distance(word, f->key);
         if (distance >= best) continue;

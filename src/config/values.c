@@ -53,15 +53,15 @@ static enum status fail_value(const struct field *f, const char *value)
                                         [FIELD_ENUM] = ""};
     struct str range = {0};
     field_print_range(f, &range);
-    enum status st =
-        fail(ST_USAGE, "%s takes %s%s; %s is not that", f->key, f->choice ? "" : wants[f->kind],
-             str_text(&range), *value ? value : "nothing");
+    enum status st = fail(ST_USAGE, "%s must be %s%s; got %s", f->key,
+                          f->choice || f->kind == FIELD_BOOL ? "one of: " : wants[f->kind],
+                          str_text(&range), *value ? value : "an empty value");
     str_release(&range);
     return st;
 }
 
-/* Bytes of "word:" where the choice is "word:N"; 0 where it is a word. */
-static int counted(const struct field *f, int i)
+/* The length of "word:" if choice i is "word:N"; 0 if it is a plain word. */
+static int prefix_length(const struct field *f, int i)
 {
     size_t n = strlen(f->choice[i]);
     return f->max > 0 && !f->choice[i + 1] && n > 2 && !strcmp(f->choice[i] + n - 2, ":N")
@@ -69,11 +69,12 @@ static int counted(const struct field *f, int i)
                : 0;
 }
 
-/* The place of `value` in the field's choices, -1 if it is none of them. */
+/* The value that the word `value` stands for, as field.choice defines it; -1 if it is not
+ * allowed. */
 static int choice_find(const struct field *f, const char *value)
 {
     for (int i = 0; f->choice[i]; i++) {
-        int head = counted(f, i);
+        int head = prefix_length(f, i);
         if (!head && !strcmp(f->choice[i], value)) return i;
         if (!head || strncmp(f->choice[i], value, (size_t)head) != 0) continue;
         char *end;
@@ -88,7 +89,7 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
 {
     int i = 0;
     while (i < chosen && f->choice[i + 1]) i++;
-    int head = counted(f, i);
+    int head = prefix_length(f, i);
     if (head)
         str_printf(s, "%.*s%d", head, f->choice[i], chosen - i + 2);
     else
@@ -126,7 +127,7 @@ enum status field_set(const struct field *f, struct config *c, const char *value
         return ST_OK;
     }
     case FIELD_TEXT:
-        if (!utf8_is(value)) return fail(ST_USAGE, "%s takes text in UTF-8", f->key);
+        if (!utf8_is(value)) return fail(ST_USAGE, "%s must be text in UTF-8", f->key);
         *(const char **)member = a ? arena_strdup(a, value) : value;
         return ST_OK;
     case FIELD_ENUM: {
@@ -139,7 +140,7 @@ enum status field_set(const struct field *f, struct config *c, const char *value
     BUG_IF(true, "key %s of kind %d", f->key, (int)f->kind);
 }
 
-/* Quoted where a bare word would not read back as itself. */
+/* Quotes the text if it would not be read back unchanged without quotes. */
 static void print_text(struct str *s, const char *text)
 {
     size_t n = strlen(text);
@@ -200,7 +201,7 @@ json_t *field_json(const struct field *f, const struct config *c)
     case FIELD_INT:
         j = json_integer(*(const int64_t *)member_of(c, f));
         break;
-    case FIELD_REAL: /* 1, not 1.0, as it is printed */
+    case FIELD_REAL: /* print 1, not 1.0 */
         x = *(const double *)member_of(c, f);
         j = x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
         break;
@@ -215,13 +216,13 @@ json_t *field_json(const struct field *f, const struct config *c)
         j = json_string(str_text(&word));
         str_release(&word);
     }
-    BUG_IF(!j, "%s holds what JSON cannot hold", f->key);
+    BUG_IF(!j, "the value of %s cannot be written as JSON", f->key);
     return j;
 }
 
 void field_print_json(const struct field *f, const struct config *c, struct str *s)
 {
-    if (f->kind == FIELD_REAL) { /* with no more digits than it needs */
+    if (f->kind == FIELD_REAL) { /* jansson would print all 17 digits */
         field_print(f, c, s);
         return;
     }

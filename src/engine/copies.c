@@ -19,15 +19,16 @@ static struct type packed_type(const struct config *c, const struct type *matrix
     return type_1d(product_dtype(c), packed_elements(matrix->dim[0], matrix->dim[1]));
 }
 
-/* The backend has a kernel that packs such weights. */
-static bool backend_packs(const struct config *c, const struct type *matrix,
-                          const struct backend *b)
+/* The target has a kernel that packs such weights. */
+static bool target_packs(const struct config *c, const struct type *matrix,
+                         const struct target *target)
 {
     union attr attr = {.pack = {false, c->data.batch_size * c->model.block_size}};
-    struct kernel_call call = {.attr = &attr, .n_in = 1, .n_out = 1, .in_type = {*matrix}};
+    struct kernel_call call = {
+        .attr = &attr, .n_in = 1, .n_out = 1, .in_type = {*matrix}, .target = target};
     call.in_type[0].dtype = product_dtype(c);
     call.out_type[0] = packed_type(c, matrix);
-    return b->kernels.find(OP_PACK, &call, 0) != NULL;
+    return target->backend->kernels.find(OP_PACK, &call, 0) != NULL;
 }
 
 /* Packing costs once an update what it saves with each product: measured, docs/MEASURING.md. */
@@ -40,7 +41,7 @@ static bool packing_pays(const struct config *c)
 }
 
 const struct pass_packing *copies_packing(const struct config *c, const struct model *m,
-                                          const struct backend *b, struct arena *a)
+                                          const struct target *target, struct arena *a)
 {
     if (c->plan.fusion != FUSION_FULL || !packing_pays(c)) return NULL;
     struct pass_packing *packing = ARENA_NEW(a, struct pass_packing, 1);
@@ -53,7 +54,7 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
         const struct parameter *p = &m->parameter[i];
         if (!p->product) continue;
         model_matrix(m, i, &matrix);
-        if (!backend_packs(c, &matrix, b)) return NULL;
+        if (!target_packs(c, &matrix, target)) return NULL;
         struct type t = packed_type(c, &matrix);
         w->weight = p->offset;
         w->elements = type_elements(&matrix);

@@ -11,12 +11,12 @@
 #include "model/model.h"
 #include "pass/pass.h"
 
-struct backend;
+struct target;
 
 bool copies_bf16(const struct config *c);
 /* Where each packed weight lies, in `a`; NULL if none is packed. */
 const struct pass_packing *copies_packing(const struct config *c, const struct model *m,
-                                          const struct backend *b, struct arena *a);
+                                          const struct target *target, struct arena *a);
 /* True if GRAPH_REFRESH has something to do. */
 bool copies_exist(const struct config *c, const struct pass_packing *packing);
 

@@ -65,10 +65,20 @@ enum status device_check(const struct config *c, const struct backend *b, const 
     return ST_OK;
 }
 
-enum status device_check_type(const struct engine *e)
+enum status device_target(const struct config *c, const char *backend, bool there,
+                          struct target *ret)
 {
-    const struct backend *b = e->backend;
-    enum precision precision = e->config->plan.dtype;
+    const struct backend *b = backend_find(backend);
+    TRY(device_check(c, b, backend));
+    TRY(isa_limit(c->plan.isa));
+    int number = device_number(c);
+    return backend_target(b, there || number < b->devices.count() ? number : TARGET_ANY, ret);
+}
+
+enum status device_check_type(const struct config *c, const struct target *target)
+{
+    const struct backend *b = target->backend;
+    enum precision precision = c->plan.dtype;
     static const struct {
         const char *word, *instead;
         enum dtype dtype;
@@ -78,23 +88,23 @@ enum status device_check_type(const struct engine *e)
               [PRECISION_FLOAT8] = {"float8", "bfloat16", DT_E4M3}};
     if (!b->devices.refuses) return ST_OK;
     const char *why =
-        b->devices.refuses(e->context, of[precision].dtype, precision == PRECISION_TFLOAT32);
+        b->devices.refuses(target, of[precision].dtype, precision == PRECISION_TFLOAT32);
     if (!why) return ST_OK;
     return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=%s",
                 of[precision].word, why, of[precision].instead);
 }
 
-enum status device_check_room(const struct engine *e, unsigned kinds)
+enum status device_check_room(const struct program *p, unsigned kinds)
 {
-    const struct backend *b = e->backend;
+    const struct backend *b = p->target->backend;
     char needed[32], there[32], missing[32];
-    int64_t bytes = engine_bytes(e), room = b->devices.free_memory(device_number(e->config)),
+    int64_t bytes = program_bytes(p), room = b->devices.free_memory(device_number(p->config)),
             batch = 0;
     if (b->host_memory || room < 0 || bytes <= room) return ST_OK;
     str_bytes(needed, (double)bytes);
     str_bytes(there, (double)room);
     str_bytes(missing, (double)(bytes - room));
-    TRY(fit_batch(e->config, e->model.vocab, kinds, b->name, room, &batch));
+    TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, room, &batch));
     if (batch == 0)
         return fail(ST_UNSUPPORTED,
                     "this needs %s of the device's memory and %s are free: %s are missing, and no "

@@ -2,7 +2,8 @@
 #ifndef ENGINE_DEVICE_H
 #define ENGINE_DEVICE_H
 
-#include "engine/engine.h"
+#include "backend/backend.h"
+#include "engine/program.h"
 
 /* The name of the backend that the configuration asks for; device=auto is a GPU where there is one that can be
  * used. */
@@ -11,11 +12,15 @@ const char *device_backend(const struct config *c);
 int device_number(const struct config *c);
 /* The device that it asks for; a failure says that this build has no such backend. */
 enum status device_of(const struct config *c, struct device *ret);
-/* What the configuration asks for and the backend of that name has not, or is not there at all (b NULL). */
+/* Fails if the backend of that name lacks what the configuration asks for, or does not exist (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
-/* The same for an opened device and the types it computes in. */
-enum status device_check_type(const struct engine *e);
-/* Before anything is allocated: too little memory is ST_UNSUPPORTED, with what is missing and what would fit. */
-enum status device_check_room(const struct engine *e, unsigned kinds);
+/* The same for the types that a target computes in. */
+enum status device_check_type(const struct config *c, const struct target *target);
+/* Too little memory is ST_UNSUPPORTED, with what is missing and what would fit. */
+enum status device_check_room(const struct program *p, unsigned kinds);
+/* The target to compile for: the configuration's device. `there`: it must exist; otherwise the backend's
+ * default is used where there is none. Limits the CPU's instruction sets as the configuration asks. */
+enum status device_target(const struct config *c, const char *backend, bool there,
+                          struct target *ret);
 
 #endif

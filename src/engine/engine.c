@@ -2,335 +2,47 @@
 
 #include "backend/backend.h"
 #include "base/host.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "engine/copies.h"
 #include "engine/device.h"
-#include "engine/optim.h"
-#include "engine/sequence.h"
-#include "graph/build.h"
+#include "engine/tune.h"
 
-#include <string.h>
-
-static const char *const kind_names[GRAPH_COUNT] = {"micro", "micro_more", "update", "refresh",
-                                                    "eval",  "logits",     "decode"};
-
-const char *graph_kind_name(enum graph_kind kind)
-{
-    return kind_names[kind];
-}
-
-static bool gain(const void *who, const struct node *n, const struct type *in,
-                 const struct type *out)
-{
-    const struct engine_kernels *k = who;
-    struct kernel_call call = {.attr = &n->attr,
-                               .numerics = n->numerics,
-                               .n_in = n->n_in,
-                               .n_out = n->n_out,
-                               .context = k->context};
-    for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
-    for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
-    return k->backend->kernels.gains && k->backend->kernels.gains((int)n->op, &call);
-}
-
-void engine_kernels_init(struct engine_kernels *k, const struct backend *b, void *context)
-{
-    *k = (struct engine_kernels){.kernels = {gain, k}, .backend = b, .context = context};
-}
-
-static struct pass_options options_of(enum graph_kind kind, const struct config *c,
-                                      const struct pass_packing *packing,
-                                      const struct pass_kernels *kernels)
-{
-    static const enum pass_rung rungs[] = {
-        [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
-    static const enum pass_again again[] = {[RECOMPUTE_NONE] = AGAIN_NOTHING,
-                                            [RECOMPUTE_GELU] = AGAIN_GELU,
-                                            [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
-    int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
-    enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
-    bool trains =
-        kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE; /* what is only read off stays in bf16 */
-    enum dtype gradients = c->plan.float8_gradients == FLOAT8_E4M3 ? DT_E4M3 : DT_E5M2;
-    return (struct pass_options){
-        .rung = rungs[c->plan.fusion],
-        .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
-        .again_blocks = blocks,
-        .flash = c->plan.flash,
-        .compute = compute,
-        .float8_gradients = c->plan.dtype == PRECISION_FLOAT8 && trains ? gradients : DT_F32,
-        .numerics = {.tf32 = c->plan.dtype == PRECISION_TFLOAT32,
-                     .deterministic = c->plan.deterministic,
-                     .portable = !c->plan.hopper},
-        .packing = packing,
-        .kernels = kernels};
-}
-
-/* The gradient of the loss that the backward pass begins with. */
-static value first_gradient(struct graph *g, const struct config *c)
-{
-    g->phase = PHASE_BACKWARD;
-    struct graph_scope top = graph_enter(g, "loss", -1);
-    double share = 1.0 / (double)c->train.gradient_accumulation_steps;
-    value dloss = g_fill(g, type_scalar(DT_F32), share);
-    graph_leave(g, top);
-    return dloss;
-}
-
-/* The leaf of weights that begins there; no value if none does. */
-static value weight_at(const struct graph *g, int64_t offset)
-{
-    for (int id = 0; id < g->nodes; id++) {
-        const struct node *n = &g->node[id];
-        if (n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_WEIGHTS &&
-            n->attr.leaf.offset == offset)
-            return n->out[0];
-    }
-    return (value){0};
-}
-
-/* The leaves that the parameters are, in their order: some together one, where the pass `join` made them so. */
-static enum status weights_of(const struct graph *g, const struct model *m, value *ret, int *ret_n)
-{
-    int64_t end = 0;
-    int n = 0;
-    for (int i = 0; i < m->parameters; i++) {
-        const struct parameter *p = &m->parameter[i];
-        value v = weight_at(g, p->offset);
-        if (v.i) {
-            ret[n++] = v;
-            end = p->offset + type_elements(graph_type(g, v));
-        } else if (!i || p->offset + type_elements(&p->type) > end) {
-            return fail(ST_USAGE, "the loss does not depend on %s", p->name);
-        }
-    }
-    *ret_n = n;
-    return ST_OK;
-}
-
-/* Every parameter's gradient goes to its place in the range of gradients. */
-static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
-                                 value loss, bool accumulate)
-{
-    value *wrt = ARENA_NEW(g->arena, value, m->parameters);
-    value *gradient = ARENA_NEW(g->arena, value, m->parameters);
-    int n;
-    TRY(weights_of(g, m, wrt, &n));
-    value dloss = first_gradient(g, c);
-    TRY(graph_differentiate(g, loss, dloss, n, wrt, gradient));
-    struct graph_scope top = {g->scope, g->layer};
-    for (int i = 0; i < n; i++) {
-        const struct node *w = graph_producer(g, wrt[i]);
-        const char *name = w->scope;
-        value leaf =
-            g_leaf(g, STORAGE_GRADIENTS, name, *graph_type(g, wrt[i]), w->attr.leaf.offset);
-        g->scope = name;
-        if (accumulate)
-            g_accumulate(g, leaf, gradient[i]);
-        else
-            g_store(g, leaf, gradient[i]);
-        graph_leave(g, top);
-    }
-    return graph_status(g);
-}
-
-/* A model without parameters: the gradient of what it works on. */
-static enum status differentiate_drawn(struct graph *g, const struct config *c, value loss)
-{
-    value x = graph_find_leaf(g, STORAGE_DRAWN, "x"), dx;
-    value dloss = first_gradient(g, c);
-    TRY(graph_differentiate(g, loss, dloss, 1, &x, &dx));
-    graph_output(g, "dx", dx);
-    return graph_status(g);
-}
-
-static enum status check_logits(const struct model *m, enum graph_kind kind)
-{
-    if (model_has_logits(m)) return ST_OK;
-    return fail(ST_UNSUPPORTED, "model = %s samples no text: it has no graph %s",
-                model_words[m->config.kind], graph_kind_name(kind));
-}
-
-static enum status forward_graph(enum graph_kind kind, const struct config *c,
-                                 const struct model *m, const struct pass_packing *packing,
-                                 struct graph *g, value *ret_loss)
-{
-    int64_t B = c->data.batch_size, T = m->config.block_size;
-    switch (kind) {
-    case GRAPH_MICRO:
-    case GRAPH_MICRO_MORE:
-    case GRAPH_EVAL:
-        *ret_loss = model_loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
-        graph_output(g, "loss", *ret_loss);
-        break;
-    case GRAPH_LOGITS:
-        TRY(check_logits(m, kind));
-        graph_output(g, "logits", model_logits(m, g, 1, T, MODEL_EVAL));
-        break;
-    case GRAPH_DECODE:
-        TRY(check_logits(m, kind));
-        graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
-        break;
-    case GRAPH_UPDATE:
-        optim_update(g, m, c);
-        copies_pack(g, c, m, packing);
-        break;
-    case GRAPH_REFRESH:
-        copies_refresh(g, c, m, packing);
-        break;
-    case GRAPH_COUNT:
-        break;
-    }
-    return graph_status(g);
-}
-
-static enum status fail_unknown_pass(const char *name)
-{
-    struct str known = {0};
-    for (const struct pass *p = passes; p->name; p++) str_printf(&known, ", %s", p->name);
-    enum status st =
-        fail(ST_USAGE, "there is no pass %s; there are model%s", name, str_text(&known));
-    str_release(&known);
-    return st;
-}
-
-enum status engine_graph(enum graph_kind kind, const struct config *c, const struct model *m,
-                         const struct pass_packing *packing, const struct pass_kernels *kernels,
-                         const char *last, struct graph *ret_g, struct arena *a)
-{
-    struct pass_options o = options_of(kind, c, packing, kernels);
-    struct graph g;
-    value loss = {0};
-    graph_init(&g, a);
-    TRY(forward_graph(kind, c, m, packing, &g, &loss));
-    TRY(graph_verify(&g));
-    const struct pass *stop = last ? pass_find(last) : NULL;
-    if (last && !stop && strcmp(last, "model") != 0) return fail_unknown_pass(last);
-    if (last && !stop) {
-        *ret_g = g;
-        return ST_OK;
-    }
-    TRY(passes_run(BEFORE_GRADIENT, &g, &o, last));
-    bool go_on = !stop || stop->time != BEFORE_GRADIENT;
-    if (go_on && loss.i && kind != GRAPH_EVAL) {
-        loss = graph_find_output(&g, "loss");
-        TRY(m->parameters ? differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE)
-                          : differentiate_drawn(&g, c, loss));
-        TRY(graph_verify(&g));
-    }
-    if (go_on) TRY(passes_run(AFTER_GRADIENT, &g, &o, last));
-    *ret_g = g;
-    return ST_OK;
-}
-
-static void warn_of_no_float8(const struct engine *e, enum graph_kind kind)
-{
-    if (kind != GRAPH_MICRO || e->config->plan.dtype != PRECISION_FLOAT8) return;
-    for (int id = 0; id < e->graph[kind].nodes; id++)
-        if (e->graph[kind].node[id].op == OP_MATMUL_SCALED) return;
-    log_warning(
-        "no product of this model is in 8 bits, all stay in bfloat16: lengths in blocks, and "
-        "batch_size times block_size, are to be multiples of 16");
-}
-
-static enum status build(struct engine *e, enum graph_kind kind, struct arena *a)
-{
-    const struct config_plan *p = &e->config->plan;
-    struct plan_options o = {.no_reuse = !p->reuse, .poison = p->poison};
-    struct engine_kernels k;
-    engine_kernels_init(&k, e->backend, e->context);
-    TRY(engine_graph(kind, e->config, &e->model, e->packing, &k.kernels, NULL, &e->graph[kind], a));
-    warn_of_no_float8(e, kind);
-    TRY(plan_build(&e->plan[kind], &e->graph[kind], e->backend, e->context, &o, a));
-    e->built[kind] = true;
-    storage_reserve(&e->storage, &e->plan[kind]);
-    return ST_OK;
-}
-
-/* Whoever writes a whole range writes the zeros behind its last parameter, too. */
-static void reserve_ranges(struct engine *e)
-{
-    for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
-        enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
-        int64_t whole = e->model.elements * dtype_size(dtype);
-        if (e->storage.bytes[i] && e->storage.bytes[i] < whole) e->storage.bytes[i] = whole;
-    }
-}
-
-static enum status plan_on(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
-                           const char *backend, int device, struct arena *a)
-{
-    *e = (struct engine){.config = c, .backend = backend_find(backend)};
-    TRY(device_check(c, e->backend, backend));
-    TRY(isa_limit(c->plan.isa));
-    model_init(&e->model, &c->model, vocab, (uint32_t)c->train.seed, a);
-    enum status opened = e->backend->open(device, &e->context);
-    if (opened != ST_OK) e->backend = NULL;
-    TRY(opened);
-    enum status st = ST_OK;
-    TRY_OUT(st, device_check_type(e));
-    e->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
-    const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
-    if (kinds & many_rows) e->packing = copies_packing(c, &e->model, e->backend, a);
-    if (copies_exist(c, e->packing)) kinds |= 1u << GRAPH_REFRESH;
-    if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !e->packing)
-        TRY_OUT(st, fail(ST_UNSUPPORTED,
-                         "pack_weights=true: nothing here packs weights (oneDNN does, `strobe "
-                         "info` says whether it is used); leave it at auto"));
-    for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (kinds >> kind & 1) TRY_OUT(st, build(e, (enum graph_kind)kind, a));
-    reserve_ranges(e);
-    if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE])
-        e->storage.bytes[STORAGE_STAGED] = sequence_step_bytes(e);
-out:
-    if (st != ST_OK) engine_close(e);
-    return st;
-}
-
-enum status engine_plan(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
-                        const char *backend, struct arena *a)
-{
-    return plan_on(e, c, vocab, kinds, backend, BACKEND_PLAN_ONLY, a);
-}
-
-/* What is taken of the memory in which the ranges are, up to a constant; -1: unknown. */
+/* The bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
 static int64_t taken_bytes(const struct engine *e)
 {
     if (e->backend->host_memory) return host_anonymous_bytes();
     enum { FAR = 50 }; /* no device has 2^50 bytes */
-    int64_t room = e->backend->devices.free_memory(device_number(e->config));
+    int64_t room = e->backend->devices.free_memory(device_number(e->program.config));
     return room < 0 ? -1 : ((int64_t)1 << FAR) - room;
 }
 
-/* Before anything is measured or compiled: what would not fit is said at once. */
-static enum status check_room(const struct config *c, int64_t vocab, unsigned kinds,
-                              const char *backend)
+/* What would not fit is reported before anything is measured or compiled for the device. */
+static enum status compile(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
+                           const char *backend, struct tuning *t, struct arena *a)
 {
-    struct arena scratch = {0};
-    struct engine planned;
-    enum status st = engine_plan(&planned, c, vocab, kinds, backend, &scratch);
-    if (st == ST_OK) {
-        st = device_check_room(&planned, kinds);
-        engine_close(&planned);
-    }
-    arena_release(&scratch);
-    return st;
+    struct target target;
+    TRY(device_target(c, backend, true, &target));
+    bool tunes = tune_read(c, &target, t, a);
+    TRY(program_compile(&e->program, c, vocab, &target, tunes ? t : NULL, kinds, a));
+    return device_check_room(&e->program, kinds);
 }
 
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
-    const struct backend *b = backend_find(backend);
-    *e = (struct engine){.config = c};
-    if (b && !b->host_memory) TRY(check_room(c, vocab, kinds, backend));
-    TRY(plan_on(e, c, vocab, kinds, backend, device_number(c), a));
+    struct tuning *t = ARENA_NEW(a, struct tuning, 1);
     enum status st = ST_OK;
-    TRY_OUT(st, device_check_room(e, kinds));
+    *e = (struct engine){.backend = NULL};
+    TRY(compile(e, c, vocab, kinds, backend, t, a));
+    const struct backend *b = e->program.target->backend;
+    TRY(b->open(device_number(c), &e->context));
+    e->backend = b;
+    TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
+    TRY_OUT(st, device_check_room(&e->program, kinds));
     e->taken_before = taken_bytes(e);
+    e->storage = (struct storage_blocks){.backend = b, .context = e->context};
+    for (int i = 0; i < STORAGE_COUNT; i++) e->storage.bytes[i] = e->program.bytes[i];
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (e->built[kind]) TRY_OUT(st, plan_bind(&e->plan[kind], &e->storage));
+        if (e->program.built[kind]) TRY_OUT(st, plan_bind(&e->program.plan[kind], &e->storage));
 out:
     if (st != ST_OK) engine_close(e);
     return st;
@@ -338,11 +50,11 @@ out:
 
 void engine_close(struct engine *e)
 {
-    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        if (e->built[kind]) plan_release(&e->plan[kind]);
-        e->built[kind] = false;
-    }
     if (!e->backend) return;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        if (e->program.built[kind]) plan_release(&e->program.plan[kind]);
+        e->program.built[kind] = false;
+    }
     storage_free(&e->storage);
     e->backend->close(e->context);
     e->backend = NULL;
@@ -350,14 +62,8 @@ void engine_close(struct engine *e)
 
 enum status engine_refresh(struct engine *e)
 {
-    return e->built[GRAPH_REFRESH] ? plan_run(&e->plan[GRAPH_REFRESH], NULL) : ST_OK;
-}
-
-int64_t engine_bytes(const struct engine *e)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < STORAGE_COUNT; i++) sum += e->storage.bytes[i];
-    return sum;
+    struct program *p = &e->program;
+    return p->built[GRAPH_REFRESH] ? plan_run(&p->plan[GRAPH_REFRESH], NULL) : ST_OK;
 }
 
 int64_t engine_measured_bytes(const struct engine *e)

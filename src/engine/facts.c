@@ -5,33 +5,33 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-struct facts facts_of(const struct engine *e)
+struct facts facts_of(const struct program *program)
 {
-    const struct config *c = e->config;
-    const struct storage_blocks *s = &e->storage;
+    const struct config *c = program->config;
+    const int64_t *bytes = program->bytes;
     int64_t micro_steps = c->train.gradient_accumulation_steps;
     struct facts f = {
-        .unit = e->model.def->unit,
-        .parameters = model_count(&e->model, false),
-        .parameters_all = model_count(&e->model, true),
+        .unit = program->model.def->unit,
+        .parameters = model_count(&program->model, false),
+        .parameters_all = model_count(&program->model, true),
         .sequences = micro_steps * c->data.batch_size,
         .tokens = micro_steps * c->data.batch_size * c->model.block_size,
-        .weights = s->bytes[STORAGE_WEIGHTS],
-        .gradients = s->bytes[STORAGE_GRADIENTS],
-        .optimizer = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2],
-        .copies = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED] + s->bytes[STORAGE_AMAX],
-        .magnitudes = s->bytes[STORAGE_AMAX],
-        .inputs = s->bytes[STORAGE_STAGED] + s->bytes[STORAGE_DRAWN],
-        .drawn = s->bytes[STORAGE_DRAWN],
-        .activations = s->bytes[STORAGE_ARENA],
-        .total = engine_bytes(e),
+        .weights = bytes[STORAGE_WEIGHTS],
+        .gradients = bytes[STORAGE_GRADIENTS],
+        .optimizer = bytes[STORAGE_MOMENT1] + bytes[STORAGE_MOMENT2],
+        .copies = bytes[STORAGE_COPY] + bytes[STORAGE_PACKED] + bytes[STORAGE_AMAX],
+        .magnitudes = bytes[STORAGE_AMAX],
+        .inputs = bytes[STORAGE_STAGED] + bytes[STORAGE_DRAWN],
+        .drawn = bytes[STORAGE_DRAWN],
+        .activations = bytes[STORAGE_ARENA],
+        .total = program_bytes(program),
     };
     const int64_t runs[GRAPH_COUNT] = {
         [GRAPH_MICRO] = 1, [GRAPH_MICRO_MORE] = micro_steps - 1, [GRAPH_UPDATE] = 1};
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        if (!e->built[kind]) continue;
-        struct cost cost = plan_cost(&e->plan[kind]);
-        f.kernels += runs[kind] * plan_kernels(&e->plan[kind]);
+        if (!program->built[kind]) continue;
+        struct cost cost = plan_cost(&program->plan[kind]);
+        f.kernels += runs[kind] * plan_kernels(&program->plan[kind]);
         f.flops += (double)runs[kind] * cost.flops;
         f.bytes += (double)runs[kind] * cost.bytes;
     }

@@ -2,7 +2,7 @@
 #ifndef ENGINE_FACTS_H
 #define ENGINE_FACTS_H
 
-#include "engine/engine.h"
+#include "engine/program.h"
 
 #include <jansson.h>
 
@@ -21,8 +21,8 @@ struct facts {
     int64_t drawn;      /* of the inputs: what a model that is only timed works on */
 };
 
-/* Of an engine with the plans of training. */
-struct facts facts_of(const struct engine *e);
+/* Of a program with the plans of training. */
+struct facts facts_of(const struct program *program);
 /* A few lines for people. */
 void facts_print(const struct facts *f, struct str *s);
 /* The last of them as an object, named alike. */

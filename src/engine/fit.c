@@ -4,19 +4,17 @@ struct fit {
     struct config config;
     int64_t vocab, bytes;
     unsigned kinds;
-    const char *backend;
+    const struct target *target;
+    const struct tuning *tuning;
 };
 
 static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
 {
     struct arena a = {0};
-    struct engine e;
+    struct program p;
     f->config.data.batch_size = batch_size;
-    enum status st = engine_plan(&e, &f->config, f->vocab, f->kinds, f->backend, &a);
-    if (st == ST_OK) {
-        *ret = engine_bytes(&e);
-        engine_close(&e);
-    }
+    enum status st = program_compile(&p, &f->config, f->vocab, f->target, f->tuning, f->kinds, &a);
+    if (st == ST_OK) *ret = program_bytes(&p);
     arena_release(&a);
     return st;
 }
@@ -25,10 +23,11 @@ enum { STRAIGHT = 6 }; /* guesses along a line before the rest is halved */
 
 /* Bytes grow with the batch by nearly the same for each sequence, so the line through the last two guesses leads to the
  * batch in a few steps; the last of them shows that one sequence more does not fit. */
-enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds, const char *backend,
-                      int64_t bytes, int64_t *ret)
+enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
+                      const struct target *target, const struct tuning *tuning, int64_t bytes,
+                      int64_t *ret)
 {
-    struct fit f = {*c, vocab, bytes, kinds, backend};
+    struct fit f = {*c, vocab, bytes, kinds, target, tuning};
     int64_t most = INT32_MAX / c->model.block_size; /* what model_check lets through */
     if (most > BATCH_SIZE_MOST) most = BATCH_SIZE_MOST;
     int64_t good = 1, bad = most + 1, of_good, now, last = 1, of_last;

@@ -25,18 +25,18 @@ unsigned memory_kinds(const struct config *c, enum memory_extent extent)
 /* Of a step, in the order in which they run. Copies of weights are made before the first one. */
 static const enum graph_kind order[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
 
-void memory_course(const struct engine *e, struct memory_course *ret, struct arena *a)
+void memory_course(const struct program *program, struct memory_course *ret, struct arena *a)
 {
     struct arena scratch = {0};
     int kernels = 0;
     for (int i = 0; i < COUNT_OF(order); i++)
-        if (e->built[order[i]]) kernels += plan_kernels(&e->plan[order[i]]);
+        if (program->built[order[i]]) kernels += plan_kernels(&program->plan[order[i]]);
     *ret = (struct memory_course){.moment = ARENA_NEW(a, struct memory_moment, kernels)};
     for (int i = 0; i < COUNT_OF(order); i++) {
-        const struct plan *p = &e->plan[order[i]];
+        const struct plan *p = &program->plan[order[i]];
         struct timeline t;
-        if (!e->built[order[i]]) continue;
-        plan_timeline(p, &e->storage, &t, &scratch);
+        if (!program->built[order[i]]) continue;
+        plan_timeline(p, program->bytes, &t, &scratch);
         ret->total = t.total_bytes;
         for (int id = 0; id < p->steps; id++) {
             if (!p->step[id].kernel) continue;
@@ -127,7 +127,7 @@ static int layer_of_parameter(const char *name)
 }
 
 /* Weights, and whatever there is of the same layout. */
-static void add_parameters(const struct engine *e, int last, struct memory_tensors *list)
+static void add_parameters(const struct program *program, int last, struct memory_tensors *list)
 {
     const struct {
         enum storage storage;
@@ -135,12 +135,12 @@ static void add_parameters(const struct engine *e, int last, struct memory_tenso
         int64_t size; /* bytes of an element: all state of an optimizer is one tensor */
     } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
                   {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
-                  {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 4 * optimizer_of(e->config)->states},
+                  {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 4 * optimizer_of(program->config)->states},
                   {STORAGE_COPY, MEMORY_COPIES, 2}};
     for (int r = 0; r < COUNT_OF(ranges); r++) {
-        if (!e->storage.bytes[ranges[r].storage]) continue;
-        for (int i = 0; i < e->model.parameters; i++) {
-            const struct parameter *p = &e->model.parameter[i];
+        if (!program->bytes[ranges[r].storage]) continue;
+        for (int i = 0; i < program->model.parameters; i++) {
+            const struct parameter *p = &program->model.parameter[i];
             struct memory_tensor t = {.name = p->name,
                                       .op = "",
                                       .layer = layer_of_parameter(p->name),
@@ -155,23 +155,23 @@ static void add_parameters(const struct engine *e, int last, struct memory_tenso
     }
 }
 
-static void add_block(const struct engine *e, enum storage storage, enum memory_part part,
+static void add_block(const struct program *program, enum storage storage, enum memory_part part,
                       const char *name, int last, struct memory_tensors *list)
 {
-    int64_t bytes = e->storage.bytes[storage];
+    int64_t bytes = program->bytes[storage];
     if (bytes) add(list, (struct memory_tensor){name, "", 0, -1, part, {0}, bytes, -1, 0, last});
 }
 
-void memory_tensors(const struct engine *e, const struct memory_moment *m,
+void memory_tensors(const struct program *program, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a)
 {
-    const struct plan *p = &e->plan[m->kind];
+    const struct plan *p = &program->plan[m->kind];
     const struct step *step = &p->step[m->step];
     const struct node *n = &p->graph->node[m->step];
     struct stays stays;
     plan_stays(p, &stays, a);
     enum { BLOCKS = 5, RANGES = 4 };
-    int most = stays.n + RANGES * e->model.parameters + BLOCKS + 1;
+    int most = stays.n + RANGES * program->model.parameters + BLOCKS + 1;
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
     for (int i = 0; i < stays.n; i++)
         if (stays.stay[i].first <= m->step && m->step <= stays.stay[i].last)
@@ -187,20 +187,21 @@ void memory_tensors(const struct engine *e, const struct memory_moment *m,
                                         step->scratch_offset,
                                         m->step,
                                         m->step});
-    add_parameters(e, p->steps, ret);
-    add_block(e, STORAGE_PACKED, MEMORY_COPIES, "packed weights", p->steps, ret);
-    add_block(e, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
-    add_block(e, STORAGE_CACHE, MEMORY_CACHE, "cache", p->steps, ret);
-    add_block(e, STORAGE_STAGED, MEMORY_INPUTS, "inputs of the next step", p->steps, ret);
-    add_block(e, STORAGE_DRAWN, MEMORY_INPUTS, "what is drawn", p->steps, ret);
+    add_parameters(program, p->steps, ret);
+    add_block(program, STORAGE_PACKED, MEMORY_COPIES, "packed weights", p->steps, ret);
+    add_block(program, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
+    add_block(program, STORAGE_CACHE, MEMORY_CACHE, "cache", p->steps, ret);
+    add_block(program, STORAGE_STAGED, MEMORY_INPUTS, "inputs of the next step", p->steps, ret);
+    add_block(program, STORAGE_DRAWN, MEMORY_INPUTS, "what is drawn", p->steps, ret);
     sort(ret);
 }
 
-void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret, struct arena *a)
+void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
+                  struct arena *a)
 {
     struct stays stays = {0};
-    const struct plan *p = &e->plan[GRAPH_MICRO];
-    if (e->built[GRAPH_MICRO]) plan_stays(p, &stays, a);
+    const struct plan *p = &program->plan[GRAPH_MICRO];
+    if (program->built[GRAPH_MICRO]) plan_stays(p, &stays, a);
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, stays.n + 1)};
     for (int i = 0; i < stays.n; i++) {
         const struct stay *s = &stays.stay[i];
@@ -213,21 +214,21 @@ void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret,
 /* --- variants ---------------------------------------------------------------------------------- */
 
 static enum status plan_variant(const struct config *c, int64_t vocab, unsigned kinds,
-                                const char *backend, struct memory_variant *v)
+                                const struct target *target, const struct tuning *tuning,
+                                struct memory_variant *v)
 {
     struct arena a = {0};
-    struct engine e;
-    enum status st = engine_plan(&e, c, vocab, kinds, backend, &a);
+    struct program p;
+    enum status st = program_compile(&p, c, vocab, target, tuning, kinds, &a);
     if (st == ST_OK) {
         struct memory_course course;
-        struct facts f = facts_of(&e);
-        memory_course(&e, &course, &a);
+        struct facts f = facts_of(&p);
+        memory_course(&p, &course, &a);
         v->total = f.total;
         v->flops = f.flops;
         for (int i = 0; i < course.moments; i++)
             if (course.moment[i].bytes[MEMORY_SAVED] > v->saved)
                 v->saved = course.moment[i].bytes[MEMORY_SAVED];
-        engine_close(&e);
     }
     arena_release(&a);
     return st;
@@ -240,7 +241,7 @@ static bool differs(const struct memory_variant *v, const struct memory_variant 
 }
 
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
-                            const char *backend, int64_t limit,
+                            const struct target *target, const struct tuning *tuning, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n)
 {
@@ -261,9 +262,9 @@ enum status memory_variants(const struct config *c, int64_t vocab, unsigned kind
         struct config other = *c;
         struct memory_variant v = {.recompute = ret[i].recompute};
         other.plan.recompute = v.recompute;
-        TRY(plan_variant(&other, vocab, kinds, backend, &v));
+        TRY(plan_variant(&other, vocab, kinds, target, tuning, &v));
         if (i == 0 || differs(&v, &ret[0]) || v.recompute == c->plan.recompute) {
-            if (limit) TRY(fit_batch(&other, vocab, kinds, backend, limit, &v.batch));
+            if (limit) TRY(fit_batch(&other, vocab, kinds, target, tuning, limit, &v.batch));
             ret[kept++] = v;
         }
         if (each) each(user, i + 1, n);

@@ -3,7 +3,7 @@
 #ifndef ENGINE_MEMORY_H
 #define ENGINE_MEMORY_H
 
-#include "engine/engine.h"
+#include "engine/program.h"
 #include "plan/timeline.h"
 
 /* How much of a step: the loss alone, with nothing saved; forward and backward, gradients included; all of it. */
@@ -25,7 +25,7 @@ struct memory_course {
     int moments, peak; /* the first moment at which most is used */
     int64_t total;     /* bytes that are allocated */
 };
-void memory_course(const struct engine *e, struct memory_course *ret, struct arena *a);
+void memory_course(const struct program *program, struct memory_course *ret, struct arena *a);
 /* Cuts the course into `columns` of about as many moments each, a graph into one or more; ret[i] is the moment of column i at
  * which most is used. At most as many columns as moments, and no fewer than graphs; returns how many. */
 int memory_columns(const struct memory_course *c, int columns, int *ret);
@@ -47,10 +47,11 @@ struct memory_tensors {
     int64_t bytes; /* of all */
 };
 /* All that is there at a moment. */
-void memory_tensors(const struct engine *e, const struct memory_moment *m,
+void memory_tensors(const struct program *program, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a);
 /* What operators of a block save for the backward pass; layer -1: of what is outside. */
-void memory_saved(const struct engine *e, int layer, struct memory_tensors *ret, struct arena *a);
+void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
+                  struct arena *a);
 
 /* The same training with something else computed again. */
 struct memory_variant {
@@ -63,7 +64,7 @@ struct memory_variant {
  * `limit` in bytes, 0: none. `each`, which may be NULL, is called after each of `all` (progress). */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
-                            const char *backend, int64_t limit,
+                            const struct target *target, const struct tuning *tuning, int64_t limit,
                             void (*each)(void *user, int done, int all), void *user,
                             struct memory_variant ret[MEMORY_VARIANTS], int *ret_n);
 

@@ -15,30 +15,30 @@ struct sequence_input {
 
 /* --- what a sequence consists of --------------------------------------------------------------- */
 
-static struct sequence_part whole(const struct engine *e, enum graph_kind kind, const char *result)
+static struct sequence_part whole(const struct program *p, enum graph_kind kind, const char *result)
 {
-    return (struct sequence_part){kind, 0, e->plan[kind].steps, result};
+    return (struct sequence_part){kind, 0, p->plan[kind].steps, result};
 }
 
-static struct sequence_part *step_parts(const struct engine *e, int *ret_parts, struct arena *a)
+static struct sequence_part *step_parts(const struct program *p, int *ret_parts, struct arena *a)
 {
-    int micro_steps = (int)e->config->train.gradient_accumulation_steps;
+    int micro_steps = (int)p->config->train.gradient_accumulation_steps;
     struct sequence_part *part = ARENA_NEW(a, struct sequence_part, micro_steps + 1);
     for (int i = 0; i < micro_steps; i++)
-        part[i] = whole(e, i ? GRAPH_MICRO_MORE : GRAPH_MICRO, "loss");
-    part[micro_steps] = whole(e, GRAPH_UPDATE, "grad_norm");
+        part[i] = whole(p, i ? GRAPH_MICRO_MORE : GRAPH_MICRO, "loss");
+    part[micro_steps] = whole(p, GRAPH_UPDATE, "grad_norm");
     *ret_parts = micro_steps + 1;
     return part;
 }
 
 /* Lists the inputs of all parts, if `input` is not NULL, and how many bytes they are. */
-static int list_inputs(const struct engine *e, const struct sequence_part *part, int parts,
+static int list_inputs(const struct program *p, const struct sequence_part *part, int parts,
                        struct sequence_input *input, int64_t *ret_bytes)
 {
     int64_t bytes = 0;
     int inputs = 0;
     for (int i = 0; i < parts; i++) {
-        const struct graph *g = &e->graph[part[i].kind];
+        const struct graph *g = &p->graph[part[i].kind];
         for (int id = 0; id < g->nodes; id++) {
             const struct node *n = &g->node[id];
             if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_INPUT) continue;
@@ -57,13 +57,13 @@ static int64_t result_bytes(int parts)
     return parts * (int64_t)sizeof(float);
 }
 
-int64_t sequence_step_bytes(const struct engine *e)
+int64_t sequence_step_bytes(const struct program *p)
 {
     struct arena scratch = {0};
     int64_t image;
     int parts;
-    const struct sequence_part *part = step_parts(e, &parts, &scratch);
-    list_inputs(e, part, parts, NULL, &image);
+    const struct sequence_part *part = step_parts(p, &parts, &scratch);
+    list_inputs(p, part, parts, NULL, &image);
     arena_release(&scratch);
     return 2 * image + result_bytes(parts);
 }
@@ -81,25 +81,25 @@ void sequence_init(struct sequence *s, struct engine *e, const struct sequence_p
     memcpy(s->part, part, (size_t)parts * sizeof *part);
     for (int i = 0; i < SEQUENCE_IN_FLIGHT; i++) s->result[i] = ARENA_NEW(a, float, parts);
     if (!is_staged(s)) return;
-    int inputs = list_inputs(e, part, parts, NULL, &s->image_bytes);
+    int inputs = list_inputs(&e->program, part, parts, NULL, &s->image_bytes);
     BUG_IF(2 * s->image_bytes + result_bytes(parts) > e->storage.bytes[STORAGE_STAGED],
            "no memory was planned for staged inputs");
     s->input = ARENA_NEW(a, struct sequence_input, inputs);
-    s->inputs = list_inputs(e, part, parts, s->input, &s->image_bytes);
+    s->inputs = list_inputs(&e->program, part, parts, s->input, &s->image_bytes);
     s->image = ARENA_NEW(a, char, s->image_bytes);
 }
 
 void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a)
 {
     int parts;
-    const struct sequence_part *part = step_parts(e, &parts, a);
+    const struct sequence_part *part = step_parts(&e->program, &parts, a);
     sequence_init(s, e, part, parts, a);
 }
 
 void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind kind,
                         const char *result, struct arena *a)
 {
-    struct sequence_part part = whole(e, kind, result);
+    struct sequence_part part = whole(&e->program, kind, result);
     sequence_init(s, e, &part, 1, a);
 }
 
@@ -118,7 +118,8 @@ void sequence_close(struct sequence *s)
 enum status sequence_feed(struct sequence *s, int part, const char *input, const void *data,
                           int64_t bytes)
 {
-    if (!is_staged(s)) return plan_feed(&s->engine->plan[s->part[part].kind], input, data, bytes);
+    if (!is_staged(s))
+        return plan_feed(&s->engine->program.plan[s->part[part].kind], input, data, bytes);
     for (int i = 0; i < s->inputs; i++) {
         const struct sequence_input *in = &s->input[i];
         if (in->part != part || strcmp(in->name, input) != 0) continue;
@@ -153,7 +154,7 @@ static enum status run_part(struct sequence *s, int number, const struct plan_ho
 {
     struct engine *e = s->engine;
     const struct sequence_part *part = &s->part[number];
-    struct plan *p = &e->plan[part->kind];
+    struct plan *p = &e->program.plan[part->kind];
     for (int i = 0; i < s->inputs; i++)
         if (s->input[i].part == number) TRY(take(s, p, &i));
     TRY(plan_run_part(p, part->from, part->to, hooks));
@@ -183,7 +184,7 @@ static enum status capture(struct sequence *s, const struct plan_hooks *hooks)
 
 bool sequence_replays(const struct sequence *s, const struct plan_hooks *hooks)
 {
-    const struct config_plan *c = &s->engine->config->plan;
+    const struct config_plan *c = &s->engine->program.config->plan;
     bool watched = hooks && !hooks->recorded && (hooks->before || hooks->after);
     return c->replay && !watched && !c->poison;
 }
@@ -224,9 +225,9 @@ enum status sequence_wait(struct sequence *s, const float **ret_result)
     float *result = s->result[s->finished % SEQUENCE_IN_FLIGHT];
     *ret_result = result;
     if (!is_staged(s))
-        return s->part->result
-                   ? plan_read(&e->plan[s->part->kind], s->part->result, 0, result, sizeof *result)
-                   : e->backend->stream.sync(e->context);
+        return s->part->result ? plan_read(&e->program.plan[s->part->kind], s->part->result, 0,
+                                           result, sizeof *result)
+                               : e->backend->stream.sync(e->context);
     BUG_IF(!sequence_in_flight(s), "no run is in flight");
     TRY(e->backend->stream.event_wait(e->context,
                                       EVENT_STEPS + (int)(s->finished % SEQUENCE_IN_FLIGHT)));

@@ -39,8 +39,8 @@ struct step_result {
     double grad_norm; /* before clipping */
 };
 
-/* STORAGE_STAGED: what a training step of this engine needs besides its plans. */
-int64_t sequence_step_bytes(const struct engine *e);
+/* STORAGE_STAGED: what a training step of this program needs besides its plans. */
+int64_t sequence_step_bytes(const struct program *p);
 
 /* The engine has memory, and the plans of these parts; only a training step may have several. `a` holds the
  * images. */

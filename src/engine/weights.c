@@ -7,8 +7,8 @@
 
 enum status weights_draw(struct engine *e)
 {
-    if (!e->model.parameters) return ST_OK;
-    float *weights = malloc((size_t)e->model.elements * sizeof *weights);
+    if (!e->program.model.parameters) return ST_OK;
+    float *weights = malloc((size_t)e->program.model.elements * sizeof *weights);
     enum status st = ST_OK;
     BUG_IF(!weights, "no host memory");
     static const enum storage zeroed[] = {STORAGE_MOMENT1, STORAGE_MOMENT2, STORAGE_AMAX};
@@ -17,7 +17,7 @@ enum status weights_draw(struct engine *e)
         if (range)
             TRY_OUT(st, e->backend->memory.fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
     }
-    model_draw(&e->model, weights);
+    model_draw(&e->program.model, weights);
     TRY_OUT(st, e->backend->memory.upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                           e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));
@@ -30,17 +30,18 @@ out:
 static float *host_range(const struct engine *e, enum storage s, struct arena *a)
 {
     if (!e->storage.base[s]) return NULL;
-    return e->backend->host_memory ? e->storage.base[s] : ARENA_NEW(a, float, e->model.elements);
+    return e->backend->host_memory ? e->storage.base[s]
+                                   : ARENA_NEW(a, float, e->program.model.elements);
 }
 
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a)
 {
-    struct weights_tensor *all = ARENA_NEW(a, struct weights_tensor, e->model.parameters);
-    const struct optimizer *o = optimizer_of(e->config);
+    struct weights_tensor *all = ARENA_NEW(a, struct weights_tensor, e->program.model.parameters);
+    const struct optimizer *o = optimizer_of(e->program.config);
     float *weights = host_range(e, STORAGE_WEIGHTS, a), *state[OPTIMIZER_STATES] = {NULL};
     for (int k = 0; k < o->states; k++) state[k] = host_range(e, o->state[k].storage, a);
-    for (int i = 0; i < e->model.parameters; i++) {
-        const struct parameter *p = &e->model.parameter[i];
+    for (int i = 0; i < e->program.model.parameters; i++) {
+        const struct parameter *p = &e->program.model.parameter[i];
         struct weights_tensor *t = &all[i];
         *t = (struct weights_tensor){.name = p->name, .rank = p->type.rank};
         for (int d = 0; d < p->type.rank; d++) t->dim[d] = p->type.dim[d];
@@ -57,16 +58,16 @@ struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a)
 static enum status copy_range(const struct engine *e, enum storage s, float *host, bool to_host)
 {
     void *device = e->storage.base[s];
-    int64_t bytes = e->model.elements * (int64_t)sizeof(float);
+    int64_t bytes = e->program.model.elements * (int64_t)sizeof(float);
     if (!device) return ST_OK;
-    void *copied = host - e->model.parameter[0].offset;
+    void *copied = host - e->program.model.parameter[0].offset;
     return to_host ? e->backend->memory.download(e->context, copied, device, bytes)
                    : e->backend->memory.upload(e->context, device, copied, bytes);
 }
 
 static enum status copy(const struct engine *e, const struct weights_tensor *t, bool to_host)
 {
-    const struct optimizer *o = optimizer_of(e->config);
+    const struct optimizer *o = optimizer_of(e->program.config);
     if (e->backend->host_memory) return ST_OK;
     TRY(copy_range(e, STORAGE_WEIGHTS, t->weight, to_host));
     for (int k = 0; k < o->states; k++)

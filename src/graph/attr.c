@@ -12,7 +12,7 @@ static const char *const storage_names[STORAGE_COUNT] = {
     [STORAGE_DRAWN] = "drawn",     [STORAGE_ARENA] = "arena",     [STORAGE_AMAX] = "amax",
 };
 
-/* The kind of field that a member of union attr is: a member of no such type does not compile. */
+/* The kind of a member of union attr. A member of another type does not compile. */
 #define KIND(member) \
     _Generic(((union attr *)0)->member,            \
         bool: ATTR_BOOL,                           \
@@ -82,9 +82,10 @@ size_t attr_size(enum attr_kind kind)
     return sizes[kind];
 }
 
-/* --- print --------------------------------------------------------------------------------------- */
+/* --- print
+ * --------------------------------------------------------------------------------------- */
 
-/* "[" before the first word of a list, " " before the others. */
+/* Prints " [" before the first word of a list and " " before the others. */
 static void begin_word(struct str *s, bool *first)
 {
     str_append(s, *first ? " [" : " ");
@@ -105,7 +106,7 @@ static void print_parts(const int64_t *columns, struct str *s)
 
 static void print_fields(enum op op, const union attr *attr, struct str *s, bool *first);
 
-/* "SCALE value 0.5, ADD, GELU tanh" */
+/* Prints "SCALE value 0.5, ADD, GELU tanh". */
 static void print_steps(const struct chain *c, struct str *s)
 {
     for (int k = 0; k < c->steps; k++) {
@@ -184,7 +185,8 @@ void attr_print(enum op op, const union attr *attr, const struct numerics *n, st
     if (!first) str_append(s, "]");
 }
 
-/* --- compare ------------------------------------------------------------------------------------- */
+/* --- compare
+ * ------------------------------------------------------------------------------------- */
 
 static bool same(enum op op, const union attr *a, const union attr *b, bool sites);
 

@@ -1,7 +1,7 @@
-/* attr.h - the attributes of each operator as data: names, types and places in union attr.
+/* attr.h - the attributes of each operator as data: names, types and offsets in union attr.
  *
- * A schema is a list of fields that ends with name == NULL; the operator's row in op_list.h names it.
- * Printing, comparison and documentation all walk the schema. */
+ * A schema is a list of fields that ends with name == NULL; the operator's row in op_list.h
+ * names it. Printing, comparison and documentation use the schema. */
 #ifndef GRAPH_ATTR_H
 #define GRAPH_ATTR_H
 
@@ -17,7 +17,7 @@ enum attr_kind {
     ATTR_DTYPE,
     ATTR_STORAGE,
     ATTR_DROPOUT,
-    ATTR_PARTS, /* int64_t[MAX_PARTS], 0 behind the last */
+    ATTR_PARTS, /* int64_t[MAX_PARTS], 0 after the last */
     ATTR_CHAIN
 };
 
@@ -25,9 +25,9 @@ struct attr_field {
     const char *name;
     enum attr_kind kind;
     size_t offset; /* in union attr */
-    /* ATTR_BOOL: the word for false, printed instead of nothing; NULL: none. */
+    /* ATTR_BOOL: the word printed for false; NULL: nothing is printed. */
     const char *otherwise;
-    /* Printed even where the value is 0, which is otherwise the default that is left out. */
+    /* Printed even if the value is 0, the default, which is otherwise omitted. */
     bool always;
 };
 
@@ -43,11 +43,11 @@ ATTR_SCHEMAS(X)
 #undef X
 
 size_t attr_size(enum attr_kind kind);
-/* " [ta heads 12 eps 1e-05 tf32]": every attribute that is not at its default; nothing if none is. */
+/* Prints every attribute that differs from its default: " [ta heads 12 eps 1e-05 tf32]". */
 void attr_print(enum op op, const union attr *attr, const struct numerics *n, struct str *s);
-/* Whether all attributes are equal; a chain's steps are compared, too. */
+/* True if all attributes are equal, including the steps of a chain. */
 bool attr_same(enum op op, const union attr *a, const union attr *b);
-/* The same, but dropouts may differ in their site: they are the same work. */
+/* The same, but dropouts may differ in their site: the work is the same. */
 bool attr_same_work(enum op op, const union attr *a, const union attr *b);
 bool numerics_same(const struct numerics *a, const struct numerics *b);
 

@@ -1,11 +1,11 @@
-/* Reverse-mode differentiation: one sweep from the loss to the parameters. The adjoints belong to the
- * sweep; a gradient is an ordinary value. Two uses of a value meet in an ordinary ADD. */
+/* Reverse-mode differentiation: one sweep from the loss to the parameters. Adjoints are ordinary
+ * values of the graph; those of several uses of a value are summed with ADD. */
 #include "graph/build.h"
 
 struct sweep {
     struct graph *g;
-    bool *needed;   /* of each value: some parameter lies below it */
-    value *adjoint; /* of each value: what has arrived so far */
+    bool *needed;   /* per value: it depends on a parameter */
+    value *adjoint; /* per value: the sum so far */
 };
 
 static void mark_needed(struct sweep *s, int n, const value *wrt)
@@ -19,7 +19,7 @@ static void mark_needed(struct sweep *s, int n, const value *wrt)
     }
 }
 
-static void arrive(struct sweep *s, value at, value adjoint)
+static void add_adjoint(struct sweep *s, value at, value adjoint)
 {
     value *to = &s->adjoint[at.i];
     *to = to->i ? g_add(s->g, *to, adjoint) : adjoint;
@@ -28,7 +28,7 @@ static void arrive(struct sweep *s, value at, value adjoint)
 static enum status differentiate_node(struct sweep *s, int id)
 {
     struct graph *g = s->g;
-    const struct node n = g->node[id]; /* a copy: appending moves the array */
+    const struct node n = g->node[id]; /* a copy, because appending may move the array */
     value dout[MAX_OUT], din[MAX_IN] = {{0}};
     bool any = false, later = false, needed = false;
     for (int i = 0; i < n.n_out; i++) {
@@ -40,15 +40,15 @@ static enum status differentiate_node(struct sweep *s, int id)
     if (!any || !needed) return ST_OK;
     if (!op_def(n.op)->grad)
         return fail(ST_UNSUPPORTED, "%s %s has no gradient", op_def(n.op)->name, n.scope);
-    if (later && !(op_def(n.op)->flags & OP_GRAD_ALL)) /* its rule would drop that adjoint */
-        return fail(ST_UNSUPPORTED, "%s %s: only its first output has a gradient",
+    if (later && !(op_def(n.op)->flags & OP_GRAD_ALL)) /* the rule would ignore that adjoint */
+        return fail(ST_UNSUPPORTED, "%s %s: only the first output has a gradient",
                     op_def(n.op)->name, n.scope);
     g->scope = n.scope;
     g->layer = n.layer;
     g->numerics = n.numerics;
     op_def(n.op)->grad(g, &n, dout, din);
     for (int i = 0; i < n.n_in; i++)
-        if (din[i].i && s->needed[n.in[i].i]) arrive(s, n.in[i], din[i]);
+        if (din[i].i && s->needed[n.in[i].i]) add_adjoint(s, n.in[i], din[i]);
     return graph_status(g);
 }
 

@@ -1,15 +1,15 @@
-/* chain.h - what the operator CHAIN computes: a short program of pointwise operators.
+/* chain.h - the program of the operator CHAIN: a short list of fused pointwise operators.
  *
- * A step works on elements of the chain's inputs, on results of steps before it, or on a constant. All
- * results have one shape; an input may be repeated over it, as the second operand of a step. A result is
- * rounded to its type as it would be if it were stored, so a chain gives the bits that its steps give
- * one by one. */
+ * The operands of a step are inputs of the chain, results of earlier steps, or a constant. All
+ * results have one shape; an input that is the second operand of a step may be broadcast to it.
+ * Each result is rounded to its type as if it were stored, so a chain is bit-identical to its
+ * steps run separately. */
 #ifndef GRAPH_CHAIN_H
 #define GRAPH_CHAIN_H
 
 #include "graph/op.h"
 
-/* CHAIN_DRAWS: steps that are dropouts. */
+/* CHAIN_DRAWS: the maximum number of dropouts. */
 enum { CHAIN_STEPS = 16, CHAIN_DRAWS = 2 };
 
 enum chain_source { CHAIN_INPUT, CHAIN_RESULT, CHAIN_CONSTANT };
@@ -22,23 +22,23 @@ struct chain_operand {
 struct chain_step {
     enum op op;
     union attr attr;
-    struct chain_operand operand[2]; /* of DROPOUT: what is dropped, and the input `step` */
-    enum dtype to;                   /* CAST; any other result has the type of its operands */
+    struct chain_operand operand[2]; /* of DROPOUT: the tensor, and the input `step` */
+    enum dtype to;                   /* of CAST; any other result has the type of its operands */
 };
 
-/* Input 0 is a tensor of `shape`, so that output 0 may take its place. */
+/* Input 0 has the shape `shape`, so output 0 may overwrite it. */
 struct chain {
-    struct type shape; /* its dtype says nothing */
+    struct type shape; /* its dtype is not used */
     int steps, outputs;
     struct chain_step step[CHAIN_STEPS];
-    int output[MAX_PARTS]; /* the steps whose results leave the chain */
+    int output[MAX_PARTS]; /* the steps whose results are outputs of the chain */
 };
 
-/* 1 or 2: how many operands the operator has as a step; 0: a chain does not take it. */
+/* The number of operands, 1 or 2, that the operator has as a step; 0: it cannot be a step. */
 int chain_operands(enum op op);
 /* The type of each result. */
 void chain_dtypes(const struct chain *c, const struct type *in, enum dtype *ret_dtype);
-/* The result of step k, on inputs of those types. */
+/* The type of the result of step k; `dtype` is from chain_dtypes. */
 struct type chain_type(const struct chain *c, const enum dtype *dtype, int k);
 
 #endif

@@ -5,9 +5,9 @@
 void graph_init(struct graph *g, struct arena *a)
 {
     *g = (struct graph){.arena = a, .layer = -1, .scope = ""};
-    g->values = 1; /* value 0 is no value */
+    g->values = 1; /* value 0 means no value */
     g->info = arena_regrow(a, NULL, &g->value_capacity, sizeof *g->info);
-    /* What a shape rule reads of a missing value while the failure travels: a harmless type. */
+    /* A harmless type for shape rules that read a missing value after a failure. */
     g->info[0].type = type_scalar(DT_F32);
 }
 
@@ -46,8 +46,8 @@ static value add(struct graph *g, struct node *n, const struct type *given)
            n->n_in);
     struct type in[MAX_IN], out[MAX_OUT];
     for (int i = 0; i < n->n_in; i++) {
-        BUG_IF(n->in[i].i <= 0 || n->in[i].i >= g->values, "%s %s: input %d is no value", def->name,
-               n->scope, i);
+        BUG_IF(n->in[i].i <= 0 || n->in[i].i >= g->values, "%s %s: input %d is not a value",
+               def->name, n->scope, i);
         in[i] = g->info[n->in[i].i].type;
     }
     if (def->shape(n, in, given, out) != ST_OK) {
@@ -85,7 +85,7 @@ value graph_copy(struct graph *g, const struct graph *from, const struct node *o
 void graph_output(struct graph *g, const char *name, value v)
 {
     if (g->st != ST_OK) return;
-    BUG_IF(!v.i, "output %s is no value", name);
+    BUG_IF(!v.i, "output %s is not a value", name);
     ARENA_GROW(g->arena, g->output, g->outputs, g->output_capacity);
     g->output[g->outputs++] = (struct graph_output){arena_strdup(g->arena, name), v};
 }
@@ -114,7 +114,7 @@ const struct type *graph_type(const struct graph *g, value v)
 
 const struct node *graph_producer(const struct graph *g, value v)
 {
-    BUG_IF(v.i <= 0 || v.i >= g->values, "no value");
+    BUG_IF(v.i <= 0 || v.i >= g->values, "not a value");
     return &g->node[g->info[v.i].producer];
 }
 

@@ -1,13 +1,14 @@
 /* op.h - types, attributes and the table of operators made from op_list.h.
  *
- * Shapes are dense, row-major, outermost dimension first, at most MAX_RANK dimensions; there are no
- * strides. A transpose is an attribute of the product, packed q, k, v are indexed by attention. */
+ * Tensors are dense and row-major, outermost dimension first, with at most MAX_RANK dimensions;
+ * there are no strides. A transpose is an attribute of the matmul; attention indexes packed q,
+ * k, v. */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
 #include "base/base.h"
 
-/* MAX_PARTS: what a tensor is split into, and results that leave a chain. */
+/* MAX_PARTS: parts of a split tensor, and outputs of a pointwise chain. */
 enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 7, MAX_PARTS = 4 };
 
 struct graph;
@@ -15,13 +16,14 @@ struct node;
 struct chain;
 struct attr_field;
 
-/* A handle of one value of a graph; 0 is no value. */
+/* A handle of a value of a graph; 0 is no value. */
 typedef struct value {
     int32_t i;
 } value;
 
-/* E4M3 and E5M2 are floats of 8 bits with so many of exponent and mantissa (Micikevicius et al., arXiv 2209.05433): up to 448,
- * without infinities, and up to 57344. They are operands of products alone, as QUANTISE makes them. */
+/* E4M3 and E5M2 are 8-bit floats with that many bits of exponent and mantissa (Micikevicius et
+ * al., arXiv 2209.05433): up to 448, without infinities, and up to 57344. They are only operands
+ * of matmuls, produced by QUANTISE. */
 enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
 struct type {
@@ -51,7 +53,7 @@ enum op_flag {
     OP_WRITES_2 = 256,
 };
 
-/* THE list of families that a profile sums time by. */
+/* THE list of operator families; a profile sums time by family. */
 enum family {
     FAMILY_PRODUCTS,
     FAMILY_ATTENTION,
@@ -62,64 +64,65 @@ enum family {
     FAMILY_OPTIMIZER,
     FAMILY_COPIES,
     FAMILY_EMBEDDINGS,
-    FAMILY_OTHER, /* of no node: inputs and results being copied */
+    FAMILY_OTHER, /* belongs to no node: copies of inputs and results */
     FAMILY_IDLE,
     FAMILIES,
-    /* Of an operator's row: the family depends on the scope that the node stands in (profile/family.c). */
+    /* In an operator's row: the family depends on the scope of the node (profile/family.c). */
     FAMILY_BY_PLACE = FAMILIES
 };
 
 /* "matrix products" */
 const char *family_name(enum family family);
 
-/* The type that an operator works in under mixed precision. */
+/* The type that an operator computes in under mixed precision. */
 enum policy {
     POLICY_F32,      /* f32 in and out */
     POLICY_BF16,     /* bf16 in and out */
     POLICY_AS_INPUT, /* the type of its first float input */
-    POLICY_WIDER, /* the wider type of two operands, but for a vector or number that is repeated */
-    POLICY_ROWS, /* bf16 at `full`, f32 below it: statistics of rows, and what meets a table in f32 */
+    POLICY_WIDER, /* the wider type of two operands; a repeated vector or scalar does not count */
+    POLICY_ROWS,  /* bf16 at fusion=full, else f32: row statistics, operators with an f32 table */
 };
 
-/* What the types leave open, for operators with the flag NUMERICS. */
+/* Numerical options beyond the types, for operators with the flag NUMERICS. */
 struct numerics {
-    bool tf32;          /* products of f32 operands may round them to TF32 */
-    bool deterministic; /* the same bits in every run: no choice may depend on a measurement */
-    bool portable;      /* no kernel that is for one compute capability of GPUs alone */
+    bool tf32;          /* matmuls of f32 operands may round them to TF32 */
+    bool deterministic; /* bit-identical in every run: no choice may depend on a measurement */
+    bool portable;      /* no kernel that is specific to one compute capability */
 };
 
-/* Where a leaf lives. All but inputs are ranges laid out once, in parameter order; the same parameter
- * has the same offset in weights, gradients and moments. */
+/* The memory of a leaf. All except inputs are ranges laid out once, in parameter order; a
+ * parameter has the same offset in weights, gradients and moments. */
 enum storage {
-    STORAGE_INPUT,     /* fed before each run */
+    STORAGE_INPUT,     /* written by the host before each run */
     STORAGE_WEIGHTS,   /* fp32 master weights */
     STORAGE_GRADIENTS, /* their gradients */
     STORAGE_MOMENT1,   /* AdamW's first moment, SGD's momentum */
     STORAGE_MOMENT2,   /* AdamW's second moment */
-    STORAGE_COPY,      /* the weights once more in bf16, of the same layout */
-    STORAGE_PACKED,    /* weights in the order in which a product wants them */
+    STORAGE_COPY,      /* a bf16 copy of the weights, in the same layout */
+    STORAGE_PACKED,    /* weights in a matmul's packed layout */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
-    STORAGE_AMAX,      /* the largest magnitudes that QUANTISE met in the last steps */
-    STORAGE_DRAWN,     /* what a model that is only timed works on: drawn once, read in each run */
-    STORAGE_STAGED,    /* inputs of a whole step on their way to its runs; no leaf lives here */
-    STORAGE_ARENA,     /* everything that the planner places; no leaf lives here */
+    STORAGE_AMAX,      /* amax history of QUANTISE: the largest magnitudes of the last steps */
+    STORAGE_DRAWN,     /* random inputs of a timed-only model: generated once, read in each run */
+    STORAGE_STAGED,    /* staged inputs of a whole step; contains no leaves */
+    STORAGE_ARENA,     /* values placed by the planner; contains no leaves */
     STORAGE_COUNT
 };
 
 enum dropout_pattern { DROPOUT_POINTWISE, DROPOUT_ATTENTION };
 
-/* base/rng.h says which byte belongs to which element. A threshold of 0 keeps everything. */
+/* base/rng.h defines which random byte decides about which element. Threshold 0 keeps
+ * everything. */
 struct dropout {
     enum dropout_pattern pattern;
     int threshold; /* 0 ... 255: round(256 p) */
     uint32_t seed;
-    uint32_t site; /* the place in the model, the same at every rung */
+    uint32_t site; /* the position in the model, the same at every rung */
 };
 
-/* Leaves of a range start at multiples of this many elements. What lies between them is zero and
- * stays zero, so an operator may take the whole range as one tensor. */
+/* Leaves of a range start at multiples of this many elements. The padding between them is and stays
+ * zero, so an operator may process the whole range as one tensor. */
 enum { RANGE_ALIGNMENT = 16 };
-/* Steps of which QUANTISE keeps the largest magnitude, the one that runs and the one to come included. */
+/* Steps in the amax history of QUANTISE, including the current one and the next one. */
 enum { AMAX_STEPS = 16 };
 
 union attr {
@@ -128,45 +131,45 @@ union attr {
         int64_t offset; /* elements from the start of the range */
     } leaf;
     struct {
-        double value; /* FILL, SCALE, OFFSET, AT_MOST, CAUSAL_MASK (what masked elements become) */
+        double value; /* FILL, SCALE, OFFSET, AT_MOST, CAUSAL_MASK (value of masked elements) */
     } constant;
     struct {
         double value;
-        int64_t columns; /* COLUMN_MASK: columns from here on become `value` */
+        int64_t columns; /* COLUMN_MASK: columns from this one on become `value` */
     } column_mask;
     struct {
         bool ta, tb;    /* C = op(A) op(B) over the last two dimensions */
-        int64_t packed; /* 0, or N: B is what PACK made of it */
-        bool tanh;      /* MATMUL_GELU_GRAD: as gelu's */
-        bool fast;      /* MATMUL_SCALED: sums may be kept in fewer bits than f32 has */
+        int64_t packed; /* 0, or N: B is an output of PACK */
+        bool tanh;      /* MATMUL_GELU_GRAD: as for gelu */
+        bool fast;      /* MATMUL_SCALED: may accumulate with fewer bits than f32 */
     } matmul;
     struct {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
-        int first;     /* the scale is 2^-first as long as no magnitude is known */
-        bool tanh;     /* QUANTISE_GELU and its gradient: as gelu's */
-        double eps;    /* QUANTISE_ADD_LAYERNORM: as norm's, and so is the next */
+        int first;     /* the scale is 2^-first until a magnitude is known */
+        bool tanh;     /* QUANTISE_GELU and its gradient: as for gelu */
+        double eps;    /* QUANTISE_ADD_LAYERNORM: as for norm; the same holds for drop */
         struct dropout drop;
     } quantise;
     struct {
         bool tb;        /* the weight is (N,K) */
-        int64_t packed; /* as matmul's */
-        bool tanh;      /* LINEAR_GELU: as gelu's */
-        bool keep;      /* LINEAR_GELU: what GELU was taken of is an output, too */
+        int64_t packed; /* as for matmul */
+        bool tanh;      /* LINEAR_GELU: as for gelu */
+        bool keep;      /* LINEAR_GELU: the input of GELU is an output, too */
     } linear;
     struct {
         bool tb;      /* the matrix is (N,K) */
-        int64_t rows; /* M of the products that it is for */
+        int64_t rows; /* M of the matmuls that read it */
     } pack;
     struct {
         int heads, parts; /* parts: 3 for packed q, k, v, else 1 */
-        int kv_heads;     /* of every part but the first; 0: as many as of the first */
+        int kv_heads;     /* heads of every part after the first; 0: as many as the first has */
     } heads;
     struct {
-        int64_t columns[MAX_PARTS]; /* of each part; 0 behind the last */
+        int64_t columns[MAX_PARTS]; /* of each part; 0 after the last */
     } split;
     struct {
-        int heads; /* ROPE: so many heads from the first column on are turned, the columns behind are not */
-        bool back;    /* ROPE: the other way round */
+        int heads;    /* ROPE: the first `heads` heads are rotated, later columns are copied */
+        bool back;    /* ROPE: rotate in the opposite direction */
         double theta; /* ROPE_TABLE */
     } rope;
     struct {
@@ -174,21 +177,21 @@ union attr {
     } gelu;
     struct {
         double eps;
-        bool bias;           /* the norm has a bias, so its gradient has one too */
-        struct dropout drop; /* ADD_LAYERNORM: on the branch that is added */
+        bool bias;           /* the norm has a bias, so its gradient has dbias */
+        struct dropout drop; /* ADD_LAYERNORM: of the branch that is added */
     } norm;
     struct dropout drop; /* DROPOUT, DROPOUT_MASK, EMBED_SUM */
     struct {
         int64_t rows; /* EMBED_GRAD_SUM: of the table */
     } table;
     struct {
-        int64_t vocab; /* columns from here on are padding: no probability, no gradient */
+        int64_t vocab; /* columns from this one on are padding, without probability or gradient */
     } loss;
     struct {
         int heads;
         bool causal;
         struct dropout drop;
-        int kv_heads; /* of keys and values, a divisor of heads; 0: as many as of queries */
+        int kv_heads; /* key and value heads, a divisor of heads; 0: as many as query heads */
     } attention;
     struct {
         double scale;
@@ -197,35 +200,35 @@ union attr {
     } score; /* SCORE_SOFTMAX and its gradient */
     struct {
         double beta1, beta2, eps, weight_decay;
-        int64_t decay_elements; /* weight decay acts on the first so many elements */
+        int64_t decay_elements; /* weight decay acts on the first decay_elements elements */
     } adamw;
     struct {
         double momentum, weight_decay;
-        int64_t decay_elements; /* as adamw's */
+        int64_t decay_elements; /* as for adamw */
     } sgd;
-    const struct chain *chain; /* of the graph's arena; never changed */
+    const struct chain *chain; /* in the graph's arena; immutable */
 };
 
-/* Heads of keys and values: query head h reads number h / (heads / kv_heads) of them (grouped-query attention,
- * Ainslie et al., arXiv 2305.13245). */
+/* The number of key and value heads. Query head h uses key and value head h / (heads / kv_heads)
+ * (grouped-query attention, Ainslie et al., arXiv 2305.13245). */
 static inline int attention_kv_heads(const union attr *a)
 {
     return a->attention.kv_heads ? a->attention.kv_heads : a->attention.heads;
 }
 
-/* What one execution does at least: arithmetic, and bytes read and written once. */
+/* The minimum work of one execution: arithmetic, and every byte read or written once. */
 struct cost {
     double flops, bytes;
 };
 
-/* Sets the output types and n->n_out. `given` is the type asked for where the inputs do not decide
- * it. Words its failure. */
+/* Sets the output types and n->n_out. `given` is the requested type if the inputs do not
+ * determine it. Sets the message of a failure. */
 typedef enum status (*shape_fn)(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out);
-/* dout[i] is the adjoint of output i (no value: none came); sets din[i], or leaves no value where
- * nothing flows. Appends to the graph. */
+/* Appends the gradient. dout[i] is the adjoint of output i (no value: zero). Sets din[i]; leaves
+ * it no value if no gradient flows to input i. */
 typedef void (*grad_fn)(struct graph *g, const struct node *n, const value *dout, value *din);
-/* Appends smaller operators that compute the outputs from `in`. */
+/* Appends smaller operators that compute the outputs `out` from `in`. */
 typedef void (*expand_fn)(struct graph *g, const struct node *n, const value *in, value *out);
 typedef struct cost (*cost_fn)(const struct node *n, const struct type *in, const struct type *out);
 
@@ -237,7 +240,7 @@ struct op_def {
     const struct attr_field *attrs; /* attr.h */
     unsigned flags;
     enum policy policy;
-    unsigned f32_inputs; /* a mask of inputs that are f32 whatever the policy says */
+    unsigned f32_inputs; /* bit mask of inputs that are f32 under every policy */
     shape_fn shape;
     grad_fn grad;
     expand_fn expand;
@@ -249,7 +252,7 @@ static inline const struct op_def *op_def(enum op op)
 {
     return &op_defs[op];
 }
-/* How many leading outputs are inputs written in place. */
+/* The number of leading outputs that are inputs written in place. */
 static inline int op_writes(enum op op)
 {
     unsigned flags = op_defs[op].flags;
@@ -275,21 +278,21 @@ struct type type_4d(enum dtype dtype, int64_t a, int64_t b, int64_t c, int64_t d
 bool type_same(const struct type *a, const struct type *b);
 bool type_same_shape(const struct type *a, const struct type *b);
 int64_t type_elements(const struct type *t);
-int64_t range_elements(const struct type *t); /* what a leaf takes of its range, padding included */
+int64_t range_elements(const struct type *t); /* elements of a leaf in its range, with padding */
 int64_t type_bytes(const struct type *t);
 int64_t type_columns(const struct type *t); /* the last dimension */
-int64_t type_rows(const struct type *t);    /* all others */
-/* "f32 (12,64,128)"; the buffer belongs to the caller (TYPE_TEXT bytes). */
+int64_t type_rows(const struct type *t);    /* the product of all other dimensions */
+/* Prints "f32 (12,64,128)" into the caller's buffer of TYPE_TEXT bytes and returns it. */
 enum { TYPE_TEXT = 96 };
 const char *type_text(char *buffer, const struct type *t);
 
-/* Activations and gradients of them are bf16 or f32, as the pass `precision` decides; statistics of
- * rows, losses and gradients of parameters are f32 then, and f64 where everything is. */
+/* The type of row statistics, losses and parameter gradients: f32 if activations are bf16 or f32
+ * (which the pass `precision` decides), f64 if they are f64. */
 enum dtype dtype_of_statistics(enum dtype activations);
-/* Elements of a packed (K,N) matrix, at most: room for blocks of 64 by 64. */
+/* The maximum number of elements of a packed (K,N) matrix, which is padded to blocks of 64 x 64. */
 int64_t packed_elements(int64_t K, int64_t N);
 
-/* How the second operand of a pointwise operator meets the first. */
+/* How the second operand of a pointwise operator is broadcast to the shape of the first. */
 enum broadcast {
     BROADCAST_NONE,
     BROADCAST_SCALAR,
@@ -297,8 +300,8 @@ enum broadcast {
     BROADCAST_TRAILING,
     BROADCAST_BAD
 };
-/* NONE: same shape. SCALAR: one element. ROW: same shape but 1 column: one per row. TRAILING: the
- * last dimensions of a: repeated over the leading ones. */
+/* NONE: same shape. SCALAR: one element. ROW: same shape with 1 column, one element per row.
+ * TRAILING: the last dimensions of a, repeated over the leading ones. */
 enum broadcast type_broadcast(const struct type *a, const struct type *b);
 
 #endif

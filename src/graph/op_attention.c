@@ -1,14 +1,16 @@
-/* Attention: the operator that never stores its T x T matrices, and the small ones it is made of.
+/* Attention that never stores its T x T matrices, and the operators of its expansion.
  *
- * The expansion is the definition: slow attention is it, and every fast kernel is compared with it. */
+ * The expansion is the definition: unfused attention runs it, and every fast kernel is compared
+ * with it. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
 #include <math.h>
 
-static const int PACKED = 3; /* q, k and v beside each other */
+static const int PACKED = 3; /* q, k and v side by side */
 
-/* D of packed q, k, v of H heads of queries and KV of keys and of values; 0: they are not that. */
+/* The head size D of packed q, k, v with H query heads and KV key and value heads; 0: not
+ * divisible. */
 static int64_t head_size(const union attr *attr, int64_t columns)
 {
     int64_t H = attr->attention.heads, KV = attention_kv_heads(attr);
@@ -24,7 +26,7 @@ enum status shape_attention(struct node *n, const struct type *in, const struct 
     int64_t H = n->attr.attention.heads, D = head_size(&n->attr, type_columns(&in[0]));
     char t[TYPE_TEXT];
     if (in[0].rank != 3 || !D)
-        return fail(ST_USAGE, "%s is not packed q, k, v of %lld heads over %d",
+        return fail(ST_USAGE, "%s is not packed q, k, v of %lld query heads and %d key-value heads",
                     type_text(t, &in[0]), (long long)H, attention_kv_heads(&n->attr));
     int64_t B = in[0].dim[0], T = in[0].dim[1];
     out[0] = type_3d(in[0].dtype, B, T, H * D);
@@ -75,7 +77,7 @@ void expand_attention(struct graph *g, const struct node *n, const value *in, va
     value y = g_matmul(g, p, h.v, false, false); /* (B,H,T,D) */
     out[0] = g_merge_heads(g, 0, 1, &y);
     graph_leave(g, here);
-    /* The log-sum-exp: dead code unless somebody asks for it. */
+    /* The log-sum-exp; dead code unless it is used. */
     value max = g_max_row(g, s);
     value sum = g_sum_row(g, g_exp(g, g_sub(g, s, max)));
     const struct type *t = graph_type(g, max);
@@ -88,7 +90,7 @@ enum status shape_attention_grad(struct node *n, const struct type *in, const st
 {
     (void)given;
     if (!type_same(&in[0], &in[2]) || in[3].rank != 3)
-        return fail(ST_USAGE, "the adjoint has another shape than the output");
+        return fail(ST_USAGE, "the adjoint and the output differ in shape");
     out[0] = in[1];
     n->n_out = 1;
     return ST_OK;
@@ -117,14 +119,15 @@ void expand_attention_grad(struct graph *g, const struct node *n, const value *i
     out[0] = g_merge_heads(g, n->attr.attention.kv_heads, PACKED, d);
 }
 
-/* Half of the T x T matrix where causal. */
+/* The number of query-key pairs; half of the T x T matrix if causal. */
 static double pairs(const struct node *n, const struct type *qkv)
 {
     double B = (double)qkv->dim[0], T = (double)qkv->dim[1];
     return B * (n->attr.attention.causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Two products of 2 D FLOPs for each pair and query head, and the softmax; keys and values are read once. */
+/* Two matmuls with 2 D FLOPs per pair and query head, and the softmax. Keys and values are read
+ * once. */
 struct cost cost_attention(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -133,7 +136,7 @@ struct cost cost_attention(const struct node *n, const struct type *in, const st
     return c;
 }
 
-/* Five products: the scores again, dp, dv, dq, dk. */
+/* Five matmuls: the recomputed scores, dp, dv, dq, dk. */
 struct cost cost_attention_grad(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -150,7 +153,7 @@ enum status shape_attention_cached(struct node *n, const struct type *in, const 
     int64_t D = head_size(&n->attr, type_columns(&in[1]));
     if (in[0].rank != 4 || in[0].dim[0] != 2 || in[1].rank != 3 || in[1].dim[1] != 1 || !D ||
         in[0].dim[1] != in[1].dim[0] || in[0].dim[3] != D * attention_kv_heads(&n->attr))
-        return fail(ST_USAGE, "the cache does not meet the keys and values");
+        return fail(ST_USAGE, "the cache does not match the keys and values");
     out[0] = in[0];
     out[1] = type_3d(in[1].dtype, in[1].dim[0], 1, D * n->attr.attention.heads);
     n->n_out = 2;
@@ -184,7 +187,7 @@ void expand_score_softmax(struct graph *g, const struct node *n, const value *in
     if (n->n_out == 2) out[1] = g_dropout(g, out[0], in[1], n->attr.score.drop);
 }
 
-/* What lies behind the mask is not read and nothing is computed there; zeros are written. */
+/* Masked elements are neither read nor computed; zeros are written. */
 struct cost cost_score_softmax(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

@@ -1,4 +1,4 @@
-/* CHAIN: pointwise operators one after the other, each on the elements that the others leave (chain.h). */
+/* CHAIN: fused pointwise operators (chain.h). */
 #include "graph/chain.h"
 
 #include "graph/build.h"
@@ -33,7 +33,7 @@ void chain_dtypes(const struct chain *c, const struct type *in, enum dtype *ret_
 {
     for (int k = 0; k < c->steps; k++) {
         const struct chain_step *s = &c->step[k];
-        int i = !is_float_operand(s, 0); /* a constant has the type of what it meets */
+        int i = !is_float_operand(s, 0); /* a constant has the type of the other operand */
         ret_dtype[k] = s->op == OP_CAST ? s->to : operand_dtype(&s->operand[i], in, ret_dtype);
     }
 }
@@ -46,13 +46,13 @@ struct type chain_type(const struct chain *c, const enum dtype *dtype, int k)
 }
 
 /* The second operand may be smaller than the first. */
-static bool repeats(enum op op)
+static bool broadcasts(enum op op)
 {
     return op == OP_ADD || op == OP_SUB || op == OP_MUL || op == OP_DIV;
 }
 
-/* An operand that is an input: of the shape of all, or, where it is the second of an operator that
- * repeats it, of one that meets that shape. */
+/* Checks an operand that is an input. It must have the chain's shape; the second operand of an
+ * operator that broadcasts may be broadcast to that shape. */
 static enum status check_input(const struct chain *c, const struct chain_step *s, int i,
                                const struct type *t)
 {
@@ -61,34 +61,35 @@ static enum status check_input(const struct chain *c, const struct chain_step *s
     if (s->op == OP_DROPOUT && i == 1) {
         if (t->dtype == DT_I32 && type_elements(t) == 1) return ST_OK;
     } else if (dtype_is_float(t->dtype) &&
-               (how == BROADCAST_NONE || (i == 1 && repeats(s->op) && how != BROADCAST_BAD))) {
+               (how == BROADCAST_NONE || (i == 1 && broadcasts(s->op) && how != BROADCAST_BAD))) {
         return ST_OK;
     }
-    return fail(ST_USAGE, "%s of %s does not take %s", op_def(s->op)->name, type_text(a, &c->shape),
-                type_text(b, t));
+    return fail(ST_USAGE, "%s of %s does not accept %s", op_def(s->op)->name,
+                type_text(a, &c->shape), type_text(b, t));
 }
 
-/* Operators and where their operands come from; types are not looked at yet. */
+/* Checks the operators and the sources of their operands, without types. */
 static enum status check_program(const struct chain *c, int n_in)
 {
-    int draws = 0;
+    int dropouts = 0;
     for (int k = 0; k < c->steps; k++) {
         const struct chain_step *s = &c->step[k];
         const char *name = op_def(s->op)->name;
-        if (!operands[s->op]) return fail(ST_USAGE, "%s is no step of a chain", name);
+        if (!operands[s->op]) return fail(ST_USAGE, "%s cannot be a step of a chain", name);
         for (int i = 0; i < operands[s->op]; i++) {
             const struct chain_operand *o = &s->operand[i];
             int limit = o->from == CHAIN_INPUT ? n_in : k;
             if (o->from != CHAIN_CONSTANT && (o->index < 0 || o->index >= limit))
-                return fail(ST_USAGE, "%s: operand %d is not there", name, i);
+                return fail(ST_USAGE, "%s: operand %d does not exist", name, i);
         }
         if (!is_float_operand(s, 0) && !is_float_operand(s, 1))
-            return fail(ST_USAGE, "%s of constants alone", name);
-        draws += s->op == OP_DROPOUT;
+            return fail(ST_USAGE, "%s has only constant operands", name);
+        dropouts += s->op == OP_DROPOUT;
         if (s->op == OP_DROPOUT && s->attr.drop.pattern != DROPOUT_POINTWISE)
-            return fail(ST_USAGE, "a chain drops elements, not squares of matrices");
+            return fail(ST_USAGE,
+                        "a dropout in a chain must be pointwise, not of attention scores");
     }
-    return draws <= CHAIN_DRAWS ? ST_OK : fail(ST_USAGE, "%d dropouts in one chain", draws);
+    return dropouts <= CHAIN_DRAWS ? ST_OK : fail(ST_USAGE, "%d dropouts in one chain", dropouts);
 }
 
 static enum status check_types(const struct chain *c, const struct type *in,
@@ -101,22 +102,22 @@ static enum status check_types(const struct chain *c, const struct type *in,
             if (o->from == CHAIN_INPUT) TRY(check_input(c, s, i, &in[o->index]));
             if (!is_float_operand(s, i) || s->op == OP_CAST) continue;
             if (operand_dtype(o, in, dtype) != dtype[k])
-                return fail(ST_USAGE, "%s of two types", op_def(s->op)->name);
+                return fail(ST_USAGE, "%s has operands of two types", op_def(s->op)->name);
         }
     }
     return ST_OK;
 }
 
-/* x, and others of its shape or repeated over it -> up to 4 results of that shape. */
+/* x, and others of its shape or broadcast to it -> up to 4 results of that shape */
 enum status shape_chain(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
     const struct chain *c = n->attr.chain;
     enum dtype dtype[CHAIN_STEPS];
     (void)given;
-    BUG_IF(!c || c->steps < 1 || c->steps > CHAIN_STEPS, "a chain of no or too many steps");
+    BUG_IF(!c || c->steps < 1 || c->steps > CHAIN_STEPS, "a chain without steps or with too many");
     if (!dtype_is_float(in[0].dtype) || !type_same_shape(&in[0], &c->shape))
-        return fail(ST_USAGE, "input 0 of a chain has its shape");
+        return fail(ST_USAGE, "input 0 of a chain must have its shape");
     TRY(check_program(c, n->n_in));
     chain_dtypes(c, in, dtype);
     TRY(check_types(c, in, dtype));
@@ -125,7 +126,7 @@ enum status shape_chain(struct node *n, const struct type *in, const struct type
     return ST_OK;
 }
 
-/* The smaller operators that it was made of, with constants as tensors. */
+/* The steps as separate operators, with constants as tensors. */
 void expand_chain(struct graph *g, const struct node *n, const value *in, value *out)
 {
     const struct chain *c = n->attr.chain;

@@ -1,14 +1,17 @@
-/* Products of 8 bits and what they multiply: numbers of e4m3 or e5m2 with one scale for each tensor. */
+/* 8-bit matmuls and their operands: e4m3 or e5m2 numbers with one scale per tensor. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
-/* amax (AMAX_STEPS), x (...,C) of N rows, step (1) -> amax, codes (N,C), the same transposed (C,N), scale (1)
+/* amax (AMAX_STEPS), x (...,C) with N rows, step (1) -> amax, codes (N,C), codes transposed (C,N),
+ * scale (1)
  *
- * A code is x / scale rounded to the nearest number of the type, the even one of two, at most its largest; NaN stays NaN.
- * The scale is a power of two, so division is exact. It follows the largest |x| of the steps before (delayed scaling):
- * slot s % AMAX_STEPS of amax is that of step s, to which this run adds; it clears the slot of the step behind it, and takes
- * the largest finite one of the others. That one's code is in the uppermost whole binade of the type, so that a
- * tensor may grow by 1.75 before anything is cut off. Where all are zero the scale is 2^-first. */
+ * A code is x / scale rounded to the nearest number of the type, ties to even, saturated at its
+ * largest number; NaN stays NaN. The scale is a power of two, so the division is exact. It
+ * follows the largest |x| of earlier steps (delayed scaling). Slot s % AMAX_STEPS of amax
+ * belongs to step s: this run updates its slot, clears the slot of the next step, and uses the
+ * largest finite value of the others. The code of that value is in the uppermost complete binade
+ * of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all slots are
+ * zero the scale is 2^-first. */
 enum status shape_quantise(struct node *n, const struct type *in, const struct type *given,
                            struct type *out)
 {
@@ -16,9 +19,9 @@ enum status shape_quantise(struct node *n, const struct type *in, const struct t
     char t[TYPE_TEXT];
     enum dtype to = n->attr.quantise.to;
     if (in[0].rank != 1 || in[0].dim[0] != AMAX_STEPS || type_elements(&in[2]) != 1)
-        return fail(ST_USAGE, "magnitudes of %d steps and one step are needed", AMAX_STEPS);
+        return fail(ST_USAGE, "needs an amax history of %d steps and one step number", AMAX_STEPS);
     if (!dtype_is_float8(to) || in[1].rank < 2 || dtype_is_float8(in[1].dtype))
-        return fail(ST_USAGE, "%s is not quantised to %s", type_text(t, &in[1]), dtype_name(to));
+        return fail(ST_USAGE, "%s cannot be quantized to %s", type_text(t, &in[1]), dtype_name(to));
     out[0] = in[0];
     out[1] = type_2d(to, type_rows(&in[1]), type_columns(&in[1]));
     out[2] = type_2d(to, type_columns(&in[1]), type_rows(&in[1]));
@@ -35,18 +38,18 @@ static void quantise(struct graph *g, const struct node *n, value amax, value x,
     for (int i = 0; i < 4; i++) out[i] = graph_out(first, i);
 }
 
-/* amax, x, step -> as quantise, of gelu(x), which is not rounded before */
+/* amax, x, step -> as quantise, of gelu(x), which is not rounded before it is quantized */
 void expand_quantise_gelu(struct graph *g, const struct node *n, const value *in, value *out)
 {
     quantise(g, n, in[0], g_gelu(g, in[1], n->attr.quantise.tanh), in[2], out);
 }
 
-/* amax, dy, step, x -> as quantise, of dy gelu'(x), which is not rounded before */
+/* amax, dy, step, x -> as quantise, of dy gelu'(x), which is not rounded before it is quantized */
 enum status shape_quantise_gelu_grad(struct node *n, const struct type *in,
                                      const struct type *given, struct type *out)
 {
     if (!type_same(&in[1], &in[3]))
-        return fail(ST_USAGE, "what GELU was taken of has another shape than its gradient");
+        return fail(ST_USAGE, "the input of GELU and its gradient differ in shape");
     return shape_quantise(n, in, given, out);
 }
 
@@ -56,8 +59,9 @@ void expand_quantise_gelu_grad(struct graph *g, const struct node *n, const valu
     quantise(g, n, in[0], dx, in[2], out);
 }
 
-/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> as quantise, of y; a + dropout(b), mean and rstd: as add_layernorm,
- * whose y is rounded to the type of a before it is quantised, so codes are the same as of the two one after the other. */
+/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> as quantise, of y; a + dropout(b),
+ * mean, rstd. y is that of add_layernorm, rounded to the type of a before it is quantized, so
+ * codes are the same as those of the two separate operators. */
 enum status shape_quantise_add_layernorm(struct node *n, const struct type *in,
                                          const struct type *given, struct type *out)
 {
@@ -90,41 +94,42 @@ struct cost cost_quantise_norm(const struct node *n, const struct type *in, cons
 {
     struct cost c = cost_quantise(n, in, out);
     bool drops = n->attr.quantise.drop.threshold > 0;
-    c.flops += (drops ? 10.0 : 9.0) * (double)type_elements(&in[1]); /* as ADD_LAYERNORM's */
+    c.flops += (drops ? 10.0 : 9.0) * (double)type_elements(&in[1]); /* as for ADD_LAYERNORM */
     return c;
 }
 
 struct cost cost_quantise_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_quantise(n, in, out);
-    c.flops += 10.0 * (double)type_elements(&in[1]); /* as GELU's */
+    c.flops += 10.0 * (double)type_elements(&in[1]); /* as for GELU */
     return c;
 }
 
 struct cost cost_quantise(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = 2.0 * (double)type_elements(&in[1]); /* scaled and compared */
+    c.flops = 2.0 * (double)type_elements(&in[1]); /* scale and compare */
     return c;
 }
 
-/* a (M,K) and b (N,K) of 8 bits, their scales (1) and (1) [, bias (N)] -> a b^T scale scale + bias, as given: (...,N) of M
- * rows in bf16 or f32. Both lie along K, which is how tensor cores want bytes. */
+/* a (M,K) and b (N,K) of 8 bits, their scales (1) and (1) [, bias (N)] -> a b^T scale_a scale_b
+ * + bias, of type `given`: (...,N) with M rows, bf16 or f32. K is contiguous in both, as tensor
+ * cores require for 8-bit operands. */
 enum status shape_matmul_scaled(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out)
 {
     char ta[TYPE_TEXT], tb[TYPE_TEXT];
     const struct type *a = &in[0], *b = &in[1];
-    BUG_IF(!given, "a scaled product needs its type");
-    bool both_wide =
-        a->dtype == DT_E5M2 && b->dtype == DT_E5M2; /* tensor cores do that, libraries do not */
+    BUG_IF(!given, "a scaled matmul needs its type");
+    /* Tensor cores support two e5m2 operands, but cuBLASLt does not. */
+    bool both_wide = a->dtype == DT_E5M2 && b->dtype == DT_E5M2;
     bool fine = dtype_is_float8(a->dtype) && dtype_is_float8(b->dtype) && !both_wide &&
                 a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1] &&
                 type_rows(given) == a->dim[0] && type_columns(given) == b->dim[0];
     if (!fine)
-        return fail(ST_USAGE, "no scaled product of %s and %s", type_text(ta, a), type_text(tb, b));
+        return fail(ST_USAGE, "no scaled matmul of %s and %s", type_text(ta, a), type_text(tb, b));
     if (type_elements(&in[2]) != 1 || type_elements(&in[3]) != 1)
-        return fail(ST_USAGE, "a tensor has one scale");
+        return fail(ST_USAGE, "each operand needs one scale");
     if (n->n_in == 5 && (in[4].rank != 1 || in[4].dim[0] != b->dim[0]))
         return fail(ST_USAGE, "the bias needs %lld elements", (long long)b->dim[0]);
     out[0] = *given;

@@ -1,4 +1,5 @@
-/* SiLU (Elfwing et al., arXiv 1702.03118) and the gated unit made of it, SwiGLU (Shazeer, arXiv 2002.05202). */
+/* SiLU (Elfwing et al., arXiv 1702.03118) and SwiGLU, its gated unit (Shazeer, arXiv
+ * 2002.05202). */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -7,7 +8,7 @@ void grad_silu(struct graph *g, const struct node *n, const value *dout, value *
     din[0] = g_silu_grad(g, dout[0], n->in[0]);
 }
 
-/* s = sigmoid(x) = (1 + tanh(x / 2)) / 2: of no x is it infinite or not a number, and neither is its slope. */
+/* s = sigmoid(x) = (1 + tanh(x / 2)) / 2; this form and its slope are finite for every x. */
 static value sigmoid(struct graph *g, value x)
 {
     return g_scale(g, g_offset(g, g_tanh(g, g_scale(g, x, 0.5)), 1), 0.5);
@@ -61,15 +62,14 @@ void grad_swiglu(struct graph *g, const struct node *n, const value *dout, value
     din[1] = graph_out(din[0], 1);
 }
 
-/* dy (...,F), and what SWIGLU was given -> the gradient of each of its inputs */
+/* dy (...,F), inputs of SWIGLU -> the gradient of each of its inputs */
 enum status shape_swiglu_grad(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
     struct node gated = {.op = OP_SWIGLU, .n_in = n->n_in - 1};
     struct type y;
     TRY(shape_swiglu(&gated, in + 1, given, &y));
-    if (!type_same(&in[0], &y))
-        return fail(ST_USAGE, "the adjoint has another shape than the output");
+    if (!type_same(&in[0], &y)) return fail(ST_USAGE, "the adjoint and the output differ in shape");
     for (int i = 1; i < n->n_in; i++) out[i - 1] = in[i];
     n->n_out = n->n_in - 1;
     return ST_OK;

@@ -3,24 +3,24 @@
  * OP(NAME, level, family, inputs (least, most), attributes, flags,
  *    precision, inputs that stay f32, shape rule, gradient rule, expansion, cost rule)
  *
- *   level       PRIMITIVE: one arithmetic step; every backend has these. LAYER: one operation of a
- *               layer, as an eager framework runs it. FUSED: across operations, as a compiler would.
- *   family      what a profile counts it as (enum family); BY_PLACE: what the layer around it is
- *   attributes  the schema in attr.c; `none`: it has none
- *   flags       VIEW      the output is the input's bytes under another type
- *               INPLACE   output 0 may take the place of input 0
- *               INPLACE_1 output 0 may take the place of input 1
- *               WRITES    output 0 is input 0, written in place: state; never dead code
- *               WRITES_2  the same for outputs and inputs 0 and 1; WRITES_3: 2, too; WRITES_4: 3, too
- *               GRAD_ALL  the gradient rule takes the adjoints of all outputs, not only of output 0
- *               NUMERICS  struct numerics means something to its kernels
- *   precision   the type it works in under mixed precision (enum policy, used by pass/precision.c).
- *               IN(i): input i stays f32 whatever the policy says: parameters, statistics, scalars
- *   gradient    NULL = not differentiable: asking for one is an error, never a zero.
- *   expansion   what the operator means in smaller ones; NULL = it is primitive.
+ *   level       PRIMITIVE: one arithmetic step; every backend implements these. LAYER: one operation
+ *               of a layer, as in an eager framework. FUSED: across operations, as by a compiler.
+ *   family      how a profile counts it (enum family); BY_PLACE: as the layer around it
+ *   attributes  the schema in attr.c; `none`: no attributes
+ *   flags       VIEW      the output is the input's bytes with another type
+ *               INPLACE   output 0 may overwrite input 0
+ *               INPLACE_1 output 0 may overwrite input 1
+ *               WRITES    output 0 is input 0, which is state written in place; never dead code
+ *               WRITES_2  the same for outputs and inputs 0 and 1; WRITES_3: 0 to 2; WRITES_4: 0 to 3
+ *               GRAD_ALL  the gradient rule reads the adjoints of all outputs, not only of output 0
+ *               NUMERICS  its kernels depend on struct numerics
+ *   precision   the type it computes in under mixed precision (enum policy, pass/precision.c).
+ *               IN(i): input i is always f32: parameters, statistics, scalars
+ *   gradient    NULL: not differentiable; requesting a gradient is an error, it is never zero.
+ *   expansion   the definition in terms of smaller operators; NULL: it is primitive.
  *
- * Shapes, meaning and gradients stand over the rules in op_*.c; docs/OPS.md is this table joined with
- * the kernels of each backend. */
+ * Shapes, meaning and gradients are documented at the rules in op_*.c. docs/OPS.md joins this table
+ * with the kernels of the CPU. */
 /* clang-format off */
 /* leaves and views */
 OP(LEAF,                   PRIMITIVE, BY_PLACE,   0, 0, leaf,          0,
@@ -31,7 +31,7 @@ OP(RESHAPE,                PRIMITIVE, BY_PLACE,   1, 1, none,          VIEW,
    AS_INPUT, 0,                      shape_reshape,               grad_reshape,       NULL,                          cost_free)
 OP(DETACH,                 PRIMITIVE, BY_PLACE,   1, 1, none,          VIEW,
    AS_INPUT, 0,                      shape_same,                  grad_stop,          NULL,                          cost_free)
-/* pointwise; the second operand of two may be one per row, one per column, or one in all */
+/* pointwise; a second operand may have one element per row, one per column, or one in total */
 OP(ADD,                    PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
    WIDER,    0,                      shape_binary,                grad_add,           NULL,                          cost_pointwise)
 OP(SUB,                    PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE,
@@ -70,21 +70,21 @@ OP(DROPOUT_MASK,           PRIMITIVE, POINTWISE,  1, 1, dropout,       0,
    F32,      0,                      shape_given,                 NULL,               NULL,                          cost_pointwise)
 OP(CAST,                   PRIMITIVE, COPIES,     1, 1, none,          0,
    AS_INPUT, 0,                      shape_given,                 grad_cast,          NULL,                          cost_move)
-/* over rows and columns */
+/* reductions over rows and columns */
 OP(SUM_ROW,                PRIMITIVE, BY_PLACE,   1, 1, none,          0,
    F32,      0,                      shape_per_row,               grad_sum_row,       NULL,                          cost_pointwise)
 OP(MAX_ROW,                PRIMITIVE, BY_PLACE,   1, 1, none,          0,
    F32,      0,                      shape_per_row,               NULL,               NULL,                          cost_pointwise)
 OP(SUM_LEADING,            PRIMITIVE, BY_PLACE,   1, 1, none,          0,
    ROWS,     0,                      shape_trailing,              grad_sum_leading,   NULL,                          cost_pointwise)
-/* products */
+/* matmuls */
 OP(MATMUL,                 PRIMITIVE, PRODUCTS,   2, 2, matmul,        NUMERICS,
    BF16,     0,                      shape_matmul,                grad_matmul,        NULL,                          cost_matmul)
 OP(PACK,                   PRIMITIVE, COPIES,     1, 1, pack,          0,
    AS_INPUT, 0,                      shape_pack,                  NULL,               NULL,                          cost_move)
 OP(MATMUL_SCALED,          PRIMITIVE, PRODUCTS,   4, 5, matmul_scaled, NUMERICS,
    F32,      0,                      shape_matmul_scaled,         NULL,               NULL,                          cost_matmul_scaled)
-/* moving */
+/* moving and gathering */
 OP(SPLIT,                  PRIMITIVE, COPIES,     1, 1, split,         GRAD_ALL,
    AS_INPUT, 0,                      shape_split,                 grad_split,         NULL,                          cost_move)
 OP(CONCAT,                 PRIMITIVE, COPIES,     2, 4, none,          0,
@@ -110,7 +110,7 @@ OP(ACCUMULATE,             PRIMITIVE, BY_PLACE,   2, 2, none,          WRITES,
    AS_INPUT, 0,                      shape_state,                 NULL,               NULL,                          cost_pointwise)
 OP(QUANTISE,               PRIMITIVE, COPIES,     3, 3, quantise,      WRITES,
    F32,      0,                      shape_quantise,              NULL,               NULL,                          cost_quantise)
-/* one operation of a layer */
+/* layer operations */
 OP(LINEAR,                 LAYER,     PRODUCTS,   3, 3, linear,        NUMERICS,
    BF16,     IN(2),                  shape_linear,                grad_linear,        expand_linear,                 cost_linear)
 OP(GELU,                   LAYER,     BY_PLACE,   1, 1, gelu,          INPLACE,
@@ -151,14 +151,14 @@ OP(ADAMW,                  LAYER,     OPTIMIZER,  8, 8, adamw,         WRITES_3,
    F32,      0,                      shape_adamw,                 NULL,               expand_adamw,                  cost_adamw)
 OP(SGDM,                   LAYER,     OPTIMIZER,  5, 5, sgd,           WRITES_2,
    F32,      0,                      shape_sgdm,                  NULL,               expand_sgdm,                   cost_sgdm)
-/* flash attention: the T x T matrices never exist */
+/* flash attention: the T x T matrices are never stored */
 OP(ATTENTION,              LAYER,     ATTENTION,  2, 2, attention,     NUMERICS,
    BF16,     0,                      shape_attention,             grad_attention,     expand_attention,              cost_attention)
 OP(ATTENTION_GRAD,         LAYER,     ATTENTION,  5, 5, attention,     NUMERICS,
    BF16,     IN(3),                  shape_attention_grad,        NULL,               expand_attention_grad,         cost_attention_grad)
 OP(ATTENTION_CACHED,       PRIMITIVE, ATTENTION,  3, 3, attention,     WRITES,
    F32,      0,                      shape_attention_cached,      NULL,               NULL,                          cost_attention_cached)
-/* across operations, by the pass `fuse` */
+/* fused across operations by the pass `fuse` */
 OP(EMBED_SUM,              FUSED,     EMBEDDINGS, 5, 5, dropout,       0,
    F32,      0,                      shape_embed_sum,             NULL,               expand_embed_sum,              cost_embed)
 OP(EMBED_GRAD_SUM,         FUSED,     EMBEDDINGS, 2, 2, table,         0,
@@ -203,7 +203,7 @@ OP(ADAMW_COPY,             FUSED,     OPTIMIZER,  9, 9, adamw,         WRITES_4,
    F32,      0,                      shape_adamw_copy,            NULL,               expand_adamw_copy,             cost_adamw)
 OP(SGDM_COPY,              FUSED,     OPTIMIZER,  6, 6, sgd,           WRITES_3,
    F32,      0,                      shape_sgdm_copy,             NULL,               expand_sgdm_copy,              cost_sgdm)
-/* what is left of pointwise neighbours, by the pass `chain` */
+/* adjacent pointwise operators, fused by the pass `chain` */
 OP(CHAIN,                  FUSED,     BY_PLACE,   1, 9, chain,         INPLACE,
    F32,      0,                      shape_chain,                 NULL,               expand_chain,                  cost_chain)
 /* clang-format on */

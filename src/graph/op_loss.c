@@ -1,4 +1,4 @@
-/* Cross-entropy of logits against token numbers, the mean over rows. */
+/* Cross-entropy of logits and target tokens, averaged over rows. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -14,10 +14,10 @@ static struct type float_like(const struct type *ids, enum dtype dtype)
 static enum status check_targets(const struct node *n, const struct type *in)
 {
     if (in[1].dtype != DT_I32 || type_elements(&in[1]) != type_rows(&in[0]))
-        return fail(ST_USAGE, "one integer target for each row of logits is needed");
+        return fail(ST_USAGE, "needs one integer target for each row of logits");
     if (n->attr.loss.vocab < 1 || n->attr.loss.vocab > type_columns(&in[0]))
-        return fail(ST_USAGE, "a vocabulary of %lld in %lld columns", (long long)n->attr.loss.vocab,
-                    (long long)type_columns(&in[0]));
+        return fail(ST_USAGE, "a vocabulary of %lld does not fit %lld columns",
+                    (long long)n->attr.loss.vocab, (long long)type_columns(&in[0]));
     return ST_OK;
 }
 
@@ -52,7 +52,7 @@ void grad_cross_entropy(struct graph *g, const struct node *n, const value *dout
     din[1] = (value){0};
 }
 
-/* Padded columns become minus infinity: no probability, no gradient. */
+/* Sets padding columns to minus infinity, so they have no probability and no gradient. */
 static value without_padding(struct graph *g, const struct node *n, value logits)
 {
     int64_t vocab = n->attr.loss.vocab;

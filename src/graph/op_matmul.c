@@ -1,8 +1,8 @@
-/* Matrix products. */
+/* Matmuls. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
-/* A times a packed (K,N). */
+/* A (...,K) x packed (K,N) -> (...,N) */
 static enum status shape_packed(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out)
 {
@@ -12,7 +12,7 @@ static enum status shape_packed(struct node *n, const struct type *in, const str
     bool fine = a->dtype == b->dtype && a->rank >= 2 && b->rank == 1 && !n->attr.matmul.ta &&
                 b->dim[0] == packed_elements(type_columns(a), N);
     if (!fine)
-        return fail(ST_USAGE, "no product of %s and the packed %s", type_text(ta, a),
+        return fail(ST_USAGE, "cannot multiply %s by the packed %s", type_text(ta, a),
                     type_text(tb, b));
     out[0] = *a;
     out[0].dtype = result_dtype(a->dtype, given);
@@ -21,7 +21,8 @@ static enum status shape_packed(struct node *n, const struct type *in, const str
     return ST_OK;
 }
 
-/* (...,M,K) x (...,K,N) -> (...,M,N); a second operand of rank 2 serves all leading dimensions. */
+/* (...,M,K) x (...,K,N) -> (...,M,N); a second operand of rank 2 is used for all leading
+ * dimensions. */
 enum status shape_matmul(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
@@ -31,12 +32,13 @@ enum status shape_matmul(struct node *n, const struct type *in, const struct typ
     bool same = a->rank == b->rank, shared = b->rank == 2 && a->rank > 2 && !n->attr.matmul.ta;
     bool fine = a->dtype == b->dtype && a->rank >= 2 && (same || shared);
     for (int i = 0; fine && same && i + 2 < a->rank; i++) fine = a->dim[i] == b->dim[i];
-    if (!fine) return fail(ST_USAGE, "no product of %s and %s", type_text(ta, a), type_text(tb, b));
+    if (!fine)
+        return fail(ST_USAGE, "cannot multiply %s by %s", type_text(ta, a), type_text(tb, b));
     const int64_t *da = a->dim + a->rank - 2, *db = b->dim + b->rank - 2;
     int64_t M = da[n->attr.matmul.ta], K = da[!n->attr.matmul.ta];
     int64_t Kb = db[n->attr.matmul.tb], N = db[!n->attr.matmul.tb];
     if (K != Kb)
-        return fail(ST_USAGE, "no product of %s and %s: the inner sizes are %lld and %lld",
+        return fail(ST_USAGE, "cannot multiply %s by %s: the inner dimensions are %lld and %lld",
                     type_text(ta, a), type_text(tb, b), (long long)K, (long long)Kb);
     out[0] = *a;
     out[0].dtype = result_dtype(a->dtype, given);
@@ -46,15 +48,15 @@ enum status shape_matmul(struct node *n, const struct type *in, const struct typ
     return ST_OK;
 }
 
-/* w (K,N), or (N,K) with tb -> the same numbers in the order in which a product of attr.pack.rows rows
- * wants them: what that is, only the kernels know. */
+/* w (K,N), or (N,K) with tb -> the same numbers in the packed layout of a matmul with
+ * attr.pack.rows rows. Only the kernels know that layout. */
 enum status shape_pack(struct node *n, const struct type *in, const struct type *given,
                        struct type *out)
 {
     (void)given;
     char t[TYPE_TEXT];
     if (in[0].rank != 2 || n->attr.pack.rows < 1)
-        return fail(ST_USAGE, "%s is no matrix to pack", type_text(t, &in[0]));
+        return fail(ST_USAGE, "%s is not a matrix that can be packed", type_text(t, &in[0]));
     out[0] = type_1d(in[0].dtype,
                      packed_elements(in[0].dim[n->attr.pack.tb], in[0].dim[!n->attr.pack.tb]));
     n->n_out = 1;
@@ -67,7 +69,7 @@ static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
     return t.rank == 2 ? x : g_reshape(g, x, type_2d(t.dtype, type_rows(&t), type_columns(&t)));
 }
 
-/* C = op(A) op(B): each gradient is again one product. */
+/* C = op(A) op(B): each gradient is one matmul. */
 static value grad_of_a(struct graph *g, const struct node *n, value d)
 {
     value b = n->in[1];
@@ -83,7 +85,8 @@ static value grad_of_b(struct graph *g, const struct node *n, value d)
     return n->attr.matmul.tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
 }
 
-/* That of B first: it is often A's last reader, and A is gone before its own gradient is made. */
+/* The gradient of B comes first: it is often the last reader of A, so A is freed before its own
+ * gradient is computed. */
 void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[1] = grad_of_b(g, n, dout[0]);
@@ -103,10 +106,10 @@ struct cost cost_matmul(const struct node *n, const struct type *in, const struc
 enum status shape_linear(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
-    struct node product = {.op = OP_MATMUL, .n_in = 2};
-    product.attr.matmul.tb = n->attr.linear.tb;
-    product.attr.matmul.packed = n->attr.linear.packed;
-    TRY(shape_matmul(&product, in, given, out));
+    struct node matmul = {.op = OP_MATMUL, .n_in = 2};
+    matmul.attr.matmul.tb = n->attr.linear.tb;
+    matmul.attr.matmul.packed = n->attr.linear.packed;
+    TRY(shape_matmul(&matmul, in, given, out));
     if (in[2].rank != 1 || in[2].dim[0] != type_columns(&out[0]))
         return fail(ST_USAGE, "the bias needs %lld elements", (long long)type_columns(&out[0]));
     n->n_out = 1;
@@ -115,11 +118,11 @@ enum status shape_linear(struct node *n, const struct type *in, const struct typ
 
 void grad_linear(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    struct node product = {.op = OP_MATMUL, .in = {n->in[0], n->in[1]}};
-    product.attr.matmul.tb = n->attr.linear.tb;
-    din[1] = grad_of_b(g, &product, dout[0]);
+    struct node matmul = {.op = OP_MATMUL, .in = {n->in[0], n->in[1]}};
+    matmul.attr.matmul.tb = n->attr.linear.tb;
+    din[1] = grad_of_b(g, &matmul, dout[0]);
     din[2] = g_sum_leading(g, dout[0], *graph_type(g, n->in[2]));
-    din[0] = grad_of_a(g, &product, dout[0]);
+    din[0] = grad_of_a(g, &matmul, dout[0]);
 }
 
 void expand_linear(struct graph *g, const struct node *n, const value *in, value *out)
@@ -135,20 +138,20 @@ struct cost cost_linear(const struct node *n, const struct type *in, const struc
     return c;
 }
 
-static struct node product_of(const struct node *linear)
+static struct node matmul_of(const struct node *linear)
 {
-    struct node product = {.op = OP_MATMUL, .n_in = 2};
-    product.attr.matmul.tb = linear->attr.linear.tb;
-    product.attr.matmul.packed = linear->attr.linear.packed;
-    return product;
+    struct node matmul = {.op = OP_MATMUL, .n_in = 2};
+    matmul.attr.matmul.tb = linear->attr.linear.tb;
+    matmul.attr.matmul.packed = linear->attr.linear.packed;
+    return matmul;
 }
 
 /* x (...,K), w (K,N) or (N,K) [, bias (N)] -> gelu(x w + bias) (...,N) [, x w + bias] */
 enum status shape_linear_gelu(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
-    struct node product = product_of(n);
-    TRY(n->n_in == 3 ? shape_linear(n, in, given, out) : shape_matmul(&product, in, given, out));
+    struct node matmul = matmul_of(n);
+    TRY(n->n_in == 3 ? shape_linear(n, in, given, out) : shape_matmul(&matmul, in, given, out));
     out[1] = out[0];
     n->n_out = n->attr.linear.keep ? 2 : 1;
     return ST_OK;
@@ -163,7 +166,7 @@ void expand_linear_gelu(struct graph *g, const struct node *n, const value *in, 
     if (n->n_out == 2) out[1] = y;
 }
 
-/* The product's or the layer's, and ten operations for each element of the output. */
+/* The cost of the matmul or linear layer, and ten operations per output element. */
 struct cost cost_linear_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
     bool bias = n->op == OP_LINEAR_GELU && n->n_in == 3;
@@ -178,7 +181,7 @@ enum status shape_matmul_gelu_grad(struct node *n, const struct type *in, const 
 {
     TRY(shape_matmul(n, in, given, out));
     if (!type_same(&in[2], &out[0]))
-        return fail(ST_USAGE, "what GELU was taken of has another shape than the product");
+        return fail(ST_USAGE, "the input of GELU and the matmul differ in shape");
     return ST_OK;
 }
 
@@ -188,13 +191,13 @@ void expand_matmul_gelu_grad(struct graph *g, const struct node *n, const value 
     out[0] = g_gelu_grad(g, dy, in[2], n->attr.matmul.tanh);
 }
 
-/* a (K,M), b (K,N) -> a^T b, and the sum over the rows of b (N): the gradients of a weight and its bias. */
+/* a (K,M), b (K,N) -> a^T b, sum over the rows of b (N): the gradients of a weight and its bias */
 enum status shape_matmul_sum(struct node *n, const struct type *in, const struct type *given,
                              struct type *out)
 {
     TRY(shape_matmul(n, in, given, out));
     if (!n->attr.matmul.ta || n->attr.matmul.tb || in[1].rank != 2)
-        return fail(ST_USAGE, "rows are summed beside products of a transposed a alone");
+        return fail(ST_USAGE, "rows can be summed only in matmuls with a transposed a");
     out[1] = type_1d(out[0].dtype, type_columns(&in[1]));
     n->n_out = 2;
     return ST_OK;
@@ -210,9 +213,9 @@ void expand_matmul_sum(struct graph *g, const struct node *n, const value *in, v
 
 struct cost cost_matmul_sum(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct node product = *n;
-    product.op = OP_MATMUL; /* of a transposed a, as cost_matmul counts */
-    struct cost c = cost_matmul(&product, in, out);
+    struct node matmul = *n;
+    matmul.op = OP_MATMUL; /* cost_matmul then reads the attribute ta */
+    struct cost c = cost_matmul(&matmul, in, out);
     c.flops += (double)type_elements(&in[1]);
     return c;
 }

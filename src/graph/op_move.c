@@ -1,4 +1,4 @@
-/* Operators that move, gather and sum: views, rows, heads, embeddings. */
+/* Operators that move, gather and sum data: views, rows, heads, embeddings. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -8,7 +8,7 @@ enum status shape_reshape(struct node *n, const struct type *in, const struct ty
     char a[TYPE_TEXT], b[TYPE_TEXT];
     BUG_IF(!given, "RESHAPE needs its type");
     if (type_elements(given) != type_elements(&in[0]))
-        return fail(ST_USAGE, "%s has not as many elements as %s", type_text(a, given),
+        return fail(ST_USAGE, "%s and %s differ in the number of elements", type_text(a, given),
                     type_text(b, &in[0]));
     out[0] = *given;
     out[0].dtype = in[0].dtype;
@@ -49,7 +49,8 @@ enum status shape_trailing(struct node *n, const struct type *in, const struct t
     char a[TYPE_TEXT], b[TYPE_TEXT];
     BUG_IF(!given, "SUM_LEADING needs its type");
     if (type_broadcast(&in[0], given) != BROADCAST_TRAILING)
-        return fail(ST_USAGE, "%s is not the end of %s", type_text(a, given), type_text(b, &in[0]));
+        return fail(ST_USAGE, "%s is not the trailing dimensions of %s", type_text(a, given),
+                    type_text(b, &in[0]));
     out[0] = *given;
     out[0].dtype = result_dtype(in[0].dtype, given);
     n->n_out = 1;
@@ -61,7 +62,7 @@ void grad_sum_leading(struct graph *g, const struct node *n, const value *dout, 
     din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
 }
 
-/* (...,C) -> parts that lie side by side in each row: (...,columns[0]), (...,columns[1]), ... */
+/* (...,C) -> parts of each row: (...,columns[0]), (...,columns[1]), ... */
 enum status shape_split(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
@@ -76,7 +77,7 @@ enum status shape_split(struct node *n, const struct type *in, const struct type
         n->n_out++;
     }
     if (n->n_out < 2 || sum != type_columns(&in[0]))
-        return fail(ST_USAGE, "rows of %lld do not split into %d parts of %lld together",
+        return fail(ST_USAGE, "rows of %lld columns cannot be split into %d parts of %lld in total",
                     (long long)type_columns(&in[0]), n->n_out, (long long)sum);
     return ST_OK;
 }
@@ -98,7 +99,7 @@ enum status shape_concat(struct node *n, const struct type *in, const struct typ
     for (int i = 1; i < n->n_in; i++) {
         struct type t = in[i];
         t.dim[t.rank - 1] = type_columns(&in[0]);
-        if (!type_same(&t, &in[0])) return fail(ST_USAGE, "only columns may differ");
+        if (!type_same(&t, &in[0])) return fail(ST_USAGE, "the tensors may differ only in columns");
         out[0].dim[out[0].rank - 1] += type_columns(&in[i]);
     }
     n->n_out = 1;
@@ -113,15 +114,16 @@ void grad_concat(struct graph *g, const struct node *n, const value *dout, value
     for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
 }
 
-/* Heads of packed parts, the first of which has H and the others KV each; 0: KV does not divide H. */
+/* The total number of heads of packed parts, of which the first has H heads and the others KV;
+ * 0: KV does not divide H. */
 static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
 {
     int64_t KV = n->attr.heads.kv_heads ? n->attr.heads.kv_heads : H;
     return H < 1 || KV < 1 || H % KV ? 0 : H + (parts - 1) * KV;
 }
 
-/* (B,T,(H+(P-1)*KV)*D) -> P of (B,H,T,D): parts after the first have KV heads, and head h of the result is
- * number h / (H/KV) of them. */
+/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): parts after the first have KV heads, and head h
+ * of the result is head h / (H/KV) of these. */
 enum status shape_split_heads(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
@@ -130,7 +132,7 @@ enum status shape_split_heads(struct node *n, const struct type *in, const struc
     int64_t all = P < 1 || P > MAX_PARTS ? 0 : packed_heads(n, H, P);
     char a[TYPE_TEXT];
     if (in[0].rank != 3 || all < 1 || in[0].dim[2] % all)
-        return fail(ST_USAGE, "%s does not split into %d x %d heads", type_text(a, &in[0]), P, H);
+        return fail(ST_USAGE, "%s cannot be split into %d x %d heads", type_text(a, &in[0]), P, H);
     for (int i = 0; i < P; i++)
         out[i] = type_4d(in[0].dtype, in[0].dim[0], H, in[0].dim[1], in[0].dim[2] / all);
     n->n_out = P;
@@ -145,17 +147,17 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);
 }
 
-/* P of (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): of parts after the first the H/KV heads that one was repeated to
- * are summed. */
+/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): in parts after the first, the H/KV copies of each
+ * head are summed. */
 enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
     (void)given;
     for (int i = 0; i < n->n_in; i++)
         if (in[i].rank != 4 || !type_same(&in[i], &in[0]))
-            return fail(ST_USAGE, "heads must be equal tensors of four dimensions");
+            return fail(ST_USAGE, "heads must be tensors of four dimensions and the same type");
     const int64_t *d = in[0].dim, all = packed_heads(n, d[1], n->n_in);
-    if (!all) return fail(ST_USAGE, "%lld heads are no groups of equal size", (long long)d[1]);
+    if (!all) return fail(ST_USAGE, "%lld heads do not form groups of equal size", (long long)d[1]);
     out[0] = type_3d(in[0].dtype, d[0], d[2], all * d[3]);
     n->n_out = 1;
     return ST_OK;
@@ -180,7 +182,7 @@ enum status shape_embed(struct node *n, const struct type *in, const struct type
                         struct type *out)
 {
     if (in[0].rank != 2 || in[1].dtype != DT_I32 || in[1].rank == MAX_RANK)
-        return fail(ST_USAGE, "a table of two dimensions and integer ids are needed");
+        return fail(ST_USAGE, "needs a table of two dimensions and integer ids");
     out[0] = in[1];
     out[0].dtype = result_dtype(in[0].dtype, given);
     out[0].dim[out[0].rank++] = in[0].dim[1];
@@ -194,7 +196,7 @@ void grad_embed(struct graph *g, const struct node *n, const value *dout, value 
     din[1] = (value){0};
 }
 
-/* Pairs of table and ids: of a table only the rows that the ids name are read. */
+/* Inputs are pairs of table and ids; only the rows selected by the ids are read. */
 struct cost cost_embed(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = {0, (double)type_bytes(&out[0])};
@@ -214,14 +216,15 @@ struct cost cost_embed_grad(const struct node *n, const struct type *in, const s
     return c;
 }
 
-/* ids (T), dy (...,T,C) -> (V,C): of a table whose rows went to the same places of several sequences */
+/* ids (T), dy (...,T,C) -> (V,C): the gradient of a table whose rows were used at the same
+ * positions of all sequences */
 enum status shape_embed_grad_sum(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)
 {
     const struct type *dy = &in[1];
     if (in[0].rank != 1 || in[0].dtype != DT_I32 || dy->rank < 2 ||
         dy->dim[dy->rank - 2] != in[0].dim[0] || n->attr.table.rows < 1)
-        return fail(ST_USAGE, "an integer id for each place of a sequence is needed");
+        return fail(ST_USAGE, "needs one integer id for each position of a sequence");
     out[0] = type_2d(result_dtype(dy->dtype, given), n->attr.table.rows, type_columns(dy));
     n->n_out = 1;
     return ST_OK;
@@ -235,7 +238,7 @@ void expand_embed_grad_sum(struct graph *g, const struct node *n, const value *i
     out[0] = g_embed_grad(g, in[0], sum, type_2d(dy.dtype, n->attr.table.rows, C));
 }
 
-/* All rows are added up by place, then those by id. */
+/* All rows are summed by position, then by id. */
 struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -243,14 +246,15 @@ struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, con
     return c;
 }
 
-/* onto (V,C), ids (...), dy (...,C) -> onto + the gradient of the table: of a table that is the head's matrix, too */
+/* onto (V,C), ids (...), dy (...,C) -> onto + gradient of the table, for a table that is also
+ * the weight of the LM head */
 enum status shape_embed_grad_add(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)
 {
     if (in[0].rank != 2 || in[1].dtype != DT_I32)
-        return fail(ST_USAGE, "a table and integer ids are needed");
+        return fail(ST_USAGE, "needs a table and integer ids");
     if (type_columns(&in[2]) != in[0].dim[1] || type_rows(&in[2]) != type_elements(&in[1]))
-        return fail(ST_USAGE, "a row of the table's length is needed for each id");
+        return fail(ST_USAGE, "needs one row of the table's width for each id");
     return shape_same(n, in, given, out);
 }
 
@@ -260,7 +264,7 @@ void expand_embed_grad_add(struct graph *g, const struct node *n, const value *i
     out[0] = g_add(g, in[0], g_embed_grad(g, in[1], in[2], *graph_type(g, in[0])));
 }
 
-/* Rows without a place stay what they are: at most one row for each id is read and written. */
+/* Rows without an id are unchanged: at most one row per id is read and written. */
 struct cost cost_embed_grad_add(const struct node *n, const struct type *in, const struct type *out)
 {
     (void)n;
@@ -278,7 +282,7 @@ enum status shape_pick(struct node *n, const struct type *in, const struct type 
                        struct type *out)
 {
     if (in[1].dtype != DT_I32 || type_elements(&in[1]) != type_rows(&in[0]))
-        return fail(ST_USAGE, "one integer id for each row is needed");
+        return fail(ST_USAGE, "needs one integer id for each row");
     return shape_per_row(n, in, given, out);
 }
 
@@ -294,7 +298,7 @@ enum status shape_embed_sum(struct node *n, const struct type *in, const struct 
 {
     if (in[2].rank != 2 || in[2].dim[1] != in[0].dim[1] || in[3].dtype != DT_I32 ||
         in[1].dim[in[1].rank - 1] != in[3].dim[0])
-        return fail(ST_USAGE, "tokens and positions do not meet");
+        return fail(ST_USAGE, "tokens and positions do not match in shape");
     return shape_embed(n, in, given, out);
 }
 

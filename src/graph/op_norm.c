@@ -1,5 +1,5 @@
-/* Layer normalisation (Ba et al., arXiv 1607.06450), RMS normalisation (Zhang and Sennrich, arXiv 1910.07467) and softmax: statistics
- * of each row. */
+/* Operators on row statistics: layer normalisation (Ba et al., arXiv 1607.06450), RMS normalisation
+ * (Zhang and Sennrich, arXiv 1910.07467) and softmax. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -32,7 +32,7 @@ enum status shape_layernorm_grad(struct node *n, const struct type *in, const st
     (void)given;
     const struct type *w = &in[n->n_in - 3], *x = &in[n->n_in - 4];
     if (!type_same(&in[0], x) || w->rank != 1)
-        return fail(ST_USAGE, "the adjoint has another shape than the input");
+        return fail(ST_USAGE, "the adjoint and the input differ in shape");
     out[0] = in[0];
     out[1] = out[2] = *w;
     n->n_out = n->attr.norm.bias ? 3 : 2;
@@ -83,8 +83,8 @@ void expand_layernorm_grad_add(struct graph *g, const struct node *n, const valu
     out[0] = g_add(g, in[0], out[0]);
 }
 
-/* dres, dy, x, w, mean, rstd, step -> dx, dropout(dx), dw [, dbias]: the branch that was added to x had been dropped
- * out, so its gradient is. */
+/* dres, dy, x, w, mean, rstd, step -> dx, dropout(dx), dw [, dbias]. dropout(dx) is the gradient
+ * of the branch added to x, which went through dropout. */
 enum status shape_layernorm_grad_drop(struct node *n, const struct type *in,
                                       const struct type *given, struct type *out)
 {
@@ -147,7 +147,7 @@ enum status shape_rmsnorm_grad(struct node *n, const struct type *in, const stru
     (void)given;
     const struct type *w = &in[n->n_in - 2], *x = &in[n->n_in - 3];
     if (!type_same(&in[0], x) || w->rank != 1)
-        return fail(ST_USAGE, "the adjoint has another shape than the input");
+        return fail(ST_USAGE, "the adjoint and the input differ in shape");
     out[0] = in[0];
     out[1] = *w;
     n->n_out = 2;
@@ -215,8 +215,8 @@ static bool is_rms(enum op op)
            op == OP_RMSNORM_GRAD_ADD;
 }
 
-/* The sum beside a norm or its gradient, and dropout. */
-static double beside(const struct node *n)
+/* FLOPs per element of the fused sum and dropout. */
+static double fused_flops(const struct node *n)
 {
     bool sum = n->op == OP_ADD_LAYERNORM || n->op == OP_LAYERNORM_GRAD_ADD ||
                n->op == OP_LAYERNORM_GRAD_DROP || n->op == OP_ADD_RMSNORM ||
@@ -227,14 +227,14 @@ static double beside(const struct node *n)
 struct cost cost_norm(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = ((is_rms(n->op) ? 4 : 8) + beside(n)) * (double)type_elements(&in[0]);
+    c.flops = ((is_rms(n->op) ? 4 : 8) + fused_flops(n)) * (double)type_elements(&in[0]);
     return c;
 }
 
 struct cost cost_norm_grad(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = ((is_rms(n->op) ? 9 : 16) + beside(n)) * (double)type_elements(&in[0]);
+    c.flops = ((is_rms(n->op) ? 9 : 16) + fused_flops(n)) * (double)type_elements(&in[0]);
     return c;
 }
 
@@ -243,7 +243,7 @@ void grad_softmax(struct graph *g, const struct node *n, const value *dout, valu
     din[0] = g_softmax_grad(g, dout[0], n->out[0]);
 }
 
-/* No gradient flows through the shift: softmax does not depend on it. */
+/* Softmax does not depend on the shift by the maximum, so no gradient flows through it. */
 void expand_softmax(struct graph *g, const struct node *n, const value *in, value *out)
 {
     (void)n;

@@ -1,4 +1,4 @@
-/* Operators that work element by element, and the two activations made of them. */
+/* Pointwise operators, and the activations made of them. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -9,12 +9,13 @@ enum status shape_binary(struct node *n, const struct type *in, const struct typ
 {
     char a[TYPE_TEXT], b[TYPE_TEXT];
     if (in[0].dtype != in[1].dtype || type_broadcast(&in[0], &in[1]) == BROADCAST_BAD)
-        return fail(ST_USAGE, "%s does not meet %s", type_text(a, &in[0]), type_text(b, &in[1]));
+        return fail(ST_USAGE, "%s cannot be combined with %s", type_text(a, &in[0]),
+                    type_text(b, &in[1]));
     return shape_same(n, in, given, out);
 }
 
-/* The adjoint of an operand that was repeated: the sum over its repetitions. */
-static value sum_repeated(struct graph *g, value d, value operand)
+/* The adjoint of an operand that was broadcast: the sum over its copies. */
+static value sum_broadcast(struct graph *g, value d, value operand)
 {
     const struct type td = *graph_type(g, d), to = *graph_type(g, operand);
     if (g->st != ST_OK) return d;
@@ -38,26 +39,26 @@ static value sum_repeated(struct graph *g, value d, value operand)
 void grad_add(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = dout[0];
-    din[1] = sum_repeated(g, dout[0], n->in[1]);
+    din[1] = sum_broadcast(g, dout[0], n->in[1]);
 }
 
 void grad_sub(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = dout[0];
-    din[1] = g_scale(g, sum_repeated(g, dout[0], n->in[1]), -1);
+    din[1] = g_scale(g, sum_broadcast(g, dout[0], n->in[1]), -1);
 }
 
 void grad_mul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_mul(g, dout[0], n->in[1]);
-    din[1] = sum_repeated(g, g_mul(g, dout[0], n->in[0]), n->in[1]);
+    din[1] = sum_broadcast(g, g_mul(g, dout[0], n->in[0]), n->in[1]);
 }
 
 /* y = a / b: da = d / b, db = -d y / b */
 void grad_div(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_div(g, dout[0], n->in[1]);
-    din[1] = g_scale(g, sum_repeated(g, g_mul(g, din[0], n->out[0]), n->in[1]), -1);
+    din[1] = g_scale(g, sum_broadcast(g, g_mul(g, din[0], n->out[0]), n->in[1]), -1);
 }
 
 void grad_scale(struct graph *g, const struct node *n, const value *dout, value *din)
@@ -152,7 +153,7 @@ void expand_gelu(struct graph *g, const struct node *n, const value *in, value *
     out[0] = g_scale(g, g_mul(g, x, g_offset(g, s, 1)), 0.5);
 }
 
-/* x -> gelu(x), gelu'(x): the second is what the backward pass multiplies by. */
+/* x -> gelu(x), gelu'(x), by which the backward pass multiplies */
 enum status shape_gelu_both(struct node *n, const struct type *in, const struct type *given,
                             struct type *out)
 {
@@ -194,12 +195,12 @@ struct cost cost_gelu(const struct node *n, const struct type *in, const struct 
     return c;
 }
 
-/* dy, y -> dx, of functions whose slope can be seen from what they made */
+/* dy, y -> dx, for functions whose slope can be computed from their output */
 enum status shape_slope(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
     if (!type_same(&in[0], &in[1]))
-        return fail(ST_USAGE, "the adjoint has another shape than the output");
+        return fail(ST_USAGE, "the adjoint and the output differ in shape");
     return shape_same(n, in, given, out);
 }
 
@@ -210,14 +211,15 @@ void grad_relu(struct graph *g, const struct node *n, const value *dout, value *
     din[0] = graph_add(g, OP_RELU_GRAD, NULL, 2, in, NULL);
 }
 
-/* ELU (Clevert et al., arXiv 1511.07289), alpha 1: x where it is positive, e^x - 1 elsewhere; its slope there is y + 1. */
+/* ELU (Clevert et al., arXiv 1511.07289) with alpha 1: x if it is positive, else e^x - 1, whose
+ * slope is y + 1. */
 void grad_elu(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value in[] = {dout[0], n->out[0]};
     din[0] = graph_add(g, OP_ELU_GRAD, NULL, 2, in, NULL);
 }
 
-/* The exponential is of min(x, 0) = x - max(x, 0): it never overflows. */
+/* The argument of the exponential is min(x, 0) = x - max(x, 0), so it never overflows. */
 void expand_elu(struct graph *g, const struct node *n, const value *in, value *out)
 {
     (void)n;
@@ -240,7 +242,7 @@ struct cost cost_elu(const struct node *n, const struct type *in, const struct t
     return c;
 }
 
-/* The mask is drawn again from its counter, so dropout is its own gradient. */
+/* The mask is regenerated from its counter, so the gradient is the same dropout of dy. */
 void grad_dropout(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_dropout(g, dout[0], n->in[1], n->attr.drop);

@@ -1,36 +1,38 @@
-/* Rotary position embeddings (Su et al., arXiv 2104.09864): columns 2i and 2i+1 of a head are a point of the plane, which the position t
- * turns by t theta^(-2i/D).
+/* Rotary position embeddings (Su et al., arXiv 2104.09864): columns 2i and 2i+1 of a head are a
+ * point of the plane, which is rotated by t theta^(-2i/D) at position t.
  *
- * Cosines and sines are an operator of their own, so that a step makes them once for all layers and both directions, in double precision:
- * an angle of a thousand has an error of 6e-5 in float. */
+ * Cosines and sines are a separate operator, so a step computes them once for all layers and
+ * both directions. They are computed in double precision: in float, an angle of 1000 has an
+ * error of 6e-5. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
-/* positions (T) -> (T,D): cosine and sine of each pair of columns beside each other; always f32, or f64 where everything is */
+/* positions (T) -> (T,D): cosine and sine of each pair of columns, adjacent; f32, or f64 if the
+ * graph is */
 enum status shape_rope_table(struct node *n, const struct type *in, const struct type *given,
                              struct type *out)
 {
     TRY(shape_given(n, in, given, out));
     if (in[0].dtype != DT_I32 || in[0].rank != 1 || out[0].rank != 2 || out[0].dim[1] % 2 ||
         out[0].dim[0] != in[0].dim[0])
-        return fail(ST_USAGE, "a row for each position, and pairs of columns, are needed");
+        return fail(ST_USAGE, "needs one row for each position, and pairs of columns");
     return ST_OK;
 }
 
-/* x (B,T,C), table (T,D) -> (B,T,C): the first rope.heads heads of D columns are turned. */
+/* x (B,T,C), table (T,D) -> (B,T,C): the first rope.heads heads of D columns are rotated */
 enum status shape_rope(struct node *n, const struct type *in, const struct type *given,
                        struct type *out)
 {
-    int64_t turned = n->attr.rope.heads * in[1].dim[1];
+    int64_t rotated = n->attr.rope.heads * in[1].dim[1];
     char a[TYPE_TEXT], b[TYPE_TEXT];
     if (in[0].rank != 3 || in[1].rank != 2 || in[1].dim[1] % 2 || in[0].dim[1] != in[1].dim[0] ||
-        turned < 1 || turned > in[0].dim[2])
-        return fail(ST_USAGE, "%s does not turn %d heads of %s", type_text(a, &in[1]),
+        rotated < 1 || rotated > in[0].dim[2])
+        return fail(ST_USAGE, "%s cannot rotate %d heads of %s", type_text(a, &in[1]),
                     n->attr.rope.heads, type_text(b, &in[0]));
     return shape_same(n, in, given, out);
 }
 
-/* A rotation's transpose is the rotation back. No gradient is asked of the table. */
+/* The transpose of a rotation is its inverse. The table needs no gradient. */
 void grad_rope(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     union attr attr = n->attr;
@@ -62,7 +64,7 @@ static value together(struct graph *g, struct pairs p)
     return g_reshape(g, g_concat(g, 2, both), t);
 }
 
-/* The same (T,K) for each of H heads: (T,H*K) */
+/* (T,K) -> (T,H*K): copied for each of H heads */
 static value for_heads(struct graph *g, value x, int64_t H)
 {
     struct type t = *graph_type(g, x);
@@ -72,7 +74,7 @@ static value for_heads(struct graph *g, value x, int64_t H)
 }
 
 /* (even, odd) -> (c even - s odd, s even + c odd) */
-static value turn(struct graph *g, const struct node *n, value x, value table)
+static value rotate(struct graph *g, const struct node *n, value x, value table)
 {
     struct pairs p = apart(g, x), angle = apart(g, table);
     value c = for_heads(g, angle.even, n->attr.rope.heads);
@@ -86,17 +88,17 @@ static value turn(struct graph *g, const struct node *n, value x, value table)
 void expand_rope(struct graph *g, const struct node *n, const value *in, value *out)
 {
     int64_t C = type_columns(graph_type(g, in[0]));
-    int64_t turned = n->attr.rope.heads * type_columns(graph_type(g, in[1]));
-    if (turned == C) {
-        out[0] = turn(g, n, in[0], in[1]);
+    int64_t rotated = n->attr.rope.heads * type_columns(graph_type(g, in[1]));
+    if (rotated == C) {
+        out[0] = rotate(g, n, in[0], in[1]);
         return;
     }
-    value first = g_split(g, in[0], 2, (int64_t[]){turned, C - turned});
-    value both[] = {turn(g, n, first, in[1]), graph_out(first, 1)};
+    value first = g_split(g, in[0], 2, (int64_t[]){rotated, C - rotated});
+    value both[] = {rotate(g, n, first, in[1]), graph_out(first, 1)};
     out[0] = g_concat(g, 2, both);
 }
 
-/* A power, a product and two functions for each pair. */
+/* Per pair: a power, a multiplication, sine and cosine. */
 struct cost cost_rope_table(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

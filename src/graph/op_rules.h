@@ -14,7 +14,7 @@
 #define COST(name) \
     struct cost cost_##name(const struct node *n, const struct type *in, const struct type *out)
 
-/* op_shape.c: rules that many operators share */
+/* op_shape.c: rules shared by many operators */
 SHAPE(leaf);
 SHAPE(given);
 SHAPE(same);
@@ -201,7 +201,8 @@ COST(adamw);
 COST(sgdm);
 COST(sum_squares);
 
-/* The type of a result that may be bf16 or f32 whatever its input is: `given`'s, if it is given. */
+/* The dtype of a result that may be bf16 or f32 independent of its input: that of `given` unless
+ * NULL. */
 enum dtype result_dtype(enum dtype in, const struct type *given);
 
 #undef SHAPE

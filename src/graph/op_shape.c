@@ -1,4 +1,4 @@
-/* Rules that many operators share: shapes that follow their input, costs that follow bytes. */
+/* Rules shared by many operators: shapes that follow the input, costs that follow the bytes. */
 #include "graph/graph.h"
 #include "graph/op_rules.h"
 
@@ -8,7 +8,7 @@ enum status shape_leaf(struct node *n, const struct type *in, const struct type 
     return shape_given(n, in, given, out);
 }
 
-/* The caller's type. */
+/* -> given */
 enum status shape_given(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
@@ -27,7 +27,7 @@ enum dtype result_dtype(enum dtype in, const struct type *given)
     return given->dtype;
 }
 
-/* (...) -> (...): as input 0. */
+/* (...) -> (...), as input 0 */
 enum status shape_same(struct node *n, const struct type *in, const struct type *given,
                        struct type *out)
 {
@@ -37,7 +37,7 @@ enum status shape_same(struct node *n, const struct type *in, const struct type 
     return ST_OK;
 }
 
-/* (...,T,T) -> the same. */
+/* (...,T,T) -> (...,T,T) */
 enum status shape_square(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
@@ -70,7 +70,7 @@ struct cost cost_free(const struct node *n, const struct type *in, const struct 
     return (struct cost){0, 0};
 }
 
-/* Every input and output once, no arithmetic. */
+/* Every input is read and every output written once; no arithmetic. */
 struct cost cost_move(const struct node *n, const struct type *in, const struct type *out)
 {
     return (struct cost){0, bytes_of(in, n->n_in) + bytes_of(out, n->n_out)};
@@ -86,7 +86,7 @@ struct cost cost_pointwise(const struct node *n, const struct type *in, const st
     return c;
 }
 
-/* One element of each row is touched. */
+/* One element of each row is read or written. */
 struct cost cost_rows(const struct node *n, const struct type *in, const struct type *out)
 {
     (void)n, (void)in;

@@ -13,7 +13,7 @@ enum status shape_state(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* What every update is given: w, `states` of its shape, g, then numbers of one element. */
+/* Inputs of every update: w, `states` tensors of its shape, g, then scalars. */
 static enum status shape_update(struct node *n, int states, const struct type *in, struct type *out)
 {
     int tensors = states + 2;
@@ -27,7 +27,7 @@ static enum status shape_update(struct node *n, int states, const struct type *i
     return ST_OK;
 }
 
-/* The same, with a bf16 copy of the weights behind the state. */
+/* The same with a bf16 copy of the weights after the state. */
 static enum status shape_update_copy(struct node *n, int states, const struct type *in,
                                      struct type *out)
 {
@@ -35,7 +35,7 @@ static enum status shape_update_copy(struct node *n, int states, const struct ty
     struct type plain[MAX_IN];
     struct node without = {.n_in = n->n_in - 1};
     if (in[copy].dtype != DT_BF16 || !type_same_shape(&in[copy], &in[0]))
-        return fail(ST_USAGE, "the copy is to be bf16, of the weights' shape");
+        return fail(ST_USAGE, "the copy must be bf16, with the weights' shape");
     for (int i = 0; i < without.n_in; i++) plain[i] = in[i + (i >= copy)];
     TRY(shape_update(&without, states, plain, out));
     out[copy] = in[copy];
@@ -43,7 +43,7 @@ static enum status shape_update_copy(struct node *n, int states, const struct ty
     return ST_OK;
 }
 
-/* The update without a copy, `op`, then the store of the copy. */
+/* The update `op` without a copy, then a store of the copy. */
 static void expand_update_copy(struct graph *g, const struct node *n, enum op op, const value *in,
                                value *out)
 {
@@ -55,7 +55,7 @@ static void expand_update_copy(struct graph *g, const struct node *n, enum op op
     out[copy] = g_store(g, in[copy], g_cast(g, out[0], DT_BF16));
 }
 
-/* `x`, a multiple of the weights, on the first so many elements; 0 on the others. */
+/* `x` on the first decay_elements elements, 0 on the others; x is a multiple of the weights. */
 static value decayed_part(struct graph *g, value x, int64_t decay_elements)
 {
     const struct type t = *graph_type(g, x);
@@ -94,7 +94,7 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
     out[2] = g_store(g, in[2], v);
 }
 
-/* w, m, v, copy, g, and the scalars as above -> w, m, v, copy: the new weights once more in bf16 */
+/* w, m, v, copy, g, scalars as above -> w, m, v, copy; the copy is the new weights in bf16 */
 enum status shape_adamw_copy(struct node *n, const struct type *in, const struct type *given,
                              struct type *out)
 {
@@ -115,8 +115,8 @@ enum status shape_sgdm(struct node *n, const struct type *in, const struct type 
     return shape_update(n, 1, in, out);
 }
 
-/* Stochastic gradient descent with momentum as torch.optim.SGD has it: weight decay is added to the
- * gradient, and the learning rate is outside the momentum. g += decay w; v = momentum v + g; w -= lr v. */
+/* SGD with momentum as in torch.optim.SGD: weight decay is added to the gradient, and the
+ * learning rate is outside the momentum. g += decay w; v = momentum v + g; w -= lr v. */
 void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *out)
 {
     value d = g_mul(g, in[2], in[4]);

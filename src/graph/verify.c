@@ -7,11 +7,11 @@ static enum status verify_types(const struct graph *g, int id)
     for (int i = 0; i < n.n_in; i++) in[i] = g->info[n.in[i].i].type;
     int outs = n.n_out;
     TRY(op_def(n.op)->shape(&n, in, &g->info[n.out[0].i].type, out));
-    if (n.n_out != outs) return fail(ST_FORMAT, "has %d outputs, its rule says %d", outs, n.n_out);
+    if (n.n_out != outs) return fail(ST_FORMAT, "has %d outputs, its rule gives %d", outs, n.n_out);
     for (int i = 0; i < outs; i++)
         if (!type_same(&out[i], &g->info[n.out[i].i].type)) {
             char a[TYPE_TEXT], b[TYPE_TEXT];
-            return fail(ST_FORMAT, "output %d is %s, its rule says %s", i,
+            return fail(ST_FORMAT, "output %d is %s, its rule gives %s", i,
                         type_text(a, &g->info[n.out[i].i].type), type_text(b, &out[i]));
         }
     return ST_OK;
@@ -19,9 +19,9 @@ static enum status verify_types(const struct graph *g, int id)
 
 struct check {
     const struct graph *g;
-    int *leaf;     /* of each value: the leaf whose bytes it shows, 0 if it has its own */
-    bool *written; /* of each leaf: its old content is gone */
-    int *state;    /* the leaves that can be written */
+    int *leaf;     /* per value: the leaf that owns its bytes, 0 if the value owns them */
+    bool *written; /* per leaf: it was overwritten */
+    int *state;    /* leaves that can be written */
     int states;
 };
 
@@ -60,20 +60,20 @@ static enum status verify_node(struct check *c, int id)
         return fail(ST_FORMAT, "has %d inputs", n->n_in);
     for (int i = 0; i < n->n_in; i++) {
         value v = n->in[i];
-        if (v.i <= 0 || v.i >= g->values) return fail(ST_FORMAT, "input %d is no value", i);
-        if (g->info[v.i].producer >= id) return fail(ST_FORMAT, "input %d is of the future", i);
-        if (c->written[c->leaf[v.i]]) return fail(ST_FORMAT, "input %d was overwritten before", i);
+        if (v.i <= 0 || v.i >= g->values) return fail(ST_FORMAT, "input %d is not a value", i);
+        if (g->info[v.i].producer >= id) return fail(ST_FORMAT, "input %d is computed later", i);
+        if (c->written[c->leaf[v.i]]) return fail(ST_FORMAT, "input %d is already overwritten", i);
     }
     for (int i = 0; i < n->n_out; i++) {
         const struct value_info *info = &g->info[n->out[i].i];
         if (info->producer != id || info->index != i)
             return fail(ST_FORMAT, "output %d belongs to node %d", i, info->producer);
-        if (n->out[i].i != n->out[0].i + i) return fail(ST_FORMAT, "outputs are not in a row");
+        if (n->out[i].i != n->out[0].i + i) return fail(ST_FORMAT, "outputs are not consecutive");
     }
     for (int i = 0; i < op_writes(n->op); i++) {
         const struct node *leaf = graph_producer(g, n->in[i]);
         if (leaf->op != OP_LEAF || leaf->attr.leaf.storage == STORAGE_INPUT)
-            return fail(ST_FORMAT, "writes what is not state");
+            return fail(ST_FORMAT, "writes a value that is not state");
         note_written(c, n->in[i]);
     }
     note_bytes(c, n);
@@ -97,7 +97,7 @@ enum status graph_verify(const struct graph *g)
     }
     for (int i = 0; i < g->outputs && st == ST_OK; i++)
         if (g->output[i].v.i <= 0 || g->output[i].v.i >= g->values)
-            st = fail(ST_FORMAT, "output %s is no value", g->output[i].name);
+            st = fail(ST_FORMAT, "output %s is not a value", g->output[i].name);
     arena_release(&scratch);
     return st;
 }

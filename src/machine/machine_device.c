@@ -9,6 +9,7 @@ static const int64_t SMALLEST = 1 << 20, ENOUGH = INT64_C(4) << 30, QUICK = INT6
 
 struct copying {
     const struct device *device;
+    struct target target;
     void *context, *from, *to;
     int64_t bytes;               /* of a copy */
     const struct kernel *kernel; /* NULL: the driver copies */
@@ -55,7 +56,8 @@ static enum status prepare(struct copying *c)
                                    .out_type = {t},
                                    .in = {c->to, c->from},
                                    .out = {c->to},
-                                   .context = c->context};
+                                   .context = c->context,
+                                   .target = &c->target};
     c->kernel = c->device->backend->kernels.find(OP_STORE, &c->call, 0);
     return c->kernel && c->kernel->prepare ? c->kernel->prepare(c->kernel, &c->call) : ST_OK;
 }
@@ -106,6 +108,7 @@ enum status machine_measure_device_copies(struct machine_work *w)
     int64_t largest = w->quick ? QUICK : ENOUGH, room = b->devices.free_memory(c.device->number);
     enum status st = ST_OK;
     while (room >= 0 && largest > room / 2 && largest > SMALLEST) largest /= 2;
+    TRY(backend_target(b, c.device->number, &c.target));
     TRY(b->open(c.device->number, &c.context));
     TRY_OUT(st, b->memory.alloc(c.context, largest / 2, &c.from));
     TRY_OUT(st, b->memory.alloc(c.context, largest / 2, &c.to));

@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "machine/machine_parts.h"
 #include "measure/stopwatch.h"
+#include "tuning/tuning.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +36,9 @@ static const struct effort full_cpu = {shapes, COUNT_OF(shapes), 700, 2500, 3, 0
 /* A matmul (M,K) x (K,N) with its own memory; `packed`: PACK prepares B first. */
 struct trial {
     const struct backend *backend;
+    const struct target *target;
     void *context;
+    struct tuning *tuning; /* the fastest variant of the call, where that is measured */
     union attr attr, pack_attr;
     struct kernel_call call, pack;
     const struct kernel *kernel, *packer;
@@ -60,11 +63,23 @@ static enum status fill(struct trial *t, void *to, const struct type *type, stru
     return t->backend->memory.upload(t->context, to, x, n * (int64_t)sizeof(uint32_t));
 }
 
+/* A peak is of the fastest variant. */
+static void tune(struct trial *t)
+{
+    struct tuning_entry fastest;
+    if (!t->backend->kernels.tune ||
+        t->backend->kernels.tune(t->context, OP_MATMUL, &t->call, &fastest) != ST_OK)
+        return;
+    tuning_set(t->tuning, &fastest);
+    t->call.tuning = t->tuning;
+}
+
 static void describe(struct trial *t, enum machine_precision p, const int64_t *shape, bool packed)
 {
     enum dtype dtype = p == MACHINE_BF16 ? DT_BF16 : DT_F32;
     int64_t M = shape[0], N = shape[1], K = shape[2];
     struct kernel_call product = {.attr = &t->attr, .n_in = 2, .n_out = 1, .context = t->context};
+    product.target = t->target;
     product.in_type[0] = type_2d(dtype, M, K);
     product.in_type[1] = type_2d(dtype, K, N);
     product.out_type[0] = type_2d(dtype, M, N);
@@ -73,6 +88,7 @@ static void describe(struct trial *t, enum machine_precision p, const int64_t *s
     t->pack_attr.pack.rows = M;
     t->pack = (struct kernel_call){.attr = &t->pack_attr, .n_in = 1, .n_out = 1};
     t->pack.context = t->context;
+    t->pack.target = t->target;
     t->pack.in_type[0] = product.in_type[1];
     t->pack.out_type[0] = type_1d(dtype, packed_elements(K, N));
     if (packed) {
@@ -80,6 +96,7 @@ static void describe(struct trial *t, enum machine_precision p, const int64_t *s
         product.in_type[1] = t->pack.out_type[0];
     }
     t->call = product;
+    tune(t);
     t->kernel = t->backend->kernels.find(OP_MATMUL, &t->call, 0);
     t->packer = packed ? t->backend->kernels.find(OP_PACK, &t->pack, 0) : NULL;
 }
@@ -153,6 +170,7 @@ out:
 
 struct search {
     const struct backend *backend;
+    struct target target;
     void *context;
     const struct effort *effort;
     double rate; /* best FLOP/s of the type so far: predicts which shapes take too long */
@@ -161,14 +179,20 @@ struct search {
 static enum status try_shape(struct search *s, enum machine_precision p, const int64_t *shape,
                              bool packed, struct machine_peak *best)
 {
-    struct trial t = {.backend = s->backend, .context = s->context};
+    struct arena scratch = {0};
+    struct tuning tuning;
+    struct trial t = {
+        .backend = s->backend, .target = &s->target, .context = s->context, .tuning = &tuning};
     double flops = 2.0 * (double)shape[0] * (double)shape[1] * (double)shape[2], ms = 0;
     if (s->rate > 0 && flops / s->rate > s->effort->run_ms_most * 1e-3) return ST_OK;
+    tuning_init(&tuning, &s->target, &scratch);
     describe(&t, p, shape, packed);
-    if (!t.kernel || (packed && !t.packer)) return ST_OK;
-    struct arena scratch = {0};
+    if (!t.kernel || (packed && !t.packer)) {
+        arena_release(&scratch);
+        return ST_OK;
+    }
     enum status st = open_trial(&t, &scratch);
-    arena_release(&scratch);
+    arena_release(&scratch); /* what the table decided is in the prepared call */
     if (st == ST_OK) st = time_trial(&t, s->effort, &ms);
     close_trial(&t);
     TRY(st);
@@ -214,6 +238,7 @@ enum status machine_measure_products(struct machine_work *w)
     int counts = m->threads > 1 ? 2 : 1;
     double share = 0.5 / ((MACHINE_PRECISIONS - !m->gpu) * counts);
     enum status st = ST_OK;
+    TRY(backend_target(s.backend, m->device.number, &s.target));
     TRY(s.backend->open(m->device.number, &s.context));
     for (int p = 0; p < MACHINE_PRECISIONS; p++) {
         struct machine_peak all, one;

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "engine/device.h"
 #include "engine/optim.h"
+#include "engine/tune.h"
 #include "engine/weights.h"
 
 #include <stdlib.h>
@@ -15,12 +16,9 @@ enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory
                               int64_t *ret_bytes)
 {
     struct arena a = {0};
-    struct engine e;
-    enum status st = engine_plan(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
-    if (st == ST_OK) {
-        *ret_bytes = engine_bytes(&e);
-        engine_close(&e);
-    }
+    struct program p;
+    enum status st = program_for(&p, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
+    if (st == ST_OK) *ret_bytes = program_bytes(&p);
     arena_release(&a);
     return st;
 }
@@ -60,7 +58,8 @@ struct random_step_input {
 static void list_inputs(struct random_step *n, struct arena *a)
 {
     const struct engine *e = n->engine;
-    const struct graph *g = &e->graph[e->built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
+    const struct graph *g =
+        &e->program.graph[e->program.built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
     int64_t random_ids = 0;
     n->input = ARENA_NEW(a, struct random_step_input, g->nodes);
     for (int id = 0; id < g->nodes; id++) {
@@ -100,7 +99,8 @@ enum status random_step_init(struct random_step *n, struct engine *e, struct are
 {
     *n = (struct random_step){.engine = e};
     list_inputs(n, a);
-    if (e->built[GRAPH_MICRO] && e->built[GRAPH_UPDATE]) sequence_init_step(&n->step, e, a);
+    if (e->program.built[GRAPH_MICRO] && e->program.built[GRAPH_UPDATE])
+        sequence_init_step(&n->step, e, a);
     TRY(fill_state(e));
     return weights_draw(e);
 }
@@ -120,14 +120,15 @@ static void generate_ids(struct random_step *n, int32_t iteration)
             continue;
         }
         for (int64_t i = 0; i < in->n; i++)
-            in->ids[i] = (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration,
-                                            (uint64_t)(in->first + i), n->engine->model.vocab);
+            in->ids[i] =
+                (int32_t)rng_below(1, RNG_TEST, (uint32_t)iteration, (uint64_t)(in->first + i),
+                                   n->engine->program.model.vocab);
     }
 }
 
 static enum status feed_update(struct random_step *n, struct sequence *s, int part)
 {
-    const struct optimizer *o = optimizer_of(n->engine->config);
+    const struct optimizer *o = optimizer_of(n->engine->program.config);
     for (int i = 0; i < o->inputs; i++) {
         float x = (float)o->input[i].timed;
         TRY(sequence_feed(s, part, o->input[i].name, &x, sizeof x));

@@ -15,7 +15,7 @@ static const struct kernel *choose(const struct plan *p, const struct node *n,
     return p->backend->kernels.find((int)n->op, call, 0);
 }
 
-static enum status plan_step(struct plan *p, int id)
+static enum status plan_step(struct plan *p, int id, const struct target *target)
 {
     const struct graph *g = p->graph;
     const struct node *n = &g->node[id];
@@ -25,7 +25,9 @@ static enum status plan_step(struct plan *p, int id)
                                    .numerics = n->numerics,
                                    .n_in = n->n_in,
                                    .n_out = n->n_out,
-                                   .context = p->context};
+                                   .target = target,
+                                   .tuning = p->options.tuning,
+                                   .questions = p->options.questions};
     for (int i = 0; i < n->n_in; i++) s->call.in_type[i] = *graph_type(g, n->in[i]);
     for (int i = 0; i < n->n_out; i++) s->call.out_type[i] = *graph_type(g, n->out[i]);
     if (n->op == OP_LEAF || op_def(n->op)->flags & OP_VIEW) return ST_OK;
@@ -88,31 +90,20 @@ static void place_arena(struct plan *p, struct arena *scratch)
     for (int v = 1; v < values; v++) p->span[v].offset = p->span[p->span[v].root].offset;
 }
 
-enum status plan_build(struct plan *p, const struct graph *g, const struct backend *b,
-                       void *context, const struct plan_options *options, struct arena *a)
+enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
+                       const struct plan_options *options, struct arena *a)
 {
     TRY(graph_verify(g));
-    *p = (struct plan){.graph = g, .backend = b, .context = context};
+    *p = (struct plan){.graph = g, .backend = target->backend};
     if (options) p->options = *options;
     p->step = ARENA_NEW(a, struct step, g->nodes);
     p->span = ARENA_NEW(a, struct span, g->values);
-    for (int id = 0; id < g->nodes; id++) TRY(plan_step(p, id));
+    for (int id = 0; id < g->nodes; id++) TRY(plan_step(p, id, target));
     p->steps = g->nodes;
     struct arena scratch = {0};
     liveness_find(p, &scratch);
     place_arena(p, &scratch);
     arena_release(&scratch);
-    for (int id = 0; id < p->steps; id++) {
-        struct step *s = &p->step[id];
-        if (!s->kernel || !s->kernel->prepare) continue;
-        enum status st = s->kernel->prepare(s->kernel, &s->call);
-        if (st == ST_OK) continue;
-        const struct node *n = &g->node[id];
-        st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
-        p->steps = id; /* release only the steps that were prepared */
-        plan_release(p);
-        return st;
-    }
     return ST_OK;
 }
 
@@ -120,8 +111,9 @@ void plan_release(struct plan *p)
 {
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
-        if (s->kernel && s->kernel->release) s->kernel->release(&s->call);
+        if (p->bound && s->kernel && s->kernel->release) s->kernel->release(&s->call);
     }
+    p->bound = false;
     p->steps = 0;
 }
 
@@ -152,8 +144,28 @@ void storage_free(struct storage_blocks *s)
     }
 }
 
+static enum status prepare(struct plan *p, void *context)
+{
+    p->context = context;
+    p->bound = true;
+    for (int id = 0; id < p->steps; id++) {
+        struct step *s = &p->step[id];
+        s->call.context = context;
+        if (!s->kernel || !s->kernel->prepare) continue;
+        enum status st = s->kernel->prepare(s->kernel, &s->call);
+        if (st == ST_OK) continue;
+        const struct node *n = &p->graph->node[id];
+        st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
+        p->steps = id; /* what was prepared before is released */
+        plan_release(p);
+        return st;
+    }
+    return ST_OK;
+}
+
 enum status plan_bind(struct plan *p, const struct storage_blocks *s)
 {
+    TRY(prepare(p, s->context));
     struct storage_blocks needed = {.backend = s->backend};
     storage_reserve(&needed, p);
     for (int i = 0; i < STORAGE_COUNT; i++) {

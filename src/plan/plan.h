@@ -1,9 +1,10 @@
 /* plan.h - a graph with an execution order, kernels and addresses.
  *
- * plan_build chooses a kernel for each node, computes live ranges and assigns offsets; it allocates
- * no device memory. Addresses point into storage blocks: one block per storage kind, shared by all
- * plans of a program, which run one after the other. plan_bind resolves addresses; plan_run is then
- * a loop that allocates nothing. The plan borrows the graph, which must outlive it. */
+ * plan_build chooses a kernel for each node, computes live ranges and assigns offsets; it needs no
+ * device and allocates nothing on one. Addresses point into storage blocks: one block per storage
+ * kind, shared by all plans of a program, which run one after the other. plan_bind prepares the
+ * kernels and resolves addresses; plan_run is then a loop that allocates nothing. The plan borrows
+ * the graph, which must outlive it. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -17,7 +18,9 @@ struct plan_options {
     bool no_reuse; /* no two values share bytes */
     /* fill bytes with NaN before they are written and after their value dies */
     bool poison;
-    const char *variant; /* prefer kernels of this variant ("ref"); NULL: the best */
+    const char *variant;                /* prefer kernels of this variant ("ref"); NULL: the best */
+    const struct tuning *tuning;        /* NULL: nothing was measured */
+    struct tuning_questions *questions; /* what is asked of it is noted here; NULL: nowhere */
 };
 
 struct step {
@@ -41,7 +44,8 @@ struct span {
 struct plan {
     const struct graph *graph;
     const struct backend *backend;
-    void *context;
+    bool bound;    /* by plan_bind: kernels are prepared */
+    void *context; /* of them */
     struct plan_options options;
     struct step *step; /* one per node, with the same index */
     int steps;
@@ -65,10 +69,12 @@ struct plan_hooks {
     enum status (*after)(void *user, const struct plan *p, int step);
 };
 
-/* ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a node. The plan lives in
- * `a`. */
-enum status plan_build(struct plan *p, const struct graph *g, const struct backend *b,
-                       void *context, const struct plan_options *options, struct arena *a);
+/* Pure: the same graph, target and tuning give the same plan. `target` and what the options point to
+ * must outlive it. ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a node. The
+ * plan lives in `a`. */
+enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
+                       const struct plan_options *options, struct arena *a);
+/* Undoes plan_bind. */
 void plan_release(struct plan *p);
 
 /* Enlarges the block sizes to the needs of the plan. Call it for every plan, then storage_alloc
@@ -77,6 +83,7 @@ void plan_release(struct plan *p);
 void storage_reserve(struct storage_blocks *s, const struct plan *p);
 enum status storage_alloc(struct storage_blocks *s);
 void storage_free(struct storage_blocks *s);
+/* Prepares the kernels on the storage's context and resolves addresses; once. */
 enum status plan_bind(struct plan *p, const struct storage_blocks *s);
 
 /* Runs every step. The message of a failing kernel names its node. `hooks` may be NULL. */

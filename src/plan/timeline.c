@@ -62,15 +62,15 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
 }
 
 /* Adds the storage blocks that exist during the whole step. */
-static void add_blocks(const struct storage_blocks *s, int64_t *bytes)
+static void add_blocks(const int64_t *storage, int64_t *bytes)
 {
-    bytes[MEMORY_WEIGHTS] = s->bytes[STORAGE_WEIGHTS];
-    bytes[MEMORY_GRADIENTS] = s->bytes[STORAGE_GRADIENTS];
-    bytes[MEMORY_OPTIMIZER] = s->bytes[STORAGE_MOMENT1] + s->bytes[STORAGE_MOMENT2];
-    bytes[MEMORY_COPIES] = s->bytes[STORAGE_COPY] + s->bytes[STORAGE_PACKED];
-    bytes[MEMORY_COPIES] += s->bytes[STORAGE_AMAX];
-    bytes[MEMORY_CACHE] = s->bytes[STORAGE_CACHE];
-    bytes[MEMORY_INPUTS] = s->bytes[STORAGE_STAGED] + s->bytes[STORAGE_DRAWN];
+    bytes[MEMORY_WEIGHTS] = storage[STORAGE_WEIGHTS];
+    bytes[MEMORY_GRADIENTS] = storage[STORAGE_GRADIENTS];
+    bytes[MEMORY_OPTIMIZER] = storage[STORAGE_MOMENT1] + storage[STORAGE_MOMENT2];
+    bytes[MEMORY_COPIES] = storage[STORAGE_COPY] + storage[STORAGE_PACKED];
+    bytes[MEMORY_COPIES] += storage[STORAGE_AMAX];
+    bytes[MEMORY_CACHE] = storage[STORAGE_CACHE];
+    bytes[MEMORY_INPUTS] = storage[STORAGE_STAGED] + storage[STORAGE_DRAWN];
 }
 
 int64_t timeline_used(const struct timeline *t, int step)
@@ -79,13 +79,13 @@ int64_t timeline_used(const struct timeline *t, int step)
 }
 
 /* One sweep over the starts and ends of stays. */
-void plan_timeline(const struct plan *p, const struct storage_blocks *s, struct timeline *ret,
+void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a)
 {
     struct arena scratch = {0};
     struct stays stays;
     int64_t alive[MEMORY_PARTS] = {0};
-    int64_t arena_bytes = s ? s->bytes[STORAGE_ARENA] : p->arena_bytes;
+    int64_t arena_bytes = storage ? storage[STORAGE_ARENA] : p->arena_bytes;
     int64_t(*change)[MEMORY_PARTS] =
         arena_alloc(&scratch, (int64_t)sizeof(*change) * (p->steps + 1));
     *ret = (struct timeline){.steps = p->steps, .total_bytes = arena_bytes};
@@ -96,7 +96,7 @@ void plan_timeline(const struct plan *p, const struct storage_blocks *s, struct 
         change[stay->first][stay->part] += stay->bytes;
         if (stay->last < p->steps) change[stay->last + 1][stay->part] -= stay->bytes;
     }
-    if (s) add_blocks(s, alive);
+    if (storage) add_blocks(storage, alive);
     for (int i = 0; i < MEMORY_PARTS; i++) ret->total_bytes += alive[i];
     for (int id = 0; id < p->steps; id++) {
         int64_t *now = ret->bytes[id], used = 0;

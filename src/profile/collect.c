@@ -15,7 +15,7 @@ static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPD
 
 static int64_t runs_of(const struct engine *e, enum graph_kind kind)
 {
-    return kind == GRAPH_MICRO_MORE ? e->config->train.gradient_accumulation_steps - 1 : 1;
+    return kind == GRAPH_MICRO_MORE ? e->program.config->train.gradient_accumulation_steps - 1 : 1;
 }
 
 struct marks marks_of(const struct engine *e)
@@ -24,17 +24,17 @@ struct marks marks_of(const struct engine *e)
     for (int kind = 0; kind < GRAPH_COUNT; kind++) m.first[kind] = -1;
     for (int i = 0; i < COUNT_OF(kinds); i++) {
         enum graph_kind kind = kinds[i];
-        if (!e->built[kind]) continue;
+        if (!e->program.built[kind]) continue;
         m.first[kind] = m.marks;
-        m.marks += e->plan[kind].steps;
-        m.per_step += (int)(runs_of(e, kind) * plan_kernels(&e->plan[kind]));
+        m.marks += e->program.plan[kind].steps;
+        m.per_step += (int)(runs_of(e, kind) * plan_kernels(&e->program.plan[kind]));
     }
     return m;
 }
 
 int mark_of(const struct marks *m, const struct plan *p, int node)
 {
-    return m->first[p - m->engine->plan] + node;
+    return m->first[p - m->engine->program.plan] + node;
 }
 
 enum graph_kind mark_kind(const struct marks *m, int mark, int *ret_node)

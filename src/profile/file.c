@@ -29,9 +29,9 @@ static json_t *whole(double x)
     return json_integer((json_int_t)(x + 0.5));
 }
 
-static json_t *plan_json(const struct engine *e)
+static json_t *plan_json(const struct program *program)
 {
-    struct facts f = facts_of(e);
+    struct facts f = facts_of(program);
     return facts_json(&f);
 }
 
@@ -140,7 +140,7 @@ static json_t *memory_json(const struct profile *p)
     struct arena a = {0};
     struct memory_course c;
     json_t *parts = json_array(), *moments = json_array();
-    memory_course(p->engine, &c, &a);
+    memory_course(&p->engine->program, &c, &a);
     for (int part = 0; part < MEMORY_PARTS; part++)
         json_array_append_new(parts, json_string(memory_part_id((enum memory_part)part)));
     for (int i = 0; i < c.moments; i++) {
@@ -203,11 +203,11 @@ json_t *profile_json(const struct profile *p, const char *version)
     struct arena a = {0};
     struct environment now;
     environment_gather(&now, &a);
-    json_t *j =
-        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
-                  "date", now.date, "device", p->engine->backend->name, "config",
-                  config_json(p->engine->config), "plan", plan_json(p->engine), "machine",
-                  p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
+    json_t *j = json_pack(
+        "{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version, "date",
+        now.date, "device", p->engine->backend->name, "config",
+        config_json(p->engine->program.config), "plan", plan_json(&p->engine->program), "machine",
+        p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
     BUG_IF(!j, "a profile is not valid JSON");
     json_object_set_new(j, "command", text_or_null(p->command));
     set_how(j, p);

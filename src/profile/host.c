@@ -24,7 +24,7 @@ static const struct range *ranges_of(const struct marks *m, struct arena *a)
     for (int mark = 0; mark < m->marks; mark++) {
         int node;
         enum graph_kind kind = mark_kind(m, mark, &node);
-        range[mark] = range_of(&m->engine->graph[kind].node[node], a);
+        range[mark] = range_of(&m->engine->program.graph[kind].node[node], a);
     }
     return range;
 }
@@ -34,7 +34,7 @@ struct host_watch *host_watch_new(const struct marks *m, struct arena *a)
     struct host_watch *w = ARENA_NEW(a, struct host_watch, 1);
     *w = (struct host_watch){.marks = *m, .a = a};
     w->host_memory = m->engine->backend->host_memory;
-    w->heard = range_heard();
+    w->heard = range_active();
     if (w->heard) w->range = ranges_of(m, a);
     return w;
 }

@@ -15,15 +15,15 @@ static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
 
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
 {
-    const struct config *c = e->config;
+    const struct config *c = e->program.config;
     int cold = e->backend->host_memory ? 0 : c->plan.replay ? 2 : 1;
     if (warm <= cold) warm = cold + 1; /* else the time of a step is unknown */
     *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm, .cold = cold};
     int64_t runs[GRAPH_COUNT] = {[GRAPH_MICRO] = 1, [GRAPH_UPDATE] = 1};
     runs[GRAPH_MICRO_MORE] = c->train.gradient_accumulation_steps - 1;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        for (int id = 0; e->built[kind] && id < e->plan[kind].steps; id++)
-            p->step_flops += (double)runs[kind] * e->plan[kind].step[id].cost.flops;
+        for (int id = 0; e->program.built[kind] && id < e->program.plan[kind].steps; id++)
+            p->step_flops += (double)runs[kind] * e->program.plan[kind].step[id].cost.flops;
     p->total = (o->warmup > warm ? o->warmup : warm) + 2 * o->steps;
 }
 

@@ -59,7 +59,7 @@ static const char *types_text(const struct kernel_call *c, struct arena *a)
 static void describe_node(struct making *m, struct profile_row *r, int mark)
 {
     r->kind = mark_kind(&m->c->marks, mark, &r->node);
-    const struct plan *p = &m->p->engine->plan[r->kind];
+    const struct plan *p = &m->p->engine->program.plan[r->kind];
     const struct node *n = &p->graph->node[r->node];
     const struct step *s = &p->step[r->node];
     r->phase = n->phase;
@@ -143,7 +143,7 @@ static enum phase phase_of(const struct making *m, const struct activity *x)
 {
     int node;
     enum graph_kind kind = mark_kind(&m->c->marks, x->mark, &node);
-    return m->p->engine->graph[kind].node[node].phase;
+    return m->p->engine->program.graph[kind].node[node].phase;
 }
 
 /* Phase of an unmarked activity: that of the next marked one of the step, else of the last. */
@@ -299,7 +299,7 @@ void rows_make(const struct collected *c, struct profile *p, struct arena *a)
     struct making m = {.c = c, .p = p, .a = a};
     int64_t *begin = ARENA_NEW(a, int64_t, p->steps), *end = ARENA_NEW(a, int64_t, p->steps);
     int heads = c->marks.marks + PHASE_COUNT;
-    m.primitive = p->engine->config->plan.fusion == FUSION_PRIMITIVE;
+    m.primitive = p->engine->program.config->plan.fusion == FUSION_PRIMITIVE;
     m.row_of = ARENA_NEW(a, int, c->trace.activities);
     m.first = ARENA_NEW(a, int, heads);
     for (int i = 0; i < heads; i++) m.first[i] = -1;

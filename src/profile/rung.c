@@ -36,13 +36,14 @@ static double time_of(const struct profile *p, enum graph_kind kind, int node)
 }
 
 /* `p` has the times; NULL: no times. */
-static struct places places_of(const struct engine *e, const struct profile *p, struct arena *a)
+static struct places places_of(const struct program *program, const struct profile *p,
+                               struct arena *a)
 {
     struct places all = {0};
-    int64_t micro_steps = e->config->train.gradient_accumulation_steps;
+    int64_t micro_steps = program->config->train.gradient_accumulation_steps;
     for (int k = 0; k < COUNT_OF(kinds); k++) {
-        const struct plan *plan = &e->plan[kinds[k]];
-        if (!e->built[kinds[k]]) continue;
+        const struct plan *plan = &program->plan[kinds[k]];
+        if (!program->built[kinds[k]]) continue;
         for (int id = 0; id < plan->steps; id++) {
             const struct node *n = &plan->graph->node[id];
             if (!plan->step[id].kernel) continue;
@@ -107,11 +108,11 @@ static void count_product(struct rung *r, const struct machine *m, const struct 
     r->gain_ms += x->ms * (1 - from->flops / to->flops);
 }
 
-static void compare(const struct profile *p, const struct engine *next, struct rung *r,
+static void compare(const struct profile *p, const struct program *next, struct rung *r,
                     struct arena *a)
 {
     struct rung_op gone[OP_COUNT] = {0}, come[OP_COUNT] = {0};
-    struct places here = places_of(p->engine, p, a), there = places_of(next, NULL, a);
+    struct places here = places_of(&p->engine->program, p, a), there = places_of(next, NULL, a);
     match(&here, &there, true);
     for (int i = 0; i < here.n; i++) r->stay += here.place[i].met ? here.place[i].runs : 0;
     bool *same = ARENA_NEW(a, bool, here.n);
@@ -144,14 +145,15 @@ static bool changes(const struct rung *r, const struct config *from, const struc
     return r->gone || r->come || r->retyped || from->plan.replay != to->plan.replay;
 }
 
-static enum status plan_next(const struct engine *e, const struct ladder_rung *next,
-                             struct engine *ret, struct arena *a)
+static enum status plan_next(const struct program *p, const struct ladder_rung *next,
+                             struct program *ret, struct arena *a)
 {
     unsigned kinds_built = 0;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (e->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
+        if (p->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
     TRY(model_check(&next->config));
-    return engine_plan(ret, &next->config, e->model.vocab, kinds_built, e->backend->name, a);
+    return program_compile(ret, &next->config, p->model.vocab, p->target, p->tuning, kinds_built,
+                           a);
 }
 
 void rung_find(const struct profile *p, struct rung *ret, struct arena *a)
@@ -161,17 +163,16 @@ void rung_find(const struct profile *p, struct rung *ret, struct arena *a)
     int at = 0;
     const char *idle = NULL;
     *ret = (struct rung){0};
-    while (ladder_next(e->config, !e->backend->host_memory, &at, &next, a)) {
-        struct engine planned;
+    while (ladder_next(e->program.config, !e->backend->host_memory, &at, &next, a)) {
+        struct program planned;
         struct rung r = {.name = next.name, .differs = next.differs};
-        if (plan_next(e, &next, &planned, a) != ST_OK) {
+        if (plan_next(&e->program, &next, &planned, a) != ST_OK) {
             r.reason = arena_strdup(a, fail_message());
             *ret = r;
             continue;
         }
         compare(p, &planned, &r, a);
-        engine_close(&planned);
-        if (changes(&r, e->config, &next.config)) {
+        if (changes(&r, e->program.config, &next.config)) {
             *ret = r;
             return;
         }

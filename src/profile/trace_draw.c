@@ -325,7 +325,7 @@ static void find_origin(struct drawing *d, int first, int asked)
 void drawing_init(struct drawing *d, const struct profile *p, int first, int steps, struct arena *a)
 {
     *d = (struct drawing){.p = p, .marks = marks_of(p->engine), .a = a};
-    memory_course(p->engine, &d->course, a);
+    memory_course(&p->engine->program, &d->course, a);
     describe_rows(d);
     choose_lanes(d, p->record.begin[first], p->record.end[first + steps - 1]);
     find_origin(d, first, steps);

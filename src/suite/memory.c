@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "base/str.h"
 #include "engine/memory.h"
+#include "engine/tune.h"
 #include "present/table_cells.h"
 #include "suite/parts.h"
 
@@ -106,27 +107,27 @@ static const struct table_column peak_columns[PEAK_COLUMNS] = {
 
 /* The moment of the forward pass at which most is used. */
 static const struct memory_moment *peak_of_forward(const struct memory_course *c,
-                                                   const struct engine *e)
+                                                   const struct program *program)
 {
     const struct memory_moment *most = NULL;
     for (int i = 0; i < c->moments; i++) {
         const struct memory_moment *m = &c->moment[i];
-        bool forward = e->graph[m->kind].node[m->step].phase == PHASE_FORWARD;
+        bool forward = program->graph[m->kind].node[m->step].phase == PHASE_FORWARD;
         if (forward && (!most || m->used > most->used)) most = m;
     }
     return most;
 }
 
 static void set_peak(struct table *t, int row, const struct looking *x, const struct point *p,
-                     const struct engine *e, bool forward)
+                     const struct program *program, bool forward)
 {
     struct memory_course course;
     struct arena *a = x->a;
     const struct config *c = &p->config;
-    memory_course(e, &course, a);
+    memory_course(program, &course, a);
     const struct memory_moment *m =
-        forward ? peak_of_forward(&course, e) : &course.moment[course.peak];
-    const struct node *n = &e->graph[m->kind].node[m->step];
+        forward ? peak_of_forward(&course, program) : &course.moment[course.peak];
+    const struct node *n = &program->graph[m->kind].node[m->step];
     const int64_t *part = m->bytes;
     table_set_bytes(t, row, PEAK, m->used, a);
     table_set_bytes(t, row, TOTAL, course.total, a);
@@ -146,16 +147,16 @@ static enum status add_peak(struct looking *x, struct table *t, int row, const s
                             int peak)
 {
     struct arena plans = {0};
-    struct engine e;
+    struct program program;
     unsigned kinds = memory_kinds(&p->config, peaks[peak].extent);
     show(x, p);
     name_point(t, row, x, p);
     table_set_text(t, row, PHASE, peaks[peak].name);
-    enum status st = engine_plan(&e, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY),
-                                 kinds, x->backend, &plans);
+    enum status st =
+        program_for(&program, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY), kinds,
+                    x->backend, &plans);
     if (st == ST_OK) {
-        set_peak(t, row, x, p, &e, peaks[peak].forward);
-        engine_close(&e);
+        set_peak(t, row, x, p, &program, peaks[peak].forward);
     } else if (st == ST_UNSUPPORTED) {
         table_set_text(t, row, NOTE, arena_strdup(x->a, fail_message()));
         st = ST_OK;
@@ -248,19 +249,18 @@ static enum status add_saved(struct looking *x)
     int row = 0;
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
-            struct engine e;
+            struct program program;
             struct memory_tensors saved;
             TRY(configure(x, &p));
             show(x, &p);
             enum status st =
-                engine_plan(&e, &p.config, suite_vocabulary(&p.config, CS336_VOCABULARY),
+                program_for(&program, &p.config, suite_vocabulary(&p.config, CS336_VOCABULARY),
                             1u << GRAPH_MICRO, x->backend, x->a);
             if (st == ST_UNSUPPORTED) continue; /* the first table says why */
             TRY(st);
             int block = (int)model_layers(&p.config.model) / 2;
-            memory_saved(&e, block, &saved, x->a);
-            set_saved(t, &row, x, &p, &saved, gradients_of(&e.model, block));
-            engine_close(&e);
+            memory_saved(&program, block, &saved, x->a);
+            set_saved(t, &row, x, &p, &saved, gradients_of(&program.model, block));
         }
     t->table.rows = row;
     return ST_OK;
@@ -287,12 +287,15 @@ static enum status add_again(struct looking *x)
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct memory_variant v[MEMORY_VARIANTS];
+            struct target target;
+            const struct tuning *tuning;
             int n;
             TRY(configure(x, &p));
             show(x, &p);
+            TRY(tune_target(&p.config, x->backend, &target, &tuning, x->a));
             enum status st = memory_variants(
                 &p.config, suite_vocabulary(&p.config, CS336_VOCABULARY),
-                memory_kinds(&p.config, EXTENT_STEP), x->backend, 0, NULL, NULL, v, &n);
+                memory_kinds(&p.config, EXTENT_STEP), &target, tuning, 0, NULL, NULL, v, &n);
             if (st == ST_UNSUPPORTED) continue;
             TRY(st);
             for (int i = 0; i < n; i++, row++) {

@@ -8,7 +8,7 @@
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
                            const struct plan_hooks *hooks, struct arena *a)
 {
-    const struct config *c = e->config;
+    const struct config *c = e->program.config;
     int64_t B = c->data.batch_size, T = c->model.block_size;
     *v = (struct evaluator){.batches = c->train.eval_iters};
     if (hooks) v->hooks = *hooks;

@@ -104,24 +104,24 @@ enum status rundir_write_config(const char *dir, const struct config *c)
     return st;
 }
 
-static void print_plans(const struct engine *e, struct str *s)
+static void print_plans(const struct program *p, struct str *s)
 {
     static const enum graph_kind shown[] = {GRAPH_MICRO, GRAPH_UPDATE};
     for (int i = 0; i < COUNT_OF(shown); i++) {
-        if (!e->built[shown[i]]) continue;
+        if (!p->built[shown[i]]) continue;
         str_printf(s, "# %s\n", graph_kind_name(shown[i]));
-        plan_print(&e->plan[shown[i]], s);
+        plan_print(&p->plan[shown[i]], s);
         str_append(s, "\n");
     }
     str_append(s, "# memory at its peak\n");
-    plan_print_memory(&e->plan[GRAPH_MICRO], MEMORY_ROWS, s);
+    plan_print_memory(&p->plan[GRAPH_MICRO], MEMORY_ROWS, s);
 }
 
-enum status rundir_write_plan(const char *dir, const struct engine *e)
+enum status rundir_write_plan(const char *dir, const struct program *p)
 {
-    struct facts f = facts_of(e);
+    struct facts f = facts_of(p);
     struct str text = {0}, json = {0};
-    print_plans(e, &text);
+    print_plans(p, &text);
     facts_print_json(&f, &json);
     enum status st = rundir_write_text(dir, "plan.txt", str_text(&text));
     if (st == ST_OK) st = rundir_write_text(dir, "plan.json", str_text(&json));

@@ -39,7 +39,7 @@ enum status rundir_reopen(const char *dir);
  * written as "scratch". */
 enum status rundir_write_config(const char *dir, const struct config *c);
 /* plan.txt and plan.json. */
-enum status rundir_write_plan(const char *dir, const struct engine *e);
+enum status rundir_write_plan(const char *dir, const struct program *p);
 enum status rundir_write_summary(const char *dir, const struct run_summary *s);
 void run_summary_print_json(const struct run_summary *s, struct str *out);
 /* Writes a text file of the run. */

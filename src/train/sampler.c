@@ -9,7 +9,7 @@
 void sampler_init(struct sampler *s, struct engine *e, const struct sampler_options *o,
                   struct arena *a)
 {
-    int64_t T = e->model.config.block_size, V = e->model.vocab;
+    int64_t T = e->program.model.config.block_size, V = e->program.model.vocab;
     *s = (struct sampler){.engine = e, .options = *o, .T = T, .vocab = V};
     s->window = ARENA_NEW(a, int32_t, T);
     s->positions = ARENA_NEW(a, int32_t, T);
@@ -57,8 +57,9 @@ static enum status run(struct sampler *s, struct sequence *q, int64_t first, int
 static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t row)
 {
     const int64_t size = sizeof(float);
-    return plan_read(&s->engine->plan[kind], "logits", row * s->engine->model.padded_vocab * size,
-                     s->logits, s->vocab * size);
+    return plan_read(&s->engine->program.plan[kind], "logits",
+                     row * s->engine->program.model.padded_vocab * size, s->logits,
+                     s->vocab * size);
 }
 
 /* Runs the window as one batch with one sequence. Attention is causal, so the values after the last

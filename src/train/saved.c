@@ -93,7 +93,7 @@ enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *r
     threads_set(c->plan.threads);
     TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, device_backend(c), a));
     const struct weights_tensor *tensors = weights_tensors(ret_engine, a);
-    enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->model.parameters);
+    enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->program.model.parameters);
     if (st == ST_OK) st = weights_bring(ret_engine, tensors);
     if (st != ST_OK) engine_close(ret_engine);
     return st;

@@ -74,7 +74,8 @@ static enum status save(struct trainer *t)
     };
     TRY(weights_fetch(&t->learner.engine, t->tensors));
     TRY(runlog_sync(&t->log)); /* a checkpoint must never be newer than the log on disk */
-    TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.model.parameters, &state));
+    TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.program.model.parameters,
+                        &state));
     t->saved = t->iter;
     return ST_OK;
 }

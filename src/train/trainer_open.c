@@ -65,7 +65,7 @@ static enum status load_last(struct trainer *t)
                     "the run in %s has already done %lld iterations: set --max_iters to no "
                     "less",
                     c->out_dir, (long long)found.state.iter);
-    TRY(checkpoint_load(&found, t->tensors, t->learner.engine.model.parameters));
+    TRY(checkpoint_load(&found, t->tensors, t->learner.engine.program.model.parameters));
     TRY(weights_bring(&t->learner.engine, t->tensors));
     t->iter = t->begun = t->saved = found.state.iter;
     t->summary.best_val_loss = found.state.best_val_loss;
@@ -104,7 +104,7 @@ static enum status write_dir(struct trainer *t, const struct environment *enviro
     const char *dir = t->config->train.out_dir;
     TRY(rundir_write_config(dir, t->config));
     TRY(keep_vocabulary(t->config, t->arena));
-    TRY(rundir_write_plan(dir, &t->learner.engine));
+    TRY(rundir_write_plan(dir, &t->learner.engine.program));
     if (environment)
         TRY(environment_write(environment, arena_printf(t->arena, "%s/env.json", dir)));
     return runlog_open(&t->log, arena_printf(t->arena, "%s/log.jsonl", dir), t->iter);
@@ -116,7 +116,7 @@ static enum status begin(struct trainer *t, const struct environment *environmen
     const char *dir = c->train.out_dir;
     struct learner *l = &t->learner;
     TRY(evaluator_init(&t->evaluator, &l->engine, &l->dataset, &l->hooks, t->arena));
-    t->facts = facts_of(&l->engine);
+    t->facts = facts_of(&l->engine.program);
     t->tensors = weights_tensors(&l->engine, t->arena);
     enum status made = file_make_dirs(dir);
     if (made != ST_OK)

@@ -19,8 +19,9 @@ static void print_row(const char *what, const struct stats *s, const char *unit)
 
 static void print_text(const struct engine *e, const struct bench_step *b)
 {
-    double units = (double)(e->config->data.batch_size * e->model.config.block_size);
-    const char *unit = e->model.def->unit;
+    double units =
+        (double)(e->program.config->data.batch_size * e->program.model.config.block_size);
+    const char *unit = e->program.model.def->unit;
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");
     if (b->product_flops > 0) {

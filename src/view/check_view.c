@@ -123,8 +123,10 @@ static enum status try_all(struct check_lines *t, const struct device *d, enum o
                            const char *variant)
 {
     void *context;
+    struct target target;
+    TRY(backend_target(d->backend, d->number, &target));
     TRY(d->backend->open(d->number, &context));
-    enum status st = check_kernels(d->backend, context, op, variant, note_kernel, t);
+    enum status st = check_kernels(&target, context, op, variant, note_kernel, t);
     d->backend->close(context);
     TRY(st);
     if (variant && !t->lines)

@@ -35,11 +35,11 @@ static char letter_at(const struct memory_moment *m, double level)
 /* A new stretch begins where graph or phase change. */
 static bool begins(const struct memory_view *v, const int *at, int column)
 {
-    const struct engine *e = v->engine;
+    const struct program *p = v->program;
     const struct memory_moment *m = &v->course.moment[at[column]];
     const struct memory_moment *before = column ? &v->course.moment[at[column - 1]] : NULL;
     return !before || before->kind != m->kind ||
-           e->graph[m->kind].node[m->step].phase != e->graph[m->kind].node[before->step].phase;
+           p->graph[m->kind].node[m->step].phase != p->graph[m->kind].node[before->step].phase;
 }
 
 static void print_stretches(const struct memory_view *v, const int *at, int columns, struct str *s)

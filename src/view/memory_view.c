@@ -9,7 +9,7 @@
 
 static const struct node *node_of(const struct memory_view *v, const struct memory_moment *m)
 {
-    return &v->engine->graph[m->kind].node[m->step];
+    return &v->program->graph[m->kind].node[m->step];
 }
 
 const char *memory_moment_words(const struct memory_view *v, const struct memory_moment *m,
@@ -59,7 +59,7 @@ static const char *const part_notes[MEMORY_PARTS] = {
 /* What copies this plan has; of float8 the ring of magnitudes is one of them. */
 static const char *copies_note(const struct memory_view *v, struct arena *a)
 {
-    const int64_t *bytes = v->engine->storage.bytes;
+    const int64_t *bytes = v->program->bytes;
     bool mixed = precision_is_mixed(v->config->plan.dtype);
     const char *weights = !bytes[STORAGE_PACKED] ? "bf16"
                           : bytes[STORAGE_COPY]  ? "bf16, and packed"
@@ -250,7 +250,7 @@ static void print_logits(const struct memory_view *v, struct str *s, struct aren
     struct memory_tensors outside;
     bool saved = false;
     if (!v->vocab) return;
-    memory_saved(v->engine, -1, &outside, a);
+    memory_saved(v->program, -1, &outside, a);
     for (int i = 0; i < outside.n; i++) {
         const struct type *t = &outside.tensor[i].type;
         saved |= t->rank > 1 && t->dim[t->rank - 1] >= v->vocab;
@@ -264,7 +264,7 @@ static void print_logits(const struct memory_view *v, struct str *s, struct aren
 
 static const char *device_words(const struct memory_view *v)
 {
-    const struct backend *b = v->engine->backend;
+    const struct backend *b = v->program->target->backend;
     if (!strcmp(b->name, "cuda"))
         return "cuda; CUDA's own context, some hundreds of MiB, is not counted";
     return b->host_memory ? "cpu; what the process takes for itself is not counted" : b->name;
@@ -312,7 +312,7 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
     str_printf(s, "peak         %s, while %s runs: %s, graph %s, step %d of %d\n\n",
                str_bytes(bytes, (double)peak->used), memory_moment_words(v, peak, a),
                phase_name(node_of(v, peak)->phase), graph_kind_name(peak->kind), peak->step,
-               v->engine->plan[peak->kind].steps);
+               v->program->plan[peak->kind].steps);
     if (form->markdown) str_append(s, "```\n");
     memory_plot_text(v, s);
     str_append(s, form->markdown ? "```\n\n" : "\n");
@@ -374,12 +374,12 @@ static json_t *run_json(const struct memory_view *v)
 
 struct json_t *memory_view_json(const struct memory_view *v, struct arena *a)
 {
-    struct facts f = facts_of(v->engine);
+    struct facts f = facts_of(v->program);
     struct table timeline = memory_view_timeline(v, a), variants = variants_table(v, a);
     return json_pack("{s:i, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1,
-                     "vocabulary", (json_int_t)v->vocab, "device", v->engine->backend->name,
-                     "phase", memory_extent_name(v->extent), "memory", facts_memory(&f), "peak",
-                     peak_json(v, a), "block", saved_json(v, a), "recompute", table_json(&variants),
-                     "limit", limit_json(v), "measured", run_json(v), "timeline",
-                     table_json(&timeline));
+                     "vocabulary", (json_int_t)v->vocab, "device",
+                     v->program->target->backend->name, "phase", memory_extent_name(v->extent),
+                     "memory", facts_memory(&f), "peak", peak_json(v, a), "block", saved_json(v, a),
+                     "recompute", table_json(&variants), "limit", limit_json(v), "measured",
+                     run_json(v), "timeline", table_json(&timeline));
 }

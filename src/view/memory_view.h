@@ -3,12 +3,11 @@
 #define VIEW_MEMORY_VIEW_H
 
 #include "bench/memory_run.h"
-#include "engine/engine.h"
 #include "engine/memory.h"
 #include "present/table_form.h"
 
 struct memory_view {
-    const struct engine *engine; /* with the plans of the phase */
+    const struct program *program; /* with the plans of the phase */
     const struct config *config;
     int64_t vocab;
     const char *words; /* which configuration it is */

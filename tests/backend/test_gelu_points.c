@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 
 enum { POINTS = 1 << 12 };
 
@@ -25,8 +25,8 @@ static const char text[] = "#include \"gelu.cuh\"\n"
                            "KERNEL(256) points(float *y, float *grad, const float *x)\n"
                            "{\n"
                            "    int i = blockIdx.x * 256 + threadIdx.x;\n"
-                           "    y[i] = brief_gelu<TANH>(x[i]);\n"
-                           "    grad[i] = brief_grad<TANH>(2.0f, x[i]);\n"
+                           "    y[i] = fast_gelu<TANH>(x[i]);\n"
+                           "    grad[i] = fast_grad<TANH>(2.0f, x[i]);\n"
                            "}\n";
 
 static bool approximate;

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 
 enum {
     BATCH = 2,

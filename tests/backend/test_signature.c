@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/signature.h"
+#include "backend/cuda/runtime/signature.h"
 
 static const char text[] =
     "#include \"device.cuh\"\n"

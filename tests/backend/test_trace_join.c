@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/kernel_name.h"
-#include "backend/cuda/trace_join.h"
+#include "backend/cuda/runtime/kernel_name.h"
+#include "backend/cuda/runtime/trace_join.h"
 
 static struct trace_record alone(uint32_t call, int64_t start)
 {
@@ -41,7 +41,8 @@ static void test_a_mark_is_that_of_the_call(void **state)
     struct arena a = {0};
     struct trace t;
     struct trace_record r[] = {alone(9, 300), alone(4, 100), alone(9, 310), alone(6, 200)};
-    struct trace_call c[] = {{9, 2, NO_PLAY}, {4, 7, NO_PLAY}, {6, -1, NO_PLAY}, {5, 3, NO_PLAY}};
+    struct trace_call c[] = {
+        {9, 2, NO_REPLAY}, {4, 7, NO_REPLAY}, {6, -1, NO_REPLAY}, {5, 3, NO_REPLAY}};
     r[1].kind = ACTIVITY_COPY, r[1].bytes = 64;
     trace_join(&(struct trace_input){.record = r, .records = 4, .call = c, .calls = 4}, &t, &a);
     assert_string_equal(marks(&t, &a), "7 -1 2 2");
@@ -59,11 +60,12 @@ static void test_a_call_without_a_record_is_told(void **state)
     struct arena a = {0};
     struct trace t;
     struct trace_record r[] = {alone(1, 100), alone(2, 200)};
-    struct trace_call c[] = {{1, 5, NO_PLAY}};
+    struct trace_call c[] = {{1, 5, NO_REPLAY}};
     trace_join(&(struct trace_input){.record = r, .records = 2, .call = c, .calls = 1}, &t, &a);
     assert_string_equal(marks(&t, &a), "5 -1");
     assert_int_equal(t.unmatched, 1);
-    assert_non_null(strstr(t.why, "1 kernels and copies belong to nobody: there is no record"));
+    assert_non_null(
+        strstr(t.why, "1 kernels and copies could not be attributed: there is no record"));
     arena_release(&a);
 }
 
@@ -78,7 +80,7 @@ static void test_plays_take_their_own_in_order(void **state)
     struct trace t;
     struct trace_record r[] = {played(8, 50), played(8, 10), alone(1, 35),  played(8, 20),
                                played(8, 60), played(8, 30), played(8, 40), played(8, 70)};
-    struct trace_call c[] = {{1, 5, NO_PLAY}, {8, -1, 2}};
+    struct trace_call c[] = {{1, 5, NO_REPLAY}, {8, -1, 2}};
     trace_join(&(struct trace_input){r, 8, c, 2, three, 3}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:10 0:11 0:11 5 1:20 2:10 2:11 2:11");
     assert_int_equal(t.unmatched, 0);
@@ -99,7 +101,7 @@ static void test_a_play_that_is_not_whole_is_nobodys(void **state)
     assert_true(t.activity[0].unmatched && t.activity[1].unmatched);
     assert_false(t.activity[2].unmatched || t.activity[5].unmatched);
     assert_int_equal(t.unmatched, 2);
-    assert_non_null(strstr(t.why, "2 took place where 3 were recorded"));
+    assert_non_null(strstr(t.why, "2 were traced where 3 were captured"));
     arena_release(&a);
 }
 

@@ -376,8 +376,8 @@ static void test_parts_make_the_whole(void **state)
         c.plan.fusion = (enum fusion)rung;
         c.plan.recompute = RECOMPUTE_BLOCK;
         tiny_open(&t, &c, 1u << GRAPH_MICRO);
-        struct plan *p = &t.engine.plan[GRAPH_MICRO];
-        int64_t bytes = t.engine.model.elements * (int64_t)sizeof(float);
+        struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
+        int64_t bytes = t.engine.program.model.elements * (int64_t)sizeof(float);
         int turn = plan_backward_start(p);
         assert_true(turn > 0 && turn < p->steps);
         for (int id = 0; id < turn; id++)
@@ -388,7 +388,7 @@ static void test_parts_make_the_whole(void **state)
         memset(tiny_range(&t, STORAGE_GRADIENTS), 0, (size_t)bytes);
         tiny_feed(&t, GRAPH_MICRO, 0);
         hand_ok(plan_run_part(p, 0, turn, NULL));
-        for (int64_t i = 0; i < t.engine.model.elements; i++)
+        for (int64_t i = 0; i < t.engine.program.model.elements; i++)
             assert_true(tiny_range(&t, STORAGE_GRADIENTS)[i] == 0);
         hand_ok(plan_run_part(p, turn, p->steps, NULL));
         assert_memory_equal(tiny_range(&t, STORAGE_GRADIENTS), whole, (size_t)bytes);

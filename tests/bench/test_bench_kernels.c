@@ -6,6 +6,7 @@
 #include "../support/tiny.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
+#include "engine/tune.h"
 #include "measure/random_step.h"
 
 #include <setjmp.h>
@@ -52,8 +53,8 @@ static void test_every_call_is_found(void **state)
     c.model.bias = true;
     c.train.gradient_accumulation_steps = 3;
     tiny_open(&t, &c, TRAINING | 1u << GRAPH_MICRO_MORE);
-    bench_calls_find(&t.engine, OP_COUNT, &k, &t.arena);
-    const struct plan *p = t.engine.plan;
+    bench_calls_find(&t.engine.program, OP_COUNT, &k, &t.arena);
+    const struct plan *p = t.engine.program.plan;
     assert_int_equal(calls_of(&k, OP_COUNT), plan_kernels(&p[GRAPH_MICRO]) +
                                                  2 * plan_kernels(&p[GRAPH_MICRO_MORE]) +
                                                  plan_kernels(&p[GRAPH_UPDATE]));
@@ -83,7 +84,7 @@ static void test_every_call_is_found(void **state)
     assert_string_equal(find(&k, OP_LINEAR)->shape, "48 x 96 x 32");
 
     struct bench_kernels one;
-    bench_calls_find(&t.engine, OP_ATTENTION, &one, &t.arena);
+    bench_calls_find(&t.engine.program, OP_ATTENTION, &one, &t.arena);
     assert_int_equal(one.calls, 1);
     tiny_close(&t);
 }
@@ -97,15 +98,15 @@ static void test_attributes_distinguish_calls(void **state)
     struct config c = tiny_config();
     c.model.n_embd = 48; /* as many columns as B x T */
     tiny_open(&t, &c, TRAINING);
-    bench_calls_find(&t.engine, OP_MATMUL, &k, &t.arena);
+    bench_calls_find(&t.engine.program, OP_MATMUL, &k, &t.arena);
     int square = 0;
     for (int i = 0; i < k.calls; i++) square += !strncmp(k.call[i].shape, "48 x 48 x 48", 12);
     assert_int_equal(square, 3); /* forward, by x (tb), by w (ta) */
     for (int i = 0; i < k.calls; i++)
         for (int j = 0; j < i; j++)
             if (!strcmp(k.call[i].shape, k.call[j].shape) &&
-                type_same(&t.engine.plan[GRAPH_MICRO].step[k.call[i].step].call.in_type[0],
-                          &t.engine.plan[GRAPH_MICRO].step[k.call[j].step].call.in_type[0]))
+                type_same(&t.engine.program.plan[GRAPH_MICRO].step[k.call[i].step].call.in_type[0],
+                          &t.engine.program.plan[GRAPH_MICRO].step[k.call[j].step].call.in_type[0]))
                 fail_msg("%s twice", k.call[i].shape);
     tiny_close(&t);
 }
@@ -119,7 +120,7 @@ static void test_fused_matmuls_are_matmuls(void **state)
     int64_t products[2] = {0}, fused = 0;
     if (!backend_find("cuda")) SKIP("built without the CUDA toolkit's headers");
     for (int full = 0; full < 2; full++) {
-        struct engine e;
+        struct program p;
         struct bench_kernels k;
         struct config c = tiny_config();
         c.model.bias = true;
@@ -127,8 +128,8 @@ static void test_fused_matmuls_are_matmuls(void **state)
         c.plan.device = DEVICE_CUDA_0;
         c.plan.dtype = PRECISION_TFLOAT32;
         c.plan.fusion = full ? FUSION_FULL : FUSION_OP;
-        hand_ok(engine_plan(&e, &c, TINY_VOCAB, TRAINING, "cuda", &arena));
-        bench_calls_find(&e, OP_COUNT, &k, &arena);
+        hand_ok(program_for(&p, &c, TINY_VOCAB, TRAINING, "cuda", &arena));
+        bench_calls_find(&p, OP_COUNT, &k, &arena);
         for (int i = 0; i < k.calls; i++) {
             const struct bench_call *call = &k.call[i];
             if (!products_include(call->op)) continue;
@@ -137,7 +138,6 @@ static void test_fused_matmuls_are_matmuls(void **state)
             assert_true(call->products == MACHINE_TF32);
             if (call->op == OP_LINEAR_GELU) assert_string_equal(call->shape, "48 x 128 x 32");
         }
-        engine_close(&e);
     }
     assert_true(fused > 0);
     assert_int_equal(products[0], products[1]);
@@ -197,7 +197,7 @@ static void test_times_and_shares(void **state)
         assert_int_equal(random_step_feed(&random_step, &plan, 0, 0), ST_OK);
         assert_int_equal(sequence_start(&plan, NULL), ST_OK);
     }
-    size_t bytes = (size_t)t.engine.model.elements * sizeof(float);
+    size_t bytes = (size_t)t.engine.program.model.elements * sizeof(float);
     assert_memory_equal(tiny_range(&t, STORAGE_WEIGHTS), tiny_range(&straight, STORAGE_WEIGHTS),
                         bytes);
     assert_memory_equal(tiny_range(&t, STORAGE_MOMENT2), tiny_range(&straight, STORAGE_MOMENT2),

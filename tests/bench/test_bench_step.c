@@ -20,7 +20,7 @@ static void test_the_update_gets_its_learning_rate(void **state)
     struct bench_step b;
     struct config c = tiny_config();
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-    int64_t n = t.engine.model.elements, moved = 0;
+    int64_t n = t.engine.program.model.elements, moved = 0;
     const float *before = tiny_copy(&t, STORAGE_WEIGHTS, &t.arena);
     assert_int_equal(bench_step_run(&t.engine, WARM_UP, STEPS, NULL, NULL, &b), ST_OK);
     const float *after = tiny_range(&t, STORAGE_WEIGHTS);

@@ -166,7 +166,8 @@ static void find_errors(bool mask, bool shape_mask, double *ret_y, double *ret_d
     void *context;
     struct plan p;
     assert_int_equal(b->open(0, &context), ST_OK);
-    assert_int_equal(plan_build(&p, &g, b, context, NULL, &arena), ST_OK);
+    const struct target target = {.backend = b};
+    assert_int_equal(plan_build(&p, &g, &target, NULL, &arena), ST_OK);
     struct storage_blocks blocks = {.backend = b, .context = context};
     storage_reserve(&blocks, &p);
     assert_int_equal(storage_alloc(&blocks), ST_OK);

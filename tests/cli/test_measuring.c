@@ -312,7 +312,7 @@ static void test_bench_attention_refuses(void **state)
             "--dtype takes float32, bfloat16 or both");
     refuses("bench attention --device=cpu --dtype=float32,float32", 2,
             "--dtype takes float32, bfloat16 or both");
-    refuses("bench attention --device=cpu --dtype=tfloat32", 1, "tfloat32 is of CUDA devices");
+    refuses("bench attention --device=cpu --dtype=tfloat32", 1, "tfloat32 needs a CUDA device");
     refuses("bench attention --device=cpu --heads=0", 2, "--heads is 1 to 1024");
     refuses("bench attention --device=cpu --kv_heads=4", 2,
             "--heads=6 is not divisible by --kv_heads=4");

@@ -53,7 +53,7 @@ static void test_they_are_planned_and_timed(void **state)
         says_not(said, "vocabulary");
         says_not(failed, "data set"); /* it asks for none */
         assert_int_equal(run("graph", i, "--fusion=op"), 0);
-        says(said, " = LEAF [drawn + 0]  f32");
+        says(said, " = LEAF [drawn]  f32");
         assert_int_equal(run("memory", i, ""), 0);
         says(said, model);
         assert_int_equal(strstr(said, "\nblock 0 saves") != NULL, i < 2); /* the others have none */

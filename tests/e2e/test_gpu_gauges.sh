@@ -7,7 +7,7 @@
 cd "$work"
 export STROBE_LOG=info
 train="$STROBE train tiny.conf --threads=0 --overwrite --device=cuda --max_iters=6 --eval_interval=3 --sample_interval=5"
-missing="libnvidia-ml.so.1 is not on this machine (a container is given it with NVIDIA_DRIVER_CAPABILITIES=compute,utility)"
+missing="libnvidia-ml.so.1 is not on this machine (a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility to see it)"
 samples() { grep '"kind":"sample"' "$1/log.jsonl"; }
 summary() { sed -n 's/.*"'"$2"'": *\([-0-9.e]*\).*/\1/p' "$1/summary.json" | head -1; }
 # among LOW X HIGH
@@ -55,13 +55,13 @@ grep -q '"power_w": null' poor/summary.json || fail "power is known: $(cat poor/
 samples poor | grep -q power && fail "power is known: $(samples poor)"
 
 # --- it says nothing: training goes on, and why is said once
-for case in "EMU_NVML=refuses:libnvidia-ml.so.1 says: Driver/library version mismatch" \
+for case in "EMU_NVML=refuses:libnvidia-ml.so.1 reports: Driver/library version mismatch" \
     "EMU_WITHOUT=libnvidia-ml LD_PRELOAD=$emulator/without.so:$missing"; do
     expect 0 "device telemetry (clock, power) is not sampled: ${case#*:}" env ${case%%:*} $train --out_dir=silent
     [ "$(grep -c 'not sampled' out)" = 1 ] || fail "said more than once: $(cat out)"
     [ -z "$(samples silent)" ] || fail "samples: $(samples silent)"
     grep -q '"gauges": null' silent/summary.json || fail "gauges: $(cat silent/summary.json)"
-    expect 0 "NVML       missing: ${case#*:}; nothing is known of the GPU's utilisation, clock, power and temperature" \
+    expect 0 "NVML       missing: ${case#*:}; the GPU's utilisation, clock, power and temperature are unknown" \
         env ${case%%:*} "$STROBE" info
 done
 expect 0 '6 iterations' $train --out_dir=off --sample_interval=0

@@ -23,9 +23,9 @@ $(cat out)"
 }
 
 # --- no GPU
-none='there is no NVIDIA GPU to use'
+none='no NVIDIA GPU can be used'
 sentence 1 "$none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda $train --device=cuda
-sentence 1 "$none: the driver says: no CUDA-capable device is detected; use device=cpu" env EMU_DEVICES=0 $train --device=cuda
+sentence 1 "$none: the driver reports: no CUDA-capable device is detected; use device=cpu" env EMU_DEVICES=0 $train --device=cuda
 sentence 1 'there is no cuda:1; this machine has 1 GPU, counted from 0' $train --device=cuda:1
 expect 0 "gpu        none: $none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda "$STROBE" info
 without 'libcuda libcublasLt' "$STROBE" info --json >info.json
@@ -35,11 +35,11 @@ grep -q "\"gpu\": \"none: $none: libcuda.so.1 is not on this machine; use device
 # --- an old driver: functions that it lacks; a CUDA that it does not serve
 mkdir old
 echo 'int cuInit(unsigned flags) { return (int)flags; }' | ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
-sentence 1 "$none: libcuda.so.1 is too old, it has no cuDriverGetVersion: install a newer one; use device=cpu" \
+sentence 1 "$none: libcuda.so.1 is too old: it has no cuDriverGetVersion; install a newer one; use device=cpu" \
     env LD_LIBRARY_PATH="$work/old:$LD_LIBRARY_PATH" $train --device=cuda
 mkdir newer
 ln -s "$emulator/libnvrtc.so.13" newer/libnvrtc.so.12 # of CUDA 13 all the same
-expect 1 'the driver is too old for this NVRTC: it serves CUDA 12.4, kernels were compiled for CUDA 13, and it says: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' \
+expect 1 'the driver is too old for this NVRTC: it supports CUDA 12.4, kernels were compiled for CUDA 13, and it reports: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' \
     env EMU_DRIVER=12040 LD_LIBRARY_PATH="$work/newer:$LD_LIBRARY_PATH" $train --device=cuda
 
 # --- no NVRTC: refused, and device=auto takes the CPU and says why
@@ -51,7 +51,7 @@ expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this mac
 grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run/env.json)"
 
 # --- no cuBLASLt: our own products
-expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; products run on kernels of our own without tensor cores: many times as long' \
+expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' \
     without libcublasLt "$STROBE" info
 expect 0 '1 iterations' without libcublasLt $train --device=cuda
 grep -q tiles run/plan.txt || fail "products without the library: $(cat run/plan.txt)"
@@ -101,13 +101,13 @@ said() {
     grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not what is said by: $*
 $(cat out)"
 }
-said "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot start it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
+said "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
     env EMU_FAIL=attention_grad_keys $train --device=cuda
 
 # --- one that fails while it runs: nobody knows which, but how to find it, and that finds it
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
-    said "\(iteration [01]: \)\{0,1\}one of the kernels that the GPU was working on failed: $illegal; run again with --check_nan=true, which waits for each and names it" \
+    said "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
 said "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \

@@ -30,7 +30,7 @@ says '0 dropped, 0 unmatched, by CUPTI 13' "$trace" once
 says ': whole' "$trace" once
 
 # --- what is lost is counted, and nothing is guessed
-says 'records of CUPTI were dropped, it had no room for them' env EMU_CUPTI_DROP=7 "$trace" once
+says 'CUPTI records were dropped because its buffers were full' env EMU_CUPTI_DROP=7 "$trace" once
 not ' 0 dropped'
 not ' 0 unmatched'
 not whole
@@ -41,7 +41,7 @@ says 'refused: CUPTI cannot begin: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTE
     env EMU_CUPTI_REFUSE=39 "$trace" once
 says 'refused: CUPTI cannot begin: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not profile' \
     env EMU_CUPTI_REFUSE=35 "$trace" once
-says 'refused: CUPTI tells of no kernel at all, though some ran' env EMU_CUPTI_SILENT=1 "$trace" once
+says 'refused: CUPTI recorded no kernels although some ran' env EMU_CUPTI_SILENT=1 "$trace" once
 says 'CUPTI      missing: libcupti.so.13 is not on this machine; profiles time kernels by events between them' \
     env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$STROBE" info
 says 'CUPTI      13.' "$STROBE" info

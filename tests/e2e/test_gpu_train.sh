@@ -61,7 +61,7 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
     same bf16 replay
 }
 
-# --- products of our own where they measured faster; hopper=false leaves them out
+# --- matmuls of our own where they measured faster; hopper=false leaves them out
 kernels=$XDG_CACHE_HOME/strobe/kernels
 mkdir -p "$kernels" winners/strobe
 ln -s "$kernels" winners/strobe/kernels
@@ -71,8 +71,15 @@ wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulati
     export XDG_CACHE_HOME="$work/winners"
     train cpu_plain --device=cpu $wide
     train measured --device=cuda --dtype=bfloat16 $wide
-    file=winners/strobe/products-emulated-GPU.json
-    sed 's/^ *"microseconds":/"wgmma_microseconds": 1e-3, &/' "$file" >faster
+    file=winners/strobe/tuning-emulated-GPU.json
+    "$STROBE" plan tiny.conf --device=cuda --dtype=bfloat16 $wide --json | tr '{' '\n' |
+        sed -n 's/^.*"matmul": *"\([^"]*\)".*"candidates".*$/\1/p; s/^.*"launch": *"\([0-9a-f]*\)".*$/=\1/p' >launches
+    # A candidate of our own in front of those of each matmul that has one.
+    awk 'NR == FNR { if (/^=/) launch[key] = substr($0, 2); else key = $0; next }
+        { print }
+        /^  ".*": \[$/ { key = $0; gsub(/^  "|": \[$/, "", key)
+            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0,\"launch\":\"%s\"},\n", launch[key] }' \
+        launches "$file" >faster
     cp faster "$file"
     train own --device=cuda --dtype=bfloat16 $wide
     near cpu_plain own 2e-2

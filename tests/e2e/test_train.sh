@@ -133,6 +133,6 @@ expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters
 [ -s runs/c/report.html ] || fail "no page"
 expect 2 'holds a run already' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
 expect 2 'what shall differ?' "$STROBE" compare tiny.conf --flash=false
-expect 2 'flash takes true, false' "$STROBE" compare tiny.conf --flash=false,maybe --out_dir=runs/d
+expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe --out_dir=runs/d
 expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 --out_dir=runs/d
 echo ok

@@ -41,8 +41,8 @@ static float uniform(uint32_t seed, int64_t i)
 
 static void fill(const struct tiny *t)
 {
-    for (int k = 0; k < t->engine.model.parameters; k++) {
-        const struct parameter *p = &t->engine.model.parameter[k];
+    for (int k = 0; k < t->engine.program.model.parameters; k++) {
+        const struct parameter *p = &t->engine.program.model.parameter[k];
         float *w = tiny_parameter(t, STORAGE_WEIGHTS, p);
         uint32_t seed = seed_of(p->name);
         bool norm = p->type.rank == 1, table = !strcmp(p->name, "wte.weight");
@@ -56,18 +56,18 @@ static void fill(const struct tiny *t)
 
 static void feed(struct tiny *t, enum graph_kind kind, int64_t B)
 {
-    int64_t T = t->config.model.block_size, V = t->engine.model.vocab;
+    int64_t T = t->config.model.block_size, V = t->engine.program.model.vocab;
     int32_t *ids = ARENA_NEW(&t->arena, int32_t, B * T), step = 0;
     const char *const names[] = {"tokens", "targets"};
     for (int k = 0; k < (kind == GRAPH_LOGITS ? 1 : 2); k++) {
         for (int64_t i = 0; i < B * T; i++)
             ids[i] = (int32_t)(word(seed_of(names[k]), i) % (uint32_t)V);
-        hand_ok(plan_feed(&t->engine.plan[kind], names[k], ids, B * T * 4));
+        hand_ok(plan_feed(&t->engine.program.plan[kind], names[k], ids, B * T * 4));
     }
     for (int64_t i = 0; i < T; i++) ids[i] = (int32_t)i;
-    hand_ok(plan_feed(&t->engine.plan[kind], "positions", ids, T * 4));
-    hand_ok(plan_feed(&t->engine.plan[kind], "step", &step, 4));
-    hand_ok(plan_run(&t->engine.plan[kind], NULL));
+    hand_ok(plan_feed(&t->engine.program.plan[kind], "positions", ids, T * 4));
+    hand_ok(plan_feed(&t->engine.program.plan[kind], "step", &step, 4));
+    hand_ok(plan_run(&t->engine.program.plan[kind], NULL));
 }
 
 /* --- comparisons
@@ -104,9 +104,9 @@ static void within(const char *what, double error, double *worst)
  * elements. */
 static void compare_gradients(struct tiny *t, const json_t *expected, double *worst)
 {
-    assert_int_equal(json_object_size(expected), t->engine.model.parameters);
-    for (int k = 0; k < t->engine.model.parameters; k++) {
-        const struct parameter *p = &t->engine.model.parameter[k];
+    assert_int_equal(json_object_size(expected), t->engine.program.model.parameters);
+    for (int k = 0; k < t->engine.program.model.parameters; k++) {
+        const struct parameter *p = &t->engine.program.model.parameter[k];
         const json_t *e = json_object_get(expected, p->name);
         if (json_array_size(e) != 2) fail_msg("no gradient of %s", p->name);
         const float *g = tiny_parameter(t, STORAGE_GRADIENTS, p);
@@ -124,13 +124,13 @@ static void compare_gradients(struct tiny *t, const json_t *expected, double *wo
 /* Errors relative to the root mean square. */
 static void compare_logits(struct tiny *t, const json_t *expected, double *worst)
 {
-    int64_t n = t->config.model.block_size * t->engine.model.vocab;
+    int64_t n = t->config.model.block_size * t->engine.program.model.vocab;
     float *y = ARENA_NEW(&t->arena, float, n);
     double squares = 0;
     size_t count = json_array_size(expected);
     assert_true(count > 10);
     feed(t, GRAPH_LOGITS, 1);
-    hand_ok(plan_read(&t->engine.plan[GRAPH_LOGITS], "logits", 0, y, n * 4));
+    hand_ok(plan_read(&t->engine.program.plan[GRAPH_LOGITS], "logits", 0, y, n * 4));
     for (size_t i = 0; i < count; i++)
         squares += pow(json_number_value(json_array_get(json_array_get(expected, i), 1)), 2);
     for (size_t i = 0; i < count; i++) {
@@ -152,7 +152,7 @@ static void compare(const json_t *all, const struct config *c, double worst[3])
     hand_ok(engine_refresh(&t.engine));
     compare_logits(&t, json_object_get(all, "logits"), &worst[1]);
     feed(&t, GRAPH_MICRO, c->data.batch_size);
-    hand_ok(plan_read(&t.engine.plan[GRAPH_MICRO], "loss", 0, &loss, sizeof loss));
+    hand_ok(plan_read(&t.engine.program.plan[GRAPH_MICRO], "loss", 0, &loss, sizeof loss));
     within("the loss", fabs((double)loss / number(all, "loss") - 1), &worst[0]);
     compare_gradients(&t, json_object_get(all, "gradients"), &worst[2]);
     tiny_close(&t);

@@ -83,17 +83,17 @@ static void test_only_block_matmuls(void **state)
     int layers = (int)c.model.n_layer;
     c.plan.dtype = PRECISION_FLOAT8;
     tiny_open(&t, &c, KINDS | 1u << GRAPH_EVAL);
-    const struct graph *g = &t.engine.graph[GRAPH_MICRO];
+    const struct graph *g = &t.engine.program.graph[GRAPH_MICRO];
     assert_int_equal(count(g, OP_MATMUL_SCALED, DT_E4M3) + count(g, OP_MATMUL_SCALED, DT_E5M2),
                      12 * layers);
     assert_int_equal(count(g, OP_QUANTISE, DT_F32), 12 * layers);
-    assert_int_equal(count(&t.engine.graph[GRAPH_EVAL], OP_QUANTISE, DT_F32), 0);
+    assert_int_equal(count(&t.engine.program.graph[GRAPH_EVAL], OP_QUANTISE, DT_F32), 0);
     int head = count(g, OP_MATMUL, DT_BF16) + count(g, OP_LINEAR, DT_BF16);
     assert_int_equal(head, 3);
     tiny_close(&t);
     c.model.n_embd = 24; /* not a multiple of 16 */
     tiny_open(&t, &c, KINDS);
-    assert_int_equal(count(&t.engine.graph[GRAPH_MICRO], OP_QUANTISE, DT_F32), 0);
+    assert_int_equal(count(&t.engine.program.graph[GRAPH_MICRO], OP_QUANTISE, DT_F32), 0);
     tiny_close(&t);
 }
 
@@ -157,8 +157,8 @@ static void test_micro_steps_share_amax_history(void **state)
         c.plan.fusion = (enum fusion)fusion;
         c.train.gradient_accumulation_steps = 2;
         tiny_open(&t, &c, KINDS | 1u << GRAPH_MICRO_MORE);
-        const struct graph *first = &t.engine.graph[GRAPH_MICRO],
-                           *more = &t.engine.graph[GRAPH_MICRO_MORE];
+        const struct graph *first = &t.engine.program.graph[GRAPH_MICRO],
+                           *more = &t.engine.program.graph[GRAPH_MICRO_MORE];
         int n = 0;
         for (const struct node *a, *b; (a = magnitude(first, n)); n++) {
             b = magnitude(more, n);

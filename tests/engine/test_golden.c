@@ -74,8 +74,8 @@ static struct config golden_config(enum gelu gelu, bool bias)
 
 static void load_weights(struct tiny *t, const struct golden *g)
 {
-    for (int i = 0; i < t->engine.model.parameters; i++) {
-        const struct parameter *p = &t->engine.model.parameter[i];
+    for (int i = 0; i < t->engine.program.model.parameters; i++) {
+        const struct parameter *p = &t->engine.program.model.parameter[i];
         const struct safetensor *w = tensor(g, "w.", p->name, type_bytes(&p->type));
         assert_int_equal(w->rank, p->type.rank);
         for (int d = 0; d < w->rank; d++) assert_int_equal(w->dim[d], p->type.dim[d]);
@@ -92,12 +92,12 @@ static double loss_at(struct tiny *t, const struct golden *g, int step)
     float loss;
     for (int i = 0; i < T; i++) positions[i] = i;
     struct engine *e = &t->engine;
-    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "tokens", inputs + step * bytes, bytes));
-    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "targets", targets + step * bytes, bytes));
-    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "positions", positions, sizeof positions));
-    hand_ok(plan_feed(&e->plan[GRAPH_MICRO], "step", &unused, sizeof unused));
-    hand_ok(plan_run(&e->plan[GRAPH_MICRO], NULL));
-    hand_ok(plan_read(&e->plan[GRAPH_MICRO], "loss", 0, &loss, sizeof loss));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_MICRO], "tokens", inputs + step * bytes, bytes));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_MICRO], "targets", targets + step * bytes, bytes));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_MICRO], "positions", positions, sizeof positions));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_MICRO], "step", &unused, sizeof unused));
+    hand_ok(plan_run(&e->program.plan[GRAPH_MICRO], NULL));
+    hand_ok(plan_read(&e->program.plan[GRAPH_MICRO], "loss", 0, &loss, sizeof loss));
     return (double)loss;
 }
 
@@ -113,8 +113,8 @@ static void near(const char *what, int step, double is, double expected, double 
 static void compare(const struct tiny *t, const struct golden *g, enum storage storage,
                     const char *prefix, double tolerance, double *worst)
 {
-    for (int i = 0; i < t->engine.model.parameters; i++) {
-        const struct parameter *p = &t->engine.model.parameter[i];
+    for (int i = 0; i < t->engine.program.model.parameters; i++) {
+        const struct parameter *p = &t->engine.program.model.parameter[i];
         int64_t n = type_elements(&p->type);
         float *is = tiny_parameter(t, storage, p), expected[80 * C];
         memcpy(expected, tensor(g, prefix, p->name, type_bytes(&p->type))->data,
@@ -197,8 +197,8 @@ static void test_padded_vocabulary(void **state)
     struct tiny t;
     double worst = 0;
     tiny_open_bare(&t, &c, V, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-    for (int i = 0; i < t.engine.model.parameters; i++) {
-        const struct parameter *p = &t.engine.model.parameter[i];
+    for (int i = 0; i < t.engine.program.model.parameters; i++) {
+        const struct parameter *p = &t.engine.program.model.parameter[i];
         int64_t bytes = strcmp(p->name, "wte.weight") ? type_bytes(&p->type) : V * C * 4;
         memcpy(tiny_parameter(&t, STORAGE_WEIGHTS, p), tensor(&g, "w.", p->name, bytes)->data,
                (size_t)bytes);

@@ -2,9 +2,11 @@
  * formula, recompute variants, and the largest batch that fits. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "backend/backend.h"
 #include "engine/facts.h"
 #include "engine/fit.h"
 #include "engine/memory.h"
+#include "engine/tune.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +18,7 @@ enum { L = 4, V = 100 };
 
 static struct arena arena;
 static struct config config;
-static struct engine engine;
+static struct program program;
 
 static int fresh(void **state)
 {
@@ -40,7 +42,7 @@ static int done(void **state)
 
 static void plan(enum memory_extent extent)
 {
-    hand_ok(engine_plan(&engine, &config, V, memory_kinds(&config, extent), "cpu", &arena));
+    hand_ok(program_for(&program, &config, V, memory_kinds(&config, extent), "cpu", &arena));
 }
 
 static void test_course(void **state)
@@ -56,11 +58,11 @@ static void test_course(void **state)
                            {{GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE}, 3}};
     for (int extent = 0; extent < EXTENTS; extent++) {
         plan((enum memory_extent)extent);
-        memory_course(&engine, &c, &arena);
-        assert_int_equal(c.total, engine_bytes(&engine));
+        memory_course(&program, &c, &arena);
+        assert_int_equal(c.total, program_bytes(&program));
         int at = 0;
         for (int k = 0; k < expected[extent].kinds; k++) {
-            const struct plan *p = &engine.plan[expected[extent].kind[k]];
+            const struct plan *p = &program.plan[expected[extent].kind[k]];
             for (int id = 0; id < p->steps; id++) {
                 if (!p->step[id].kernel) continue;
                 const struct memory_moment *m = &c.moment[at++];
@@ -75,7 +77,6 @@ static void test_course(void **state)
         assert_int_equal(peak[MEMORY_SAVED] > 0, extent != EXTENT_INFERENCE);
         assert_int_equal(peak[MEMORY_GRADIENTS] > 0, extent != EXTENT_INFERENCE);
         assert_int_equal(peak[MEMORY_OPTIMIZER] > 0, extent == EXTENT_STEP);
-        engine_close(&engine);
     }
 }
 
@@ -109,10 +110,10 @@ static void test_tensors_add_up_to_parts(void **state)
     struct memory_tensors list;
     config.plan.dtype = PRECISION_BFLOAT16;
     plan(EXTENT_STEP);
-    memory_course(&engine, &c, &arena);
+    memory_course(&program, &c, &arena);
     for (int i = 0; i < c.moments; i += 7) {
         int64_t part[MEMORY_PARTS] = {0}, sum = 0;
-        memory_tensors(&engine, &c.moment[i], &list, &arena);
+        memory_tensors(&program, &c.moment[i], &list, &arena);
         for (int k = 0; k < list.n; k++) {
             const struct memory_tensor *t = &list.tensor[k];
             if (k) assert_true(t->bytes <= list.tensor[k - 1].bytes);
@@ -122,7 +123,7 @@ static void test_tensors_add_up_to_parts(void **state)
         assert_int_equal(sum, list.bytes);
         for (int k = MEMORY_CACHE; k < MEMORY_UNUSED; k++)
             assert_int_equal(part[k], c.moment[i].bytes[k]);
-        int64_t weights = 4 * model_count(&engine.model, true);
+        int64_t weights = 4 * model_count(&program.model, true);
         assert_int_equal(part[MEMORY_WEIGHTS], weights);
         assert_int_equal(part[MEMORY_GRADIENTS], weights);
         assert_int_equal(part[MEMORY_OPTIMIZER], 2 * weights);
@@ -131,7 +132,6 @@ static void test_tensors_add_up_to_parts(void **state)
     const struct memory_moment last = c.moment[c.moments - 1];
     assert_int_equal(last.kind, GRAPH_UPDATE);
     assert_int_equal(last.bytes[MEMORY_SAVED], 0);
-    engine_close(&engine);
 }
 
 /* The bytes that one block saves. With elements of s bytes: the incoming residual, its norm, q, k
@@ -162,7 +162,7 @@ static void test_saved_by_a_block(void **state)
         if (bits >> 3 == 3) config.plan.recompute = RECOMPUTE_NONE, config.model.bias = true;
         plan(EXTENT_STEP);
         for (int layer = 1; layer < L; layer++) {
-            memory_saved(&engine, layer, &saved, &arena);
+            memory_saved(&program, layer, &saved, &arena);
             if (saved.bytes != saved_by_formula())
                 fail_msg("flash %d, dtype %d, dropout %g, recompute %d: block %d saves %lld, not "
                          "%lld bytes",
@@ -171,7 +171,6 @@ static void test_saved_by_a_block(void **state)
                          (long long)saved_by_formula());
             for (int i = 0; i < saved.n; i++) assert_int_equal(saved.tensor[i].layer, layer);
         }
-        engine_close(&engine);
     }
 }
 
@@ -184,53 +183,51 @@ static void test_blocks_add_up(void **state)
     int64_t sum = 0, most = 0;
     config.plan.fusion = FUSION_OP;
     plan(EXTENT_BACKWARD);
-    memory_course(&engine, &c, &arena);
+    memory_course(&program, &c, &arena);
     for (int layer = -1; layer < L; layer++) {
         struct memory_tensors saved;
-        memory_saved(&engine, layer, &saved, &arena);
+        memory_saved(&program, layer, &saved, &arena);
         sum += saved.bytes;
     }
     for (int i = 0; i < c.moments; i++)
         if (c.moment[i].bytes[MEMORY_SAVED] > most) most = c.moment[i].bytes[MEMORY_SAVED];
     assert_true(most <= sum &&
                 most > sum - sum / 10); /* the loss's values are saved after others are dead */
-    engine_close(&engine);
     plan(EXTENT_INFERENCE);
     struct memory_tensors none;
-    memory_saved(&engine, 1, &none, &arena);
+    memory_saved(&program, 1, &none, &arena);
     assert_int_equal(none.n, 0);
-    engine_close(&engine);
 }
 
 static void test_variants(void **state)
 {
     (void)state;
+    const struct target cpu = {.backend = backend_find("cpu")};
     struct memory_variant v[MEMORY_VARIANTS];
     int n;
     static const int expected[] = {RECOMPUTE_NONE,      RECOMPUTE_GELU,      RECOMPUTE_BLOCK,
                                    RECOMPUTE_BLOCK + 1, RECOMPUTE_BLOCK + 2, RECOMPUTE_BLOCK + 3};
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 2); /* between 2 and 4 */
     unsigned kinds = memory_kinds(&config, EXTENT_STEP);
-    hand_ok(memory_variants(&config, V, kinds, "cpu", 0, NULL, NULL, v, &n));
+    hand_ok(memory_variants(&config, V, kinds, &cpu, NULL, 0, NULL, NULL, v, &n));
     assert_int_equal(n, COUNT_OF(expected));
     for (int i = 0; i < n; i++) {
         assert_int_equal(v[i].recompute, expected[i]);
         assert_int_equal(v[i].batch, 0);
         config.plan.recompute = v[i].recompute;
         plan(EXTENT_STEP);
-        struct facts f = facts_of(&engine);
+        struct facts f = facts_of(&program);
         assert_int_equal(v[i].total, f.total);
         assert_true(v[i].flops == f.flops);
         if (i) assert_true(v[i].flops >= v[i - 1].flops && v[i].saved <= v[i - 1].saved);
-        engine_close(&engine);
     }
     const int64_t limit = 64 << 20;
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 7); /* above the last power of two */
     config.model.n_layer = 11;
-    hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
+    hand_ok(memory_variants(&config, V, kinds, &cpu, NULL, limit, NULL, NULL, v, &n));
     assert_int_equal(n, 7); /* none, gelu, 1, 2, 4, 8, all 11 */
     config.plan.recompute = (enum recompute)(RECOMPUTE_BLOCK + 9);
-    hand_ok(memory_variants(&config, V, kinds, "cpu", limit, NULL, NULL, v, &n));
+    hand_ok(memory_variants(&config, V, kinds, &cpu, NULL, limit, NULL, NULL, v, &n));
     assert_int_equal(n, 8);
     assert_int_equal(v[6].recompute, RECOMPUTE_BLOCK + 9);
     assert_int_equal(v[7].recompute, RECOMPUTE_BLOCK + 10);
@@ -240,6 +237,7 @@ static void test_variants(void **state)
 /* A model without GELUs or without blocks has no such variants. */
 static void test_variants_that_do_nothing(void **state)
 {
+    const struct target cpu = {.backend = backend_find("cpu")};
     (void)state;
     static const struct {
         enum model_kind model;
@@ -250,7 +248,7 @@ static void test_variants_that_do_nothing(void **state)
         int n;
         config.model.kind = models[i].model;
         unsigned kinds = memory_kinds(&config, EXTENT_STEP);
-        hand_ok(memory_variants(&config, V, kinds, "cpu", 0, NULL, NULL, v, &n));
+        hand_ok(memory_variants(&config, V, kinds, &cpu, NULL, 0, NULL, NULL, v, &n));
         assert_int_equal(n, models[i].variants);
     }
 }
@@ -259,8 +257,7 @@ static int64_t bytes_with(int64_t batch_size)
 {
     config.data.batch_size = batch_size;
     plan(EXTENT_STEP);
-    int64_t bytes = engine_bytes(&engine);
-    engine_close(&engine);
+    int64_t bytes = program_bytes(&program);
     return bytes;
 }
 
@@ -268,21 +265,22 @@ static int64_t bytes_with(int64_t batch_size)
 static void test_fit(void **state)
 {
     (void)state;
+    const struct target cpu = {.backend = backend_find("cpu")};
     unsigned kinds = memory_kinds(&config, EXTENT_STEP);
     static const int64_t starts[] = {1, 5, 40000};
     for (int i = 0; i < COUNT_OF(starts); i++)
         for (int exact = 0; exact < 2; exact++) {
             int64_t fits, limit = bytes_with(37) - 1 + exact;
             config.data.batch_size = starts[i];
-            hand_ok(fit_batch(&config, V, kinds, "cpu", limit, &fits));
+            hand_ok(fit_batch(&config, V, kinds, &cpu, NULL, limit, &fits));
             assert_int_equal(fits, 36 + exact);
         }
     int64_t fits, one = bytes_with(1);
-    hand_ok(fit_batch(&config, V, kinds, "cpu", one - 1, &fits));
+    hand_ok(fit_batch(&config, V, kinds, &cpu, NULL, one - 1, &fits));
     assert_int_equal(fits, 0);
-    hand_ok(fit_batch(&config, V, kinds, "cpu", one, &fits));
+    hand_ok(fit_batch(&config, V, kinds, &cpu, NULL, one, &fits));
     assert_int_equal(fits, 1);
-    hand_ok(fit_batch(&config, V, kinds, "cpu", INT64_MAX, &fits));
+    hand_ok(fit_batch(&config, V, kinds, &cpu, NULL, INT64_MAX, &fits));
     assert_int_equal(fits, BATCH_SIZE_MOST);
 }
 

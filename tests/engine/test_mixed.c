@@ -92,7 +92,7 @@ static void test_copy_follows_the_weights(void **state)
     for (int step = 0; step < 3; step++) {
         const float *w = tiny_range(&t, STORAGE_WEIGHTS);
         const uint16_t *copy = t.engine.storage.base[STORAGE_COPY];
-        for (int64_t i = 0; i < t.engine.model.elements; i++) {
+        for (int64_t i = 0; i < t.engine.program.model.elements; i++) {
             uint32_t bits = (uint32_t)copy[i] << 16;
             float narrow;
             memcpy(&narrow, &bits, sizeof narrow);

@@ -34,8 +34,8 @@ static void formula(const struct tiny *t, double norm, double *w, double *v)
     const struct config_train *c = &t->config.train;
     const float *gradient = tiny_range(t, STORAGE_GRADIENTS);
     double clip = fmin(1, c->grad_clip / (norm + 1e-6));
-    for (int k = 0; k < t->engine.model.parameters; k++) {
-        const struct parameter *p = &t->engine.model.parameter[k];
+    for (int k = 0; k < t->engine.program.model.parameters; k++) {
+        const struct parameter *p = &t->engine.program.model.parameter[k];
         for (int64_t i = p->offset; i < p->offset + type_elements(&p->type); i++) {
             double g = clip * (double)gradient[i];
             if (p->decay) g += c->weight_decay * w[i];
@@ -49,13 +49,14 @@ static double norm_of(const struct tiny *t)
 {
     const float *g = tiny_range(t, STORAGE_GRADIENTS);
     double sum = 0;
-    for (int64_t i = 0; i < t->engine.model.elements; i++) sum += (double)g[i] * (double)g[i];
+    for (int64_t i = 0; i < t->engine.program.model.elements; i++)
+        sum += (double)g[i] * (double)g[i];
     return sqrt(sum);
 }
 
 static void near_doubles(const struct tiny *t, enum storage storage, const double *expected)
 {
-    int64_t n = t->engine.model.elements;
+    int64_t n = t->engine.program.model.elements;
     float *rounded = malloc((size_t)n * sizeof *rounded);
     assert_non_null(rounded);
     for (int64_t i = 0; i < n; i++) rounded[i] = (float)expected[i];
@@ -69,7 +70,7 @@ static void ten_steps(enum fusion fusion)
     struct config c = sgd_config(fusion);
     struct tiny t;
     tiny_open(&t, &c, KINDS);
-    int64_t n = t.engine.model.elements;
+    int64_t n = t.engine.program.model.elements;
     double *w = ARENA_NEW(&t.arena, double, n), *v = ARENA_NEW(&t.arena, double, n);
     for (int64_t i = 0; i < n; i++) w[i] = (double)tiny_range(&t, STORAGE_WEIGHTS)[i];
     bool clipped = false, decayed = false, plain = false;
@@ -80,8 +81,8 @@ static void ten_steps(enum fusion fusion)
         clipped |= norm > c.train.grad_clip;
         assert_float_equal(tiny_update(&t, step + 1, LR), norm, 1e-5 * norm);
     }
-    for (int k = 0; k < t.engine.model.parameters; k++)
-        *(t.engine.model.parameter[k].decay ? &decayed : &plain) = true;
+    for (int k = 0; k < t.engine.program.model.parameters; k++)
+        *(t.engine.program.model.parameter[k].decay ? &decayed : &plain) = true;
     assert_true(clipped && decayed && plain); /* else the formula is not all tried */
     near_doubles(&t, STORAGE_WEIGHTS, w);
     near_doubles(&t, STORAGE_MOMENT1, v);
@@ -114,17 +115,18 @@ static void test_one_operator_updates_all(void **state)
     struct config c = sgd_config(FUSION_FULL);
     struct tiny t;
     tiny_open(&t, &c, KINDS);
-    assert_int_equal(hand_count(&t.engine.graph[GRAPH_UPDATE], OP_SGDM), 1);
+    assert_int_equal(hand_count(&t.engine.program.graph[GRAPH_UPDATE], OP_SGDM), 1);
     tiny_close(&t);
     c.plan.dtype = PRECISION_BFLOAT16;
     tiny_open(&t, &c, KINDS);
-    assert_int_equal(hand_count(&t.engine.graph[GRAPH_UPDATE], OP_SGDM), 0);
-    assert_int_equal(hand_count(&t.engine.graph[GRAPH_UPDATE], OP_SGDM_COPY), 1);
-    assert_int_equal(hand_count(&t.engine.graph[GRAPH_UPDATE], OP_ADAMW_COPY), 0);
+    assert_int_equal(hand_count(&t.engine.program.graph[GRAPH_UPDATE], OP_SGDM), 0);
+    assert_int_equal(hand_count(&t.engine.program.graph[GRAPH_UPDATE], OP_SGDM_COPY), 1);
+    assert_int_equal(hand_count(&t.engine.program.graph[GRAPH_UPDATE], OP_ADAMW_COPY), 0);
     tiny_close(&t);
     c.plan.fusion = FUSION_OP;
     tiny_open(&t, &c, KINDS);
-    assert_int_equal(hand_count(&t.engine.graph[GRAPH_UPDATE], OP_SGDM), t.engine.model.parameters);
+    assert_int_equal(hand_count(&t.engine.program.graph[GRAPH_UPDATE], OP_SGDM),
+                     t.engine.program.model.parameters);
     tiny_close(&t);
 }
 
@@ -135,22 +137,22 @@ static void test_state(void **state)
     struct config c = sgd_config(FUSION_FULL), adamw = tiny_config();
     struct tiny t;
     tiny_open(&t, &adamw, KINDS);
-    struct facts with_adamw = facts_of(&t.engine);
+    struct facts with_adamw = facts_of(&t.engine.program);
     const struct weights_tensor *tensor = weights_tensors(&t.engine, &t.arena);
     assert_string_equal(tensor[0].state[0].suffix, ".m");
     assert_string_equal(tensor[0].state[1].suffix, ".v");
     assert_ptr_equal(tensor[0].state[1].data,
-                     tiny_parameter(&t, STORAGE_MOMENT2, &t.engine.model.parameter[0]));
+                     tiny_parameter(&t, STORAGE_MOMENT2, &t.engine.program.model.parameter[0]));
     tiny_close(&t);
     tiny_open(&t, &c, KINDS);
-    struct facts with_sgd = facts_of(&t.engine);
+    struct facts with_sgd = facts_of(&t.engine.program);
     assert_true(with_sgd.optimizer > 0);
     assert_int_equal(2 * with_sgd.optimizer, with_adamw.optimizer);
     assert_true(with_sgd.total < with_adamw.total);
     tensor = weights_tensors(&t.engine, &t.arena);
     assert_string_equal(tensor[0].state[0].suffix, ".momentum");
     assert_ptr_equal(tensor[0].state[0].data,
-                     tiny_parameter(&t, STORAGE_MOMENT1, &t.engine.model.parameter[0]));
+                     tiny_parameter(&t, STORAGE_MOMENT1, &t.engine.program.model.parameter[0]));
     assert_null(tensor[0].state[1].data);
     tiny_close(&t);
 }

@@ -34,8 +34,8 @@ static struct result train(struct config c, enum recompute recompute, struct are
         r.norm[i] = tiny_update(&t, i + 1, 1e-2);
     }
     r.weights = tiny_copy(&t, STORAGE_WEIGHTS, a);
-    r.elements = t.engine.model.elements;
-    r.arena_bytes = t.engine.plan[GRAPH_MICRO_MORE].arena_bytes;
+    r.elements = t.engine.program.model.elements;
+    r.arena_bytes = t.engine.program.plan[GRAPH_MICRO_MORE].arena_bytes;
     tiny_close(&t);
     return r;
 }

@@ -238,7 +238,7 @@ static void test_accumulation(void **state)
         tiny_open(&one, &c, 1u << GRAPH_MICRO);
         c.train.gradient_accumulation_steps = 2;
         tiny_open(&sum, &c, 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE);
-        int64_t n = one.engine.model.elements;
+        int64_t n = one.engine.program.model.elements;
         float first_loss = tiny_loss(&one, GRAPH_MICRO, 1);
         float *mean = tiny_copy(&one, STORAGE_GRADIENTS, &a);
         tiny_loss(&one, GRAPH_MICRO, 2);

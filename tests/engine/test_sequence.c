@@ -90,7 +90,8 @@ static void test_ahead_is_the_same(void **state)
         assert_true(isfinite(one[i].loss) && one[i].grad_norm > 0);
         if (i) assert_true(one[i].loss != one[i - 1].loss);
     }
-    assert_memory_equal(weights_one, weights_two, t.engine.model.elements * (int64_t)sizeof(float));
+    assert_memory_equal(weights_one, weights_two,
+                        t.engine.program.model.elements * (int64_t)sizeof(float));
     tiny_close(&t);
     arena_release(&a);
 }
@@ -250,7 +251,7 @@ static void test_captured_once(void **state)
     hand_ok(sequence_start(&s, &watching));
     assert_int_equal(captures, 1);
     assert_int_equal(replays, 3);
-    assert_int_equal(seen, plan_kernels(&t.engine.plan[GRAPH_EVAL]));
+    assert_int_equal(seen, plan_kernels(&t.engine.program.plan[GRAPH_EVAL]));
     hand_ok(sequence_wait(&s, &loss));
     assert_int_equal(sequence_in_flight(&s), 0);
     sequence_close(&s);
@@ -269,20 +270,20 @@ static void test_parts_of_a_plan(void **state)
     const float *loss;
     tiny_open(&t, &c, 1u << GRAPH_MICRO);
     assert_int_equal(t.engine.storage.bytes[STORAGE_STAGED], 0);
-    const struct plan *p = &t.engine.plan[GRAPH_MICRO];
+    const struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
     struct sequence_part forward = {GRAPH_MICRO, 0, plan_backward_start(p), "loss"};
     struct sequence_part backward = {GRAPH_MICRO, plan_backward_start(p), p->steps, NULL};
     sequence_init(&half[0], &t.engine, &forward, 1, &t.arena);
     sequence_init(&half[1], &t.engine, &backward, 1, &t.arena);
     float whole = tiny_loss(&t, GRAPH_MICRO, 1);
     const float *gradients = tiny_copy(&t, STORAGE_GRADIENTS, &t.arena);
-    size_t bytes = (size_t)t.engine.model.elements * sizeof(float);
+    size_t bytes = (size_t)t.engine.program.model.elements * sizeof(float);
     memset(tiny_range(&t, STORAGE_GRADIENTS), 0, bytes);
     tiny_feed(&t, GRAPH_MICRO, 1);
     hand_ok(sequence_start(&half[0], NULL));
     hand_ok(sequence_wait(&half[0], &loss));
     assert_true(*loss == whole);
-    for (int64_t i = 0; i < t.engine.model.elements; i++)
+    for (int64_t i = 0; i < t.engine.program.model.elements; i++)
         assert_true(tiny_range(&t, STORAGE_GRADIENTS)[i] == 0);
     hand_ok(sequence_start(&half[1], NULL));
     hand_ok(sequence_wait(&half[1], &loss));

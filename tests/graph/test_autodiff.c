@@ -118,7 +118,7 @@ static void test_a_later_output_alone(void **state)
     value x = g_input(g, "x", type_2d(DT_F32, 4, 5)), w = g_input(g, "w", type_1d(DT_F32, 5)), d;
     value mean = graph_out(g_layernorm(g, x, w, (value){0}, 1e-5), 1);
     value loss = sum(g_reshape(g, mean, type_1d(DT_F32, 4)));
-    refuses(differentiate(loss, 1, &x, &d), ST_UNSUPPORTED, "only its first output");
+    refuses(differentiate(loss, 1, &x, &d), ST_UNSUPPORTED, "only the first output");
 }
 
 /* Of three parts only the last is used: the others have the gradient zero, written down as such. */

@@ -110,7 +110,7 @@ static void test_first_failure_sticks(void **state)
     assert_int_equal(g.outputs, 0);
     (void)(fail)(ST_IO, "other words in between"); /* cmocka has a macro of that name */
     enum status st = graph_status(&g);
-    refuses(st, "ADD h.3.mlp: f32 (2,3) does not meet f32 (4,5)");
+    refuses(st, "ADD h.3.mlp: f32 (2,3) cannot be combined with f32 (4,5)");
     assert_int_equal(st, ST_USAGE);
     refuses(graph_verify(&g), "ADD h.3.mlp");
 }
@@ -122,24 +122,24 @@ static void test_shape_rules_refuse(void **state)
         const char *words;
         int which;
     } row[] = {
-        {"inner sizes are 3 and 2", 0},
-        {"no product", 1},
+        {"inner dimensions are 3 and 2", 0},
+        {"cannot multiply", 1},
         {"the bias needs 3 elements", 2},
         {"weight and bias need 3 elements", 3},
         {"not packed q, k, v", 4},
         {"one integer target for each row", 5},
-        {"a vocabulary of 4 in 3", 6},
-        {"not as many elements", 7},
+        {"a vocabulary of 4 does not fit 3", 6},
+        {"differ in the number of elements", 7},
         {"integer ids", 8},
-        {"is not the end of", 9},
+        {"is not the trailing dimensions of", 9},
         {"last two dimensions", 10},
-        {"does not split into 3 x 0 heads", 11},
-        {"does not split into 1 x 2", 12},
-        {"does not meet", 13},
+        {"cannot be split into 3 x 0 heads", 11},
+        {"cannot be split into 1 x 2", 12},
+        {"cannot be combined with", 13},
         {"does not fit into", 14},
-        {"does not split into 3 x 4 heads", 15},
-        {"of 3 heads over 2", 16},
-        {"3 heads are no groups", 17},
+        {"cannot be split into 3 x 4 heads", 15},
+        {"of 3 query heads and 2", 16},
+        {"3 heads do not form groups", 17},
     };
     for (int i = 0; i < COUNT_OF(row); i++) {
         graph_init(&g, &arena);
@@ -288,12 +288,12 @@ static void test_verify_input_of_the_future(void **state)
     (void)state;
     sound();
     nth(OP_EXP)->in[0] = nth(OP_ADD)->out[0];
-    refuses(graph_verify(&g), "input 0 is of the future");
+    refuses(graph_verify(&g), "input 0 is computed later");
     refuses(graph_verify(&g), "EXP");
     nth(OP_EXP)->in[0].i = g.values;
-    refuses(graph_verify(&g), "input 0 is no value");
+    refuses(graph_verify(&g), "input 0 is not a value");
     nth(OP_EXP)->in[0].i = 0;
-    refuses(graph_verify(&g), "input 0 is no value");
+    refuses(graph_verify(&g), "input 0 is not a value");
 }
 
 static void test_verify_types(void **state)
@@ -302,9 +302,9 @@ static void test_verify_types(void **state)
     sound();
     struct type *t = &g.info[nth(OP_EXP)->out[0].i].type;
     *t = type_1d(DT_F64, 4);
-    refuses(graph_verify(&g), "output 0 is f64 (4), its rule says f32 (4)");
+    refuses(graph_verify(&g), "output 0 is f64 (4), its rule gives f32 (4)");
     *t = type_2d(DT_F32, 2, 2);
-    refuses(graph_verify(&g), "its rule says f32 (4)");
+    refuses(graph_verify(&g), "its rule gives f32 (4)");
 }
 
 static void test_verify_arity_and_ownership(void **state)
@@ -327,9 +327,9 @@ static void test_verify_outputs(void **state)
     (void)state;
     sound();
     g.output[0].v.i = g.values;
-    refuses(graph_verify(&g), "output y is no value");
+    refuses(graph_verify(&g), "output y is not a value");
     g.output[0].v.i = 0;
-    refuses(graph_verify(&g), "output y is no value");
+    refuses(graph_verify(&g), "output y is not a value");
 }
 
 static void test_verify_state_read_after_it_was_written(void **state)
@@ -337,7 +337,7 @@ static void test_verify_state_read_after_it_was_written(void **state)
     (void)state;
     sound();
     g_exp(&g, graph_find_leaf(&g, STORAGE_WEIGHTS, "w"));
-    refuses(graph_verify(&g), "input 0 was overwritten before");
+    refuses(graph_verify(&g), "input 0 is already overwritten");
 }
 
 static void test_verify_new_state_may_be_read(void **state)
@@ -355,7 +355,7 @@ static void test_verify_state_read_through_a_view(void **state)
     value view = g_reshape(&g, w, type_2d(DT_F32, 2, 2));
     g_store(&g, w, x);
     g_exp(&g, view);
-    refuses(graph_verify(&g), "input 0 was overwritten before");
+    refuses(graph_verify(&g), "input 0 is already overwritten");
 }
 
 static void test_verify_state_read_through_another_leaf(void **state)
@@ -367,7 +367,7 @@ static void test_verify_state_read_through_another_leaf(void **state)
     g_exp(&g, beside);
     hand_ok(graph_verify(&g));
     g_exp(&g, all);
-    refuses(graph_verify(&g), "input 0 was overwritten before");
+    refuses(graph_verify(&g), "input 0 is already overwritten");
 }
 
 static void test_verify_writes_only_state(void **state)
@@ -375,11 +375,11 @@ static void test_verify_writes_only_state(void **state)
     (void)state;
     value x = g_input(&g, "x", type_1d(DT_F32, 4));
     g_store(&g, x, g_exp(&g, x));
-    refuses(graph_verify(&g), "writes what is not state");
+    refuses(graph_verify(&g), "writes a value that is not state");
     graph_init(&g, &arena);
     x = g_input(&g, "x", type_1d(DT_F32, 4));
     g_accumulate(&g, g_exp(&g, x), x);
-    refuses(graph_verify(&g), "writes what is not state");
+    refuses(graph_verify(&g), "writes a value that is not state");
 }
 
 /* Of a table only the rows that are looked up are read. */

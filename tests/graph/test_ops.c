@@ -58,10 +58,11 @@ static void test_kernels_are_near_the_reference(void **state)
 {
     enum op op = op_of(state);
     const struct backend *cpu = backend_find("cpu");
+    const struct target target = {.backend = cpu};
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
-    enum status st = check_kernels(cpu, context, op, NULL, note, &t);
+    enum status st = check_kernels(&target, context, op, NULL, note, &t);
     if (st != ST_OK) fail_msg("%s", fail_message());
     cpu->close(context);
     assert_int_equal(t.problems, 0);

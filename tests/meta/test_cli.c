@@ -83,14 +83,14 @@ static void test_unknown_words(void **state)
     assert_fails("help bench kernles", 2,
                  "strobe: bench has no part kernles; the nearest is kernels\n");
     assert_fails("version now", 2, "strobe: version takes no words; found now\n");
-    assert_fails("info --jsno", 2, "strobe: unknown option --jsno; did you mean --json?\n");
+    assert_fails("info --jsno", 2, "strobe: unknown option --jsno; the nearest is --json?\n");
     assert_fails("check --device=cpu --op=ADD --row=nosuch", 2,
                  "strobe: no row nosuch was tried; strobe check without --row names them\n");
     assert_fails("config --n_laier=3", 2,
                  "strobe: there is no key n_laier; the nearest is n_layer\n");
-    assert_fails("config --jsn", 2, "strobe: unknown option --jsn; did you mean --json?\n");
+    assert_fails("config --jsn", 2, "strobe: unknown option --jsn; the nearest is --json?\n");
     assert_fails("config --n_layer=0", 2,
-                 "strobe: n_layer takes a whole number, 1 to 1024; 0 is not that\n");
+                 "strobe: n_layer must be a whole number, 1 to 1024; got 0\n");
     assert_fails("config a.conf b.conf", 2,
                  "strobe: two configurations, a.conf and b.conf; give one\n");
     assert_fails("config nowhere.conf", 1,
@@ -99,7 +99,7 @@ static void test_unknown_words(void **state)
     assert_fails("config --n_head=7", 2,
                  "strobe: n_embd = 768 is not divisible by n_head = 7; change one of them\n");
     assert_fails("config --dtype=tfloat32 --device=cpu", 1,
-                 "strobe: dtype=tfloat32 is of CUDA devices; add --device=cuda, or use "
+                 "strobe: dtype=tfloat32 needs a CUDA device; add --device=cuda, or use "
                  "dtype=float32\n");
 }
 

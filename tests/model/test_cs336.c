@@ -66,7 +66,7 @@ static void wide_open(struct wide *w, const struct config *c)
     *w = (struct wide){0};
     hand_init(&w->h);
     model_init(&w->model, &c->model, TINY_VOCAB, 1, &w->h.arena);
-    hand_ok(engine_graph(GRAPH_MICRO, c, &w->model, NULL, NULL, NULL, &g, &w->h.arena));
+    hand_ok(program_graph(GRAPH_MICRO, c, &w->model, NULL, NULL, NULL, &g, &w->h.arena));
     hand_ok(pass_run(pass_find("precision"), &g, &w->h.graph, &o));
     hand_plan(&w->h, &(struct plan_options){.variant = "ref"});
     for (int id = 0; id < w->h.graph.nodes; id++) {
@@ -142,7 +142,7 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     tiny_open(&t, c, TRAINING);
     double loss = (double)tiny_loss(&t, GRAPH_MICRO, 3);
     *ret_gradient = tiny_copy(&t, STORAGE_GRADIENTS, a);
-    *ret_n = t.engine.model.elements;
+    *ret_n = t.engine.program.model.elements;
     tiny_close(&t);
     return loss;
 }
@@ -199,7 +199,7 @@ static int count(const struct config *c, enum op op, bool packed)
     struct tiny t;
     int n = 0;
     tiny_open(&t, c, TRAINING);
-    const struct graph *g = &t.engine.graph[GRAPH_MICRO];
+    const struct graph *g = &t.engine.program.graph[GRAPH_MICRO];
     for (int id = 0; id < g->nodes; id++)
         n += g->node[id].op == op && (!packed || g->node[id].attr.matmul.packed);
     tiny_close(&t);
@@ -270,17 +270,17 @@ static void decode(int64_t kv_heads)
     int32_t tokens[T], positions[T], step = 0;
     float all[T * TINY_VOCAB], one[TINY_VOCAB];
     for (int i = 0; i < T; i++) tokens[i] = 7 * (i + 1) % TINY_VOCAB, positions[i] = i;
-    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "tokens", tokens, sizeof tokens));
-    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "positions", positions, sizeof positions));
-    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "step", &step, 4));
-    hand_ok(plan_run(&e->plan[GRAPH_LOGITS], NULL));
-    hand_ok(plan_read(&e->plan[GRAPH_LOGITS], "logits", 0, all, sizeof all));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_LOGITS], "tokens", tokens, sizeof tokens));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_LOGITS], "positions", positions, sizeof positions));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_LOGITS], "step", &step, 4));
+    hand_ok(plan_run(&e->program.plan[GRAPH_LOGITS], NULL));
+    hand_ok(plan_read(&e->program.plan[GRAPH_LOGITS], "logits", 0, all, sizeof all));
     for (int i = 0; i < T; i++) {
-        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "tokens", &tokens[i], 4));
-        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "positions", &positions[i], 4));
-        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "step", &step, 4));
-        hand_ok(plan_run(&e->plan[GRAPH_DECODE], NULL));
-        hand_ok(plan_read(&e->plan[GRAPH_DECODE], "logits", 0, one, sizeof one));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_DECODE], "tokens", &tokens[i], 4));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_DECODE], "positions", &positions[i], 4));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_DECODE], "step", &step, 4));
+        hand_ok(plan_run(&e->program.plan[GRAPH_DECODE], NULL));
+        hand_ok(plan_read(&e->program.plan[GRAPH_DECODE], "logits", 0, one, sizeof one));
         assert_true(hand_distance(one, all + i * TINY_VOCAB, TINY_VOCAB) < 1e-5);
     }
     tiny_close(&t);

@@ -161,8 +161,9 @@ static void test_matmul_flops_of_the_plan(void **state)
         c.data.batch_size = 12;
         c.plan.flash = flash;
         model_init(&m, &c.model, GPT2.vocab, 1, &a);
-        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
-        hand_ok(plan_build(&p, &g, backend_find("null"), NULL, NULL, &a));
+        hand_ok(program_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+        const struct target null = {.backend = backend_find("null")};
+        hand_ok(plan_build(&p, &g, &null, NULL, &a));
         double N = 12 * 1024, C = 768, L = 12, V = 50257, T = 1024;
         double linear = 2 * N * (L * (C * 3 * C + C * C + 2 * C * 4 * C) + C * V);
         double attention = flash ? 0 : 2 * N * L * 2 * T * C;
@@ -184,7 +185,7 @@ static void attention_flops(int64_t kv_heads)
     c.model.n_kv_head = kv_heads;
     c.data.batch_size = 12;
     model_init(&m, &c.model, LAPTOP.vocab, 1, &a);
-    hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+    hand_ok(program_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
     double pairs = 12 * 64 * 65 / 2, C = 128, H = 4, is = 0;
     for (int id = 0; id < g.nodes; id++)
         if (g.node[id].op == OP_ATTENTION || g.node[id].op == OP_ATTENTION_GRAD)
@@ -213,7 +214,7 @@ static void test_equal_head_counts_give_the_same_plan(void **state)
         c.data.batch_size = 2;
         c.model.n_kv_head = i ? LAPTOP.n_head : 0;
         model_init(&m, &c.model, LAPTOP.vocab, 1, &a);
-        hand_ok(engine_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
+        hand_ok(program_graph(GRAPH_MICRO, &c, &m, NULL, NULL, NULL, &g, &a));
         for (int id = 0; id < g.nodes; id++)
             assert_int_equal(g.node[id].op == OP_ATTENTION ? g.node[id].attr.attention.kv_heads : 0,
                              0);
@@ -326,7 +327,7 @@ static void test_padding_stays_zero(void **state)
             double b = (double)tiny_step(&padded, step, 1e-2);
             assert_true(fabs(a / b - 1) < 1e-5);
         }
-        const struct parameter *wte = &padded.engine.model.parameter[0];
+        const struct parameter *wte = &padded.engine.program.model.parameter[0];
         assert_string_equal(wte->name, "wte.weight");
         for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++) {
             const float *x = tiny_parameter(&padded, (enum storage)storage, wte);
@@ -349,7 +350,7 @@ static void test_gaps_stay_zero(void **state)
     c.model.bias = true;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
     for (int step = 0; step < 3; step++) tiny_step(&t, step, 1e-2);
-    const struct model *m = &t.engine.model;
+    const struct model *m = &t.engine.program.model;
     bool *inside = ARENA_NEW(&t.arena, bool, m->elements);
     for (int i = 0; i < m->parameters; i++)
         for (int64_t k = 0; k < type_elements(&m->parameter[i].type); k++)
@@ -377,7 +378,7 @@ static void test_ranges_are_large_enough(void **state)
         c.plan.fusion = (enum fusion)fusion;
         tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
         for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
-            assert_int_equal(t.engine.storage.bytes[storage], t.engine.model.elements * 4);
+            assert_int_equal(t.engine.storage.bytes[storage], t.engine.program.model.elements * 4);
         tiny_close(&t);
     }
 }
@@ -407,17 +408,17 @@ static void decode(int64_t heads, int64_t kv_heads)
     int32_t tokens[T], positions[T], step = 0;
     float window[T * TINY_VOCAB], one[TINY_VOCAB];
     for (int i = 0; i < T; i++) tokens[i] = (i * i + 5) % TINY_VOCAB, positions[i] = i;
-    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "tokens", tokens, sizeof tokens));
-    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "positions", positions, sizeof positions));
-    hand_ok(plan_feed(&e->plan[GRAPH_LOGITS], "step", &step, sizeof step));
-    hand_ok(plan_run(&e->plan[GRAPH_LOGITS], NULL));
-    hand_ok(plan_read(&e->plan[GRAPH_LOGITS], "logits", 0, window, sizeof window));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_LOGITS], "tokens", tokens, sizeof tokens));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_LOGITS], "positions", positions, sizeof positions));
+    hand_ok(plan_feed(&e->program.plan[GRAPH_LOGITS], "step", &step, sizeof step));
+    hand_ok(plan_run(&e->program.plan[GRAPH_LOGITS], NULL));
+    hand_ok(plan_read(&e->program.plan[GRAPH_LOGITS], "logits", 0, window, sizeof window));
     for (int i = 0; i < T; i++) {
-        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "tokens", &tokens[i], 4));
-        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "positions", &positions[i], 4));
-        hand_ok(plan_feed(&e->plan[GRAPH_DECODE], "step", &step, 4));
-        hand_ok(plan_run(&e->plan[GRAPH_DECODE], NULL));
-        hand_ok(plan_read(&e->plan[GRAPH_DECODE], "logits", 0, one, sizeof one));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_DECODE], "tokens", &tokens[i], 4));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_DECODE], "positions", &positions[i], 4));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_DECODE], "step", &step, 4));
+        hand_ok(plan_run(&e->program.plan[GRAPH_DECODE], NULL));
+        hand_ok(plan_read(&e->program.plan[GRAPH_DECODE], "logits", 0, one, sizeof one));
         double apart = hand_distance(one, window + i * TINY_VOCAB, TINY_VOCAB);
         if (!(apart < 1e-5)) fail_msg("position %d: %.2e", i, apart);
     }

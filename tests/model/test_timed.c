@@ -4,6 +4,7 @@
 #include "../support/tiny.h"
 #include "base/rng.h"
 #include "engine/memory.h"
+#include "engine/tune.h"
 #include "measure/random_step.h"
 #include "train/trainer.h"
 
@@ -39,7 +40,7 @@ static void wide_open(struct wide *w, const struct config *c)
     *w = (struct wide){0};
     hand_init(&w->h);
     model_init(&w->model, &c->model, 0, 1, &w->h.arena);
-    hand_ok(engine_graph(GRAPH_MICRO, c, &w->model, NULL, NULL, NULL, &g, &w->h.arena));
+    hand_ok(program_graph(GRAPH_MICRO, c, &w->model, NULL, NULL, NULL, &g, &w->h.arena));
     hand_ok(pass_run(pass_find("precision"), &g, &w->h.graph, &o));
     hand_plan(&w->h, &(struct plan_options){.variant = "ref"});
 }
@@ -146,9 +147,10 @@ static double run_step(const struct config *c, struct arena *a, float **ret_grad
     hand_ok(random_step_feed(&n, &micro, 0, 0));
     hand_ok(sequence_start(&micro, NULL));
     hand_ok(sequence_wait(&micro, &loss));
-    const struct plan *p = &t.engine.plan[GRAPH_MICRO];
-    bool bare = !t.engine.model.parameters;
-    int64_t elements = bare ? c->data.batch_size * c->model.block_size : t.engine.model.elements;
+    const struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
+    bool bare = !t.engine.program.model.parameters;
+    int64_t elements =
+        bare ? c->data.batch_size * c->model.block_size : t.engine.program.model.elements;
     const float *from = bare ? plan_output(p, "dx") : tiny_range(&t, STORAGE_GRADIENTS);
     *ret_gradient = ARENA_NEW(a, float, elements);
     memcpy(*ret_gradient, from, (size_t)elements * sizeof *from);
@@ -236,7 +238,7 @@ static void test_class_ids_are_random(void **state)
     first = n.loss;
     sequence_init_plan(&micro, &t.engine, GRAPH_MICRO, NULL, &t.arena);
     hand_ok(random_step_feed(&n, &micro, 0, 1));
-    const int32_t *id = plan_input(&t.engine.plan[GRAPH_MICRO], "targets");
+    const int32_t *id = plan_input(&t.engine.program.plan[GRAPH_MICRO], "targets");
     bool seen[12] = {false};
     for (int i = 0; i < 21; i++) {
         assert_in_range(id[i], 0, 11);
@@ -260,9 +262,9 @@ static void test_memory_adds_up(void **state)
         struct tiny t;
         struct memory_course course;
         tiny_open_bare(&t, &c, 0, TRAINING);
-        const struct engine *e = &t.engine;
-        struct facts f = facts_of(e);
-        memory_course(e, &course, &t.arena);
+        const struct program *program = &t.engine.program;
+        struct facts f = facts_of(program);
+        memory_course(program, &course, &t.arena);
         assert_true(f.drawn > 0 && f.inputs >= f.drawn);
         assert_int_equal(f.total, f.weights + f.gradients + f.optimizer + f.copies + f.inputs +
                                       f.activations);
@@ -282,13 +284,13 @@ static void test_training_is_an_error(void **state)
         struct arena a = {0};
         struct config c = small(kind);
         struct trainer t;
-        struct engine e;
+        struct program p;
         struct trainer_options o = {0};
         c.train.out_dir = "/nowhere";
         assert_int_equal(trainer_open(&t, &c, &o, &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "only timed on random inputs"));
         assert_non_null(strstr(fail_message(), model_words[kind]));
-        assert_int_equal(engine_plan(&e, &c, 0, 1u << GRAPH_LOGITS, "cpu", &a), ST_UNSUPPORTED);
+        assert_int_equal(program_for(&p, &c, 0, 1u << GRAPH_LOGITS, "cpu", &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "no graph logits"));
         arena_release(&a);
     }

@@ -476,7 +476,7 @@ static void test_clipping(void **state)
     model_init(&m, &c.model, TINY_VOCAB, 1, &arena);
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
         c.plan.fusion = (enum fusion)fusion;
-        hand_ok(engine_graph(GRAPH_UPDATE, &c, &m, NULL, NULL, NULL, &g, &arena));
+        hand_ok(program_graph(GRAPH_UPDATE, &c, &m, NULL, NULL, NULL, &g, &arena));
         bool full = fusion == FUSION_FULL;
         assert_int_equal(hand_count(&g, OP_CHAIN), full);
         assert_int_equal(hand_count(&g, OP_AT_MOST), !full);

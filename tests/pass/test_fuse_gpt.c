@@ -33,7 +33,7 @@ static void check_counts(const struct config *c)
     struct graph g;
     bool drop = c->model.dropout > 0, slow = !c->plan.flash;
     model_init(&m, &c->model, TINY_VOCAB, 1, &a);
-    hand_ok(engine_graph(GRAPH_MICRO, c, &m, NULL, NULL, NULL, &g, &a));
+    hand_ok(program_graph(GRAPH_MICRO, c, &m, NULL, NULL, NULL, &g, &a));
     const struct expected micro[] = {
         {OP_EMBED_SUM, 1},
         {OP_ADD_LAYERNORM, 2 * L},
@@ -54,10 +54,10 @@ static void check_counts(const struct config *c)
         {OP_EMBED, 0},
     };
     count_all(&g, COUNT_OF(micro), micro);
-    hand_ok(engine_graph(GRAPH_UPDATE, c, &m, NULL, NULL, NULL, &g, &a));
+    hand_ok(program_graph(GRAPH_UPDATE, c, &m, NULL, NULL, NULL, &g, &a));
     const struct expected update[] = {{OP_SUM_SQUARES, 1}, {OP_ADAMW, 1}, {OP_ADD, 0}};
     count_all(&g, COUNT_OF(update), update);
-    hand_ok(engine_graph(GRAPH_EVAL, c, &m, NULL, NULL, NULL, &g, &a));
+    hand_ok(program_graph(GRAPH_EVAL, c, &m, NULL, NULL, NULL, &g, &a));
     const struct expected eval[] = {{OP_EMBED_SUM, 1},
                                     {OP_ADD_LAYERNORM, 2 * L},
                                     {OP_SCORE_SOFTMAX, slow ? L : 0},

@@ -36,7 +36,7 @@ static int done(void **state)
 static struct graph after(enum graph_kind kind, const char *last)
 {
     struct graph g;
-    hand_ok(engine_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
+    hand_ok(program_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
     return g;
 }
 
@@ -180,7 +180,7 @@ static void test_stops_after_the_named_pass(void **state)
     assert_true(whole.nodes < fused.nodes);
     assert_int_equal(whole.nodes, all.nodes);
     struct graph g;
-    assert_int_equal(engine_graph(GRAPH_MICRO, &config, &model, NULL, NULL, "fuze", &g, &arena),
+    assert_int_equal(program_graph(GRAPH_MICRO, &config, &model, NULL, NULL, "fuze", &g, &arena),
                      ST_USAGE);
     assert_non_null(strstr(fail_message(), "there is no pass fuze"));
 }

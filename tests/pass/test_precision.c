@@ -19,8 +19,9 @@ static struct graph built(enum graph_kind kind, struct config *c, const char *la
     static struct model m;
     struct graph g;
     model_init(&m, &c->model, TINY_VOCAB, 1, &arena);
-    const struct pass_packing *packing = copies_packing(c, &m, backend_find("null"), &arena);
-    hand_ok(engine_graph(kind, c, &m, packing, NULL, last, &g, &arena));
+    const struct target null = {.backend = backend_find("null")};
+    const struct pass_packing *packing = copies_packing(c, &m, &null, &arena);
+    hand_ok(program_graph(kind, c, &m, packing, NULL, last, &g, &arena));
     return g;
 }
 
@@ -187,7 +188,8 @@ static void test_packing_is_chosen(void **state)
         c.data.batch_size = cases[i].batch;
         c.plan.pack_weights = cases[i].asked;
         model_init(&m, &c.model, TINY_VOCAB, 1, &arena);
-        const struct pass_packing *p = copies_packing(&c, &m, backend_find("null"), &arena);
+        const struct target null = {.backend = backend_find("null")};
+        const struct pass_packing *p = copies_packing(&c, &m, &null, &arena);
         assert_int_equal(p != NULL, cases[i].packs);
     }
 }

@@ -2,6 +2,7 @@
  * that nothing else of a block is kept. tests/train/test_recompute.c checks bitwise equality. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "engine/tune.h"
 #include "pass/pass.h"
 
 #include <setjmp.h>
@@ -39,7 +40,7 @@ static struct graph after(enum graph_kind kind, enum recompute recompute, const 
     struct graph g;
     config.plan.recompute = recompute;
     model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
-    hand_ok(engine_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
+    hand_ok(program_graph(kind, &config, &model, NULL, NULL, last, &g, &arena));
     return g;
 }
 
@@ -236,7 +237,7 @@ static void test_fused_into_products(void **state)
         struct graph g;
         config.plan.recompute = (enum recompute)recompute;
         model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
-        hand_ok(engine_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
+        hand_ok(program_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
         assert_int_equal(hand_count(&g, OP_LINEAR_GELU), block ? 2 * L : L);
         assert_int_equal(count_again(&g, OP_LINEAR_GELU), block ? L : 0);
         assert_int_equal(count_again(&g, OP_GELU), block ? 0 : L);
@@ -284,12 +285,11 @@ static void test_nothing_without_a_backward_pass(void **state)
 /* Arena bytes and operations of a micro-step of a deep model. */
 static int64_t planned(enum recompute recompute, double *ret_flops)
 {
-    struct engine e;
+    struct program p;
     config.plan.recompute = recompute;
-    hand_ok(engine_plan(&e, &config, TINY_VOCAB, 1u << GRAPH_MICRO, "cpu", &arena));
-    int64_t bytes = e.plan[GRAPH_MICRO].arena_bytes;
-    *ret_flops = plan_cost(&e.plan[GRAPH_MICRO]).flops;
-    engine_close(&e);
+    hand_ok(program_for(&p, &config, TINY_VOCAB, 1u << GRAPH_MICRO, "cpu", &arena));
+    int64_t bytes = p.plan[GRAPH_MICRO].arena_bytes;
+    *ret_flops = plan_cost(&p.plan[GRAPH_MICRO]).flops;
     return bytes;
 }
 

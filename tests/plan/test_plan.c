@@ -328,7 +328,8 @@ static void test_missing_kernel_is_named(void **state)
     hand_init(&s);
     graph_enter(&s.graph, "h.1.mlp", 1);
     g_exp(&s.graph, g_scale(&s.graph, vector(&s, "x", 64), 2));
-    enum status st = plan_build(&s.plan, &s.graph, &lame, NULL, NULL, &s.arena);
+    const struct target target = {.backend = &lame};
+    enum status st = plan_build(&s.plan, &s.graph, &target, NULL, &s.arena);
     assert_int_equal(st, ST_UNSUPPORTED);
     assert_string_equal(fail_message(), "backend lame has no kernel for EXP on f32 (64) (h.1.mlp)");
     released = 0;
@@ -409,8 +410,9 @@ static void test_storage_is_shared(void **state)
     graph_output(&s.graph, "y", g_exp(&s.graph, weights(&s, "w", 64, 0)));
     value w = g_leaf(&other, STORAGE_WEIGHTS, "w", type_1d(DT_F32, 64), 0);
     graph_output(&other, "y", g_scale(&other, w, 3));
-    hand_ok(plan_build(&s.plan, &s.graph, s.backend, NULL, NULL, &s.arena));
-    hand_ok(plan_build(&second, &other, s.backend, NULL, NULL, &s.arena));
+    const struct target target = {.backend = s.backend};
+    hand_ok(plan_build(&s.plan, &s.graph, &target, NULL, &s.arena));
+    hand_ok(plan_build(&second, &other, &target, NULL, &s.arena));
     s.storage = (struct storage_blocks){.backend = s.backend};
     storage_reserve(&s.storage, &s.plan);
     storage_reserve(&s.storage, &second);
@@ -438,12 +440,19 @@ static void test_failed_prepare_releases_what_was_prepared(void **state)
     g_exp(g, vector(&s, "y", 32));
     g_exp(g, a);
     prepared = released = 0;
-    assert_int_equal(plan_build(&s.plan, g, &b, NULL, NULL, &s.arena), ST_DEVICE);
+    const struct target target = {.backend = &b};
+    s.storage = (struct storage_blocks){.backend = &b};
+    hand_ok(plan_build(&s.plan, g, &target, NULL, &s.arena));
+    assert_int_equal(prepared, 0);
+    storage_reserve(&s.storage, &s.plan);
+    hand_ok(storage_alloc(&s.storage));
+    assert_int_equal(plan_bind(&s.plan, &s.storage), ST_DEVICE);
     assert_non_null(strstr(fail_message(), "node 4 EXP"));
     assert_int_equal(prepared, 2);
     assert_int_equal(released, 2);
     plan_release(&s.plan);
     assert_int_equal(released, 2);
+    storage_free(&s.storage);
     arena_release(&s.arena);
 }
 

@@ -27,7 +27,7 @@ static void feed_as(const struct tiny *t, struct again *r)
         const struct node *n = &g->node[id];
         if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_INPUT) continue;
         memcpy(plan_address(&r->plan, n->out[0]),
-               plan_address(&t->engine.plan[GRAPH_MICRO], n->out[0]),
+               plan_address(&t->engine.program.plan[GRAPH_MICRO], n->out[0]),
                (size_t)type_bytes(graph_type(g, n->out[0])));
     }
 }
@@ -35,7 +35,7 @@ static void feed_as(const struct tiny *t, struct again *r)
 static void plan_again(struct tiny *t, const struct plan_options *o, struct again *r)
 {
     struct engine *e = &t->engine;
-    hand_ok(plan_build(&r->plan, &e->graph[GRAPH_MICRO], e->backend, e->context, o, &t->arena));
+    hand_ok(plan_build(&r->plan, &e->program.graph[GRAPH_MICRO], e->program.target, o, &t->arena));
     r->storage = (struct storage_blocks){.backend = e->backend, .context = e->context};
     storage_reserve(&r->storage, &r->plan);
     hand_ok(storage_alloc(&r->storage));
@@ -52,9 +52,10 @@ static void compare(struct tiny *t, const char *what, const struct plan_options 
     for (int step = 0; step < 3; step++) {
         tiny_feed(t, GRAPH_MICRO, step);
         feed_as(t, &r); /* before the run, which may reuse their bytes */
-        hand_ok(plan_run(&e->plan[GRAPH_MICRO], NULL));
+        hand_ok(plan_run(&e->program.plan[GRAPH_MICRO], NULL));
         hand_ok(plan_run(&r.plan, NULL));
-        if (memcmp(plan_output(&e->plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"), 4))
+        if (memcmp(plan_output(&e->program.plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"),
+                   4))
             fail_msg("%s: the loss of step %d differs", what, step);
         if (memcmp(e->storage.base[STORAGE_GRADIENTS], r.storage.base[STORAGE_GRADIENTS],
                    (size_t)r.storage.bytes[STORAGE_GRADIENTS]))
@@ -124,7 +125,7 @@ static void test_gradients_need_no_copies(void **state)
     struct tiny t;
     c.model.bias = true;
     tiny_open(&t, &c, 1u << GRAPH_MICRO);
-    const struct plan *p = &t.engine.plan[GRAPH_MICRO];
+    const struct plan *p = &t.engine.program.plan[GRAPH_MICRO];
     for (int id = 0; id < p->steps; id++)
         if (p->graph->node[id].op == OP_STORE && p->step[id].kernel)
             fail_msg("a copy to %s", p->graph->node[id].scope);
@@ -143,8 +144,10 @@ static void plan_big(struct big *b, const struct config *c, int64_t vocab)
 {
     *b = (struct big){0};
     model_init(&b->model, &c->model, vocab, 1, &b->arena);
-    hand_ok(engine_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
-    hand_ok(plan_build(&b->plan, &b->graph, backend_find("null"), NULL, NULL, &b->arena));
+    hand_ok(program_graph(GRAPH_MICRO, c, &b->model, NULL, NULL, NULL, &b->graph, &b->arena));
+    static struct target null;
+    null.backend = backend_find("null");
+    hand_ok(plan_build(&b->plan, &b->graph, &null, NULL, &b->arena));
 }
 
 static void release_big(struct big *b)

@@ -97,7 +97,7 @@ static void test_blocks_are_present_at_each_step(void **state)
                                                     [STORAGE_PACKED] = 60,
                                                     [STORAGE_STAGED] = 7,
                                                     [STORAGE_ARENA] = 4096}};
-    plan_timeline(&h.plan, &blocks, &t, &h.arena);
+    plan_timeline(&h.plan, blocks.bytes, &t, &h.arena);
     for (int id = 0; id < t.steps; id++) {
         int64_t sum = 0;
         for (int i = 0; i < MEMORY_PARTS; i++) sum += t.bytes[id][i];
@@ -139,7 +139,7 @@ static void test_of_a_gpt(void **state)
         c.plan.fusion = (enum fusion)fusion;
         c.plan.flash = fusion == FUSION_FULL;
         tiny_open(&y, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-        const struct plan *p = &y.engine.plan[GRAPH_MICRO];
+        const struct plan *p = &y.engine.program.plan[GRAPH_MICRO];
         plan_timeline(p, NULL, &t, &y.arena);
         for (int id = 0; id < p->steps; id++) {
             assert_int_equal(timeline_used(&t, id), alive_at(p, id));
@@ -152,8 +152,8 @@ static void test_of_a_gpt(void **state)
         assert_false(seen[MEMORY_UPDATE]);
         int last = p->steps - 1;
         assert_int_equal(t.bytes[last][MEMORY_SAVED], 0);
-        plan_timeline(&y.engine.plan[GRAPH_UPDATE], &y.engine.storage, &t, &y.arena);
-        assert_int_equal(t.total_bytes, engine_bytes(&y.engine));
+        plan_timeline(&y.engine.program.plan[GRAPH_UPDATE], y.engine.program.bytes, &t, &y.arena);
+        assert_int_equal(t.total_bytes, program_bytes(&y.engine.program));
         tiny_close(&y);
     }
 }

@@ -147,7 +147,8 @@ static void open_fake(struct config c)
     fake.backend.trace = &fake_trace;
     fake.backend.recording = &fake_recording;
     tiny.engine.backend = &fake.backend;
-    for (int kind = 0; kind < GRAPH_COUNT; kind++) tiny.engine.plan[kind].backend = &fake.backend;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        tiny.engine.program.plan[kind].backend = &fake.backend;
 }
 
 static void measure(void)
@@ -179,9 +180,10 @@ static int close_fake(void **state)
 static int64_t kernels(void)
 {
     const struct engine *e = &tiny.engine;
-    int64_t more = e->config->train.gradient_accumulation_steps - 1;
-    return plan_kernels(&e->plan[GRAPH_MICRO]) + plan_kernels(&e->plan[GRAPH_UPDATE]) +
-           (more ? more * plan_kernels(&e->plan[GRAPH_MICRO_MORE]) : 0);
+    int64_t more = e->program.config->train.gradient_accumulation_steps - 1;
+    return plan_kernels(&e->program.plan[GRAPH_MICRO]) +
+           plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
+           (more ? more * plan_kernels(&e->program.plan[GRAPH_MICRO_MORE]) : 0);
 }
 
 static double rows_ms(void)

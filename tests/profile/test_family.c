@@ -44,7 +44,7 @@ static int count(enum family family, unsigned phases, const char *range)
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
     int n = 0;
     for (int k = 0; k < COUNT_OF(kinds); k++) {
-        const struct plan *p = &tiny.engine.plan[kinds[k]];
+        const struct plan *p = &tiny.engine.program.plan[kinds[k]];
         for (int id = 0; id < p->steps; id++) {
             const struct node *node = &p->graph->node[id];
             bool primitive = tiny.config.plan.fusion == FUSION_PRIMITIVE;
@@ -135,10 +135,11 @@ static void test_every_kernel_has_a_range(void **state)
             open_model(variant / 2 ? MODEL_CS336 : MODEL_GPT, (enum fusion)fusion, variant % 2,
                        RECOMPUTE_BLOCK);
             for (int kind = 0; kind < GRAPH_COUNT; kind++)
-                for (int id = 0; tiny.engine.built[kind] && id < tiny.engine.plan[kind].steps;
+                for (int id = 0;
+                     tiny.engine.program.built[kind] && id < tiny.engine.program.plan[kind].steps;
                      id++) {
-                    const struct node *n = &tiny.engine.graph[kind].node[id];
-                    if (!tiny.engine.plan[kind].step[id].kernel) continue;
+                    const struct node *n = &tiny.engine.program.graph[kind].node[id];
+                    if (!tiny.engine.program.plan[kind].step[id].kernel) continue;
                     const char *text = text_of(n);
                     if (strchr(text, '_') || !strchr(text, '/'))
                         fail_msg("%s %s is called %s", op_def(n->op)->name, n->scope, text);

@@ -1,6 +1,7 @@
 /* The FLOPs of a GPT-2 step equal a closed formula of its sizes exactly. */
 #include "../support/hand.h"
 #include "base/threads.h"
+#include "engine/tune.h"
 #include "profile/profile.h"
 
 #include <setjmp.h>
@@ -20,23 +21,23 @@ static int release(void **state)
     return 0;
 }
 
-static void plan(struct engine *e, struct config *c, const char *const *words)
+static void plan(struct program *p, struct config *c, const char *const *words)
 {
     config_init(c);
     hand_ok(config_read(c, "configs/gpt2_124m.conf", &arena));
     hand_ok(config_set(c, "gradient_accumulation_steps=1", &arena));
     for (; *words; words++) hand_ok(config_set(c, *words, &arena));
     threads_set(1);
-    hand_ok(engine_plan(e, c, VOCABULARY, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", &arena));
+    hand_ok(program_for(p, c, VOCABULARY, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", &arena));
 }
 
 /* The FLOPs that the plans count for these families (a mask). */
-static double counted(const struct engine *e, unsigned families)
+static double counted(const struct program *program, unsigned families)
 {
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
     double flops = 0;
     for (int k = 0; k < COUNT_OF(kinds); k++) {
-        const struct plan *p = &e->plan[kinds[k]];
+        const struct plan *p = &program->plan[kinds[k]];
         for (int id = 0; id < p->steps; id++)
             if (p->step[id].kernel && families >> family_of(&p->graph->node[id], false) & 1)
                 flops += p->step[id].cost.flops;
@@ -109,16 +110,15 @@ static double other_flops(const struct sizes *s)
 static void test_step_matches_the_formula(void **state)
 {
     (void)state;
-    struct engine e;
+    struct program p;
     struct config c;
-    plan(&e, &c, (const char *[]){"fusion=op", "flash=true", "dtype=float32", NULL});
+    plan(&p, &c, (const char *[]){"fusion=op", "flash=true", "dtype=float32", NULL});
     struct sizes s = sizes_of(&c);
-    assert_true(counted(&e, 1u << FAMILY_PRODUCTS) == product_flops(&s));
-    assert_true(counted(&e, 1u << FAMILY_ATTENTION) == flash_flops(&s));
-    double all = counted(&e, ~0u), formula = product_flops(&s) + flash_flops(&s) + other_flops(&s);
+    assert_true(counted(&p, 1u << FAMILY_PRODUCTS) == product_flops(&s));
+    assert_true(counted(&p, 1u << FAMILY_ATTENTION) == flash_flops(&s));
+    double all = counted(&p, ~0u), formula = product_flops(&s) + flash_flops(&s) + other_flops(&s);
     if (all != formula)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
-    engine_close(&e);
 }
 
 /* Savings of fusion: logits are normalised once for the loss and its gradient; GELU also returns
@@ -132,27 +132,25 @@ static double fused_away(const struct sizes *s)
 static void test_fused_step_matches_the_formula(void **state)
 {
     (void)state;
-    struct engine e;
+    struct program p;
     struct config c;
-    plan(&e, &c, (const char *[]){"fusion=full", "flash=true", "dtype=float32", NULL});
+    plan(&p, &c, (const char *[]){"fusion=full", "flash=true", "dtype=float32", NULL});
     struct sizes s = sizes_of(&c);
-    double all = counted(&e, ~0u);
+    double all = counted(&p, ~0u);
     double formula = product_flops(&s) + flash_flops(&s) + other_flops(&s) - fused_away(&s);
     if (all != formula)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
-    engine_close(&e);
 }
 
 static void test_slow_attention_counts_its_matmuls(void **state)
 {
     (void)state;
-    struct engine e;
+    struct program p;
     struct config c;
-    plan(&e, &c, (const char *[]){"fusion=full", "flash=false", "dtype=float32", NULL});
+    plan(&p, &c, (const char *[]){"fusion=full", "flash=false", "dtype=float32", NULL});
     struct sizes s = sizes_of(&c);
-    assert_true(counted(&e, 1u << FAMILY_PRODUCTS) == product_flops(&s) + slow_product_flops(&s));
-    assert_true(counted(&e, 1u << FAMILY_ATTENTION) == 0);
-    engine_close(&e);
+    assert_true(counted(&p, 1u << FAMILY_PRODUCTS) == product_flops(&s) + slow_product_flops(&s));
+    assert_true(counted(&p, 1u << FAMILY_ATTENTION) == 0);
 }
 
 int main(void)

@@ -23,7 +23,7 @@ static void begin(bool host, bool replay, int warm)
 {
     backend = (struct backend){.host_memory = host};
     config = (struct config){.plan.replay = replay, .train.gradient_accumulation_steps = 1};
-    engine = (struct engine){.backend = &backend, .config = &config};
+    engine = (struct engine){.backend = &backend, .program.config = &config};
     options = (struct profile_options){.steps = STEPS, .warmup = 3, .limit_ms = LIMIT_MS};
     pace_init(&pace, &options, &engine, warm);
 }

@@ -77,8 +77,8 @@ static void test_rows_are_the_step(void **state)
         share = rows / p.step_ms.mean;
     }
     if (!(share >= 0.98)) fail_msg("rows are %.4f of the step", share);
-    int kernels =
-        plan_kernels(&engine.plan[GRAPH_MICRO]) + plan_kernels(&engine.plan[GRAPH_UPDATE]);
+    int kernels = plan_kernels(&engine.program.plan[GRAPH_MICRO]) +
+                  plan_kernels(&engine.program.plan[GRAPH_UPDATE]);
     assert_int_equal(p.rows, kernels);
     assert_int_equal(p.moments, kernels);
     assert_int_equal(p.row[0].runs, STEPS);
@@ -293,7 +293,7 @@ static void test_file_is_complete(void **state)
     assert_true(json_array_size(json_object_get(j, "words")) > 5);
     const json_t *memory = json_object_get(j, "memory"), *moment;
     double total = json_number_value(json_object_get(memory, "total_bytes")), sum;
-    assert_true(total == (double)engine_bytes(&engine));
+    assert_true(total == (double)program_bytes(&engine.program));
     json_array_foreach(json_object_get(memory, "moments"), i, moment)
     {
         sum = 0;

@@ -43,7 +43,7 @@ static int teardown(void **state)
 /* The n-th kernel of a plan in that phase. */
 static int mark(enum graph_kind kind, enum phase phase, int n)
 {
-    const struct plan *plan = &tiny.engine.plan[kind];
+    const struct plan *plan = &tiny.engine.program.plan[kind];
     for (int id = 0; id < plan->steps; id++)
         if (plan->step[id].kernel && plan->graph->node[id].phase == phase && !n--)
             return mark_of(&c.marks, plan, id);
@@ -190,7 +190,8 @@ static void test_a_node_of_several_kernels_counts_its_work_once(void **state)
     add_activity(forward, "matmul", 100000, 600000);
     add_activity(forward, "prepare", 600000, 700000);
     rows_make(&c, &p, &arena);
-    const struct cost whole = tiny.engine.plan[mark_kind(&c.marks, forward, &node)].step[node].cost;
+    const struct cost whole =
+        tiny.engine.program.plan[mark_kind(&c.marks, forward, &node)].step[node].cost;
     assert_int_equal(p.rows, 2);
     assert_near(row_of(forward, "prepare")->ms, 0.2);
     assert_int_equal(row_of(forward, "prepare")->runs, 2);

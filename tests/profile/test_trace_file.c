@@ -123,13 +123,14 @@ static int64_t kernels(void)
 {
     int64_t more = tiny.config.train.gradient_accumulation_steps - 1;
     const struct engine *e = &tiny.engine;
-    return plan_kernels(&e->plan[GRAPH_MICRO]) + plan_kernels(&e->plan[GRAPH_UPDATE]) +
-           (more ? more * plan_kernels(&e->plan[GRAPH_MICRO_MORE]) : 0);
+    return plan_kernels(&e->program.plan[GRAPH_MICRO]) +
+           plan_kernels(&e->program.plan[GRAPH_UPDATE]) +
+           (more ? more * plan_kernels(&e->program.plan[GRAPH_MICRO_MORE]) : 0);
 }
 
 static void check_kernels(void)
 {
-    struct facts plan = facts_of(&tiny.engine);
+    struct facts plan = facts_of(&tiny.engine.program);
     double flops = 0;
     int n = 0;
     for (int i = 0; i < facts.events; i++) {
@@ -187,7 +188,7 @@ static void test_a_trace_of_twelve_layers(void **state)
     assert_true(facts.deepest >= 5);
     check_kernels();
     check_steps();
-    memory_course(&tiny.engine, &c, &arena);
+    memory_course(&tiny.engine.program, &c, &arena);
     assert_true(fabs(most("memory in use", "MiB") * (1 << 20) / (double)c.moment[c.peak].used - 1) <
                 1e-5);
     assert_true(most("memory: saved for backward", "MiB") > 0);
@@ -252,7 +253,7 @@ static struct activity activity(int mark, enum activity_kind kind, int64_t start
 
 static int mark(int n)
 {
-    const struct plan *plan = &tiny.engine.plan[GRAPH_MICRO];
+    const struct plan *plan = &tiny.engine.program.plan[GRAPH_MICRO];
     for (int id = 0; id < plan->steps; id++)
         if (plan->step[id].kernel && !n--) return id;
     return -1;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 #endif
 
 const char *const attention_gradient_row[GRADIENT_ROWS] = {"wgmma", "wgmma_sums"};
@@ -26,7 +26,8 @@ bool attention_gpu_open(struct attention_gpu *g)
 #ifdef HAVE_CUDA
     if (g->backend && g->backend->devices.count() > 0) {
         hand_ok(g->backend->open(0, &g->context));
-        struct kernel_call c = {.context = g->context};
+        hand_ok(backend_target(g->backend, 0, &g->target));
+        struct kernel_call c = {.target = &g->target};
         if (cuda_hopper(&c)) return true;
         g->backend->close(g->context);
     }
@@ -95,6 +96,7 @@ void attention_call(const struct attention_gpu *g, const struct attention_settin
         ret->call = (struct kernel_call){
             .n_in = 2, .in_type = {qkv, step}, .n_out = 2, .out_type = {y, lse}};
     ret->call.context = g->context;
+    ret->call.target = &g->target;
 }
 
 bool attention_gradient_fits(const struct attention_setting *s, int row)

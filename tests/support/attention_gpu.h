@@ -5,6 +5,7 @@
 
 #include "attention_numbers.h"
 #include "row_run.h"
+#include "tuning/target.h"
 
 enum { GRADIENT_ROWS = 2 };                  /* wgmma, wgmma_sums */
 enum { OF_Y, OF_DQ, OF_DK, OF_DV, OUTPUTS }; /* y is the forward's */
@@ -16,6 +17,7 @@ struct attention_error {
 
 struct attention_gpu {
     const struct backend *backend; /* NULL: there is no such GPU */
+    struct target target;
     void *context;
     const char *test;
     bool announcing;     /* calls are prepared, so that all are compiled at once, and not run */

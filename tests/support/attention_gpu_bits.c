@@ -9,8 +9,8 @@
 #include <string.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/context.h"
-#include "backend/cuda/jit.h"
+#include "backend/cuda/runtime/context.h"
+#include "backend/cuda/runtime/jit.h"
 #endif
 
 static const int32_t step_now = NUMBERS_STEP;
@@ -131,7 +131,8 @@ static void slow_call(const struct attention_gpu *g, const struct attention_sett
                                      .in_type = {scores, type_1d(DT_I32, 1)},
                                      .n_out = 2,
                                      .out_type = {scores, scores},
-                                     .context = g->context};
+                                     .context = g->context,
+                                     .target = &g->target};
 }
 
 enum way { FORWARD, BACKWARD, SLOW, WAYS };
@@ -289,7 +290,7 @@ struct load {
 
 static void load_open(const struct attention_gpu *g, struct load *l)
 {
-    int module = jit_want(cuda_jit(g->context), "load.cu", load_text, "");
+    int module = jit_request(cuda_jit(g->context), "load.cu", load_text, "");
     hand_ok(jit_finish(cuda_jit(g->context)));
     hand_ok(jit_function(cuda_jit(g->context), module, "burden", &l->function));
     hand_ok(g->backend->memory.alloc(g->context, LOAD_WORDS * 4, &l->memory));

@@ -27,7 +27,8 @@ void hand_plan(struct hand *s, const struct plan_options *options)
     threads_set(1); /* more would wait for each other longer than they work */
     hand_ok(graph_verify(&s->graph));
     hand_ok(s->backend->open(0, &s->context));
-    hand_ok(plan_build(&s->plan, &s->graph, s->backend, s->context, options, &s->arena));
+    hand_ok(backend_target(s->backend, 0, &s->target));
+    hand_ok(plan_build(&s->plan, &s->graph, &s->target, options, &s->arena));
     s->storage = (struct storage_blocks){.backend = s->backend, .context = s->context};
     storage_reserve(&s->storage, &s->plan);
     hand_ok(storage_alloc(&s->storage));

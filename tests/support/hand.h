@@ -4,6 +4,7 @@
 
 #include "graph/build.h"
 #include "plan/plan.h"
+#include "tuning/target.h"
 
 struct hand {
     struct arena arena;
@@ -11,6 +12,7 @@ struct hand {
     struct plan plan;
     struct storage_blocks storage;
     const struct backend *backend;
+    struct target target;
     void *context;
 };
 

@@ -45,7 +45,7 @@ void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
 {
     tiny_open_bare(t, c, TINY_VOCAB, kinds);
     float *weights = tiny_range(t, STORAGE_WEIGHTS);
-    if (weights) model_draw(&t->engine.model, weights);
+    if (weights) model_draw(&t->engine.program.model, weights);
     hand_ok(engine_refresh(&t->engine));
 }
 
@@ -94,18 +94,18 @@ void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
     }
     for (int64_t i = 0; i < T; i++) positions[i] = (int32_t)i;
     struct engine *e = &t->engine;
-    hand_ok(plan_feed(&e->plan[kind], "tokens", tokens, B * T * 4));
-    hand_ok(plan_feed(&e->plan[kind], "targets", targets, B * T * 4));
-    hand_ok(plan_feed(&e->plan[kind], "positions", positions, T * 4));
-    hand_ok(plan_feed(&e->plan[kind], "step", &step, 4));
+    hand_ok(plan_feed(&e->program.plan[kind], "tokens", tokens, B * T * 4));
+    hand_ok(plan_feed(&e->program.plan[kind], "targets", targets, B * T * 4));
+    hand_ok(plan_feed(&e->program.plan[kind], "positions", positions, T * 4));
+    hand_ok(plan_feed(&e->program.plan[kind], "step", &step, 4));
 }
 
 float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step)
 {
     float loss;
     tiny_feed(t, kind, step);
-    hand_ok(plan_run(&t->engine.plan[kind], NULL));
-    hand_ok(plan_read(&t->engine.plan[kind], "loss", 0, &loss, sizeof loss));
+    hand_ok(plan_run(&t->engine.program.plan[kind], NULL));
+    hand_ok(plan_read(&t->engine.program.plan[kind], "loss", 0, &loss, sizeof loss));
     return loss;
 }
 
@@ -117,10 +117,10 @@ float tiny_update(struct tiny *t, int64_t iteration, double lr)
     for (int i = 0; i < o->inputs; i++) {
         bool rate = !strcmp(o->input[i].name, "lr");
         float x = (float)(rate ? lr : o->input[i].at(&t->config.train, iteration - 1));
-        hand_ok(plan_feed(&e->plan[GRAPH_UPDATE], o->input[i].name, &x, sizeof x));
+        hand_ok(plan_feed(&e->program.plan[GRAPH_UPDATE], o->input[i].name, &x, sizeof x));
     }
-    hand_ok(plan_run(&e->plan[GRAPH_UPDATE], NULL));
-    hand_ok(plan_read(&e->plan[GRAPH_UPDATE], "grad_norm", 0, &norm, sizeof norm));
+    hand_ok(plan_run(&e->program.plan[GRAPH_UPDATE], NULL));
+    hand_ok(plan_read(&e->program.plan[GRAPH_UPDATE], "grad_norm", 0, &norm, sizeof norm));
     return norm;
 }
 
@@ -143,7 +143,7 @@ float *tiny_parameter(const struct tiny *t, enum storage storage, const struct p
 
 float *tiny_copy(const struct tiny *t, enum storage storage, struct arena *a)
 {
-    int64_t n = t->engine.model.elements;
+    int64_t n = t->engine.program.model.elements;
     float *copy = ARENA_NEW(a, float, n);
     memcpy(copy, tiny_range(t, storage), (size_t)t->engine.storage.bytes[storage]);
     return copy;

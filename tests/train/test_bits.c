@@ -47,7 +47,7 @@ static struct result learn(struct config c, int64_t threads)
         assert_int_equal(tiny_learn(&l, i, &s), ST_OK);
         r.loss[i] = s.result.loss;
     }
-    r.elements = l.engine.model.elements;
+    r.elements = l.engine.program.model.elements;
     r.weights = malloc((size_t)r.elements * sizeof(float));
     memcpy(r.weights, small_weights(&l), (size_t)r.elements * sizeof(float));
     learner_close(&l);

@@ -122,8 +122,8 @@ static void learn(const struct config *c, double loss[STEPS], float **ret_weight
         loss[i] = s.result.loss;
     }
     if (ret_weights) {
-        int64_t bytes = l.engine.model.elements * (int64_t)sizeof(float);
-        *ret_elements = l.engine.model.elements;
+        int64_t bytes = l.engine.program.model.elements * (int64_t)sizeof(float);
+        *ret_elements = l.engine.program.model.elements;
         *ret_weights = malloc((size_t)bytes);
         memcpy(*ret_weights, small_weights(&l), (size_t)bytes);
     }
@@ -217,7 +217,7 @@ static struct run_summary train(const struct config *c, float *ret_weights, int6
     if (trainer_open(&t, c, &o, &a) != ST_OK) fail_msg("%s", fail_message());
     if (trainer_run(&t) != ST_OK) fail_msg("%s", fail_message());
     struct run_summary summary = t.summary;
-    assert_true(elements <= t.learner.engine.model.elements);
+    assert_true(elements <= t.learner.engine.program.model.elements);
     if (ret_weights)
         memcpy(ret_weights, small_weights(&t.learner), (size_t)elements * sizeof(float));
     trainer_close(&t);
@@ -411,8 +411,8 @@ static void test_interrupted_evaluation_is_repeated(void **state)
 
 static void poison(struct learner *l, const char *name)
 {
-    for (int i = 0; i < l->engine.model.parameters; i++) {
-        const struct parameter *p = &l->engine.model.parameter[i];
+    for (int i = 0; i < l->engine.program.model.parameters; i++) {
+        const struct parameter *p = &l->engine.program.model.parameter[i];
         if (strcmp(p->name, name) != 0) continue;
         float *weights = l->engine.storage.base[STORAGE_WEIGHTS];
         weights[p->offset + 5] = NAN;

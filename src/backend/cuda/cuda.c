@@ -1,16 +1,16 @@
 /* One GPU as a backend: the primary context of a device, one stream, everything in order on it. */
 #include "backend/backend.h"
-#include "backend/cuda/cleared.h"
-#include "backend/cuda/context.h"
-#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/facts.h"
-#include "backend/cuda/fault.h"
-#include "backend/cuda/jit.h"
-#include "backend/cuda/nvml.h"
-#include "backend/cuda/recording.h"
-#include "backend/cuda/tracer.h"
-#include "backend/cuda/transfer.h"
+#include "backend/cuda/runtime/cleared.h"
+#include "backend/cuda/runtime/context.h"
+#include "backend/cuda/runtime/cublaslt.h"
+#include "backend/cuda/runtime/facts.h"
+#include "backend/cuda/runtime/fault.h"
+#include "backend/cuda/runtime/jit.h"
+#include "backend/cuda/runtime/nvml.h"
+#include "backend/cuda/runtime/recording.h"
+#include "backend/cuda/runtime/tracer.h"
+#include "backend/cuda/runtime/transfer.h"
 #include "backend/range.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -23,57 +23,31 @@
 enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
-    bool plans_only;
-    struct cuda_device device;
     CUdevice handle;
     CUstream stream;
-    int64_t started; /* kernels */
+    int64_t launches; /* of kernels so far */
     struct {
-        CUevent event;     /* made when first marked */
+        CUevent event;     /* created when it is first recorded */
         int64_t downloads; /* begun before it */
-    } moment[BACKEND_EVENTS];
+    } event[BACKEND_EVENTS];
     struct jit *jit;
     struct transfer *transfer;
-    struct nvml_gpu gauges;
+    struct nvml_gpu telemetry;
     struct tracer *tracer;   /* made when a trace first begins */
     struct cleared *cleared; /* made when a recording first begins */
 };
-
-/* What is planned for where there is no GPU. */
-static const struct cuda_device imagined = {.arch = 90,
-                                            .processors = 132,
-                                            .shared_bytes = 227 << 10,
-                                            .l2_bytes = 60 << 20,
-                                            .bytes = (int64_t)141 << 30,
-                                            .tensor_maps = true,
-                                            .name = "no GPU; planned for an H200"};
-
-bool cuda_plans_only(const void *context)
-{
-    return !context || ((const struct cuda_context *)context)->plans_only;
-}
-
-const struct cuda_device *cuda_context_device(const void *context)
-{
-    return context ? &((const struct cuda_context *)context)->device : &imagined;
-}
-
-const struct cuda_device *cuda_device_of(const struct kernel_call *c)
-{
-    return cuda_context_device(c->context);
-}
 
 CUstream cuda_stream(const void *context)
 {
     return ((const struct cuda_context *)context)->stream;
 }
 
-void cuda_count_start(void *context, const char *entry)
+void cuda_count_launch(void *context, const char *entry)
 {
     struct cuda_context *ctx = context;
-    ctx->started++;
-    fault_started(entry);
-    tracer_started(ctx->tracer);
+    ctx->launches++;
+    fault_launched(entry);
+    tracer_launched(ctx->tracer);
 }
 
 struct cleared **cuda_cleared(void *context)
@@ -86,9 +60,9 @@ void *cuda_cleared_piece(void *context, int64_t bytes)
     return cleared_piece(*cuda_cleared(context), bytes);
 }
 
-static int64_t cuda_started(void *context)
+static int64_t cuda_launch_count(void *context)
 {
-    return ((const struct cuda_context *)context)->started;
+    return ((const struct cuda_context *)context)->launches;
 }
 
 struct jit *cuda_jit(const void *context)
@@ -111,7 +85,7 @@ static enum status find_compiler(void)
                 why);
 }
 
-static enum status check_arch(const struct cuda_device *d)
+static enum status check_arch(const struct target *d)
 {
     int oldest = 0, newest = 0;
     jit_archs(&oldest, &newest);
@@ -132,33 +106,25 @@ static enum status check_arch(const struct cuda_device *d)
 }
 
 /* Plans are made for the first GPU there is, else for one imagined. */
-static void open_plans_only(struct cuda_context *ctx)
-{
-    CUdevice handle;
-    ctx->plans_only = true;
-    ctx->device = imagined;
-    if (cuda_devices() > 0 && cuda_driver(NULL)->cuDeviceGet(&handle, 0) == CUDA_SUCCESS &&
-        cuda_read_device(handle, &ctx->device) != ST_OK)
-        ctx->device = imagined;
-}
-
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
+    struct target device;
     TRY(cuda_find(number, &ctx->handle));
     TRY(find_compiler());
-    TRY(cuda_read_device(ctx->handle, &ctx->device));
-    TRY(check_arch(&ctx->device));
+    TRY(cuda_target(number, &device));
+    TRY(check_arch(&device));
     const struct cuda_driver *d = cuda_driver(NULL);
     CUcontext primary;
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
     TRY(cuda_check(d->cuCtxSetCurrent(primary), "take its context"));
     TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "open a stream"));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
+    (void)cublaslt_handle(); /* says what its lack costs */
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
     if (folder) folder = arena_printf(&a, "%s/kernels", folder);
     if (folder && file_make_dirs(folder) != ST_OK) folder = NULL;
-    ctx->jit = jit_open(ctx->device.arch, folder);
+    ctx->jit = jit_open(device.arch, folder);
     arena_release(&a);
     return ST_OK;
 }
@@ -171,7 +137,7 @@ static void cuda_close(void *context)
     tracer_close(ctx->tracer);
     cleared_close(ctx->cleared);
     for (int i = 0; i < BACKEND_EVENTS; i++)
-        if (ctx->moment[i].event) d->cuEventDestroy(ctx->moment[i].event);
+        if (ctx->event[i].event) d->cuEventDestroy(ctx->event[i].event);
     if (ctx->transfer) transfer_close(ctx->transfer);
     /* The device's own context stays until the program ends: libraries keep handles in it. */
     if (ctx->stream) d->cuStreamDestroy(ctx->stream);
@@ -182,11 +148,6 @@ static enum status cuda_open(int device, void **ret_context)
 {
     struct cuda_context *ctx = calloc(1, sizeof *ctx);
     BUG_IF(!ctx, "no host memory");
-    if (device == BACKEND_PLAN_ONLY) {
-        open_plans_only(ctx);
-        *ret_context = ctx;
-        return ST_OK;
-    }
     enum status st = open_parts(ctx, device);
     if (st != ST_OK)
         cuda_close(ctx);
@@ -198,22 +159,20 @@ static enum status cuda_open(int device, void **ret_context)
 static enum status cuda_sample(void *context, struct device_sample *ret)
 {
     struct cuda_context *ctx = context;
-    return nvml_sample(&ctx->gauges, ctx->handle, ret);
+    return nvml_sample(&ctx->telemetry, ctx->handle, ret);
 }
 
-static const char *cuda_refuses(const void *context, enum dtype dtype, bool tf32)
+static const char *cuda_refuses(const struct target *d, enum dtype dtype, bool tf32)
 {
     static _Thread_local char why[160];
-    const struct cuda_device *d = cuda_context_device(context);
     int needed = dtype_is_float8(dtype) ? FLOAT8_ARCH : dtype == DT_BF16 || tf32 ? TENSOR_ARCH : 0;
     if (d->arch < needed) {
         snprintf(why, sizeof why, "%s has compute capability %d.%d and %d.%d is needed", d->name,
                  d->arch / 10, d->arch % 10, needed / 10, needed % 10);
         return why;
     }
-    bool library = cuda_plans_only(context) || cublaslt(NULL);
-    return dtype_is_float8(dtype) && !library ? "its products are cuBLASLt's, which is not there"
-                                              : NULL;
+    return dtype_is_float8(dtype) && !d->library ? "its products are cuBLASLt's, which is not there"
+                                                 : NULL;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
@@ -292,46 +251,46 @@ static enum status cuda_download_later(void *context, void *dst, const void *src
     return transfer_download_later(transfer_of(context), dst, src, size);
 }
 
-static enum status cuda_stage(void *context, void *room, const void *src, int64_t size)
+static enum status cuda_stage(void *context, void *staging, const void *src, int64_t size)
 {
-    return transfer_stage(transfer_of(context), room, src, size);
+    return transfer_stage(transfer_of(context), staging, src, size);
 }
 
-static enum status cuda_unstage(void *context, void *dst, const void *room, int64_t size)
+static enum status cuda_unstage(void *context, void *dst, const void *staging, int64_t size)
 {
-    return transfer_unstage(transfer_of(context), dst, room, size);
+    return transfer_unstage(transfer_of(context), dst, staging, size);
 }
 
-static enum status cuda_mark(void *context, int event)
+static enum status cuda_event_record(void *context, int event)
 {
     struct cuda_context *ctx = context;
     const struct cuda_driver *d = cuda_driver(NULL);
     BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
-    CUevent *e = &ctx->moment[event].event;
+    CUevent *e = &ctx->event[event].event;
     if (!*e) TRY(cuda_check(d->cuEventCreate(e, CU_EVENT_DEFAULT), "make an event"));
-    ctx->moment[event].downloads = transfer_downloads(ctx->transfer);
-    return cuda_check(d->cuEventRecord(*e, ctx->stream), "mark a moment");
+    ctx->event[event].downloads = transfer_downloads(ctx->transfer);
+    return cuda_check(d->cuEventRecord(*e, ctx->stream), "record an event");
 }
 
-static enum status cuda_reached(void *context, int event)
+static enum status cuda_event_wait(void *context, int event)
 {
     struct cuda_context *ctx = context;
-    BUG_IF(event < 0 || event >= BACKEND_EVENTS || !ctx->moment[event].event, "event %d", event);
-    TRY(cuda_check(cuda_driver(NULL)->cuEventSynchronize(ctx->moment[event].event),
-                   "reach a moment"));
-    transfer_hand_out(ctx->transfer, ctx->moment[event].downloads);
+    BUG_IF(event < 0 || event >= BACKEND_EVENTS || !ctx->event[event].event, "event %d", event);
+    TRY(cuda_check(cuda_driver(NULL)->cuEventSynchronize(ctx->event[event].event),
+                   "wait for an event"));
+    transfer_hand_out(ctx->transfer, ctx->event[event].downloads);
     return ST_OK;
 }
 
-static enum status cuda_elapsed(void *context, int from, int to, double *ret_ms)
+static enum status cuda_event_elapsed(void *context, int from, int to, double *ret_ms)
 {
     struct cuda_context *ctx = context;
     const struct cuda_driver *d = cuda_driver(NULL);
-    CUevent begin = ctx->moment[from].event, end = ctx->moment[to].event;
+    CUevent begin = ctx->event[from].event, end = ctx->event[to].event;
     float ms = 0;
     BUG_IF(!begin || !end, "events %d, %d", from, to);
-    TRY(cuda_check(d->cuEventSynchronize(end), "reach a moment"));
-    TRY(cuda_check(d->cuEventElapsedTime(&ms, begin, end), "tell the time"));
+    TRY(cuda_check(d->cuEventSynchronize(end), "wait for an event"));
+    TRY(cuda_check(d->cuEventElapsedTime(&ms, begin, end), "measure elapsed time"));
     *ret_ms = (double)ms;
     return ST_OK;
 }
@@ -340,7 +299,7 @@ static enum status cuda_elapsed(void *context, int from, int to, double *ret_ms)
 static enum status cuda_trace_begin(void *context)
 {
     struct cuda_context *ctx = context;
-    if (range_heard())
+    if (range_active())
         return fail(ST_UNSUPPORTED, "another profiler is attached to this process, and CUPTI "
                                     "serves one");
     TRY(cuda_sync(ctx));
@@ -364,7 +323,7 @@ static enum status cuda_trace_end(void *context, struct trace *ret, struct arena
     return st;
 }
 
-static void cuda_attend(void *context, bool begin)
+static void cuda_profiler_range(void *context, bool begin)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     (void)context;
@@ -376,16 +335,18 @@ static void cuda_attend(void *context, bool begin)
 
 const struct backend cuda_backend = {
     .name = "cuda",
+    .devices.target = cuda_target,
+    .kernels.tune = cuda_tune,
     .kernels.find = cuda_kernel,
     .kernels.gains = cuda_gains,
     .kernels.row = cuda_row_at,
-    .devices.count = cuda_devices,
+    .devices.count = cuda_device_count,
     .devices.describe = cuda_describe,
     .devices.library = cuda_library,
     .open = cuda_open,
     .close = cuda_close,
     .devices.refuses = cuda_refuses,
-    .devices.free_memory = cuda_room,
+    .devices.free_memory = cuda_free_memory,
     .memory.alloc = cuda_alloc,
     .memory.free = cuda_free,
     .memory.upload = cuda_upload,
@@ -396,13 +357,13 @@ const struct backend cuda_backend = {
     .memory.copy = cuda_copy,
     .memory.fill = cuda_fill,
     .stream.sync = cuda_sync,
-    .stream.event_record = cuda_mark,
-    .stream.event_wait = cuda_reached,
-    .stream.event_elapsed = cuda_elapsed,
+    .stream.event_record = cuda_event_record,
+    .stream.event_wait = cuda_event_wait,
+    .stream.event_elapsed = cuda_event_elapsed,
     .launches =
         &(const struct backend_launches){
-            .generated = cuda_written,
-            .count = cuda_started,
+            .generated = cuda_generated,
+            .count = cuda_launch_count,
         },
     .trace =
         &(const struct backend_trace){
@@ -410,7 +371,7 @@ const struct backend cuda_backend = {
             .begin = cuda_trace_begin,
             .mark = cuda_trace_mark,
             .end = cuda_trace_end,
-            .profiler_range = cuda_attend,
+            .profiler_range = cuda_profiler_range,
         },
     .telemetry =
         &(const struct backend_telemetry){

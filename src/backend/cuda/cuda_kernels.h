@@ -2,7 +2,7 @@
 #ifndef BACKEND_CUDA_CUDA_KERNELS_H
 #define BACKEND_CUDA_CUDA_KERNELS_H
 
-#include "backend/cuda/launch.h"
+#include "backend/cuda/runtime/launch.h"
 
 extern const struct cuda_row pointwise_rows[]; /* arithmetic on elements, masks, casts, state */
 extern const struct cuda_row chain_rows[];     /* chains of these, each by a text of its own */
@@ -32,7 +32,9 @@ extern const struct kernel product_rows[];          /* cuBLASLt */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
 const struct kernel *cuda_row_at(int i);
 bool cuda_gains(int op, const struct kernel_call *call);
-/* The row that measured faster than those before it in the table; NULL: none did, or it was not asked. */
+enum status cuda_tune(void *context, int op, const struct kernel_call *call,
+                      struct tuning_entry *ret);
+/* The row that is faster for this call than those before it in the table; NULL: none is. */
 const struct kernel *cuda_faster(int op, const struct kernel_call *call);
 
 #endif

@@ -158,7 +158,7 @@ static enum status run(const struct kernel_call *c)
     if (end == END_GELU_KEEP) m.beside = c->out[1];
     if (end == END_GELU_GRAD) m.beside = c->in[2];
     if (r->before.state) TRY(run_launches(&r->before, c));
-    cuda_count_start(c->context, "of cuBLASLt");
+    cuda_count_launch(c->context, "of cuBLASLt");
     TRY(product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));
     return r->after.state ? run_launches(&r->after, c) : ST_OK;
 }

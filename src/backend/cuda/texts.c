@@ -1,9 +1,11 @@
-/* The texts of all kernels, taken in by the assembler; paths are relative to the root, where the build runs. */
+/* The sources of all kernels, embedded by the assembler; paths are relative to the repository's
+ * root, where the build runs. */
 #include "backend/cuda/jit.h"
 
 #include <string.h>
 
-/* TEXTS(F) and HEADERS(F) apply F to the name of every file of the folder: the build says which there are. */
+/* TEXTS(F) and HEADERS(F), defined by the build, apply F to the name of every file of the
+ * folder. */
 #define EMBED(symbol, kind, ending)                                                                \
     __asm__(".section .rodata\n" #kind "_" #symbol                                                 \
             "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol ending "\"\n" #kind "_" #symbol \

@@ -87,7 +87,7 @@ static enum status null_describe(int device, struct device_facts *ret)
     return ST_OK;
 }
 
-static int64_t null_room(int device)
+static int64_t null_free_memory(int device)
 {
     (void)device;
     return -1;
@@ -99,7 +99,7 @@ static enum status null_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
     return ST_OK;
 }
 
-static int null_devices(void)
+static int null_device_count(void)
 {
     return 1;
 }
@@ -110,13 +110,13 @@ static enum status null_sync(void *ctx)
     return ST_OK;
 }
 
-static enum status null_mark(void *ctx, int event)
+static enum status null_event(void *ctx, int event)
 {
     (void)ctx, (void)event;
     return ST_OK;
 }
 
-static enum status null_elapsed(void *ctx, int from, int to, double *ret_ms)
+static enum status null_event_elapsed(void *ctx, int from, int to, double *ret_ms)
 {
     (void)ctx, (void)from, (void)to;
     *ret_ms = 0;
@@ -128,9 +128,9 @@ const struct backend null_backend = {
     .kernels.find = null_kernel,
     .kernels.gains = null_gains,
     .kernels.row = null_row,
-    .devices.count = null_devices,
+    .devices.count = null_device_count,
     .devices.describe = null_describe,
-    .devices.free_memory = null_room,
+    .devices.free_memory = null_free_memory,
     .open = null_open,
     .close = null_close,
     .memory.alloc = null_alloc,
@@ -143,7 +143,7 @@ const struct backend null_backend = {
     .memory.copy = null_upload,
     .memory.fill = null_fill,
     .stream.sync = null_sync,
-    .stream.event_record = null_mark,
-    .stream.event_wait = null_mark,
-    .stream.event_elapsed = null_elapsed,
+    .stream.event_record = null_event,
+    .stream.event_wait = null_event,
+    .stream.event_elapsed = null_event_elapsed,
 };

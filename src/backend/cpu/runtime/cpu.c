@@ -31,6 +31,12 @@ static bool cpu_gains(int op, const struct kernel_call *call)
     return op == OP_GELU_BOTH;
 }
 
+static enum status cpu_target(int device, struct target *ret)
+{
+    (void)ret; /* of a processor there is nothing that the process does not know */
+    return device > 0 ? fail_number(device) : onednn_limit();
+}
+
 static enum status cpu_open(int device, void **ret_ctx)
 {
     if (device > 0) return fail_number(device);
@@ -90,7 +96,7 @@ static enum status cpu_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
     return ST_OK;
 }
 
-static int cpu_devices(void)
+static int cpu_device_count(void)
 {
     return 1;
 }
@@ -105,7 +111,7 @@ static enum status cpu_describe(int device, struct device_facts *ret)
     return ST_OK;
 }
 
-static int64_t cpu_room(int device)
+static int64_t cpu_free_memory(int device)
 {
     (void)device;
     return room_bytes();
@@ -140,20 +146,20 @@ static enum status cpu_sync(void *ctx)
     return ST_OK;
 }
 
-static enum status cpu_mark(void *ctx, int event)
+static enum status cpu_event_record(void *ctx, int event)
 {
     BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
     ((struct cpu_context *)ctx)->event_ns[event] = clock_ns();
     return ST_OK;
 }
 
-static enum status cpu_reached(void *ctx, int event)
+static enum status cpu_event_wait(void *ctx, int event)
 {
     (void)ctx, (void)event;
     return ST_OK;
 }
 
-static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
+static enum status cpu_event_elapsed(void *ctx, int from, int to, double *ret_ms)
 {
     const int64_t *event_ns = ((struct cpu_context *)ctx)->event_ns;
     BUG_IF(from < 0 || from >= BACKEND_EVENTS || to < 0 || to >= BACKEND_EVENTS, "events %d, %d",
@@ -164,14 +170,15 @@ static enum status cpu_elapsed(void *ctx, int from, int to, double *ret_ms)
 
 const struct backend cpu_backend = {
     .name = "cpu",
+    .devices.target = cpu_target,
     .kernels.find = cpu_kernel,
     .kernels.gains = cpu_gains,
     .kernels.row = cpu_row,
     .kernels.library_isa = cpu_library_isa,
-    .devices.count = cpu_devices,
+    .devices.count = cpu_device_count,
     .host_memory = true,
     .devices.describe = cpu_describe,
-    .devices.free_memory = cpu_room,
+    .devices.free_memory = cpu_free_memory,
     .open = cpu_open,
     .close = cpu_close,
     .memory.alloc = cpu_alloc,
@@ -184,9 +191,9 @@ const struct backend cpu_backend = {
     .memory.copy = cpu_copy,
     .memory.fill = cpu_fill,
     .stream.sync = cpu_sync,
-    .stream.event_record = cpu_mark,
-    .stream.event_wait = cpu_reached,
-    .stream.event_elapsed = cpu_elapsed,
+    .stream.event_record = cpu_event_record,
+    .stream.event_wait = cpu_event_wait,
+    .stream.event_elapsed = cpu_event_elapsed,
     .telemetry =
         &(const struct backend_telemetry){
             .sample = cpu_sample,

@@ -1,0 +1,95 @@
+/* Attention's forward by the products of warpgroups of compute capability 9.0. */
+#include "backend/cuda/attention/attention_shape.h"
+#include "backend/cuda/common/rows.h"
+#include "backend/cuda/cuda_kernels.h"
+
+#include <math.h>
+
+/* As attention_hopper.cu has them. */
+enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
+
+/* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns, and whether items of
+ * all heads stand beside one another or of those alone whose keys and values fit into the second cache. */
+struct tile {
+    int consumers, keys, stages, turns;
+    bool all;
+};
+
+/* The first row whose head size, dropout and length hold a call: as many keys as registers have scores, weights and output for; random
+ * numbers take registers, too. Clocks of 128 x 128 pairs on an H200 at T 1024, 2048, 4096, 16384, causal, by turns and heads:
+ *                     all                       turns, all                turns                     neither
+ *     32              1767, 1530, 1423, 1325    1764, 1519, 1410, 1316
+ *     64              2256, 1852, 1688, 1560    2254, 1869, 1733, 1640    2293, 1978, 1779, 1695    2272, 1937, 1714, 1611
+ *     64, dropout     3736, 3481, 3390, 3319    3716, 3399, 3259, 3167
+ *     96              3621, 2878, 2403, 2007    3536, 2853, 2362, 2075    3313, 2701, 2370, 2206    3427, 2735, 2351, 2131
+ *     96, dropout                               4494, 3975, 3682, 3460    4498, 4105, 3783, 3660
+ *     128             3963, 3310, 3067, 2911    3721, 3034, 2596, 2261    3635, 2858, 2518, 2400    3977, 3104, 2805, 2657
+ *     128, dropout    5346, 4679, 4448, 4348    5279, 4607, 4383, 4248    5420, 4970, 4620, 4590    5575, 5095, 4731, 4708 */
+static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
+{
+    static const struct {
+        int64_t width, T; /* at most */
+        bool drop;
+        struct tile tile;
+    } all[] = {
+        {32, INT64_MAX, false, {3, 128, 3, 1, true}}, {64, INT64_MAX, false, {3, 128, 3, 0, true}},
+        {64, INT64_MAX, true, {3, 64, 3, 1, true}},   {96, 4096, false, {2, 192, 2, 1, false}},
+        {96, INT64_MAX, false, {2, 192, 2, 0, true}}, {96, INT64_MAX, true, {2, 128, 2, 1, true}},
+        {128, 4096, false, {2, 128, 2, 1, false}},    {128, INT64_MAX, false, {2, 128, 2, 1, true}},
+        {128, INT64_MAX, true, {2, 128, 2, 1, true}},
+    };
+    bool drop = c->attr->attention.drop.threshold > 0;
+    int i = 0;
+    while (h->width > all[i].width || h->T > all[i].T || drop != all[i].drop) i++;
+    return all[i].tile;
+}
+
+/* Queries and output of the rows, stages of keys and of values. */
+static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
+{
+    return 2 * h->width * (2 * t->consumers * OWN_ROWS + 2 * t->stages * t->keys) + BARRIERS_BYTES;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
+    return cuda_hopper(c) && !c->numerics.portable && attention_is_of(c, DT_BF16) && h.width > 0;
+}
+
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct dropout *drop = &c->attr->attention.drop;
+    struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
+    struct tile t = tile_of(c, &h);
+    int64_t rows = OWN_ROWS * t.consumers, items = ceil_div(h.T, rows) * h.B * h.H;
+    int64_t blocks = cuda_device_of(c)->processors;
+    struct cuda_launch *k =
+        launch_add(l, "attention_hopper.cu", "attention_forward", items < blocks ? items : blocks,
+                   WARPGROUP * (t.consumers + 1));
+    k->arch = 90;
+    launch_define(k, "HEAD", h.width);
+    attention_define(k, c, &h);
+    launch_define(k, "CONSUMERS", t.consumers);
+    launch_define(k, "KEYS", t.keys);
+    launch_define(k, "STAGES", t.stages);
+    launch_define(k, "TURNS", t.turns);
+    struct cuda_tensor queries = attention_tensor(&h, h.H + 2 * h.KV, OWN_ROWS);
+    struct cuda_tensor keys = attention_tensor(&h, h.H + 2 * h.KV, t.keys);
+    struct cuda_tensor output = attention_tensor(&h, h.H, OWN_ROWS);
+    arg_tensor_map(k, "q_map", ARG_IN, FORWARD_QKV, &queries);
+    arg_tensor_map(k, "k_map", ARG_IN, FORWARD_QKV, &keys);
+    arg_tensor_map(k, "y_map", ARG_OUT, 0, &output);
+    arg_in(k, "step", FORWARD_STEP);
+    arg_out(k, "lse", 1);
+    arg_lengths(k, &h);
+    arg_i32(k, "BH", h.B * h.H);
+    arg_i32(k, "group", t.all ? h.B * h.H : attention_heads_at_once(c, &h));
+    arg_f32(k, "scale", M_LOG2E / sqrt((double)h.D));
+    arg_dropout_bytes(k, drop);
+    k->shared_bytes = (unsigned)tile_bytes(&h, &t);
+}
+
+const struct cuda_row attention_hopper_rows[] = {
+    CUDA_ROW(ATTENTION, "wgmma", fits, launches),
+    CUDA_ROWS_END,
+};

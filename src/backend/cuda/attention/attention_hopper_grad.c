@@ -1,0 +1,270 @@
+/* The backward of attention for compute capability 9.0. Row wgmma: dq and the sums of rows, then dk and dv. Row wgmma_sums: all
+ * by one kernel that adds dq up in memory, in any order, and a small one before and behind it. The texts say how. */
+#include "backend/cuda/attention/attention_shape.h"
+#include "backend/cuda/common/rows.h"
+#include "backend/cuda/cuda_kernels.h"
+
+#include <math.h>
+
+enum {
+    WARPGROUP = 128,
+    OWN = 64,
+    STATS = 64,
+    ALIGN = 1024,
+    BARRIERS = 512,
+    SUMS_THREADS = 256
+}; /* as the texts have them */
+
+/* How a text is laid out; names as attention_hopper_grad.cuh has them. */
+struct layout {
+    int consumers, tile, stages, item_stages, ahead, late;
+};
+
+/* By head size; NULL: there is none. Clocks of 128 x 128 pairs on an H200, at T = 1024 (12 heads of 64 or 6 of 128, batch 16) and
+ * at 16384, of both kernels as they are now: 64: 6023, 4943; 128: 10986, 8675 (before blocks took dk and dv's items as they get to
+ * them, and dq's rows at 96 and 128 came apart: 6392, 5414; 11661, 9237). While warpgroups kept their places and dq's ahead 1 was
+ * not there, nor dk dv's as it is now:
+ *   dq, 64:     3x64 ahead 2: 2882, 2032; late 3062, 2219; plain 3214, 2469; 3x96 plain 3123, 2415; 2x96 ahead 2: 3330, 2264
+ *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
+ *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2: 5995, 4509; 3x64 plain 6897, 7573
+ *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and K, V once late 7795, 6813, plain 7759, 6701
+ * As many blocks as multiprocessors, each with items of all heads: 7206 for both at 64, 5998; a block to each item 8035, 5987.
+ * With places that change: dq, 64: 3x64 ahead 2: 2641, 1948; ahead 1 2695, 2104; with late 2785, 2059; dk dv, 64: 6 stages ahead late
+ * 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427; dq, 128: ahead 1 late 5458, 3656; late 5699, 4083; dk dv, 128: 2 stages
+ * plain 6463, 5512; 4 stages late 7035, 5683. 32 and 16 follow 64, 96 is not measured. */
+static const struct layout *layout_of(int64_t width, bool keys)
+{
+    static const struct {
+        int head;
+        struct layout dq, dkv;
+    } all[] = {
+        {16, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
+        {32, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
+        {64, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
+        {96, {2, 64, 5, 1, 1, 1}, {2, 64, 4, 2, 0, 1}},
+        {128, {2, 64, 4, 1, 1, 1}, {2, 64, 3, 2, 0, 1}},
+    };
+    for (int i = 0; i < COUNT_OF(all); i++)
+        if (all[i].head == width) return keys ? &all[i].dkv : &all[i].dq;
+    return NULL;
+}
+
+/* Q, dO and y of an item, or K and V; K and V of a tile, or Q, dO and statistics. */
+static unsigned shared_bytes(const struct layout *y, int64_t width, bool keys)
+{
+    int64_t row = 2 * width, item = (keys ? 2 : 3) * y->consumers * OWN * row;
+    int64_t stage = 2 * y->tile * row + (keys ? 2 * STATS * 4 : 0);
+    return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + BARRIERS);
+}
+
+/* Statistics of so many tiles of queries, a tile at a time: as a tensor, because racecheck takes other copies in bulk for a race
+ * with those who wait for them. */
+static struct cuda_tensor stats_of(int64_t tiles)
+{
+    int64_t row = 2 * STATS * 4;
+    return (struct cuda_tensor){.dtype = DT_F32,
+                                .dim = {2 * STATS, tiles, 1, 1, 1},
+                                .step = {4, row, row * tiles, row * tiles, row * tiles},
+                                .box = {2 * STATS, 1, 1, 1, 1}};
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    return attention_grad_is_of(c, DT_BF16) && !c->numerics.portable && cuda_hopper(c) &&
+           layout_of(s.width, false) && s.T * s.B * s.H <= INT32_MAX;
+}
+
+static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, bool keys)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    const struct layout *y = layout_of(s.width, keys);
+    int64_t heads = s.B * (keys ? s.KV : s.H), items = heads * ceil_div(s.T, OWN * y->consumers);
+    int64_t processors = cuda_device_of(c)->processors;
+    struct cuda_launch *k =
+        launch_add(l, keys ? "attention_hopper_dkv.cu" : "attention_hopper_dq.cu",
+                   keys ? "attention_hopper_dkv" : "attention_hopper_dq",
+                   items < processors ? items : processors, WARPGROUP * (y->consumers + 1));
+    k->arch = 90;
+    k->shared_bytes = shared_bytes(y, s.width, keys);
+    launch_define(k, "HEAD_SIZE", s.width);
+    attention_define(k, c, &s);
+    launch_define(k, "CONSUMERS", y->consumers);
+    launch_define(k, "TILE_ROWS", y->tile);
+    launch_define(k, "STAGES", y->stages);
+    launch_define(k, "ITEM_STAGES", y->item_stages);
+    launch_define(k, "AHEAD", y->ahead);
+    launch_define(k, "LATE", y->late);
+    return k;
+}
+
+/* What both end with. */
+static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool keys)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    int64_t heads = s.B * (keys ? s.KV : s.H);
+    arg_in(k, "step_number", STEP);
+    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_lengths(k, &s);
+    arg_i32(k, "heads", heads);
+    arg_i32(k, "items", heads * ceil_div(s.T, OWN * layout_of(s.width, keys)->consumers));
+    arg_dropout(k, &c->attr->attention.drop);
+}
+
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    int64_t all = s.H + 2 * s.KV, blocks = s.B * s.H * ceil_div(s.T, STATS);
+    int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
+    struct cuda_tensor of_stats = stats_of(blocks);
+    struct cuda_tensor packed = attention_tensor(&s, all, OWN),
+                       plain = attention_tensor(&s, s.H, OWN);
+    struct cuda_tensor tiles = attention_tensor(&s, all, layout_of(s.width, false)->tile);
+
+    struct cuda_launch *k = add(l, c, false);
+    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+    arg_tensor_map(k, "tiles", ARG_IN, QKV, &tiles);
+    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+    arg_tensor_map(k, "y", ARG_IN, Y, &plain);
+    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+    arg_in(k, "lse", LSE);
+    arg_scratch(k, "stats", stats);
+    arg_sizes(k, c, false);
+
+    k = add(l, c, true);
+    k->dependent = true;
+    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+    arg_tensor_map(k, "stats", ARG_SCRATCH, stats, &of_stats);
+    arg_sizes(k, c, true);
+}
+
+/* The one kernel. Five products instead of seven, but dq goes to memory and back: gains where sequences are long. Clocks of 128 x 128
+ * pairs on an H200, all launches, row wgmma's in brackets, at T = 1024, 2048, 4096, 16384: heads of 64 7509 (6023), 5879 (5361), 5078
+ * (5134), 4612 (4943), with 5 stages 7536, 5901, 5115, 4641; of 128 13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675). */
+struct sums_layout {
+    int head, stages, item_stages, pairs; /* as the text has them; tiles of a pair */
+    int ranks; /* items of a head at a time: more of them share its rows in the second cache, and its sums */
+    int64_t T; /* from where it is faster than row wgmma, causal */
+};
+static const struct sums_layout *sums_layout_of(int64_t width)
+{
+    static const struct sums_layout all[] = {
+        {64, 4, 2, 2, 4, 4096},
+        {128, 3, 1, 1, 4, 4096},
+    };
+    for (int i = 0; i < COUNT_OF(all); i++)
+        if (all[i].head == width) return &all[i];
+    return NULL;
+}
+/* K and V of items; Q, dO and statistics; dS of two tiles; what goes to dq, of two warpgroups. */
+static unsigned sums_shared_bytes(const struct sums_layout *y)
+{
+    enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
+    int row = 2 * y->head, item = 2 * BLOCK * row, stage = 2 * OWN * row + 2 * STATS * 4;
+    int ds = 2 * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
+    return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + ds + dq + SUMS_BARRIERS);
+}
+/* Dropout is not in the text: its numbers' registers are not there. */
+static bool fits_sums(const struct kernel_call *c)
+{
+    return fits(c) && !c->numerics.deterministic && c->attr->attention.drop.threshold == 0 &&
+           sums_layout_of(attention_shape_of(c, QKV).width);
+}
+static bool is_long(const struct kernel_call *c)
+{
+    return attention_shape_of(c, QKV).T >= sums_layout_of(attention_shape_of(c, QKV).width)->T;
+}
+static bool fits_sums_long(const struct kernel_call *c)
+{
+    return fits_sums(c) && is_long(c);
+}
+static bool fits_sums_short(const struct kernel_call *c)
+{
+    return fits_sums(c) && !is_long(c);
+}
+
+static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attention_shape *s,
+                                    const char *entry, int64_t blocks)
+{
+    struct cuda_launch *k = launch_add(l, "attention_hopper_sums.cu", entry, blocks, SUMS_THREADS);
+    k->arch = 90;
+    launch_define(k, "HEAD_SIZE", s->width);
+    return k;
+}
+static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_call *c,
+                                   const struct sums_layout *y, int64_t items)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    int64_t processors = cuda_device_of(c)->processors;
+    struct cuda_launch *k = launch_add(l, "attention_hopper_dqkv.cu", "attention_hopper_dqkv",
+                                       items < processors ? items : processors, 3 * WARPGROUP);
+    k->arch = 90;
+    k->dependent = true;
+    k->shared_bytes = sums_shared_bytes(y);
+    launch_define(k, "HEAD_SIZE", s.width);
+    launch_define(k, "GROUP", s.H / s.KV);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "STAGES", y->stages);
+    launch_define(k, "ITEM_STAGES", y->item_stages);
+    return k;
+}
+
+static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    const struct sums_layout *y = sums_layout_of(s.width);
+    int64_t tiles = ceil_div(s.T, OWN * y->pairs) * y->pairs, blocks = s.B * s.H * tiles;
+    int64_t heads = s.B * s.KV, items = heads * ceil_div(s.T, 2 * OWN);
+    int64_t section = ceil_div(cuda_device_of(c)->processors, y->ranks);
+    int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
+    int64_t dq = launch_scratch(l, blocks * OWN * s.width * 4);
+    int64_t counter = launch_scratch(l, 4), all = s.H + 2 * s.KV;
+    struct cuda_tensor packed = attention_tensor(&s, all, OWN),
+                       plain = attention_tensor(&s, s.H, OWN);
+    struct cuda_tensor of_stats = stats_of(blocks);
+    double scale = 1 / sqrt((double)s.D);
+
+    struct cuda_launch *k = add_rows(l, &s, "attention_hopper_rows", blocks);
+    arg_in(k, "dy", DY);
+    arg_in(k, "y", Y);
+    arg_in(k, "lse", LSE);
+    arg_scratch(k, "stats", stats);
+    arg_scratch(k, "dq", dq);
+    arg_scratch(k, "counter", counter);
+    arg_lengths(k, &s);
+    arg_i32(k, "D", s.D);
+    arg_i32(k, "tiles", tiles);
+
+    k = add_all(l, c, y, items);
+    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+    arg_tensor_map(k, "stats", ARG_SCRATCH, stats, &of_stats);
+    arg_scratch(k, "dq", dq);
+    arg_scratch(k, "counter", counter);
+    arg_f32(k, "scale", scale);
+    arg_lengths(k, &s);
+    arg_i32(k, "heads", heads);
+    arg_i32(k, "section", section < heads ? section : heads);
+    arg_i32(k, "items", items);
+
+    k = add_rows(l, &s, "attention_hopper_convert", blocks);
+    k->dependent = true;
+    arg_scratch(k, "dq", dq);
+    arg_out(k, "dqkv", 0);
+    arg_f32(k, "scale", scale);
+    arg_lengths(k, &s);
+    arg_i32(k, "D", s.D);
+    arg_i32(k, "pitch", all * s.D);
+    arg_i32(k, "tiles", tiles);
+}
+
+/* Each row fits where those above it are not faster; wgmma_sums stands behind, too, so that it can be tried. */
+const struct cuda_row attention_hopper_grad_rows[] = {
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_long, launches_sums),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma", fits, launches),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_short, launches_sums),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,63 @@
+#include "backend/cuda/attention/attention_shape.h"
+
+/* Rows of tensor maps are multiples of 16 bytes. */
+static int64_t width_of(int64_t D)
+{
+    static const int64_t all[] = {16, 32, 64, 96, 128};
+    for (int i = 0; i < COUNT_OF(all) && D % 8 == 0; i++)
+        if (D <= all[i]) return all[i];
+    return 0;
+}
+
+struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv)
+{
+    const struct type *t = &c->in_type[qkv];
+    int64_t H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
+    int64_t D = t->dim[2] / (H + 2 * KV);
+    return (struct attention_shape){t->dim[0], t->dim[1], H, KV, D, width_of(D), t->dtype};
+}
+
+bool attention_is_of(const struct kernel_call *c, enum dtype dtype)
+{
+    return c->in_type[FORWARD_QKV].dtype == dtype && c->in_type[FORWARD_STEP].dtype == DT_I32 &&
+           c->out_type[0].dtype == dtype && c->out_type[1].dtype == DT_F32;
+}
+
+bool attention_grad_is_of(const struct kernel_call *c, enum dtype dtype)
+{
+    return c->in_type[DY].dtype == dtype && c->in_type[QKV].dtype == dtype &&
+           c->in_type[Y].dtype == dtype && c->out_type[0].dtype == dtype &&
+           c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32;
+}
+
+int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s)
+{
+    int64_t bytes = max_i64(1, 2 * s->T * s->D * dtype_size(s->dtype)), group = s->H / s->KV;
+    int64_t n = cuda_device_of(c)->l2_bytes / 2 / bytes;
+    return n < 1 ? group : min_i64(n * group, s->B * s->H);
+}
+
+struct cuda_tensor attention_tensor(const struct attention_shape *s, int64_t heads, int rows)
+{
+    int panel = s->width % 64 == 0 ? 64 : s->width % 32 == 0 ? 32 : 16;
+    int64_t row = 2 * s->D * heads;
+    return (struct cuda_tensor){.dtype = DT_BF16,
+                                .dim = {s->D, heads, s->T, s->B, 1},
+                                .step = {2, 2 * s->D, row, row * s->T, row * s->T * s->B},
+                                .box = {panel, 1, rows, 1, 1},
+                                .swizzle = 2 * panel};
+}
+
+void attention_define(struct cuda_launch *k, const struct kernel_call *c,
+                      const struct attention_shape *s)
+{
+    launch_define(k, "GROUP", s->H / s->KV);
+    launch_define(k, "CAUSAL", c->attr->attention.causal);
+    launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
+}
+
+void arg_lengths(struct cuda_launch *k, const struct attention_shape *s)
+{
+    arg_i32(k, "T", s->T);
+    arg_i32(k, "H", s->H);
+}

@@ -1,0 +1,143 @@
+/* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
+ * operand: for pointwise.cu and for the generated kernels of fused chains (chain_text.c).
+ *
+ * Nothing is contracted to FMAs: a fused chain has the same bits as its separate steps. */
+#pragma once
+#include "elements.cuh"
+
+DEVICE float add_of(float a, float b)
+{
+    return __fadd_rn(a, b);
+}
+DEVICE float sub_of(float a, float b)
+{
+    return __fsub_rn(a, b);
+}
+DEVICE float mul_of(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+DEVICE float div_of(float a, float b)
+{
+    return a / b;
+}
+DEVICE float scale_of(float x, float constant)
+{
+    return __fmul_rn(x, constant);
+}
+DEVICE float offset_of(float x, float constant)
+{
+    return __fadd_rn(x, constant);
+}
+DEVICE float at_most_of(float x, float constant)
+{
+    return x > constant ? constant : x; /* NaN stays NaN */
+}
+DEVICE float exp_of(float x)
+{
+    return expf(x);
+}
+DEVICE float log_of(float x)
+{
+    return logf(x);
+}
+DEVICE float sqrt_of(float x)
+{
+    return sqrtf(x);
+}
+DEVICE float rsqrt_of(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+DEVICE float tanh_of(float x)
+{
+    return tanhf(x);
+}
+DEVICE float erf_of(float x)
+{
+    return erff(x);
+}
+DEVICE float relu_of(float x)
+{
+    return x < 0.0f ? 0.0f : x; /* NaN stays NaN */
+}
+DEVICE float relu_grad_of(float dy, float y)
+{
+    return y <= 0.0f ? 0.0f : dy;
+}
+DEVICE float elu_of(float x)
+{
+    return x < 0.0f ? expm1f(x) : x;
+}
+DEVICE float elu_grad_of(float dy, float y)
+{
+    return y < 0.0f ? __fmul_rn(dy, __fadd_rn(y, 1.0f)) : dy;
+}
+DEVICE float sigmoid_of(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+DEVICE float silu_of(float x)
+{
+    return __fmul_rn(x, sigmoid_of(x));
+}
+DEVICE float silu_grad_of(float dy, float x)
+{
+    const float s = sigmoid_of(x);
+    return __fmul_rn(dy, __fadd_rn(s, __fmul_rn(silu_of(x), 1.0f - s)));
+}
+
+/* a rounded to T, as if it had been stored. */
+template <typename T> DEVICE float rounded(float a)
+{
+    return to_float(to<T>(a));
+}
+
+/* --- the cases of enum broadcast: N elements from element i on, or one --- */
+
+struct same {
+    template <int N, typename T>
+    DEVICE floats<N> of(const T *b, i64 i, int) { return load<N>(b + i); }
+    template <typename T> DEVICE float at(const T *b, i64 i, int) { return to_float(b[i]); }
+};
+struct scalar {
+    template <int N, typename T>
+    DEVICE floats<N> of(const T *b, i64, int) { return all_of<N>(to_float(b[0])); }
+    template <typename T> DEVICE float at(const T *b, i64, int) { return to_float(b[0]); }
+};
+/* One element per row of `period` columns. */
+struct per_row {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
+    {
+        coord p = coord_of(i, period);
+        if (p.column + N <= period) return all_of<N>(to_float(b[p.row]));
+        floats<N> r;
+        UNROLL for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.row]);
+            advance(p, period);
+        }
+        return r;
+    }
+    template <typename T> DEVICE float at(const T *b, i64 i, int period)
+    {
+        return to_float(b[coord_of(i, period).row]);
+    }
+};
+/* `period` elements, repeated. */
+struct trailing {
+    template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
+    {
+        coord p = coord_of(i, period);
+        if (period % N == 0) return load<N>(b + p.column);
+        floats<N> r;
+        UNROLL for (int e = 0; e < N; e++) {
+            r[e] = to_float(b[p.column]);
+            advance(p, period);
+        }
+        return r;
+    }
+    template <typename T> DEVICE float at(const T *b, i64 i, int period)
+    {
+        return to_float(b[coord_of(i, period).column]);
+    }
+};

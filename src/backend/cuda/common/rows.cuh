@@ -1,0 +1,54 @@
+/* rows.cuh - shared by kernels over rows: exponentials, and the lanes that process a row together.
+ *
+ * Sources that use lanes are compiled with LANES, the threads of one row: 32, then a block has four
+ * rows; or a larger multiple of 32, then a block has one row. */
+#pragma once
+#include "mma.cuh"
+
+/* e^a, as exact as a result of type T can show: for bf16, two ulps of float are negligible. */
+template <typename T> DEVICE float exp_for(float a)
+{
+    if constexpr (sizeof(T) == 2)
+        return ex2_approx(LOG2_E * a);
+    else
+        return expf(a);
+}
+
+/* 1/a to one unit in the last place; 0 from 2^126 on. */
+DEVICE float reciprocal(float a)
+{
+    return __fdividef(1.0f, a);
+}
+
+#define NAN_F __int_as_float(0x7fffffff)
+
+#ifdef LANES
+#define ROWS_OF_BLOCK (LANES == WARP ? 4 : 1)
+#define ROW_THREADS (LANES * ROWS_OF_BLOCK)
+
+DEVICE int lane_of_row()
+{
+    return (int)threadIdx.x % LANES;
+}
+DEVICE i64 row_of_lane()
+{
+    return (i64)blockIdx.x * ROWS_OF_BLOCK + (int)threadIdx.x / LANES;
+}
+/* Barrier and memory fence for the lanes of a row. */
+DEVICE void row_sync()
+{
+    if (LANES == WARP)
+        __syncwarp();
+    else
+        __syncthreads();
+}
+/* Over the lanes of a row; all of them must call. */
+DEVICE float row_sum(float a)
+{
+    return block_sum<LANES>(a);
+}
+DEVICE float row_max(float a)
+{
+    return block_max<LANES>(a);
+}
+#endif

@@ -1,8 +1,0 @@
-/* A bias in f32 rounded to bf16 for a product that gives bf16. Bound by the launch. */
-#include "device.cuh"
-
-KERNEL(256) narrow(const float *from, bf16 *to_bf16, int n)
-{
-    int i = blockIdx.x * 256 + threadIdx.x;
-    if (i < n) to_bf16[i] = to<bf16>(from[i]);
-}

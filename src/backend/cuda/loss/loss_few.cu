@@ -1,0 +1,68 @@
+/* loss_few.cu - loss.cu's cross-entropy with its gradient for rows of few columns, whole accesses.
+ *
+ * T_X: logits and their gradient, which may share memory; OF_ROW: lanes of a row, a power of two up
+ * to 32; each lane has one access of the row in registers. Bound by memory bandwidth, each logit
+ * read and written once, or by latency: all rows of a small batch are in flight at once. Each block
+ * stores the sum of its losses, and one block adds these sums: deterministic. */
+#include "rows.cuh"
+
+#define THREADS 256
+enum { N = 16 / (int)sizeof(T_X), ROWS = THREADS / OF_ROW };
+
+DEVICE float sum_of_row(float a)
+{
+    UNROLL for (int d = OF_ROW / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+DEVICE float most_of_row(float a)
+{
+    UNROLL for (int d = OF_ROW / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    return a;
+}
+
+/* parts: the sum of losses of each block. An invalid target makes the loss NaN. */
+KERNEL(THREADS)
+cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targets,
+                  const float *dloss, int rows, int columns, int vocab)
+{
+    const i64 row = (i64)blockIdx.x * ROWS + threadIdx.x / OF_ROW;
+    const int first = (int)threadIdx.x % OF_ROW * N;
+    const bool there = row < rows && first < columns;
+    const int target = row < rows ? targets[row] : 0;
+    floats<N> x;
+    if (there) x = load<N>(logits + row * columns + first);
+    const float scale = *dloss / (float)rows;
+    float top = LOWEST_F, sum = 0, at_target = 0;
+    UNROLL for (int e = 0; e < N; e++)
+        if (there && first + e < vocab) top = fmaxf(top, x[e]);
+    top = most_of_row(top);
+    UNROLL for (int e = 0; e < N; e++) {
+        const bool counts = there && first + e < vocab;
+        if (counts && first + e == target) at_target = x[e];
+        x[e] = counts ? exp_for<T_X>(x[e] - top) : 0.0f;
+        sum += x[e];
+    }
+    sum = sum_of_row(sum);
+    const float factor = scale / sum;
+    UNROLL for (int e = 0; e < N; e++) {
+        x[e] *= factor;
+        if (first + e == target) x[e] -= scale;
+        if (first + e >= vocab) x[e] = 0;
+    }
+    if (there) store<N>(dlogits + row * columns + first, x);
+    const bool exists = (u32)target < (u32)vocab;
+    /* this lane adds the row's loss */
+    const bool mine = exists ? target >= first && target < first + N : first == 0;
+    const float loss = row < rows && mine ? top + logf(sum) - (exists ? at_target : NAN_F) : 0.0f;
+    const float all = block_sum<THREADS>(loss);
+    if (threadIdx.x == 0) parts[blockIdx.x] = all;
+}
+
+#define MEAN_THREADS 512
+KERNEL(MEAN_THREADS) mean_of_parts(float *mean, const float *parts, int count, int rows)
+{
+    float sum = 0;
+    for (int i = threadIdx.x; i < count; i += MEAN_THREADS) sum += parts[i];
+    sum = block_sum<MEAN_THREADS>(sum);
+    if (threadIdx.x == 0) *mean = sum / (float)rows;
+}

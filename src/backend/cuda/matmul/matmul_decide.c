@@ -1,0 +1,149 @@
+/* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or, if it has
+ * an epilogue, a matmul and a separate kernel. Measures nothing: times come from the tuning table. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/runtime/jit.h"
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char MATMUL_LIBRARY[] = "cublaslt", MATMUL_OWN[] = "wgmma", MATMUL_SEPARATE[] = "separate";
+
+enum { ADA = 89 }; /* the first with matmuls of 8 bits */
+
+bool matmul_is_long(const struct product *p)
+{
+    static const double LONG = 1e9;
+    return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
+}
+
+/* The digest of a text and all headers. Computed once per text; there are few texts. */
+static const char *text_digest(const char *text)
+{
+    enum { TEXTS = 8 };
+    static _Thread_local struct {
+        const char *text;
+        char hex[HASH_HEX];
+    } known[TEXTS];
+    int i = 0, last = TEXTS - 1;
+    int64_t bytes;
+    while (i < last && known[i].text && strcmp(known[i].text, text) != 0) i++;
+    if (known[i].text && !strcmp(known[i].text, text)) return known[i].hex;
+    struct hash *h = hash_open();
+    for (int n = 0; cuda_text_name(n); n++) {
+        const char *name = cuda_text_name(n);
+        if (strcmp(name, text) != 0 && !strstr(name, ".cuh")) continue;
+        const char *content = cuda_text(name, &bytes);
+        hash_add(h, content, bytes);
+    }
+    known[i].text = text;
+    hash_close(h, known[i].hex);
+    return known[i].hex;
+}
+
+void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
+                          char ret[TUNING_LAUNCH])
+{
+    struct cuda_launches l = {.device = cuda_device_of(c)};
+    char hex[HASH_HEX], line[LAUNCH_OPTIONS + 256];
+    struct hash *h = hash_open();
+    ((const struct cuda_row *)k)->launches(c, &l);
+    for (int i = 0; i < l.n; i++) {
+        const struct cuda_launch *one = &l.launch[i];
+        int n = snprintf(line, sizeof line, "%s %s %s %u %u %u %u %u\n",
+                         one->text ? text_digest(one->text) : "", one->entry, one->options,
+                         one->grid[0], one->grid[1], one->grid[2], one->block, one->shared_bytes);
+        hash_add(h, line, n);
+    }
+    hash_close(h, hex);
+    snprintf(ret, TUNING_LAUNCH, "%.*s", TUNING_LAUNCH - 1, hex);
+}
+
+/* NULL also if our own kernel has changed since the entry was measured. */
+static const struct tuning_entry *entry_of(const struct matmul_decision *d,
+                                           const struct kernel_call *c)
+{
+    const struct tuning_entry *e = tuning_find(c->tuning, d->key);
+    const struct tuning_candidate *own = tuning_candidate(e, MATMUL_OWN);
+    char launch[TUNING_LAUNCH];
+    if (!own || !d->own) return e;
+    matmul_launch_digest(d->own, c, launch);
+    return strcmp(own->launch, launch) != 0 ? NULL : e;
+}
+
+static void note(const struct matmul_decision *d, enum op op, const struct kernel_call *c,
+                 const struct tuning_entry *e)
+{
+    if (!c->questions || tuning_asked(c->questions, d->key)) return;
+    struct tuning_question *q = tuning_ask(c->questions, d->key);
+    q->op = op;
+    q->attr = *c->attr;
+    q->numerics = c->numerics;
+    q->n_in = c->n_in;
+    q->n_out = c->n_out;
+    memcpy(q->in_type, c->in_type, sizeof q->in_type);
+    memcpy(q->out_type, c->out_type, sizeof q->out_type);
+    q->entry = e;
+    if (d->own) matmul_launch_digest(d->own, c, q->launch);
+    snprintf(q->taken, sizeof q->taken, "%s",
+             d->separate_first ? MATMUL_SEPARATE
+             : d->own_first    ? MATMUL_OWN
+             : d->library      ? MATMUL_LIBRARY
+                               : "");
+}
+
+/* Chooses the fastest candidate that this call allows. */
+static void take_fastest(struct matmul_decision *d, const struct tuning_entry *e)
+{
+    const struct tuning_candidate *library = tuning_candidate(e, MATMUL_LIBRARY),
+                                  *own = d->own ? tuning_candidate(e, MATMUL_OWN) : NULL,
+                                  *separate = tuning_candidate(e, MATMUL_SEPARATE);
+    if (!library) d->library = false;
+    d->algorithm = d->library ? library->algorithm : NULL;
+    d->own_first = own && (!d->library || own->us < library->us);
+    double best = d->own_first ? own->us : d->library ? library->us : 0;
+    d->separate_first = separate && (best <= 0 || separate->us <= best);
+}
+
+struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
+{
+    struct matmul_decision d = {.own = product_hopper_row((int)op, c)};
+    struct product p;
+    d.library = cuda_device_of(c)->library && gemm_of(op, c, &p) &&
+                (!product_is_scaled(&p) || cuda_device_of(c)->arch >= ADA);
+    if (!d.library && (!d.own || !product_hopper_of(op, c, &p))) return d;
+    product_text(&p, d.key);
+    if (p.deterministic) {
+        d.own = NULL;
+        d.separate_first = true;
+        return d;
+    }
+    const struct tuning_entry *e = entry_of(&d, c);
+    if (e)
+        take_fastest(&d, e);
+    else
+        d.own_first = d.own && (op != OP_MATMUL || matmul_is_long(&p));
+    note(&d, op, c, e);
+    return d;
+}
+
+bool cuda_gains(int op, const struct kernel_call *c)
+{
+    struct product p;
+    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
+        /* save writing and reading bf16 */
+        return cuda_kernel(op, c, 0) != NULL;
+    if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
+    /* Saves reading the gradient once more, where rows are not too long for it. */
+    if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
+    if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
+    struct matmul_decision d = matmul_decide((enum op)op, c);
+    return (d.library || d.own_first) && !d.separate_first;
+}
+
+const struct kernel *cuda_faster(int op, const struct kernel_call *c)
+{
+    const struct kernel *own = product_hopper_row(op, c);
+    return own && matmul_decide((enum op)op, c).own_first ? own : NULL;
+}

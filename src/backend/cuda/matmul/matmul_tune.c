@@ -1,0 +1,307 @@
+/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests, of which the first is often a few per
+ * cent slower than the best, our own kernel, and, for a matmul with an epilogue, a matmul and a separate kernel.
+ * The contenders take turns, so that a rising or falling clock affects all of them alike. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/runtime/context.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/stats.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 5, PATTERN_BYTES = 1 << 20, REPEATS_MOST = 50, ENOUGH_MS = 400 };
+static const double SAMPLE_MS = 0.3;
+
+/* A kernel that is measured: an algorithm of cuBLASLt, or our own row. */
+struct contender {
+    const cublasLtMatmulAlgo_t *algorithm; /* NULL: our own row */
+    bool runs;
+    int repeats, samples; /* runs of a sample */
+    double us[ROUNDS];    /* of one run */
+};
+
+struct trial {
+    CUstream stream;
+    CUevent from, to;
+    CUdeviceptr library_block, own_block; /* inputs, outputs and workspace of each */
+    struct product_parts parts;           /* of the library */
+    struct product_memory memory;
+    struct kernel_call own; /* of our own row */
+};
+
+static size_t aligned(int64_t bytes)
+{
+    return (size_t)round_up(bytes, PRODUCT_WORKSPACE_ALIGN);
+}
+
+/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU would use less
+ * power and run faster than in training. */
+static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    char *pattern = malloc(PATTERN_BYTES);
+    BUG_IF(!pattern, "no host memory");
+    int64_t step = dtype_size(dtype);
+    for (int64_t i = 0; i < PATTERN_BYTES / step; i++) {
+        float u = rng_uniform(1, RNG_TEST, 0, (uint64_t)i), x = 2 * u - 1;
+        if (dtype_is_float8(dtype)) {
+            enum { BELOW_TWO = 0xbf };
+            pattern[i] = (char)((int)(256 * u) & BELOW_TWO);
+            continue;
+        }
+        /* bf16 is the upper half of a float. */
+        memcpy(pattern + i * step, (const char *)&x + sizeof x - (size_t)step, (size_t)step);
+    }
+    size_t done = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
+    CUresult r = d->cuMemcpyHtoDAsync(at, pattern, done, stream);
+    while (r == CUDA_SUCCESS && done < bytes) {
+        size_t n = bytes - done < done ? bytes - done : done;
+        r = d->cuMemcpyDtoDAsync(at + done, at, n, stream);
+        done += n;
+    }
+    if (r == CUDA_SUCCESS) r = d->cuStreamSynchronize(stream);
+    free(pattern);
+    return r;
+}
+
+static CUresult give_library_memory(struct trial *t, const struct product *p)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int64_t in = dtype_size(p->in), out = dtype_size(p->out);
+    size_t a = aligned(p->batch * p->M * p->K * in), b = aligned(p->batch * p->K * p->N * in);
+    size_t y = aligned(p->batch * p->M * p->N * out), bias = aligned(p->N * out);
+    size_t beside = product_has_beside(p) ? y : 0, filled = a + b + bias + beside;
+    CUresult r = d->cuMemAlloc(&t->library_block, filled + y + (size_t)t->memory.workspace_bytes);
+    if (r != CUDA_SUCCESS) return r;
+    CUdeviceptr at = t->library_block;
+    t->memory.a = (const void *)at;
+    t->memory.b = (const void *)(at + a);
+    t->memory.bias = p->bias || p->end == END_SUM ? (void *)(at + a + b) : NULL;
+    t->memory.beside = beside ? (void *)(at + a + b + bias) : NULL;
+    t->memory.out = (void *)(at + filled);
+    t->memory.workspace = (void *)(at + filled + y);
+    r = fill(at, a, p->in, t->stream);
+    if (r == CUDA_SUCCESS) r = fill(at + a, b, p->in_b, t->stream);
+    return r == CUDA_SUCCESS ? fill(at + a + b, bias + beside, p->out, t->stream) : r;
+}
+
+static CUresult give_own_memory(struct trial *t, const struct kernel *k)
+{
+    struct kernel_call *c = &t->own;
+    size_t all = (size_t)k->scratch_bytes(k, c), at = 0;
+    for (int i = 0; i < c->n_in; i++) all += aligned(type_bytes(&c->in_type[i]));
+    for (int i = 0; i < c->n_out; i++) all += aligned(type_bytes(&c->out_type[i]));
+    CUresult r = cuda_driver(NULL)->cuMemAlloc(&t->own_block, all);
+    for (int i = 0; i < c->n_in && r == CUDA_SUCCESS; i++) {
+        size_t bytes = aligned(type_bytes(&c->in_type[i]));
+        c->in[i] = (void *)(t->own_block + at);
+        r = fill(t->own_block + at, bytes, c->in_type[i].dtype, t->stream);
+        at += bytes;
+    }
+    for (int i = 0; i < c->n_out; at += aligned(type_bytes(&c->out_type[i++])))
+        c->out[i] = (void *)(t->own_block + at);
+    c->scratch = (void *)(t->own_block + at);
+    return r;
+}
+
+static CUresult open_events(struct trial *t)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUresult r = d->cuEventCreate(&t->from, CU_EVENT_DEFAULT);
+    return r == CUDA_SUCCESS ? d->cuEventCreate(&t->to, CU_EVENT_DEFAULT) : r;
+}
+
+static void close_trial(struct trial *t)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    if (t->own.state) cuda_release(&t->own);
+    product_close(&t->parts);
+    if (t->from) d->cuEventDestroy(t->from);
+    if (t->to) d->cuEventDestroy(t->to);
+    if (t->library_block) d->cuMemFree(t->library_block);
+    if (t->own_block) d->cuMemFree(t->own_block);
+}
+
+/* Milliseconds of `times` runs; INFINITY if they fail. */
+static double measure(const struct trial *t, const struct contender *c, int times)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    float ms = 0;
+    d->cuEventRecord(t->from, t->stream);
+    for (int i = 0; i < times; i++)
+        if ((c->algorithm ? product_run(&t->parts, c->algorithm, &t->memory, t->stream)
+                          : cuda_run(&t->own)) != ST_OK)
+            return INFINITY;
+    d->cuEventRecord(t->to, t->stream);
+    if (d->cuEventSynchronize(t->to) != CUDA_SUCCESS) return INFINITY;
+    return d->cuEventElapsedTime(&ms, t->from, t->to) == CUDA_SUCCESS ? (double)ms : INFINITY;
+}
+
+/* The first run loads or compiles the kernel; the second determines the number of runs per sample. */
+static void race(const struct trial *t, struct contender *c, int n)
+{
+    double spent = 0;
+    for (int i = 0; i < n; i++) {
+        double once = measure(t, &c[i], 1);
+        if (isfinite(once)) once = measure(t, &c[i], 1);
+        c[i].runs = isfinite(once);
+        c[i].repeats =
+            c[i].runs && once > 0 ? (int)fmax(1, fmin(REPEATS_MOST, ceil(SAMPLE_MS / once))) : 1;
+    }
+    for (int round = 0; round < ROUNDS && spent < ENOUGH_MS; round++)
+        for (int i = 0; i < n; i++) {
+            double ms = c[i].runs ? measure(t, &c[i], c[i].repeats) : 0;
+            c[i].runs = c[i].runs && isfinite(ms);
+            if (!c[i].runs) continue;
+            spent += ms;
+            c[i].us[c[i].samples++] = 1e3 * ms / c[i].repeats;
+        }
+}
+
+static struct tuning_candidate *add(struct tuning_entry *e, const char *variant, double us,
+                                    double spread_us)
+{
+    struct tuning_candidate *c = &e->candidate[e->n++];
+    *c = (struct tuning_candidate){.us = us, .spread_us = spread_us};
+    snprintf(c->variant, sizeof c->variant, "%s", variant);
+    return c;
+}
+
+static void add_contender(struct tuning_entry *e, const char *variant, const struct contender *c)
+{
+    struct stats s = stats_of(c->us, c->samples);
+    struct tuning_candidate *to = add(e, variant, s.median, s.max - s.min);
+    for (int i = 0; c->algorithm && i < COUNT_OF(c->algorithm->data); i++)
+        snprintf(to->algorithm + (size_t)i * 16, sizeof to->algorithm - (size_t)i * 16,
+                 "%016" PRIx64, c->algorithm->data[i]);
+}
+
+/* Adds cuBLASLt's fastest algorithm and our own row to the entry. `library` or `own` may be NULL. */
+static enum status measure_kernels(const struct product *library, const struct kernel *own,
+                                   const struct kernel_call *c, struct tuning_entry *ret)
+{
+    struct trial t = {.stream = cuda_stream(c->context), .own = *c};
+    struct contender all[PRODUCT_CANDIDATES + 1] = {{.runs = false}};
+    cublasLtMatmulHeuristicResult_t proposed[PRODUCT_CANDIDATES];
+    enum status st = ST_OK;
+    int n = 0, best = -1;
+    t.memory.workspace_bytes = product_workspace_bytes(c);
+    TRY_OUT(st, cuda_check(open_events(&t), "make events"));
+    if (library) {
+        TRY_OUT(st, product_open(&t.parts, library));
+        n = product_candidates(&t.parts, t.memory.workspace_bytes, PRODUCT_CANDIDATES, proposed);
+        for (int i = 0; i < n; i++) all[i].algorithm = &proposed[i].algo;
+    }
+    if (n)
+        TRY_OUT(st,
+                cuda_check(give_library_memory(&t, library), "give memory to measure a matmul"));
+    if (own) {
+        TRY_OUT(st, cuda_check(give_own_memory(&t, own), "give memory to measure a matmul"));
+        TRY_OUT(st, cuda_prepare(own, &t.own));
+    }
+    race(&t, all, n + (own != NULL));
+    for (int i = 0; i < n; i++)
+        if (all[i].samples && (best < 0 || stats_of(all[i].us, all[i].samples).median <
+                                               stats_of(all[best].us, all[best].samples).median))
+            best = i;
+    if (best >= 0) add_contender(ret, MATMUL_LIBRARY, &all[best]);
+    if (best > 0 && all[0].samples)
+        log_debug("%s: the library's first guess takes %.1f us", ret->key,
+                  stats_of(all[0].us, all[0].samples).median);
+    if (own && all[n].samples) {
+        add_contender(ret, MATMUL_OWN, &all[n]);
+        matmul_launch_digest(own, c, ret->candidate[ret->n - 1].launch);
+    }
+out:
+    close_trial(&t);
+    return st;
+}
+
+/* The time to copy that many bytes, measured once with a block larger than any cache. */
+static double copy_us(int64_t bytes, void *context)
+{
+    enum { COPIED = 128 << 20, TIMES = 5 };
+    static double us_per_byte;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    struct trial t = {.stream = cuda_stream(context)};
+    float ms = 0, best = INFINITY;
+    bool fine = us_per_byte <= 0 && open_events(&t) == CUDA_SUCCESS &&
+                d->cuMemAlloc(&t.own_block, 2 * (size_t)COPIED) == CUDA_SUCCESS;
+    for (int i = 0; fine && i < TIMES; i++) {
+        d->cuEventRecord(t.from, t.stream);
+        fine = d->cuMemcpyDtoDAsync(t.own_block + COPIED, t.own_block, COPIED, t.stream) ==
+               CUDA_SUCCESS;
+        d->cuEventRecord(t.to, t.stream);
+        fine = fine && d->cuEventSynchronize(t.to) == CUDA_SUCCESS &&
+               d->cuEventElapsedTime(&ms, t.from, t.to) == CUDA_SUCCESS;
+        best = fminf(best, ms);
+    }
+    if (fine) us_per_byte = 1e3 * (double)best / (2.0 * COPIED);
+    close_trial(&t);
+    return us_per_byte * (double)bytes;
+}
+
+/* The bytes that separate kernels for the epilogue would move. */
+static int64_t epilogue_bytes(const struct product *p)
+{
+    int64_t y = p->M * p->N * dtype_size(p->out);
+    switch (p->end) {
+    case END_GELU:
+        return 2 * y;
+    case END_GELU_KEEP: /* GELU and its slope */
+    case END_GELU_GRAD:
+        return 3 * y;
+    case END_SUM:
+        return p->K * p->N * dtype_size(p->in);
+    case END_STORE:
+        break;
+    }
+    return 0;
+}
+
+/* Two kernels: cuBLASLt's matmul, and one that moves its bytes at nine tenths of a copy's bandwidth. */
+static enum status measure_separate(const struct product *p, const struct kernel_call *c,
+                                    struct tuning_entry *ret)
+{
+    static const double SHARE = 0.9, LAUNCH_US = 1.5;
+    struct tuning_entry alone = {.n = 0};
+    struct product plain = *p, even;
+    plain.end = END_STORE;
+    plain.erf = false;
+    int64_t bytes = epilogue_bytes(p) + product_copied_bytes(&plain);
+    even = product_even(&plain);
+    product_text(&plain, alone.key);
+    TRY(measure_kernels(&even, NULL, c, &alone));
+    double copy = copy_us(bytes, c->context);
+    if (!alone.n || copy <= 0) return ST_OK;
+    add(ret, MATMUL_SEPARATE, alone.candidate[0].us + copy / SHARE + LAUNCH_US,
+        alone.candidate[0].spread_us);
+    return ST_OK;
+}
+
+enum status cuda_tune(void *context, int op, const struct kernel_call *call,
+                      struct tuning_entry *ret)
+{
+    struct kernel_call c = *call;
+    struct product p, even;
+    /* Measure variants that this run forbids too: the entry serves other runs. */
+    c.numerics.portable = false;
+    c.context = context;
+    c.questions = NULL;
+    c.state = NULL;
+    *ret = (struct tuning_entry){.n = 0};
+    bool library = cuda_device_of(&c)->library && cublaslt_handle() && gemm_of((enum op)op, &c, &p);
+    const struct kernel *own = product_hopper_row(op, &c);
+    if (!library && (!own || !product_hopper_of((enum op)op, &c, &p)))
+        return fail(ST_UNSUPPORTED, "no variant of it is known");
+    product_text(&p, ret->key);
+    if (op == OP_MATMUL && !matmul_is_long(&p)) own = NULL;
+    even = product_even(&p);
+    TRY(measure_kernels(library ? &even : NULL, own, &c, ret));
+    return p.end == END_STORE ? ST_OK : measure_separate(&p, &c, ret);
+}

@@ -1,0 +1,203 @@
+/* Matrix products by cuBLASLt: f32, f32 rounded to TF32, bf16 with sums in f32, and 8 bits with a scale for each operand. */
+#include "backend/cuda/matmul/product.h"
+
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/runtime/context.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the library asks for at most, of its manual; one place in the arena serves all products. */
+enum { HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
+
+int64_t product_workspace_bytes(const struct kernel_call *c)
+{
+    return cuda_device_of(c)->arch >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
+}
+
+/* What prepare makes. */
+struct prepared {
+    struct product product;
+    struct product_parts parts;
+    struct product_choice choice;
+    int64_t workspace_bytes;
+    struct product_copies copies;
+    struct kernel_call before, after; /* launches, where there are copies */
+};
+
+/* cuBLASLt multiplies it, as far as types, attributes and the table say; it is asked itself when the call is bound. */
+static bool has_algorithm(enum op op, const struct kernel_call *c)
+{
+    struct matmul_decision d = matmul_decide(op, c);
+    return d.library;
+}
+
+static bool fits_matmul(const struct kernel_call *c)
+{
+    return has_algorithm(OP_MATMUL, c);
+}
+
+static bool fits_linear(const struct kernel_call *c)
+{
+    return has_algorithm(OP_LINEAR, c);
+}
+
+static bool fits_matmul_scaled(const struct kernel_call *c)
+{
+    return has_algorithm(OP_MATMUL_SCALED, c);
+}
+
+static bool fits_linear_gelu(const struct kernel_call *c)
+{
+    return has_algorithm(OP_LINEAR_GELU, c);
+}
+
+static bool fits_matmul_gelu_grad(const struct kernel_call *c)
+{
+    return has_algorithm(OP_MATMUL_GELU_GRAD, c);
+}
+
+static bool fits_matmul_sum(const struct kernel_call *c)
+{
+    return has_algorithm(OP_MATMUL_SUM, c);
+}
+
+/* The workspace starts at a multiple of more than scratch does. */
+static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)
+{
+    return product_copies(k->op, c).bytes + product_workspace_bytes(c) + PRODUCT_WORKSPACE_ALIGN;
+}
+
+static void release(struct kernel_call *c)
+{
+    struct prepared *r = c->state;
+    if (!r) return;
+    if (r->before.state) cuda_release(&r->before);
+    if (r->after.state) cuda_release(&r->after);
+    product_close(&r->parts);
+    free(r);
+    c->state = NULL;
+}
+
+static enum status prepare_launches(const struct cuda_row *row, enum op op,
+                                    const struct kernel_call *c, struct kernel_call *ret)
+{
+    while (row->kernel.run && row->kernel.op != op) row++;
+    BUG_IF(!row->kernel.run, "no launches beside %s", op_def(op)->name);
+    *ret = *c;
+    ret->state = NULL;
+    return cuda_prepare(&row->kernel, ret);
+}
+
+static enum status run_launches(struct kernel_call *launches, const struct kernel_call *c)
+{
+    memcpy(launches->in, c->in, sizeof c->in);
+    memcpy(launches->out, c->out, sizeof c->out);
+    launches->scratch = c->scratch;
+    return cuda_run(launches);
+}
+
+/* 16 digits for each word; the file's reader has made sure of them. */
+static void read_algorithm(const char *digits, cublasLtMatmulAlgo_t *ret)
+{
+    enum { DIGITS = 16 };
+    _Static_assert(sizeof ret->data * 2 == TUNING_ALGORITHM - 1, "digits of an algorithm");
+    for (int i = 0; i < COUNT_OF(ret->data); i++) {
+        char word[DIGITS + 1] = "";
+        memcpy(word, digits + i * DIGITS, DIGITS);
+        ret->data[i] = strtoull(word, NULL, 16);
+    }
+}
+
+/* The algorithm of the table, if this library takes it; else the library's first guess. */
+static enum status choose(enum op op, const struct kernel_call *c, struct prepared *r)
+{
+    struct matmul_decision d = matmul_decide(op, c);
+    cublasLtMatmulHeuristicResult_t first;
+    if (d.algorithm) {
+        read_algorithm(d.algorithm, &r->choice.algorithm);
+        if (cublaslt(NULL)->cublasLtMatmulAlgoCheck(
+                cublaslt_handle(), r->parts.operation, r->parts.b, r->parts.a, r->parts.out,
+                r->parts.out, &r->choice.algorithm, &first) == CUBLAS_STATUS_SUCCESS &&
+            (int64_t)first.workspaceSize <= r->workspace_bytes) {
+            r->choice.workspace_bytes = (int64_t)first.workspaceSize;
+            return ST_OK;
+        }
+        log_warning("cuBLASLt refuses the algorithm of the tuning table for %s; its first guess is "
+                    "taken",
+                    d.key);
+    }
+    if (product_candidates(&r->parts, r->workspace_bytes, 1, &first) == 0)
+        return fail(ST_UNSUPPORTED,
+                    "cuBLASLt has no algorithm for %s; with tune=auto another kernel is planned",
+                    d.key);
+    r->choice = (struct product_choice){first.algo, (int64_t)first.workspaceSize};
+    return ST_OK;
+}
+
+static enum status prepare(const struct kernel *k, struct kernel_call *c)
+{
+    struct prepared *r = calloc(1, sizeof *r);
+    BUG_IF(!r, "no host memory");
+    c->state = r;
+    r->workspace_bytes = product_workspace_bytes(c);
+    bool fine = gemm_of(k->op, c, &r->product);
+    BUG_IF(!fine, "a product that does not fit");
+    enum status st = ST_OK;
+    r->product = product_even(&r->product);
+    r->copies = product_copies(k->op, c);
+    TRY_OUT(st, product_open(&r->parts, &r->product));
+    TRY_OUT(st, choose(k->op, c, r));
+    if (r->copies.bias >= 0 || r->copies.a >= 0 || r->copies.b >= 0)
+        TRY_OUT(st, prepare_launches(product_before, k->op, c, &r->before));
+    if (r->copies.out >= 0) TRY_OUT(st, prepare_launches(product_after, k->op, c, &r->after));
+out:
+    if (st != ST_OK) release(c);
+    return st;
+}
+
+static void *workspace_of(const struct kernel_call *c, int64_t before)
+{
+    uintptr_t at = (uintptr_t)c->scratch + (uintptr_t)before + PRODUCT_WORKSPACE_ALIGN - 1;
+    return (void *)(at / PRODUCT_WORKSPACE_ALIGN * PRODUCT_WORKSPACE_ALIGN);
+}
+
+static void *copy_of(const struct kernel_call *c, int64_t offset, void *itself)
+{
+    return offset == COPY_NONE ? itself : (char *)c->scratch + offset;
+}
+
+static enum status run(const struct kernel_call *c)
+{
+    struct prepared *r = c->state;
+    enum product_end end = r->product.end;
+    struct product_memory m = {.a = copy_of(c, r->copies.a, c->in[0]),
+                               .b = copy_of(c, r->copies.b, c->in[1]),
+                               .out = copy_of(c, r->copies.out, c->out[0]),
+                               .workspace = workspace_of(c, r->copies.bytes),
+                               .workspace_bytes = r->workspace_bytes};
+    void *piece = cuda_cleared_piece(c->context, r->choice.workspace_bytes);
+    if (piece) m.workspace = piece, m.workspace_bytes = r->choice.workspace_bytes;
+    bool scaled = product_is_scaled(&r->product);
+    if (scaled) m.scale_a = c->in[2], m.scale_b = c->in[3];
+    if (r->product.bias) m.bias = scaled ? c->in[4] : copy_of(c, r->copies.bias, c->in[2]);
+    if (end == END_SUM) m.bias = c->out[1];
+    if (end == END_GELU_KEEP) m.beside = c->out[1];
+    if (end == END_GELU_GRAD) m.beside = c->in[2];
+    if (r->before.state) TRY(run_launches(&r->before, c));
+    cuda_count_start(c->context, "of cuBLASLt");
+    TRY(product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));
+    return r->after.state ? run_launches(&r->after, c) : ST_OK;
+}
+
+const struct kernel product_rows[] = {
+    {OP_MATMUL, "cublaslt", fits_matmul, scratch_bytes, prepare, release, run},
+    {OP_LINEAR, "cublaslt", fits_linear, scratch_bytes, prepare, release, run},
+    {OP_MATMUL_SCALED, "cublaslt", fits_matmul_scaled, scratch_bytes, prepare, release, run},
+    {OP_LINEAR_GELU, "cublaslt", fits_linear_gelu, scratch_bytes, prepare, release, run},
+    {OP_MATMUL_GELU_GRAD, "cublaslt", fits_matmul_gelu_grad, scratch_bytes, prepare, release, run},
+    {OP_MATMUL_SUM, "cublaslt", fits_matmul_sum, scratch_bytes, prepare, release, run},
+    {.run = NULL},
+};

@@ -1,0 +1,194 @@
+/* Copies that a product works on: of a bias in the output's type, and of large matrices whose rows are no multiple
+ * of 16 bytes, such as logits over a vocabulary of 50257. */
+#include "backend/cuda/matmul/product.h"
+
+/* A matrix is large from COPIED_BYTES on; where a length is below LENGTH_LEAST the copies cost more than they bring. */
+enum { ROW_BYTES = 16, COPIED_BYTES = 1 << 20, LENGTH_LEAST = 128, SCRATCH_ALIGN = 256 };
+
+/* As it lies in memory, row after row. */
+struct matrix {
+    enum dtype dtype;
+    int64_t rows, columns;
+};
+
+static struct matrix a_of(const struct product *p)
+{
+    return (struct matrix){p->in, p->ta ? p->K : p->M, p->ta ? p->M : p->K};
+}
+
+static struct matrix b_of(const struct product *p)
+{
+    return (struct matrix){p->in, p->tb ? p->N : p->K, p->tb ? p->K : p->N};
+}
+
+static struct matrix out_of(const struct product *p)
+{
+    return (struct matrix){p->out, p->M, p->N};
+}
+
+static int64_t bytes_of(struct matrix m)
+{
+    return m.rows * m.columns * dtype_size(m.dtype);
+}
+
+static bool is_crooked(struct matrix m)
+{
+    return m.columns * dtype_size(m.dtype) % ROW_BYTES != 0 && bytes_of(m) >= COPIED_BYTES;
+}
+
+static bool differ(struct matrix a, struct matrix b)
+{
+    return a.rows != b.rows || a.columns != b.columns;
+}
+
+/* Only where the tensor units multiply, which is where the library wants such rows. It asks that of the lengths
+ * themselves, so a length is the same in all matrices that have it: a longer K takes zeros in a and in b. */
+struct product product_even(const struct product *p)
+{
+    struct product even = *p;
+    bool tensor = p->in == DT_BF16 || p->tf32, plain = p->end == END_STORE && !p->bias;
+    if (!tensor || !plain || p->batch > 1) return even;
+    if (p->M < LENGTH_LEAST || p->N < LENGTH_LEAST || p->K < LENGTH_LEAST) return even;
+    if (!is_crooked(a_of(p)) && !is_crooked(b_of(p)) && !is_crooked(out_of(p))) return even;
+    int64_t n = ROW_BYTES / dtype_size(p->in);
+    even.N = round_up(p->N, n);
+    if (p->ta) even.M = round_up(p->M, n);
+    if (!p->ta || p->tb) even.K = round_up(p->K, n);
+    return even;
+}
+
+/* A bias of the output's type is what the library takes; one in f32 for a product in bf16 is rounded first, as an
+ * eager framework's autocast does. */
+static bool narrows(enum op op, const struct kernel_call *c)
+{
+    return product_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&
+           c->out_type[0].dtype == DT_BF16;
+}
+
+static int64_t take(struct product_copies *r, int64_t bytes)
+{
+    int64_t at = r->bytes;
+    r->bytes += round_up(bytes, SCRATCH_ALIGN);
+    return at;
+}
+
+static int64_t take_matrix(struct product_copies *r, struct matrix asked, struct matrix even)
+{
+    return differ(asked, even) ? take(r, bytes_of(even)) : COPY_NONE;
+}
+
+struct product_copies product_copies(enum op op, const struct kernel_call *c)
+{
+    struct product_copies r = {COPY_NONE, COPY_NONE, COPY_NONE, COPY_NONE, 0};
+    struct product p, even;
+    if (!gemm_of(op, c, &p)) return r;
+    even = product_even(&p);
+    if (narrows(op, c)) r.bias = take(&r, p.N * dtype_size(DT_BF16));
+    r.a = take_matrix(&r, a_of(&p), a_of(&even));
+    r.b = take_matrix(&r, b_of(&p), b_of(&even));
+    r.out = take_matrix(&r, out_of(&p), out_of(&even));
+    return r;
+}
+
+int64_t product_copied_bytes(const struct product *p)
+{
+    struct product even = product_even(p);
+    int64_t bytes = 0;
+    if (differ(a_of(p), a_of(&even))) bytes += bytes_of(a_of(p)) + bytes_of(a_of(&even));
+    if (differ(b_of(p), b_of(&even))) bytes += bytes_of(b_of(p)) + bytes_of(b_of(&even));
+    if (differ(out_of(p), out_of(&even))) bytes += 2 * bytes_of(out_of(p));
+    return bytes;
+}
+
+/* A launch of a few hundred elements. */
+static void launch_narrow(struct cuda_launches *l, int64_t n, int64_t to)
+{
+    enum { THREADS = 256 };
+    struct cuda_launch *k = launch_add(l, "bias.cu", "narrow", ceil_div(n, THREADS), THREADS);
+    arg_in(k, "from", 2);
+    arg_scratch(k, "to_bf16", to);
+    arg_i32(k, "n", n);
+}
+
+enum { PAD_THREADS = 256, PAD_TIMES = 4 };
+
+/* For so many words of 16 bytes. */
+static struct cuda_launch *launch_words(struct cuda_launches *l, const char *entry, int64_t words,
+                                        enum dtype dtype)
+{
+    int64_t each = (int64_t)PAD_THREADS * PAD_TIMES;
+    struct cuda_launch *k = launch_add(l, "pad.cu", entry, ceil_div(words, each), PAD_THREADS);
+    launch_define_type(k, "T_X", dtype);
+    return k;
+}
+
+static void launch_pad(struct cuda_launches *l, int in, int64_t to, struct matrix from,
+                       struct matrix even)
+{
+    int64_t words = bytes_of(even) / ROW_BYTES;
+    struct cuda_launch *k = launch_words(l, "pad", words, from.dtype);
+    arg_in(k, "x", in);
+    arg_scratch(k, "y", to);
+    arg_u32(k, "words", words);
+    arg_u32(k, "rows", from.rows);
+    arg_u32(k, "columns", from.columns);
+    arg_u32(k, "width", even.columns);
+}
+
+static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix even, struct matrix to)
+{
+    int64_t words = ceil_div(bytes_of(to), ROW_BYTES);
+    struct cuda_launch *k = launch_words(l, "cut", words, to.dtype);
+    arg_scratch(k, "x", from);
+    arg_out(k, "y", 0);
+    arg_i64(k, "n", to.rows * to.columns);
+    arg_u32(k, "columns", to.columns);
+    arg_u32(k, "width", even.columns);
+}
+
+static void launch_before(enum op op, const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct product_copies at = product_copies(op, c);
+    struct product p, even;
+    if (!gemm_of(op, c, &p)) return;
+    even = product_even(&p);
+    if (at.bias != COPY_NONE) launch_narrow(l, p.N, at.bias);
+    if (at.a != COPY_NONE) launch_pad(l, 0, at.a, a_of(&p), a_of(&even));
+    if (at.b != COPY_NONE) launch_pad(l, 1, at.b, b_of(&p), b_of(&even));
+}
+
+static void before_matmul(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launch_before(OP_MATMUL, c, l);
+}
+
+static void before_linear(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launch_before(OP_LINEAR, c, l);
+}
+
+static void before_linear_gelu(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launch_before(OP_LINEAR_GELU, c, l);
+}
+
+static void after_matmul(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct product_copies at = product_copies(OP_MATMUL, c);
+    struct product p, even;
+    if (at.out == COPY_NONE || !gemm_of(OP_MATMUL, c, &p)) return;
+    even = product_even(&p);
+    launch_cut(l, at.out, out_of(&even), out_of(&p));
+}
+
+const struct cuda_row product_before[] = {
+    CUDA_ROW(MATMUL, "before", NULL, before_matmul),
+    CUDA_ROW(LINEAR, "before", NULL, before_linear),
+    CUDA_ROW(LINEAR_GELU, "before", NULL, before_linear_gelu),
+    CUDA_ROWS_END,
+};
+
+const struct cuda_row product_after[] = {
+    CUDA_ROW(MATMUL, "after", NULL, after_matmul),
+    CUDA_ROWS_END,
+};

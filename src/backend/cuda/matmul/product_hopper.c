@@ -1,0 +1,164 @@
+/* Products with GELU or its gradient by the products of warpgroups of compute capability 9.0. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/runtime/tensor_map.h"
+
+/* As product_hopper.cu has them. */
+enum { WARPGROUP = 128, CONSUMERS = 2, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
+enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8 };
+
+/* What the text is compiled for; `group` tiles below one another share columns of b while they are in the second cache. */
+struct tiling {
+    int tiles, columns, stages, panels, group;
+};
+
+enum { WIDE, NARROW };
+static const struct tiling tilings[] = {
+    [WIDE] = {.tiles = 2, .columns = 192, .stages = 4, .panels = 4, .group = 16},
+    [NARROW] = {.tiles = 2, .columns = 128, .stages = 5, .panels = 4, .group = 16},
+};
+
+static int rows_of(const struct tiling *t)
+{
+    enum { PRODUCT_ROWS = 64 };
+    return PRODUCT_ROWS * t->tiles;
+}
+
+static int64_t tiles_of(const struct tiling *t, const struct product *p)
+{
+    return ceil_div(p->M, rows_of(t)) * ceil_div(p->N, t->columns);
+}
+
+/* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
+static const struct tiling *tiling_of(const struct product *p, int64_t blocks)
+{
+    enum { SOME_MORE = 40 };
+    const struct tiling *best = NULL;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < COUNT_OF(tilings); i++) {
+        int64_t rounds = ceil_div(tiles_of(&tilings[i], p), blocks);
+        int64_t time = rounds * (tilings[i].columns + SOME_MORE);
+        if (time < least) least = time, best = &tilings[i];
+    }
+    return best;
+}
+
+static int64_t shared_bytes(const struct tiling *t)
+{
+    int64_t stage = 2 * DEPTH * (rows_of(t) + t->columns);
+    int64_t panels = 2 * PANEL_ROWS * CHUNK * 4 * CONSUMERS * t->panels;
+    return t->stages * stage + panels + BARRIERS_BYTES;
+}
+
+static bool is_whole(int64_t n)
+{
+    return n > 0 && n % ROW_ELEMENTS == 0 && n <= INT32_MAX / 2;
+}
+
+/* What a call asks for: as gemm_of, but either form of GELU, since it is none of the library's. */
+bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *ret)
+{
+    const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
+    bool linear = op == OP_LINEAR_GELU;
+    if (op == OP_MATMUL) return product_plain_of(c, ret);
+    if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
+    if (c->numerics.portable) return false;
+    if (!linear && c->attr->matmul.ta) return false;
+    if (a->dtype != DT_BF16 || b->dtype != DT_BF16 || y->dtype != DT_BF16 || b->rank != 2)
+        return false;
+    *ret = (struct product){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1};
+    ret->end = !linear ? END_GELU_GRAD : c->attr->linear.keep ? END_GELU_KEEP : END_GELU;
+    ret->bias = product_has_bias(op, c);
+    ret->erf = linear ? !c->attr->linear.tanh : !c->attr->matmul.tanh;
+    ret->deterministic = c->numerics.deterministic;
+    ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
+    ret->M = type_rows(y);
+    ret->N = type_columns(y);
+    ret->K = type_columns(a);
+    return true;
+}
+
+static bool fits(enum op op, const struct kernel_call *c)
+{
+    struct product p;
+    if (!cuda_hopper(c) || !product_hopper_of(op, c, &p)) return false;
+    if (p.bias && c->in_type[2].dtype != DT_F32 && c->in_type[2].dtype != DT_BF16) return false;
+    if (p.end == END_GELU_GRAD && c->in_type[2].dtype != DT_BF16) return false;
+    return p.M > 0 && p.M <= INT32_MAX / 2 && is_whole(p.N) && is_whole(p.K);
+}
+
+static bool fits_gelu(const struct kernel_call *c)
+{
+    return fits(OP_LINEAR_GELU, c);
+}
+
+static bool fits_gelu_grad(const struct kernel_call *c)
+{
+    return fits(OP_MATMUL_GELU_GRAD, c);
+}
+
+static void launch(enum op op, const struct kernel_call *c, struct cuda_launches *l,
+                   const char *entry)
+{
+    struct product p;
+    bool fine = product_hopper_of(op, c, &p);
+    BUG_IF(!fine, "a product that does not fit");
+    bool grad = op == OP_MATMUL_GELU_GRAD, keep = p.end == END_GELU_KEEP;
+    int64_t blocks = cuda_device_of(c)->processors;
+    const struct tiling *t = tiling_of(&p, blocks);
+    int64_t tiles = tiles_of(t, &p);
+    struct cuda_launch *k =
+        launch_add(l, "product_hopper.cu", entry, tiles < blocks ? tiles : blocks,
+                   WARPGROUP * (CONSUMERS + 1));
+    k->arch = 90;
+    launch_define(k, "TILES", t->tiles);
+    launch_define(k, "COLUMNS", t->columns);
+    launch_define(k, "STAGES", t->stages);
+    launch_define(k, "PANELS", t->panels);
+    launch_define(k, "TRANSPOSED", p.tb);
+    launch_define(k, "TANH", grad ? c->attr->matmul.tanh : c->attr->linear.tanh);
+    launch_define(k, "WHAT", grad ? 2 : 1);
+    if (!grad) {
+        launch_define(k, "KEEP", keep);
+        launch_define(k, "BIAS", p.bias);
+        launch_define_type(k, "T_BIAS", p.bias ? c->in_type[2].dtype : DT_F32);
+    }
+    arg_matrix(k, "a_map", ARG_IN, 0, p.M, p.K, rows_of(t), DEPTH);
+    if (p.tb)
+        arg_matrix(k, "b_map", ARG_IN, 1, p.N, p.K, t->columns, DEPTH);
+    else
+        arg_matrix(k, "b_map", ARG_IN, 1, p.K, p.N, DEPTH, CHUNK);
+    arg_matrix(k, "y_map", ARG_OUT, 0, p.M, p.N, PANEL_ROWS, CHUNK);
+    arg_matrix(k, "x_map", grad ? ARG_IN : ARG_OUT, grad ? 2 : keep, p.M, p.N, PANEL_ROWS, CHUNK);
+    if (!grad) arg_in_if(k, p.bias, "bias", 2);
+    arg_i32(k, "M", p.M);
+    arg_i32(k, "N", p.N);
+    arg_i32(k, "K", p.K);
+    arg_i32(k, "group", t->group);
+    k->shared_bytes = (unsigned)shared_bytes(t);
+}
+
+static void launch_gelu(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launch(OP_LINEAR_GELU, c, l, "product_gelu");
+}
+
+static void launch_gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launch(OP_MATMUL_GELU_GRAD, c, l, "product_gelu_grad");
+}
+
+const struct cuda_row product_hopper_rows[] = {
+    CUDA_ROW(LINEAR_GELU, "wgmma", fits_gelu, launch_gelu),
+    CUDA_ROW(MATMUL_GELU_GRAD, "wgmma", fits_gelu_grad, launch_gelu_grad),
+    CUDA_ROWS_END,
+};
+
+const struct kernel *product_hopper_row(int op, const struct kernel_call *c)
+{
+    static const struct cuda_row *const tables[] = {product_hopper_rows, product_plain_rows};
+    for (int i = 0; i < COUNT_OF(tables); i++)
+        for (const struct cuda_row *row = tables[i]; row->kernel.run; row++)
+            if ((int)row->kernel.op == op && row->kernel.fits(c)) return &row->kernel;
+    return NULL;
+}

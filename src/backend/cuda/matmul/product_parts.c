@@ -1,0 +1,284 @@
+/* From a call to a product, and from a product to what the library calls it. */
+#include "backend/cuda/matmul/product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool product_has_bias(enum op op, const struct kernel_call *c)
+{
+    return (op == OP_LINEAR || op == OP_LINEAR_GELU) && c->n_in == 3;
+}
+
+bool product_is_scaled(const struct product *p)
+{
+    return dtype_is_float8(p->in);
+}
+
+bool product_has_beside(const struct product *p)
+{
+    return p->end == END_GELU_KEEP || p->end == END_GELU_GRAD;
+}
+
+static bool types_fit(enum op op, const struct kernel_call *c)
+{
+    enum dtype in = c->in_type[0].dtype, out = c->out_type[0].dtype, bias = c->in_type[2].dtype;
+    if (product_has_bias(op, c) && bias != DT_F32 && bias != out) return false;
+    return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
+}
+
+/* What the library does with sums. GELU is its approximation by tanh; where a row of an operand is no multiple of 8 it rounds the
+ * sums to bf16 before GELU (PyTorch's call of it, too: 3.0e-3 off at K = 129, 1.7e-3 at 128), and the slope that it takes in
+ * f32 is 2.6e-6 off: those are left to kernels of our own. */
+static bool end_of(enum op op, const struct kernel_call *c, enum product_end *ret)
+{
+    enum { ROWS = 8 };
+    const struct type *x = &c->in_type[0];
+    bool even = type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(x) % ROWS == 0;
+    switch (op) {
+    case OP_LINEAR_GELU:
+        *ret = c->attr->linear.keep ? END_GELU_KEEP : END_GELU;
+        return c->attr->linear.tanh && even;
+    case OP_MATMUL_GELU_GRAD:
+        *ret = END_GELU_GRAD;
+        return c->attr->matmul.tanh && even && c->in_type[1].rank == 2 &&
+               (x->dtype == DT_BF16 || c->numerics.tf32);
+    case OP_MATMUL_SUM:
+        *ret = END_SUM;
+        return true;
+    default:
+        *ret = END_STORE;
+        return true;
+    }
+}
+
+static bool is_even(int64_t n)
+{
+    enum { WORD = 16 };
+    return n % WORD == 0;
+}
+
+/* The library does not multiply two of e5m2. */
+static bool scaled_of(const struct kernel_call *c, struct product *ret)
+{
+    enum dtype a = c->in_type[0].dtype, b = c->in_type[1].dtype, y = c->out_type[0].dtype;
+    bool bias = c->n_in == 5;
+    *ret = (struct product){.in = a, .in_b = b, .out = y, .batch = 1, .tb = true, .bias = bias};
+    ret->M = c->in_type[0].dim[0];
+    ret->N = c->in_type[1].dim[0];
+    ret->K = c->in_type[0].dim[1];
+    ret->fast = c->attr->matmul.fast;
+    ret->deterministic = c->numerics.deterministic;
+    if (!dtype_is_float8(a) || !dtype_is_float8(b) || (a == DT_E5M2 && b == DT_E5M2)) return false;
+    if (bias && (y != DT_BF16 || c->in_type[4].dtype != DT_BF16)) return false;
+    return (y == DT_BF16 || y == DT_F32) && c->in_type[2].dtype == DT_F32 && is_even(ret->M) &&
+           is_even(ret->N) && is_even(ret->K);
+}
+
+bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
+{
+    if (op == OP_MATMUL_SCALED) return scaled_of(c, ret);
+    const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
+    bool linear = op == OP_LINEAR || op == OP_LINEAR_GELU;
+    enum product_end end;
+    if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
+    if (!types_fit(op, c) || !end_of(op, c, &end)) return false;
+    *ret =
+        (struct product){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .end = end};
+    ret->bias = product_has_bias(op, c);
+    ret->ta = !linear && c->attr->matmul.ta;
+    ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
+    ret->tf32 = a->dtype == DT_F32 && c->numerics.tf32;
+    ret->deterministic = c->numerics.deterministic;
+    ret->N = type_columns(y);
+    ret->K = a->dim[a->rank - (ret->ta ? 2 : 1)];
+    ret->M = type_rows(y);
+    if (b->rank > 2) { /* else one matrix serves all rows of the other */
+        ret->M = y->dim[y->rank - 2];
+        ret->batch = type_rows(y) / ret->M;
+    }
+    return true;
+}
+
+void product_text(const struct product *p, char ret_text[PRODUCT_TEXT])
+{
+    static const char *const ends[] = {[END_STORE] = "",
+                                       [END_GELU] = ", gelu",
+                                       [END_GELU_KEEP] = ", gelu and x",
+                                       [END_GELU_GRAD] = ", gelu's gradient",
+                                       [END_SUM] = ", sum of rows"};
+    const char *erf = p->erf ? " by erf" : "";
+    char batch[32] = "", types[32];
+    snprintf(types, sizeof types, "%s%s%s", p->tf32 ? "tf32" : dtype_name(p->in),
+             p->in == p->in_b ? "" : " by ", p->in == p->in_b ? "" : dtype_name(p->in_b));
+    if (p->batch > 1) snprintf(batch, sizeof batch, "%lld times ", (long long)p->batch);
+    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s%s", batch,
+             types, (long long)p->M, (long long)p->K, p->ta ? " ta" : "", (long long)p->K,
+             (long long)p->N, p->tb ? " tb" : "", dtype_name(p->out), p->bias ? ", bias" : "",
+             p->fast ? ", fast" : "", ends[p->end], erf);
+}
+
+static cudaDataType_t type_word(enum dtype dtype)
+{
+    static const cudaDataType_t words[DT_COUNT] = {[DT_F32] = CUDA_R_32F,
+                                                   [DT_BF16] = CUDA_R_16BF,
+                                                   [DT_E4M3] = CUDA_R_8F_E4M3,
+                                                   [DT_E5M2] = CUDA_R_8F_E5M2};
+    return words[dtype];
+}
+
+static cublasStatus_t set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which,
+                          const void *from, size_t bytes)
+{
+    return cublaslt(NULL)->cublasLtMatmulDescSetAttribute(d, which, from, bytes);
+}
+
+/* A row-major (rows, columns) as the library sees it, `batch` of them behind each other. */
+static cublasStatus_t open_layout(cublasLtMatrixLayout_t *ret, enum dtype dtype, int64_t rows,
+                                  int64_t columns, int64_t batch)
+{
+    const struct cublaslt *t = cublaslt(NULL);
+    int32_t times = (int32_t)batch;
+    int64_t step = rows * columns;
+    cublasStatus_t s = t->cublasLtMatrixLayoutCreate(ret, type_word(dtype), (uint64_t)columns,
+                                                     (uint64_t)rows, columns);
+    if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
+        s = t->cublasLtMatrixLayoutSetAttribute(*ret, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &times,
+                                                sizeof times);
+    if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
+        s = t->cublasLtMatrixLayoutSetAttribute(*ret, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                &step, sizeof step);
+    return s;
+}
+
+/* Its A is our b. */
+static cublasStatus_t set_scales(cublasLtMatmulDesc_t d, const void *scale_a, const void *scale_b)
+{
+    cublasStatus_t s = set(d, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale_b, sizeof scale_b);
+    return s == CUBLAS_STATUS_SUCCESS
+               ? set(d, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale_a, sizeof scale_a)
+               : s;
+}
+
+static cublasStatus_t set_pointers(cublasLtMatmulDesc_t d, const void *bias, const void *beside)
+{
+    cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
+    if (bias) s = set(d, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (beside && s == CUBLAS_STATUS_SUCCESS)
+        s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &beside, sizeof beside);
+    return s;
+}
+
+static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct product *p)
+{
+    static const cublasLtEpilogue_t words[][2] = {
+        [END_STORE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+        [END_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
+        [END_GELU_KEEP] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
+        [END_GELU_GRAD] = {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU},
+        [END_SUM] = {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA}, /* its A is our b */
+    };
+    int64_t columns = p->N;
+    cublasStatus_t s =
+        set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, &words[p->end][p->bias], sizeof words[0][0]);
+    if (product_has_beside(p) && s == CUBLAS_STATUS_SUCCESS)
+        s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &columns, sizeof columns);
+    if (s != CUBLAS_STATUS_SUCCESS) return s;
+    /* The heuristics read off them how these are aligned. */
+    const void *somewhere = (const void *)(uintptr_t)PRODUCT_ALIGNMENT;
+    bool vector = p->bias || p->end == END_SUM;
+    return set_pointers(d, vector ? somewhere : NULL, product_has_beside(p) ? somewhere : NULL);
+}
+
+static cublasStatus_t open_operation(cublasLtMatmulDesc_t *ret, const struct product *p)
+{
+    cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasComputeType_t compute = p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasStatus_t s = cublaslt(NULL)->cublasLtMatmulDescCreate(ret, compute, CUDA_R_32F);
+    if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSA, &tb, sizeof tb);
+    if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSB, &ta, sizeof ta);
+    int8_t fast = p->fast;
+    if (s == CUBLAS_STATUS_SUCCESS && product_is_scaled(p))
+        s = set(*ret, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
+    return s == CUBLAS_STATUS_SUCCESS ? set_epilogue(*ret, p) : s;
+}
+
+enum status product_open(struct product_parts *parts, const struct product *p)
+{
+    *parts = (struct product_parts){0};
+    cublasStatus_t s = open_operation(&parts->operation, p);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = open_layout(&parts->a, p->in, p->ta ? p->K : p->M, p->ta ? p->M : p->K, p->batch);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = open_layout(&parts->b, p->in_b, p->tb ? p->N : p->K, p->tb ? p->K : p->N, p->batch);
+    if (s == CUBLAS_STATUS_SUCCESS) s = open_layout(&parts->out, p->out, p->M, p->N, p->batch);
+    if (s != CUBLAS_STATUS_SUCCESS) product_close(parts);
+    return cublaslt_check(s, "describe a product");
+}
+
+void product_close(struct product_parts *parts)
+{
+    const struct cublaslt *t = cublaslt(NULL);
+    if (parts->operation) t->cublasLtMatmulDescDestroy(parts->operation);
+    if (parts->a) t->cublasLtMatrixLayoutDestroy(parts->a);
+    if (parts->b) t->cublasLtMatrixLayoutDestroy(parts->b);
+    if (parts->out) t->cublasLtMatrixLayoutDestroy(parts->out);
+    *parts = (struct product_parts){0};
+}
+
+/* Sums that are split are added in f32, in an order that is fixed: the same bits in every run. */
+static cublasStatus_t open_preference(cublasLtMatmulPreference_t *ret, int64_t workspace_bytes)
+{
+    const struct cublaslt *t = cublaslt(NULL);
+    uint64_t bytes = (uint64_t)workspace_bytes;
+    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = PRODUCT_ALIGNMENT;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t which;
+        const void *from;
+        size_t bytes;
+    } wishes[] = {
+        {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment},
+    };
+    cublasStatus_t s = t->cublasLtMatmulPreferenceCreate(ret);
+    for (int i = 0; i < COUNT_OF(wishes) && s == CUBLAS_STATUS_SUCCESS; i++)
+        s = t->cublasLtMatmulPreferenceSetAttribute(*ret, wishes[i].which, wishes[i].from,
+                                                    wishes[i].bytes);
+    return s;
+}
+
+int product_candidates(const struct product_parts *parts, int64_t workspace_bytes, int most,
+                       cublasLtMatmulHeuristicResult_t *ret)
+{
+    const struct cublaslt *t = cublaslt(NULL);
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasStatus_t s = open_preference(&preference, workspace_bytes);
+    int found = 0, fine = 0;
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = t->cublasLtMatmulAlgoGetHeuristic(cublaslt_handle(), parts->operation, parts->b,
+                                              parts->a, parts->out, parts->out, preference, most,
+                                              ret, &found);
+    if (preference) t->cublasLtMatmulPreferenceDestroy(preference);
+    for (int i = 0; s == CUBLAS_STATUS_SUCCESS && i < found; i++)
+        if (ret[i].state == CUBLAS_STATUS_SUCCESS) ret[fine++] = ret[i];
+    return fine;
+}
+
+enum status product_run(const struct product_parts *parts, const cublasLtMatmulAlgo_t *algorithm,
+                        const struct product_memory *m, CUstream stream)
+{
+    const float one = 1, zero = 0;
+    cublasStatus_t s = set_pointers(parts->operation, m->bias, m->beside);
+    if (s == CUBLAS_STATUS_SUCCESS && m->scale_a)
+        s = set_scales(parts->operation, m->scale_a, m->scale_b);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublaslt(NULL)->cublasLtMatmul(cublaslt_handle(), parts->operation, &one, m->b,
+                                           parts->b, m->a, parts->a, &zero, m->out, parts->out,
+                                           m->out, parts->out, algorithm, m->workspace,
+                                           (size_t)m->workspace_bytes, stream);
+    return cublaslt_check(s, "multiply");
+}

@@ -1,0 +1,217 @@
+/* Plain products by the products of warpgroups of compute capability 9.0. A gradient of a weight has few tiles and a long sum, which
+ * is cut so that every multiprocessor has the same work. */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/runtime/tensor_map.h"
+
+/* As product_hopper_plain.cu has them. */
+enum { WARPGROUP = 128, PRODUCT_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
+enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
+
+/* What the text is compiled for: `consumers` warpgroups with `tiles` times 64 rows each, which take turns or share a tile. */
+struct tiling {
+    int consumers, tiles, columns;
+    bool turns;
+};
+enum { WIDE, NARROW, SQUARE, TALL };
+static const struct tiling tilings[] = {
+    [WIDE] = {2, 2, 192, true},
+    [NARROW] = {2, 2, 128, true},
+    [SQUARE] = {3, 1, 192, false},
+    [TALL] = {2, 2, 128, false},
+};
+
+/* How a call is multiplied: in these tiles, of the product or of the turned one, whole or cut. */
+struct way {
+    const struct tiling *t;
+    int64_t M, N, K; /* of the turned product, if it is that */
+    int64_t tiles, blocks, group;
+    bool turned, split;
+    int parts; /* of a block */
+};
+
+static int rows_of(const struct tiling *t)
+{
+    return PRODUCT_ROWS * t->tiles * (t->turns ? 1 : t->consumers);
+}
+
+static int64_t tile_bytes(const struct tiling *t)
+{
+    return 4 * (int64_t)rows_of(t) * t->columns;
+}
+
+/* Of each warp; as many as leave room for four stages or more. */
+static int panels_of(const struct tiling *t, const struct product *p)
+{
+    if (p->out == DT_F32) return 0;
+    return t == &tilings[WIDE] ? 4 : t == &tilings[NARROW] ? 2 : 1;
+}
+
+static int64_t panel_bytes(const struct tiling *t, const struct product *p)
+{
+    return 2 * PANEL_ROWS * CHUNK * 4 * (int64_t)t->consumers * panels_of(t, p);
+}
+
+static int64_t stage_bytes(const struct tiling *t)
+{
+    return 2 * DEPTH * (rows_of(t) + (int64_t)t->columns);
+}
+
+static int64_t stages_of(const struct tiling *t, const struct product *p)
+{
+    enum { SHARED_BYTES = 227 << 10 };
+    int64_t n = (SHARED_BYTES - BARRIERS_BYTES - panel_bytes(t, p)) / stage_bytes(t);
+    return n < STAGES_MOST ? n : STAGES_MOST;
+}
+
+static int64_t shared_bytes(const struct tiling *t, const struct product *p)
+{
+    return stages_of(t, p) * stage_bytes(t) + panel_bytes(t, p) + BARRIERS_BYTES;
+}
+
+static struct way way_in(const struct tiling *t, const struct product *p, bool turned)
+{
+    struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned, .group = GROUP};
+    if (turned) w.M = p->N, w.N = p->M;
+    w.tiles = ceil_div(w.M, rows_of(t)) * ceil_div(w.N, t->columns);
+    return w;
+}
+
+/* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
+static int64_t time_of(const struct way *w, int64_t blocks)
+{
+    enum { SOME_MORE = 40 };
+    return ceil_div(w->tiles, blocks) * (w->t->columns + SOME_MORE);
+}
+
+static struct way whole_way(const struct product *p, int64_t processors)
+{
+    struct way wide = way_in(&tilings[WIDE], p, false), narrow = way_in(&tilings[NARROW], p, false);
+    struct way w = time_of(&narrow, processors) < time_of(&wide, processors) ? narrow : wide;
+    w.blocks = w.tiles < processors ? w.tiles : processors;
+    return w;
+}
+
+/* Few tiles of a long sum. Where nearly all multiprocessors get an equal part of one tile each, they are in phase: operands come from
+ * memory once. Else blocks of one column of tiles are, so the longer side goes down, for which the product may be turned; its
+ * result is then written in pieces of 32 bytes, which is well for floats alone. */
+static struct way split_way(const struct product *p, int64_t processors)
+{
+    enum { NEARLY = 94, ALL = 100 };
+    struct way w = way_in(&tilings[SQUARE], p, false);
+    int64_t steps = ceil_div(p->K, DEPTH), each = processors / w.tiles;
+    if (each > steps) each = steps;
+    w.split = each > 1;
+    w.blocks = w.tiles * each;
+    w.parts = 1;
+    if (w.blocks * ALL < processors * NEARLY && w.tiles * steps > processors) {
+        w = way_in(&tilings[TALL], p, p->M < p->N && p->out == DT_F32);
+        w.split = w.tiles % processors != 0;
+        w.blocks = w.tiles * steps < processors ? w.tiles * steps : processors;
+        w.parts = 2;
+    }
+    w.group = ceil_div(w.M, rows_of(w.t));
+    return w;
+}
+
+static struct way way_of(const struct product *p, int64_t processors)
+{
+    return p->ta ? split_way(p, processors) : whole_way(p, processors);
+}
+
+static bool is_length(int64_t n)
+{
+    return n > 0 && n <= INT32_MAX / 2;
+}
+
+/* Rows of so many elements are multiples of what a copy by tensor maps asks for. */
+static bool is_whole(int64_t n)
+{
+    return n % ROW_ELEMENTS == 0;
+}
+
+bool product_plain_of(const struct kernel_call *c, struct product *ret)
+{
+    if (c->numerics.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
+    if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
+    if (ret->ta && c->in_type[0].rank != 2) return false;
+    if (!is_length(ret->M) || !is_length(ret->N) || !is_length(ret->K)) return false;
+    int64_t tiles = ceil_div(ret->M, PRODUCT_ROWS) * ceil_div(ret->N, PRODUCT_ROWS);
+    return is_whole(ret->N) && is_whole(ret->ta ? ret->M : ret->K) &&
+           tiles * ceil_div(ret->K, DEPTH) <= INT32_MAX && ret->M * ret->N <= INT32_MAX;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    struct product p;
+    return cuda_hopper(c) && product_plain_of(c, &p);
+}
+
+static void define(struct cuda_launch *k, const struct product *p, const struct way *w)
+{
+    k->arch = 90;
+    launch_define(k, "CONSUMERS", w->t->consumers);
+    launch_define(k, "TILES", w->t->tiles);
+    launch_define(k, "COLUMNS", w->t->columns);
+    launch_define(k, "STAGES", stages_of(w->t, p));
+    launch_define(k, "PANELS", panels_of(w->t, p));
+    launch_define(k, "TURNS", w->t->turns);
+    launch_define(k, "A_TURNED", p->ta);
+    launch_define(k, "B_TURNED", p->tb);
+    launch_define(k, "Y_TURNED", w->turned);
+    launch_define(k, "SPLIT", w->split);
+    launch_define_type(k, "T_Y", p->out);
+}
+
+static void args_lengths(struct cuda_launch *k, const struct way *w)
+{
+    arg_i32(k, "M", w->M);
+    arg_i32(k, "N", w->N);
+    arg_i32(k, "K", w->K);
+    arg_i32(k, "group", w->group);
+}
+
+static void launch_sums(struct cuda_launches *l, const struct product *p, const struct way *w,
+                        int64_t parts)
+{
+    int64_t quads = w->tiles * tile_bytes(w->t) / 16;
+    struct cuda_launch *k =
+        launch_add(l, "product_hopper_plain.cu", "product_parts", quads / SUM_THREADS, SUM_THREADS);
+    define(k, p, w);
+    k->dependent = true;
+    arg_scratch(k, "part", parts);
+    arg_out(k, "y", 0);
+    args_lengths(k, w);
+    arg_i32(k, "blocks", w->blocks);
+}
+
+static void launch(const struct kernel_call *c, struct cuda_launches *l)
+{
+    struct product p;
+    bool fine = product_plain_of(c, &p);
+    BUG_IF(!fine, "a product that does not fit");
+    struct way w = way_of(&p, cuda_device_of(c)->processors);
+    int64_t parts = launch_scratch(l, w.split ? w.parts * w.blocks * tile_bytes(w.t) : 0);
+    struct cuda_launch *k = launch_add(l, "product_hopper_plain.cu", "product_plain", w.blocks,
+                                       WARPGROUP * (w.t->consumers + 1));
+    define(k, &p, &w);
+    if (p.ta)
+        arg_matrix(k, "a_map", ARG_IN, w.turned, w.K, w.M, DEPTH, CHUNK);
+    else
+        arg_matrix(k, "a_map", ARG_IN, 0, w.M, w.K, rows_of(w.t), DEPTH);
+    if (p.tb)
+        arg_matrix(k, "b_map", ARG_IN, 1, w.N, w.K, w.t->columns, DEPTH);
+    else
+        arg_matrix(k, "b_map", ARG_IN, !w.turned, w.K, w.N, DEPTH, CHUNK);
+    if (panels_of(w.t, &p)) arg_matrix(k, "y_map", ARG_OUT, 0, w.M, w.N, PANEL_ROWS, CHUNK);
+    arg_out(k, "y", 0);
+    arg_scratch(k, "part", parts);
+    args_lengths(k, &w);
+    k->shared_bytes = (unsigned)shared_bytes(w.t, &p);
+    if (w.split) launch_sums(l, &p, &w, parts);
+}
+
+const struct cuda_row product_plain_rows[] = {
+    CUDA_ROW(MATMUL, "wgmma", fits, launch),
+    CUDA_ROWS_END,
+};

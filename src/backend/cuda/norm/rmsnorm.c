@@ -1,0 +1,207 @@
+/* RMS norms and gradients: rows in registers, compiled for their length; longer ones by
+ * norm_long.cu. */
+#include "backend/cuda/common/rows.h"
+#include "backend/cuda/cuda_kernels.h"
+
+enum { MOST_COLUMNS = 16384, MOST_GRAD_COLUMNS = 8192, BLOCK_THREADS = 512, GROUPS = 8 };
+enum { COLUMN_LANES = 2 }; /* as in kernels/rmsnorm_beside.cu */
+
+/* True if rows are whole 16-byte accesses. */
+static bool is_whole(const struct type *x)
+{
+    return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
+}
+
+/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements per thread. Shorter accesses
+ * need more registers for addresses. */
+static int lanes_of(const struct type *x)
+{
+    int64_t columns = type_columns(x);
+    return columns <= 1024 && is_whole(x) ? 32 : row_lanes(columns, 16);
+}
+
+static void norm(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
+                 const char *outputs, const char *inputs)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k = row_launch(l, "rmsnorm.cu", entry, type_rows(x), lanes_of(x));
+    row_define(k, x);
+    args_out(k, 0, outputs);
+    args_in(k, 0, inputs);
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i64(k, "rows", type_rows(x));
+}
+
+/* x, w -> y, rrms */
+static void rmsnorm(const struct kernel_call *c, struct cuda_launches *l)
+{
+    norm(c, l, "rmsnorm", "y rrms", "x w");
+}
+
+/* a, b, w -> a + b, y, rrms */
+static void add_rmsnorm(const struct kernel_call *c, struct cuda_launches *l)
+{
+    norm(c, l, "add_rmsnorm", "sums y rrms", "a b w");
+}
+
+/* more, dy, x, w, rrms -> dx, dw. dy and x are read twice, so both must stay in L2. */
+static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    int64_t columns = type_columns(x), rows = type_rows(x);
+    int64_t sums = ceil_div(columns, (int64_t)COLUMN_LANES * row_access(x->dtype, columns));
+    struct cuda_launch *k =
+        row_launch(l, "rmsnorm_beside.cu", "rmsnorm_grad_beside", rows, lanes_of(x));
+    launch_grid(k, sums + k->grid[0], 1, 1);
+    row_define(k, x);
+    args_out(k, 0, "dx dw");
+    args_in(k, 0, "more dy x w rrms");
+    arg_i64(k, "rows", rows);
+    arg_i32(k, "column_blocks", sums);
+}
+
+/* [more,] dy, x, w, rrms -> dx, dw */
+static void grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    int64_t columns = type_columns(x), rows = type_rows(x);
+    int lanes = lanes_of(x), groups = lanes == 32 ? GROUPS : 1;
+    int64_t most = l->device->processors * ceil_div(BLOCK_THREADS, lanes * groups) / 2;
+    if (most < l->device->processors) most = l->device->processors;
+    int64_t blocks = ceil_div(rows, groups) < most ? ceil_div(rows, groups) : most;
+    int64_t of_blocks = launch_scratch(l, blocks * columns * (int64_t)sizeof(float));
+
+    for (int i = 0; i < 2; i++) {
+        struct cuda_launch *k =
+            i == 0 ? launch_add(l, "rmsnorm_grad.cu", "rmsnorm_grad", blocks, lanes * groups)
+                   : launch_add(l, "rmsnorm_grad.cu", "norm_parts", ceil_div(columns, 32), 16 * 32);
+        row_define(k, x);
+        launch_define(k, "LANES", lanes);
+        launch_define(k, "GROUPS", groups);
+        launch_define(k, "ADD", c->n_in == 5);
+        arg_out(k, i ? "dw" : "dx", i);
+        arg_scratch(k, "parts", of_blocks);
+        if (i == 0) {
+            if (c->n_in == 5) arg_in(k, "more", 0);
+            args_in(k, c->n_in == 5, "dy x w rrms");
+            arg_i64(k, "rows", rows);
+        } else {
+            arg_i32(k, "count", blocks);
+        }
+    }
+}
+
+/* --- rows of any length; a NULL mean is zero --- */
+
+enum { LONG_THREADS = 1024 };
+
+static struct cuda_launch *long_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                       const char *entry, int64_t blocks)
+{
+    struct cuda_launch *k = launch_add(l, "norm_long.cu", entry, blocks, LONG_THREADS);
+    launch_define_type(k, "T_X", c->in_type[0].dtype);
+    return k;
+}
+
+static void rmsnorm_long(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k = long_launch(c, l, "layernorm_long", type_rows(x));
+    arg_out(k, "y", 0);
+    arg_null(k, "mean");
+    arg_out(k, "rstd", 1);
+    args_in(k, 0, "x w");
+    arg_null(k, "bias");
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i32(k, "columns", type_columns(x));
+}
+
+static void add_rmsnorm_long(const struct kernel_call *c, struct cuda_launches *l)
+{
+    const struct type *x = &c->in_type[0];
+    struct cuda_launch *k = long_launch(c, l, "add_layernorm_long", type_rows(x));
+    args_out(k, 0, "s y");
+    arg_null(k, "mean");
+    arg_out(k, "rstd", 2);
+    args_in(k, 0, "a b");
+    arg_null(k, "step");
+    arg_in(k, "w", 2);
+    arg_null(k, "bias");
+    arg_dropout(k, &(struct dropout){0});
+    arg_f32(k, "eps", c->attr->norm.eps);
+    arg_i32(k, "columns", type_columns(x));
+}
+
+/* dw first: dx may overwrite dy. */
+static void grad_long(const struct kernel_call *c, struct cuda_launches *l)
+{
+    enum { COLUMNS_OF_BLOCK = 32 };
+    const struct type *x = &c->in_type[0];
+    int dy = c->n_in == 5; /* after `more` */
+    struct cuda_launch *k =
+        long_launch(c, l, "norm_columns", ceil_div(type_columns(x), COLUMNS_OF_BLOCK));
+    arg_out(k, "dw", 1);
+    arg_null(k, "dbias");
+    arg_in(k, "dy", dy);
+    arg_in(k, "x", dy + 1);
+    arg_null(k, "mean");
+    arg_in(k, "rstd", dy + 3);
+    arg_i64(k, "rows", type_rows(x));
+    arg_i32(k, "columns", type_columns(x));
+
+    k = long_launch(c, l, "layernorm_grad_long", type_rows(x));
+    arg_out(k, "dx", 0);
+    arg_in_if(k, dy > 0, "more", 0);
+    args_in(k, dy, "dy x w");
+    arg_null(k, "mean");
+    arg_in(k, "rstd", c->n_in - 1);
+    arg_i32(k, "columns", type_columns(x));
+}
+
+static bool at_most(const struct kernel_call *c, int64_t columns)
+{
+    return type_columns(&c->in_type[0]) <= columns;
+}
+static bool fits_norm_long(const struct kernel_call *c)
+{
+    return types_are(c, "af", "af");
+}
+static bool fits_add_long(const struct kernel_call *c)
+{
+    return types_are(c, "aaf", "aaf");
+}
+static bool fits_grad_long(const struct kernel_call *c)
+{
+    return types_are(c, c->n_in == 4 ? "aaff" : "aaaff", "af");
+}
+static bool fits_norm(const struct kernel_call *c)
+{
+    return at_most(c, MOST_COLUMNS) && fits_norm_long(c);
+}
+static bool fits_add(const struct kernel_call *c)
+{
+    return at_most(c, MOST_COLUMNS) && fits_add_long(c);
+}
+static bool fits_grad(const struct kernel_call *c)
+{
+    return at_most(c, MOST_GRAD_COLUMNS) && fits_grad_long(c);
+}
+/* Rows of whole accesses, and two tensors within a third of L2. */
+static bool fits_beside(const struct kernel_call *c)
+{
+    const struct type *x = &c->in_type[0];
+    return fits_grad(c) && is_whole(x) && 2 * type_bytes(x) <= cuda_device_of(c)->l2_bytes / 3;
+}
+
+const struct cuda_row rmsnorm_rows[] = {
+    CUDA_ROW(RMSNORM, "registers", fits_norm, rmsnorm),
+    CUDA_ROW(RMSNORM, "long", fits_norm_long, rmsnorm_long),
+    CUDA_ROW(ADD_RMSNORM, "registers", fits_add, add_rmsnorm),
+    CUDA_ROW(ADD_RMSNORM, "long", fits_add_long, add_rmsnorm_long),
+    CUDA_ROW(RMSNORM_GRAD, "registers", fits_grad, grad),
+    CUDA_ROW(RMSNORM_GRAD, "long", fits_grad_long, grad_long),
+    CUDA_ROW(RMSNORM_GRAD_ADD, "beside", fits_beside, grad_beside),
+    CUDA_ROW(RMSNORM_GRAD_ADD, "registers", fits_grad, grad),
+    CUDA_ROW(RMSNORM_GRAD_ADD, "long", fits_grad_long, grad_long),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,65 @@
+/* 8-bit operands of matmuls (kernels/quantise.cu). */
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/runtime/types.h"
+
+/* As in kernels/quantise.cu: a warp has 16 rows of a tile. */
+enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
+
+static bool is_aligned(int64_t n)
+{
+    return n % WORD == 0 && n <= INT32_MAX;
+}
+
+static bool fits(const struct kernel_call *c)
+{
+    const struct type *x = &c->in_type[1];
+    enum dtype to = c->attr->quantise.to;
+    if (c->n_in == 4 && c->in_type[3].dtype != x->dtype) return false;
+    return c->in_type[0].dtype == DT_F32 && (x->dtype == DT_F32 || x->dtype == DT_BF16) &&
+           c->out_type[1].dtype == to && is_aligned(type_rows(x)) && is_aligned(type_columns(x));
+}
+
+/* Tiles of 128 rows, or of 64 if there would be fewer than four tiles per SM. */
+static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *what)
+{
+    enum { MANY = 8, FEW = 4 };
+    int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
+    int64_t across = ceil_div(columns, COLUMNS);
+    bool many = across * ceil_div(rows, MANY * ROWS) >= 4 * l->device->processors;
+    int warps = many ? MANY : FEW;
+    struct cuda_launch *k = launch_add(l, "quantise.cu", "quantise", across, warps * WARP);
+    launch_grid(k, across, ceil_div(rows, warps * ROWS), 1);
+    launch_define_type(k, "T_X", c->in_type[1].dtype);
+    launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
+    launch_define(k, "WARPS", warps);
+    launch_define(k, "WHOLE", rows % (warps * ROWS) == 0 && columns % COLUMNS == 0);
+    launch_define_word(k, "OF", what);
+    launch_define(k, "TANH", c->attr->quantise.tanh);
+    args_out(k, 0, "amax codes transposed scale");
+    arg_in(k, "x", 1);
+    arg_in(k, "step", 2);
+    arg_in_if(k, c->n_in == 4, "y", 3);
+    arg_i32(k, "rows", rows);
+    arg_i32(k, "columns", columns);
+    arg_i32(k, "first", c->attr->quantise.first);
+}
+
+static void quantise(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches(c, l, "X");
+}
+static void quantise_gelu(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches(c, l, "GELU");
+}
+static void quantise_gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
+{
+    launches(c, l, "GELU_GRAD");
+}
+
+const struct cuda_row quantise_rows[] = {
+    CUDA_ROW(QUANTISE, "tiles", fits, quantise),
+    CUDA_ROW(QUANTISE_GELU, "tiles", fits, quantise_gelu),
+    CUDA_ROW(QUANTISE_GELU_GRAD, "tiles", fits, quantise_gelu_grad),
+    CUDA_ROWS_END,
+};

@@ -1,0 +1,26 @@
+/* cleared.h - small matmul workspaces of a captured graph, all cleared by one node. Private to
+ * backend/cuda.
+ *
+ * Many kernels of cuBLASLt count their tiles in four bytes of their workspace, and the library clears these before each product: a
+ * node of its own in a recording, a microsecond of work and one to begin. Within a recording each product gets a piece of its own;
+ * when it has ended, the first of these nodes clears all pieces, and the others are taken out. */
+#ifndef BACKEND_CUDA_RUNTIME_CLEARED_H
+#define BACKEND_CUDA_RUNTIME_CLEARED_H
+
+#include "backend/cuda/runtime/driver.h"
+
+struct cleared;
+
+/* Call before a capture begins. The pool is allocated by the first call. If that fails, or the
+ * driver is too old to change a graph, no pieces are handed out. */
+void cleared_begin(struct cleared **c);
+/* Returns `bytes` bytes, 256-byte aligned, for one matmul of the current capture; NULL if there
+ * is no capture or the pool is full. */
+void *cleared_piece(struct cleared *c, int64_t bytes);
+/* Call when the capture has ended, with its n nodes in capture order (n = 0 if it failed). Sets
+ * ret[i] if node i is no longer needed and no node depends on it alone: the caller then destroys
+ * it. Nodes that the driver refuses to change are kept. */
+void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n, bool *ret);
+void cleared_close(struct cleared *c);
+
+#endif

@@ -1,0 +1,26 @@
+/* context.h - one GPU as the rest of the backend sees it: its stream and its limits. Private to
+ * backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_CONTEXT_H
+#define BACKEND_CUDA_RUNTIME_CONTEXT_H
+
+#include "backend/cuda/runtime/driver.h"
+#include "backend/cuda/runtime/launch.h"
+
+struct jit;
+struct tracer;
+struct cleared;
+
+/* `context` was returned by the backend's open. A plan-only context has a device to plan for, but
+ * compiles and runs nothing. */
+enum status cuda_find(int number, CUdevice *ret);
+CUstream cuda_stream(const void *context);
+/* Call when a kernel with this entry name is launched. */
+void cuda_count_launch(void *context, const char *entry);
+struct jit *cuda_jit(const void *context);
+/* NULL if no trace was begun yet. */
+struct tracer *cuda_tracer(const void *context);
+/* The cleared pool (cleared.h), NULL before the first capture; and a piece of it. */
+struct cleared **cuda_cleared(void *context);
+void *cuda_cleared_piece(void *context, int64_t bytes);
+
+#endif

@@ -1,0 +1,66 @@
+#include "backend/cuda/runtime/cublaslt.h"
+
+#include "backend/cuda/runtime/driver.h"
+#include "backend/cuda/runtime/fault.h"
+#include "base/log.h"
+
+#include <string.h>
+
+#define TEXT_OF(name)     #name
+#define SYMBOL_TEXT(name) TEXT_OF(name),
+
+const struct cublaslt *cublaslt(const char **ret_why)
+{
+    /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                                        "/usr/local/cuda/lib64/libcublasLt.so", NULL};
+    static const char *const symbols[] = {CUBLASLT_LIST(SYMBOL_TEXT)};
+    static struct cublaslt table;
+    static char why[LIBRARY_WHY];
+    static bool tried, found;
+    _Static_assert(sizeof table == sizeof symbols, "one pointer per name");
+    if (!tried) {
+        void *function[COUNT_OF(symbols)];
+        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
+        if (found) memcpy(&table, function, sizeof table);
+        tried = true;
+    }
+    if (ret_why) *ret_why = found ? NULL : why;
+    return found ? &table : NULL;
+}
+
+int64_t cublaslt_version(void)
+{
+    const struct cublaslt *t = cublaslt(NULL);
+    return t ? (int64_t)t->cublasLtGetVersion() : 0;
+}
+
+cublasLtHandle_t cublaslt_handle(void)
+{
+    static cublasLtHandle_t handle;
+    static bool warned;
+    const char *why;
+    const struct cublaslt *t = cublaslt(&why);
+    if (handle) return handle;
+    if (t && cublaslt_check(t->cublasLtCreate(&handle), "start") != ST_OK) {
+        handle = NULL;
+        why = fail_message();
+    }
+    if (!handle && !warned)
+        log_warning("matmuls run on built-in kernels without tensor cores, which are many times "
+                    "slower: %s",
+                    why);
+    warned = true;
+    return handle;
+}
+
+enum status cublaslt_check(cublasStatus_t s, const char *doing)
+{
+    if (s == CUBLAS_STATUS_SUCCESS) return ST_OK;
+    const struct cublaslt *t = cublaslt(NULL);
+    /* The library does not distinguish its own failure from that of an earlier kernel. */
+    CUresult before = cuda_driver(NULL)->cuCtxSynchronize();
+    if (fault_is(before)) return fault_fail(before);
+    return fail(s == CUBLAS_STATUS_ALLOC_FAILED ? ST_MEMORY : ST_DEVICE, "cuBLASLt cannot %s: %s",
+                doing, t ? t->cublasLtGetStatusString(s) : "the library is not available");
+}

@@ -1,0 +1,39 @@
+/* cublaslt.h - cuBLASLt, the matmul library, opened at run time; without it our own kernels are
+ * used.
+ *
+ * One table of function pointers, as driver.h has it. Names are the toolkit's. */
+#ifndef BACKEND_CUDA_RUNTIME_CUBLASLT_H
+#define BACKEND_CUDA_RUNTIME_CUBLASLT_H
+
+#include "base/base.h"
+
+#include <cublasLt.h>
+
+/* clang-format off */
+#define CUBLASLT_LIST(F)                                                                          \
+    F(cublasLtCreate) F(cublasLtGetVersion) F(cublasLtGetStatusString) F(cublasLtMatmul)          \
+    F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)    \
+    F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy)                                  \
+    F(cublasLtMatrixLayoutSetAttribute) F(cublasLtMatmulPreferenceCreate)                         \
+    F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)                    \
+    F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoCheck)
+/* clang-format on */
+
+#define CUBLASLT_MEMBER(name) __typeof__(name) *name;
+struct cublaslt {
+    CUBLASLT_LIST(CUBLASLT_MEMBER)
+};
+#undef CUBLASLT_MEMBER
+
+/* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
+ * searched for. The first call opens it; it stays open. */
+const struct cublaslt *cublaslt(const char **ret_why);
+/* 130001 for 13.0.1; 0 without the library. */
+int64_t cublaslt_version(void);
+/* Its handle on the current GPU, created by the first call and kept. NULL without library or
+ * GPU. */
+cublasLtHandle_t cublaslt_handle(void);
+/* Fails with "cuBLASLt cannot multiply: out of memory". */
+enum status cublaslt_check(cublasStatus_t s, const char *doing);
+
+#endif

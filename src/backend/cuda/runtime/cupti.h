@@ -1,0 +1,23 @@
+/* cupti.h - records of kernels, copies and fills made by CUPTI, and of the calls that launched
+ * them.
+ *
+ * CONCURRENT_KERNEL: nothing is made to wait for anything else. Records of calls are wanted because only with them a call
+ * carries the number that was set (external correlation), also one that a library makes by itself. CUPTI is never taken
+ * down again: there are versions that tell nothing after that. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_CUPTI_H
+#define BACKEND_CUDA_RUNTIME_CUPTI_H
+
+#include "backend/cuda/runtime/trace_join.h"
+
+/* Starts recording; the device must be idle. A failure states why and leaves nothing enabled. */
+enum status cupti_begin(void);
+/* From now on the calls of this thread have that mark, -1: none; or belong to that replay, until
+ * the next mark is set. */
+void cupti_mark(int mark);
+void cupti_replay(int replay);
+/* Returns the records and calls since cupti_begin; the device must be idle. Times are on the
+ * clock of base/clock.h. Names are valid until the next cupti_begin. *ret_dropped counts records
+ * that were lost because buffers were full, or that have no times. */
+enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a);
+
+#endif

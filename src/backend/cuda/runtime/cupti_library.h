@@ -1,0 +1,42 @@
+/* cupti_library.h - CUPTI, NVIDIA's tracing library, opened when a trace begins; without it
+ * profiles use events.
+ *
+ * One table of function pointers, as driver.h has it. Names are the toolkit's. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
+#define BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
+
+#include "base/base.h"
+
+/* True if it is available; else *ret_why (which may be NULL) states why not. The first call
+ * opens it; it stays open. */
+bool cupti_available(const char **ret_why);
+/* "13.0.1"; before CUDA 13, which numbered differently, "API 22". Empty: unknown. */
+void cupti_version(char ret[48]);
+
+#ifdef HAVE_CUPTI
+#include <cupti_activity.h>
+#include <cupti_result.h>
+#include <cupti_version.h>
+
+/* clang-format off */
+#define CUPTI_LIST(F)                                                                             \
+    F(cuptiGetVersion) F(cuptiGetResultString) F(cuptiGetTimestamp) F(cuptiActivityEnable)        \
+    F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)       \
+    F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                 \
+    F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
+/* clang-format on */
+
+#define CUPTI_MEMBER(name) __typeof__(name) *name;
+struct cupti {
+    CUPTI_LIST(CUPTI_MEMBER)
+};
+#undef CUPTI_MEMBER
+
+/* NULL if it is not available. */
+const struct cupti *cupti(const char **ret_why);
+/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...: another profiler is attached to this
+ * process". */
+enum status cupti_check(CUptiResult r, const char *doing);
+#endif
+
+#endif

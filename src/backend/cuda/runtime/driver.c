@@ -1,0 +1,103 @@
+#include "backend/cuda/runtime/driver.h"
+
+#include "backend/cuda/runtime/fault.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
+                  char ret_why[LIBRARY_WHY])
+{
+    void *library = NULL;
+    for (int i = 0; names[i] && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(ret_why, LIBRARY_WHY, "%s is not on this machine", names[0]);
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        bool optional = symbols[i][0] == '?';
+        ret_function[i] = dlsym(library, symbols[i] + optional);
+        if (ret_function[i] || optional) continue;
+        snprintf(ret_why, LIBRARY_WHY, "%s is too old: it has no %s; install a newer one", names[0],
+                 symbols[i]);
+        dlclose(library);
+        return false;
+    }
+    return true;
+}
+
+#define TEXT_OF(name)       #name
+#define SYMBOL_TEXT(name)   TEXT_OF(name),
+#define OPTIONAL_TEXT(name) "?" TEXT_OF(name),
+
+const struct cuda_driver *cuda_driver(const char **ret_why)
+{
+    static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
+    static const char *const symbols[] = {DRIVER_LIST(SYMBOL_TEXT)
+                                              DRIVER_NEWER_LIST(OPTIONAL_TEXT)};
+    static struct cuda_driver driver;
+    static char why[LIBRARY_WHY];
+    static bool tried, found;
+    _Static_assert(sizeof driver == sizeof symbols, "one pointer per name");
+    if (!tried) {
+        void *function[COUNT_OF(symbols)];
+        found = library_open(names, symbols, COUNT_OF(symbols), function, why);
+        if (found) memcpy(&driver, function, sizeof driver);
+        tried = true;
+    }
+    if (ret_why) *ret_why = found ? NULL : why;
+    return found ? &driver : NULL;
+}
+
+int cuda_driver_version(void)
+{
+    int version = 0;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    return d && d->cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
+}
+
+const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
+{
+    /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        "/usr/local/cuda/lib64/libnvrtc.so", NULL};
+    static const char *const symbols[] = {NVRTC_LIST(SYMBOL_TEXT)};
+    static struct cuda_nvrtc nvrtc;
+    static char why[LIBRARY_WHY];
+    static bool tried, found;
+    _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer per name");
+    if (!tried) {
+        void *function[COUNT_OF(symbols)];
+        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
+        if (found) memcpy(&nvrtc, function, sizeof nvrtc);
+        tried = true;
+    }
+    if (ret_why) *ret_why = found ? NULL : why;
+    return found ? &nvrtc : NULL;
+}
+
+const char *const *library_names(const char *const *names)
+{
+    enum { FIRST_NEEDS = 13000 };
+    int version = cuda_driver_version();
+    return version > 0 && version < FIRST_NEEDS ? names + 1 : names;
+}
+
+void cuda_error_text(CUresult r, char ret_text[160])
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    const char *text = NULL, *name = NULL;
+    if (d) d->cuGetErrorString(r, &text), d->cuGetErrorName(r, &name);
+    snprintf(ret_text, 160, "%s (%s)", text ? text : "unknown error", name ? name : "?");
+}
+
+enum status cuda_check(CUresult r, const char *doing)
+{
+    char text[160];
+    if (r == CUDA_SUCCESS) return ST_OK;
+    if (fault_is(r)) return fault_fail(r);
+    cuda_error_text(r, text);
+    return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? ST_MEMORY : ST_DEVICE, "the GPU cannot %s: %s",
+                doing, text);
+}

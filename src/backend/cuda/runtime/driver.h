@@ -1,0 +1,73 @@
+/* driver.h - the CUDA driver and NVRTC, opened at run time: the program starts and works without
+ * them.
+ *
+ * One table of function pointers for each library, made of one list. Names are the toolkit's; its headers may turn
+ * cuMemAlloc into cuMemAlloc_v2, for the member as for the symbol. */
+#ifndef BACKEND_CUDA_RUNTIME_DRIVER_H
+#define BACKEND_CUDA_RUNTIME_DRIVER_H
+
+#include "base/base.h"
+
+#include <cuda.h>
+#include <cudaProfiler.h>
+#include <nvrtc.h>
+
+/* clang-format off */
+#define DRIVER_LIST(F)                                                                            \
+    F(cuInit) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName)         \
+    F(cuDeviceGetAttribute) F(cuDeviceGetPCIBusId) F(cuDeviceTotalMem)                            \
+    F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent)                   \
+    F(cuCtxSynchronize) F(cuGetErrorString) F(cuGetErrorName) F(cuMemGetInfo) F(cuMemAlloc)       \
+    F(cuMemFree) F(cuMemAllocHost) F(cuMemFreeHost) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)     \
+    F(cuMemcpyDtoDAsync) F(cuMemsetD8Async) F(cuStreamCreate) F(cuStreamDestroy)                  \
+    F(cuStreamSynchronize) F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy)                \
+    F(cuEventRecord) F(cuEventSynchronize) F(cuEventElapsedTime) F(cuModuleLoadData)              \
+    F(cuModuleUnload) F(cuModuleGetFunction) F(cuFuncSetAttribute) F(cuFuncGetAttribute)          \
+    F(cuLaunchKernel) F(cuStreamBeginCapture) F(cuStreamEndCapture)                               \
+    F(cuGraphInstantiateWithFlags) F(cuGraphLaunch) F(cuGraphDestroy) F(cuGraphExecDestroy)       \
+    F(cuGraphGetNodes) F(cuGraphNodeGetType) F(cuProfilerStart) F(cuProfilerStop)
+/* Optional functions, which drivers before CUDA 12 lack; NULL there. */
+#define DRIVER_NEWER_LIST(F)                                                                      \
+    F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx) F(cuGraphMemsetNodeGetParams)                   \
+    F(cuGraphMemsetNodeSetParams) F(cuGraphNodeGetDependencies) F(cuGraphNodeGetDependentNodes)   \
+    F(cuGraphAddDependencies) F(cuGraphDestroyNode)
+#define NVRTC_LIST(F)                                                                             \
+    F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)           \
+    F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)         \
+    F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs)
+/* clang-format on */
+
+#define DRIVER_MEMBER(name) __typeof__(name) *name;
+struct cuda_driver {
+    DRIVER_LIST(DRIVER_MEMBER)
+    DRIVER_NEWER_LIST(DRIVER_MEMBER)
+};
+struct cuda_nvrtc {
+    NVRTC_LIST(DRIVER_MEMBER)
+};
+#undef DRIVER_MEMBER
+
+/* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
+ * searched for. The first call opens it; it stays open. */
+const struct cuda_driver *cuda_driver(const char **ret_why);
+const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
+
+/* "out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
+void cuda_error_text(CUresult r, char ret_text[160]);
+/* Fails with "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", ST_MEMORY for this
+ * error; or reports the kernel that failed earlier. */
+enum status cuda_check(CUresult r, const char *doing);
+
+/* The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. */
+int cuda_driver_version(void);
+/* `names` are a library's file names, that of CUDA 13 first. Skips the first one if the driver
+ * is older than CUDA 13: it cannot load what a newer NVRTC compiles, nor run a newer cuBLASLt. */
+const char *const *library_names(const char *const *names);
+/* Opens the first available library of `names` (NULL after the last) and fills n function
+ * pointers in the order of `symbols`; false with the reason otherwise. A symbol "?name" is
+ * optional: its pointer is NULL if it is missing. */
+enum { LIBRARY_WHY = 256 };
+bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
+                  char ret_why[LIBRARY_WHY]);
+
+#endif

@@ -1,0 +1,216 @@
+/* What is available: the GPU, its driver, and the libraries that are opened at run time. */
+#include "backend/cuda/runtime/facts.h"
+
+#include "backend/cuda/runtime/context.h"
+#include "backend/cuda/runtime/cublaslt.h"
+#include "backend/cuda/runtime/cupti_library.h"
+#include "backend/cuda/runtime/nvml.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is planned for where there is no GPU; numbers of its data sheet and its driver. */
+static void default_target(struct target *t)
+{
+    t->arch = 90;
+    t->processors = 132;
+    t->shared_bytes = 227 << 10;
+    t->l2_bytes = 60 << 20;
+    t->bytes = (int64_t)141 << 30;
+    t->tensor_maps = true;
+    t->library = 130000;
+    snprintf(t->name, sizeof t->name, "NVIDIA H200");
+}
+
+/* The version of cuBLASLt, 130001; 0: it is not there, or does not start, since it is of a newer CUDA than the driver serves. */
+static int64_t usable_library(const struct cuda_driver *d)
+{
+    int driver = 0; /* 13000 of CUDA 13.0 */
+    int64_t library = cublaslt_version();
+    bool known = d->cuDriverGetVersion(&driver) == CUDA_SUCCESS;
+    return known && driver / 1000 >= library / 10000 ? library : 0;
+}
+
+static enum status read_device(CUdevice handle, struct target *ret)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int major = 0, minor = 0, l2 = 0;
+    size_t bytes = 0;
+    const struct {
+        int *to;
+        CUdevice_attribute attribute;
+    } facts[] = {{&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+                 {&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+                 {&ret->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+                 {&ret->shared_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
+                 {&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE}};
+    for (int i = 0; i < COUNT_OF(facts); i++)
+        TRY(cuda_check(d->cuDeviceGetAttribute(facts[i].to, facts[i].attribute, handle),
+                       "report its attributes"));
+    TRY(cuda_check(d->cuDeviceTotalMem(&bytes, handle), "report its memory"));
+    TRY(cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, handle), "report its name"));
+    ret->arch = major * 10 + minor;
+    ret->l2_bytes = l2;
+    ret->bytes = (int64_t)bytes;
+    ret->tensor_maps = d->cuTensorMapEncodeTiled != NULL;
+    ret->library = usable_library(d);
+    return ST_OK;
+}
+
+enum status cuda_target(int number, struct target *ret)
+{
+    CUdevice handle;
+    if (number == TARGET_ANY && cuda_devices() == 0) {
+        default_target(ret);
+        return ST_OK;
+    }
+    TRY(cuda_find(number == TARGET_ANY ? 0 : number, &handle));
+    return read_device(handle, ret);
+}
+
+enum status cuda_find(int number, CUdevice *ret)
+{
+    const char *why;
+    const struct cuda_driver *d = cuda_driver(&why);
+    if (!d) return fail(ST_UNSUPPORTED, "no NVIDIA GPU can be used: %s; use device=cpu", why);
+    CUresult r = d->cuInit(0);
+    int devices = 0;
+    if (r == CUDA_SUCCESS) r = d->cuDeviceGetCount(&devices);
+    if (r != CUDA_SUCCESS || devices == 0) {
+        const char *text = "no device found";
+        if (r != CUDA_SUCCESS) d->cuGetErrorString(r, &text);
+        return fail(ST_UNSUPPORTED,
+                    "no NVIDIA GPU can be used: the driver reports: %s; use device=cpu", text);
+    }
+    if (number >= devices)
+        return fail(ST_UNSUPPORTED,
+                    "there is no cuda:%d; this machine has %d GPU%s, counted from 0", number,
+                    devices, devices == 1 ? "" : "s");
+    return cuda_check(d->cuDeviceGet(ret, number), "be opened");
+}
+
+int cuda_device_count(void)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int devices = 0;
+    if (!d || d->cuInit(0) != CUDA_SUCCESS || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return 0;
+    return devices;
+}
+
+enum status cuda_describe(int number, struct device_facts *ret)
+{
+    CUdevice handle;
+    struct target device;
+    TRY(cuda_find(number, &handle));
+    TRY(read_device(handle, &device));
+    *ret = (struct device_facts){
+        .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
+    int khz; /* not every driver reports it */
+    if (cuda_driver(NULL)->cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, handle) ==
+        CUDA_SUCCESS)
+        ret->clock_mhz = khz * 1e-3;
+    snprintf(ret->name, sizeof ret->name, "%s", device.name);
+    snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
+    return ST_OK;
+}
+
+int64_t cuda_free_memory(int number)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    CUdevice handle;
+    CUcontext primary;
+    size_t left = 0, all = 0;
+    if (cuda_find_device(number, &handle) != ST_OK) return -1;
+    if (d->cuDevicePrimaryCtxRetain(&primary, handle) != CUDA_SUCCESS) return -1;
+    bool known =
+        d->cuCtxSetCurrent(primary) == CUDA_SUCCESS && d->cuMemGetInfo(&left, &all) == CUDA_SUCCESS;
+    return known ? (int64_t)left : -1;
+}
+
+/* "580.95.05" from "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..."; empty:
+ * unknown. */
+static void driver_release(char ret[32])
+{
+    char line[256] = "", *rest = line;
+    FILE *f = fopen("/proc/driver/nvidia/version", "r");
+    ret[0] = '\0';
+    if (!f) return;
+    if (!fgets(line, sizeof line, f)) line[0] = '\0';
+    fclose(f);
+    for (char *word; !ret[0] && (word = strtok_r(rest, " \t\n", &rest));)
+        if (isdigit((unsigned char)word[0]) && strspn(word, "0123456789.") == strlen(word))
+            snprintf(ret, 32, "%.31s", word);
+}
+
+static void find_driver(struct device_library *l)
+{
+    char release[32];
+    int version = 0;
+    const struct cuda_driver *d = cuda_driver(&l->why);
+    if (!d || d->cuDriverGetVersion(&version) != CUDA_SUCCESS) return;
+    driver_release(release);
+    snprintf(l->version, sizeof l->version, "%s%sCUDA %d.%d", release, *release ? ", " : "",
+             version / 1000, version % 1000 / 10);
+}
+
+static void find_nvrtc(struct device_library *l)
+{
+    int major = 0, minor = 0;
+    const struct cuda_nvrtc *n = cuda_nvrtc(&l->why);
+    if (n && n->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS)
+        snprintf(l->version, sizeof l->version, "%d.%d", major, minor);
+}
+
+static void find_cublaslt(struct device_library *l)
+{
+    int64_t v = cublaslt(&l->why) ? cublaslt_version() : 0;
+    if (v)
+        snprintf(l->version, sizeof l->version, "%lld.%lld.%lld", (long long)(v / 10000),
+                 (long long)(v / 100 % 100), (long long)(v % 100));
+}
+
+static void find_nvml(struct device_library *l)
+{
+    nvml_version(l->version, &l->why);
+}
+
+static void find_cupti(struct device_library *l)
+{
+    if (cupti_available(&l->why)) cupti_version(l->version);
+}
+
+/* The libraries that runs need, followed by the one that traces need. */
+static const struct library {
+    const char *name, *without;
+    bool needed;
+    void (*find)(struct device_library *);
+} libraries[] = {
+    {"driver", "no GPU can be used", true, find_driver},
+    {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
+    {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower", false,
+     find_cublaslt},
+    {"NVML", "the GPU's utilisation, clock, power and temperature are unknown", false, find_nvml},
+    {"CUPTI", "profiles time kernels by events between them, with more overhead and less detail",
+     false, find_cupti},
+};
+enum { OF_RUNS = COUNT_OF(libraries) - 1 };
+
+static void look(const struct library *l, struct device_library *ret)
+{
+    *ret = (struct device_library){.name = l->name, .without = l->without, .needed = l->needed};
+    l->find(ret);
+}
+
+bool cuda_library(int i, struct device_library *ret)
+{
+    if (i >= OF_RUNS) return false;
+    look(&libraries[i], ret);
+    return true;
+}
+
+void cuda_trace_library(struct device_library *ret)
+{
+    look(&libraries[OF_RUNS], ret);
+}

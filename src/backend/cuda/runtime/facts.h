@@ -1,0 +1,16 @@
+/* facts.h - what a machine's GPUs, their driver and its libraries are, as struct backend asks. Private to
+ * backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_FACTS_H
+#define BACKEND_CUDA_RUNTIME_FACTS_H
+
+#include "backend/backend.h"
+
+/* Those that the driver shows; without a driver none. */
+int cuda_devices(void);
+enum status cuda_target(int number, struct target *ret);
+enum status cuda_describe(int number, struct device_facts *ret);
+int64_t cuda_free_memory(int number);
+bool cuda_library(int i, struct device_library *ret);
+void cuda_trace_library(struct device_library *ret);
+
+#endif

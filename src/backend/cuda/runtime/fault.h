@@ -1,0 +1,24 @@
+/* fault.h - kernels that fail while they run. The host continues meanwhile, and some later,
+ * unrelated call reports the failure. So the kernels in flight are recorded, to name those that
+ * may have failed. */
+#ifndef BACKEND_CUDA_RUNTIME_FAULT_H
+#define BACKEND_CUDA_RUNTIME_FAULT_H
+
+#include "base/base.h"
+
+#include <cuda.h>
+
+/* True if a kernel failed, not the call that returned `r`; this process can no longer use the
+ * device. */
+bool fault_is(CUresult r);
+/* Fails with the kernels that may have failed if they are few, else with advice how to find it. */
+enum status fault_fail(CUresult r);
+
+/* A kernel was launched; it is in flight until fault_waited. The pointer is kept, not the text. */
+void fault_launched(const char *entry);
+/* A captured graph of many kernels was launched. */
+void fault_replayed(void);
+/* The host has waited for all work. */
+void fault_waited(void);
+
+#endif

@@ -1,0 +1,245 @@
+#include "backend/cuda/runtime/jit.h"
+
+#include "backend/cuda/runtime/jit_cache.h"
+#include "backend/cuda/runtime/launch.h"
+#include "base/arena.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct module {
+    const char *text, *source, *options; /* source: NULL if it is built in */
+    char *image;                         /* NULL once it is loaded */
+    int64_t bytes;
+    bool cached; /* the image came from the cache folder and may be unusable */
+    CUmodule loaded;
+    char *failure; /* the error message */
+};
+
+struct jit {
+    struct arena arena;
+    char arch[16];
+    const char *folder;
+    struct module *module;
+    int modules, capacity, finished;
+};
+
+void jit_arch_word(int arch, char ret_word[16])
+{
+    snprintf(ret_word, 16, "sm_%d%s", arch, arch >= 90 ? "a" : "");
+}
+
+void jit_archs(int *ret_oldest, int *ret_newest)
+{
+    enum { MOST = 64 };
+    int arch[MOST], n = 0;
+    const struct cuda_nvrtc *nvrtc = cuda_nvrtc(NULL);
+    *ret_oldest = *ret_newest = 0;
+    if (!nvrtc || nvrtc->nvrtcGetNumSupportedArchs(&n) != NVRTC_SUCCESS || n < 1 || n > MOST ||
+        nvrtc->nvrtcGetSupportedArchs(arch) != NVRTC_SUCCESS)
+        return;
+    *ret_oldest = arch[0]; /* they are sorted */
+    *ret_newest = arch[n - 1];
+}
+
+struct jit *jit_open(int arch, const char *folder)
+{
+    struct jit *j = calloc(1, sizeof *j);
+    BUG_IF(!j, "no host memory");
+    jit_arch_word(arch, j->arch);
+    if (folder) j->folder = arena_strdup(&j->arena, folder);
+    return j;
+}
+
+void jit_close(struct jit *j)
+{
+    for (int i = 0; i < j->modules; i++) {
+        free(j->module[i].image);
+        free(j->module[i].failure);
+        if (j->module[i].loaded) cuda_driver(NULL)->cuModuleUnload(j->module[i].loaded);
+    }
+    arena_release(&j->arena);
+    free(j);
+}
+
+static bool same_source(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+int jit_request(struct jit *j, const char *text, const char *source, const char *options)
+{
+    for (int i = 0; i < j->modules; i++) {
+        const struct module *m = &j->module[i];
+        if (!strcmp(m->text, text) && !strcmp(m->options, options) &&
+            same_source(m->source, source))
+            return i;
+    }
+    ARENA_GROW(&j->arena, j->module, j->modules, j->capacity);
+    j->module[j->modules] =
+        (struct module){.text = arena_strdup(&j->arena, text),
+                        .source = source ? arena_strdup(&j->arena, source) : NULL,
+                        .options = arena_strdup(&j->arena, options)};
+    return j->modules++;
+}
+
+const char *const jit_options[] = {"-std=c++17", "--ptxas-options=-v",
+                                   "--extra-device-vectorization", NULL};
+
+enum { OPTIONS = 64, LOG_SHOWN = 600 };
+
+/* Splits options at blanks and appends them to `option`; they point into `copy`. */
+static int split_options(char *copy, const char *option[], int n)
+{
+    for (char *at = strtok_r(copy, " ", &copy); at; at = strtok_r(NULL, " ", &copy)) {
+        BUG_IF(n == OPTIONS, "too many options for a kernel");
+        option[n++] = at;
+    }
+    return n;
+}
+
+static nvrtcResult create(const struct cuda_nvrtc *nvrtc, const char *text, const char *source,
+                          nvrtcProgram *ret)
+{
+    const char *header[32], *name[32];
+    int headers = 0;
+    int64_t bytes;
+    for (int i = 0; cuda_text_name(i); i++) {
+        if (!strstr(cuda_text_name(i), ".cuh")) continue;
+        name[headers] = cuda_text_name(i);
+        header[headers++] = cuda_text(cuda_text_name(i), &bytes);
+    }
+    if (!source) source = cuda_text(text, &bytes);
+    return nvrtc->nvrtcCreateProgram(ret, source, text, headers, header, name);
+}
+
+static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
+{
+    size_t bytes = 0;
+    if (nvrtc->nvrtcGetProgramLogSize(program, &bytes) != NVRTC_SUCCESS) bytes = 0;
+    char *log = calloc(bytes + 1, 1);
+    BUG_IF(!log, "no host memory");
+    if (bytes) (void)nvrtc->nvrtcGetProgramLog(program, log);
+    return log;
+}
+
+enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
+                        char **ret_image, int64_t *ret_bytes, char **ret_log)
+{
+    const char *why, *option[OPTIONS];
+    int n = 0;
+    const struct cuda_nvrtc *nvrtc = cuda_nvrtc(&why);
+    if (!nvrtc) return fail(ST_UNSUPPORTED, "kernels cannot be compiled: %s", why);
+    char target[32], copy[LAUNCH_OPTIONS];
+    snprintf(target, sizeof target, "--gpu-architecture=%s", arch);
+    snprintf(copy, sizeof copy, "%s", options);
+    for (; jit_options[n]; n++) option[n] = jit_options[n];
+    option[n] = target;
+    n = split_options(copy, option, n + 1);
+    nvrtcProgram program = NULL;
+    nvrtcResult r = create(nvrtc, text, source, &program);
+    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, n, option);
+    char *log = log_of(nvrtc, program);
+    size_t bytes = 0;
+    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBINSize(program, &bytes);
+    char *image = malloc(bytes + 1);
+    BUG_IF(!image, "no host memory");
+    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBIN(program, image);
+    (void)nvrtc->nvrtcDestroyProgram(&program);
+    if (r != NVRTC_SUCCESS) {
+        enum status st = fail(ST_DEVICE, "%s (%s, %s): %s\n%.*s", text, arch, options,
+                              nvrtc->nvrtcGetErrorString(r), LOG_SHOWN, log);
+        free(log), free(image);
+        return st;
+    }
+    *ret_image = image;
+    *ret_bytes = (int64_t)bytes;
+    if (ret_log)
+        *ret_log = log;
+    else
+        free(log);
+    return ST_OK;
+}
+
+/* Reads a module's image from the cache or compiles it. The second call, after the driver
+ * refused a cached image, compiles it. Runs on any thread; an error message is kept for the
+ * calling thread. */
+static void make(struct jit *j, struct module *m)
+{
+    char path[1024];
+    bool caches =
+        j->folder && jit_cache_path(j->folder, m->text, m->source, m->options, j->arch, path);
+    m->cached = caches && !m->cached && jit_cache_read(path, &m->image, &m->bytes);
+    if (m->cached) return;
+    if (jit_compile(m->text, m->source, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
+        m->failure = strdup(fail_message());
+        return;
+    }
+    if (caches) jit_cache_write(path, m->image, m->bytes);
+}
+
+/* A driver cannot load an image compiled by a newer CUDA version. */
+static enum status fail_load(CUresult r, const struct module *m)
+{
+    int major = 0, minor = 0, supported = cuda_driver_version();
+    char text[160];
+    bool known = cuda_nvrtc(NULL)->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS;
+    if (!known || supported >= 1000 * major)
+        return fail_in(cuda_check(r, "load it"), "%s (%s)", m->text, m->options);
+    cuda_error_text(r, text);
+    return fail(ST_UNSUPPORTED,
+                "the driver is too old for this NVRTC: it supports CUDA %d.%d, kernels were "
+                "compiled for CUDA %d, and it reports: %s; update the driver, or install the NVRTC "
+                "of CUDA %d",
+                supported / 1000, supported % 1000 / 10, major, text, supported / 1000);
+}
+
+static void load(struct jit *j, struct module *m)
+{
+    CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    if (r != CUDA_SUCCESS && m->cached) {
+        free(m->image);
+        make(j, m);
+        if (m->failure) return;
+        r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
+    }
+    if (r != CUDA_SUCCESS) {
+        (void)!fail_load(r, m);
+        m->failure = strdup(fail_message());
+    }
+    free(m->image);
+    m->image = NULL;
+}
+
+enum status jit_finish(struct jit *j)
+{
+    int first = j->finished, last = j->modules;
+    if (first == last) return ST_OK;
+    struct progress p;
+    int done = 0;
+    progress_start(&p, "kernels", 0, last - first);
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int i = first; i < last; i++) {
+        make(j, &j->module[i]);
+#pragma omp critical(jit_progress)
+        progress_show(&p, ++done, j->module[i].text);
+    }
+    progress_end(&p);
+    for (; j->finished < last; j->finished++) {
+        struct module *m = &j->module[j->finished];
+        if (m->failure) continue; /* jit_function reports it */
+        load(j, m);
+    }
+    return ST_OK;
+}
+
+enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret)
+{
+    struct module *m = &j->module[number];
+    if (m->failure) return fail(ST_DEVICE, "%s", m->failure);
+    BUG_IF(!m->loaded, "%s is not loaded", m->text);
+    if (cuda_driver(NULL)->cuModuleGetFunction(ret, m->loaded, entry) == CUDA_SUCCESS) return ST_OK;
+    return fail(ST_DEVICE, "%s has no kernel %s", m->text, entry);
+}

@@ -1,0 +1,42 @@
+/* jit.h - compiles kernel sources with NVRTC at run time and caches the modules on disk. A source
+ * is built in, and then identified by its file name `text`, or generated for one call (launch.h),
+ * and then passed as `source`, which is NULL for built-in ones.
+ *
+ * A module is one text with one set of constants. It is asked for while plans are made and compiled when the first
+ * of its functions is wanted, all that are missing together, on all threads. Compiled modules are files in
+ * ~/.cache/strobe/kernels, named by the SHA-256 of text, headers, options, architecture and compiler; each carries
+ * the SHA-256 of its content, and a file that does not match is compiled again. */
+#ifndef BACKEND_CUDA_RUNTIME_JIT_H
+#define BACKEND_CUDA_RUNTIME_JIT_H
+
+#include "backend/cuda/runtime/driver.h"
+
+struct jit;
+
+/* Compiles for compute capability `arch`; `folder` is the cache folder, NULL: no cache. */
+struct jit *jit_open(int arch, const char *folder);
+void jit_close(struct jit *j);
+/* Requests a module and returns its number. The strings are copied. */
+int jit_request(struct jit *j, const char *text, const char *source, const char *options);
+/* Compiles or loads all modules requested so far. Shows progress if it takes long. */
+enum status jit_finish(struct jit *j);
+/* A function of module `number`, after jit_finish. */
+enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret);
+
+/* Compiles one source for `arch`, such as "sm_90a". The image is malloc'ed, and so is *ret_log,
+ * the compiler's log with registers and spills; ret_log may be NULL. A failure quotes the log's
+ * start. */
+enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
+                        char **ret_image, int64_t *ret_bytes, char **ret_log);
+/* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0: unknown. */
+void jit_archs(int *ret_oldest, int *ret_newest);
+/* Options that every source is compiled with; NULL after the last. */
+extern const char *const jit_options[];
+/* "sm_90a" for 90: with the architecture-specific features if the architecture has any. */
+void jit_arch_word(int arch, char ret_word[16]);
+
+/* texts.c: built-in file i, headers (names ending in .cuh) last; NULL after the last. */
+const char *cuda_text_name(int i);
+const char *cuda_text(const char *name, int64_t *ret_bytes);
+
+#endif

@@ -1,0 +1,16 @@
+/* jit_cache.h - compiled modules as files. A truncated or changed file counts as missing. */
+#ifndef BACKEND_CUDA_RUNTIME_JIT_CACHE_H
+#define BACKEND_CUDA_RUNTIME_JIT_CACHE_H
+
+#include "base/base.h"
+
+/* The path of a module, named by a hash of its inputs; `source` as in jit.h. False if the path
+ * is too long or there is no compiler. */
+bool jit_cache_path(const char *folder, const char *text, const char *source, const char *options,
+                    const char *arch, char ret_path[1024]);
+/* The image is malloc'ed. False if there is no valid file. */
+bool jit_cache_read(const char *path, char **ret_image, int64_t *ret_bytes);
+/* A failure is ignored: the module is compiled again next time. */
+void jit_cache_write(const char *path, const char *image, int64_t bytes);
+
+#endif

@@ -1,0 +1,13 @@
+/* kernel_name.h - readable kernel names. Ours are C identifiers; a library's may be 400 letters of
+ * mangled C++. */
+#ifndef BACKEND_CUDA_RUNTIME_KERNEL_NAME_H
+#define BACKEND_CUDA_RUNTIME_KERNEL_NAME_H
+
+#include "backend/trace.h"
+
+/* Turns "_ZN8cublasLt19splitKreduce_kernelILi32E..." into "cublasLt::splitKreduce_kernel".
+ * Removes parameters, and template parameters except a first one that is a name. A name that is
+ * still too long is cut and ends in two dots. */
+void kernel_name_short(const char *name, char ret[ACTIVITY_NAME]);
+
+#endif

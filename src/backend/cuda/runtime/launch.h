@@ -1,0 +1,161 @@
+/* launch.h - how all GPU kernels are launched.
+ *
+ * A row of the kernel table says, for a call, which texts are compiled with which constants and how they are
+ * started: a pure function of types, attributes and the device, so it also runs where there is no GPU, and the
+ * tests compile every row there. Preparing a call compiles what it asks for (jit.h) and keeps the functions;
+ * running it fills in addresses and starts them in order, on the stream of the context. */
+#ifndef BACKEND_CUDA_RUNTIME_LAUNCH_H
+#define BACKEND_CUDA_RUNTIME_LAUNCH_H
+
+#include "backend/kernel.h"
+#include "tuning/tuning.h"
+
+struct str;
+
+/* The properties of a GPU that kernels depend on. */
+enum cuda_arg_kind {
+    ARG_IN,
+    ARG_OUT,
+    ARG_SCRATCH,
+    ARG_NULL,
+    ARG_I32,
+    ARG_U32,
+    ARG_I64,
+    ARG_F32,
+    ARG_TENSOR_MAP
+};
+enum { ARG_NAME = 24 };
+struct cuda_arg {
+    char name[ARG_NAME];
+    enum cuda_arg_kind kind;
+    /* ARG_IN, ARG_OUT: tensor of the call; ARG_TENSOR_MAP: map of the launch */
+    int index;
+    int64_t offset; /* ARG_SCRATCH: bytes */
+    union {
+        int32_t i32;
+        uint32_t u32;
+        int64_t i64;
+        float f32;
+    } number;
+};
+
+/* A tensor from which a kernel for compute capability 9.0 copies boxes (TMA, hopper.cuh).
+ * Dimensions are innermost first; unused ones are 1. Strides and the address are multiples of 16
+ * bytes. A box has at most 256 elements in a dimension. A row of it (dimension 0) has as many
+ * bytes as the swizzle spans, or, without a swizzle, a multiple of 16. */
+enum { MAP_RANK = 5 };
+struct cuda_tensor {
+    enum dtype dtype;       /* f32 or bf16 */
+    int64_t dim[MAP_RANK];  /* elements */
+    int64_t step[MAP_RANK]; /* strides in bytes; that of dimension 0 is not read */
+    int box[MAP_RANK];      /* elements */
+    int swizzle;            /* bytes: 128, 64, 32; 0: none */
+};
+struct cuda_map {
+    struct cuda_arg of; /* the memory it maps: ARG_IN, ARG_OUT or ARG_SCRATCH */
+    struct cuda_tensor tensor;
+};
+
+enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6, LAUNCH_MAPS = 8 };
+
+struct cuda_launch {
+    /* The source file, "norm.cu"; NULL: not a kernel, sets zero_bytes bytes of arg[0] to zero */
+    const char *text;
+    /* Generates the source; a pure function. NULL: the source is the built-in file `text`. */
+    void (*write)(const struct kernel_call *c, struct str *s);
+    const char *entry;                     /* an extern "C" __global__ function of the source */
+    char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
+    unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
+    bool spills;                           /* known to spill registers; others must not */
+    int arch;                              /* 90: only for that compute capability; 0: for all */
+    /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
+     * launch, 9.0 and newer). It must call dependents_wait before it accesses memory that the
+     * previous kernel reads or writes. */
+    bool dependent;
+    int64_t zero_bytes;
+    int args, maps;
+    struct cuda_arg arg[LAUNCH_ARGS];
+    struct cuda_map map[LAUNCH_MAPS];
+};
+
+struct cuda_launches {
+    const struct target *device;
+    int n;
+    struct cuda_launch launch[LAUNCHES];
+    int64_t scratch_bytes; /* the sum of the launch_scratch calls */
+};
+
+/* A row of the GPU's kernel table. The kernel is the first member, so a pointer to it is a
+ * pointer to the row. */
+struct cuda_row {
+    struct kernel kernel;
+    void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
+};
+
+/* Rows that consist of launches; prepare, scratch, release and run are shared. `fits` may be
+ * NULL. */
+#define CUDA_ROW(op, variant, fits, launches)                                               \
+    {                                                                                       \
+        {OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, \
+            launches                                                                        \
+    }
+#define CUDA_ROWS_END                                       \
+    {                                                       \
+        {OP_LEAF, NULL, NULL, NULL, NULL, NULL, NULL}, NULL \
+    }
+int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
+enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
+void cuda_release(struct kernel_call *c);
+enum status cuda_run(const struct kernel_call *c);
+/* Appends the texts that are written for this call alone, each with its options and how it is started; false: none. */
+bool cuda_written(const struct kernel *k, const struct kernel_call *c, struct str *s);
+/* The device that a call is planned for. */
+static inline const struct target *cuda_device_of(const struct kernel_call *c)
+{
+    BUG_IF(!c->target, "a call that is planned for no device");
+    return c->target;
+}
+/* Whether kernels that use hopper.cuh run there: compute capability 9.0, and a driver that makes tensor maps. */
+bool cuda_hopper(const struct kernel_call *c);
+
+/* Describing launches. Each call adds a kernel to the row, with blocks of 1 to 1024 threads. A
+ * grid of 0 blocks is not launched. */
+struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
+                               int64_t grid_x, int block);
+/* Sets `bytes` bytes of scratch (at an offset from launch_scratch) or of an output to zero. */
+void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes);
+void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z);
+void launch_define(struct cuda_launch *k, const char *name, int64_t number); /* -DNAME=VALUE */
+void launch_define_word(struct cuda_launch *k, const char *name, const char *word);
+/* -DNAME=float, double, bf16 or int */
+void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtype);
+/* Reserves scratch, rounded up to a multiple of 256 bytes; returns its offset. */
+int64_t launch_scratch(struct cuda_launches *l, int64_t bytes);
+
+/* Arguments, in any order; each has the name of a parameter of the entry. When a call is
+ * prepared, and in the tests, they are matched with the source's parameters by name and type
+ * (signature.h). */
+void arg_in(struct cuda_launch *k, const char *name, int index);
+void arg_out(struct cuda_launch *k, const char *name, int index);
+void arg_scratch(struct cuda_launch *k, const char *name, int64_t offset);
+/* A null pointer, for an operand that the call does not have. */
+void arg_null(struct cuda_launch *k, const char *name);
+/* Input `index` if `present`, else a null pointer. */
+void arg_in_if(struct cuda_launch *k, bool present, const char *name, int index);
+void arg_i32(struct cuda_launch *k, const char *name, int64_t v);
+void arg_u32(struct cuda_launch *k, const char *name, int64_t v);
+void arg_i64(struct cuda_launch *k, const char *name, int64_t v);
+void arg_f32(struct cuda_launch *k, const char *name, double v);
+/* Inputs or outputs from `first` on, one per name; names are separated by blanks: "dy x w mean
+ * rstd". */
+void args_in(struct cuda_launch *k, int first, const char *names);
+void args_out(struct cuda_launch *k, int first, const char *names);
+/* A `const __grid_constant__ tensor_map` of input or output `at`, or of scratch from byte `at`
+ * on. It is created when the call first runs, and again when the address changes. */
+void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int64_t at,
+                    const struct cuda_tensor *t);
+/* Sorts the arguments into the order of the entry's parameters. The failure of a mismatch names
+ * source, entry and parameter. */
+enum status launch_match_arguments(const struct kernel_call *c, struct cuda_launch *k);
+
+#endif

@@ -1,0 +1,167 @@
+#include "backend/cuda/runtime/nvml.h"
+
+#include "backend/cuda/runtime/driver.h"
+#include "backend/sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_TEMPERATURE_GPU = 0, BUS_ID_BYTES = 32 };
+
+struct nvml_utilization {
+    unsigned gpu, memory;
+};
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+/* All but one return an int; 0 is success. */
+typedef struct nvml_device *gpu;
+/* clang-format off */
+#define NVML_NEEDED(F)                                                  \
+    F(nvmlInit_v2, int, (void))                                         \
+    F(nvmlErrorString, const char *, (int))                             \
+    F(nvmlDeviceGetHandleByPciBusId_v2, int, (const char *, gpu *))
+#define NVML_OPTIONAL(F)                                                \
+    F(nvmlSystemGetNVMLVersion, int, (char *, unsigned))                \
+    F(nvmlDeviceGetUtilizationRates, int, (gpu, struct nvml_utilization *)) \
+    F(nvmlDeviceGetClockInfo, int, (gpu, int, unsigned *))              \
+    F(nvmlDeviceGetMaxClockInfo, int, (gpu, int, unsigned *))           \
+    F(nvmlDeviceGetPowerUsage, int, (gpu, unsigned *))                  \
+    F(nvmlDeviceGetEnforcedPowerLimit, int, (gpu, unsigned *))          \
+    F(nvmlDeviceGetTotalEnergyConsumption, int, (gpu, unsigned long long *)) \
+    F(nvmlDeviceGetMemoryInfo, int, (gpu, struct nvml_memory *))        \
+    F(nvmlDeviceGetTemperature, int, (gpu, int, unsigned *))            \
+    F(nvmlDeviceGetCurrentClocksEventReasons, int, (gpu, unsigned long long *)) \
+    F(nvmlDeviceGetCurrentClocksThrottleReasons, int, (gpu, unsigned long long *))
+/* clang-format on */
+
+#define MEMBER(name, type, parameters) type(*name) parameters;
+#define SYMBOL(name, type, parameters) #name,
+struct nvml_needed {
+    NVML_NEEDED(MEMBER)
+};
+struct nvml_optional {
+    NVML_OPTIONAL(MEMBER) /* NULL: missing in this driver */
+};
+
+static struct {
+    bool tried, found;
+    char why[LIBRARY_WHY];
+    struct nvml_needed must;
+    struct nvml_optional may;
+} nvml;
+
+static void open_library(void)
+{
+    static const char *const names[] = {"libnvidia-ml.so.1", "libnvidia-ml.so", NULL};
+    static const char *const needed[] = {NVML_NEEDED(SYMBOL)}, *const optional[] = {
+                                                                   NVML_OPTIONAL(SYMBOL)};
+    void *function[COUNT_OF(optional)] = {NULL};
+    char why[LIBRARY_WHY];
+    _Static_assert(sizeof nvml.must == sizeof needed, "one pointer per name");
+    _Static_assert(sizeof nvml.may == sizeof optional, "one pointer per name");
+    nvml.found = library_open(names, needed, COUNT_OF(needed), function, nvml.why);
+    if (!nvml.found) { /* containers whose image requests only compute do not have it */
+        size_t length = strlen(nvml.why);
+        snprintf(nvml.why + length, sizeof nvml.why - length,
+                 " (a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility to see it)");
+        return;
+    }
+    memcpy(&nvml.must, function, sizeof nvml.must);
+    for (int i = 0; i < COUNT_OF(optional); i++)
+        if (!library_open(names, &optional[i], 1, &function[i], why)) function[i] = NULL;
+    memcpy(&nvml.may, function, sizeof nvml.may);
+    int error = nvml.must.nvmlInit_v2();
+    if (error == NVML_SUCCESS) return;
+    snprintf(nvml.why, sizeof nvml.why, "%s reports: %s", names[0],
+             nvml.must.nvmlErrorString(error));
+    nvml.found = false;
+}
+
+static bool is_open(void)
+{
+    if (!nvml.tried) open_library();
+    nvml.tried = true;
+    return nvml.found;
+}
+
+bool nvml_version(char ret_version[48], const char **ret_why)
+{
+    bool open = is_open();
+    ret_version[0] = '\0';
+    *ret_why = open ? NULL : nvml.why;
+    if (open && nvml.may.nvmlSystemGetNVMLVersion &&
+        nvml.may.nvmlSystemGetNVMLVersion(ret_version, 48) != NVML_SUCCESS)
+        ret_version[0] = '\0';
+    return open;
+}
+
+/* --- one GPU
+ * ----------------------------------------------------------------------------------- */
+
+/* A value that this GPU or its driver does not provide stays -1. */
+#define QUERY(name, ...) (nvml.may.name && nvml.may.name(__VA_ARGS__) == NVML_SUCCESS)
+
+static enum status find(struct nvml_gpu *g, CUdevice handle)
+{
+    char bus[BUS_ID_BYTES];
+    unsigned mhz;
+    if (g->device) return ST_OK;
+    if (!is_open()) return fail(ST_UNSUPPORTED, "%s", nvml.why);
+    TRY(cuda_check(cuda_driver(NULL)->cuDeviceGetPCIBusId(bus, sizeof bus, handle),
+                   "report its PCI bus id"));
+    int error = nvml.must.nvmlDeviceGetHandleByPciBusId_v2(bus, &g->device);
+    if (error != NVML_SUCCESS) {
+        g->device = NULL;
+        return fail(ST_UNSUPPORTED, "libnvidia-ml.so.1 reports for the GPU at %s: %s", bus,
+                    nvml.must.nvmlErrorString(error));
+    }
+    g->clock_max_mhz =
+        QUERY(nvmlDeviceGetMaxClockInfo, g->device, NVML_CLOCK_SM, &mhz) ? (double)mhz : -1;
+    return ST_OK;
+}
+
+static int reasons_of(unsigned long long bits)
+{
+    /* NVML's bits in order; bit 0 means that the GPU is idle, which slows nothing. */
+    static const int reason[] = {-1,
+                                 THROTTLE_SET,
+                                 THROTTLE_POWER,
+                                 THROTTLE_HARDWARE,
+                                 THROTTLE_NEIGHBOUR,
+                                 THROTTLE_HEAT,
+                                 THROTTLE_HEAT,
+                                 THROTTLE_BRAKE,
+                                 THROTTLE_SET};
+    int reasons = 0;
+    for (int i = 1; i < COUNT_OF(reason); i++)
+        if (bits >> i & 1) reasons |= 1 << reason[i];
+    return reasons;
+}
+
+enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sample *ret)
+{
+    unsigned value;
+    unsigned long long wide;
+    struct nvml_utilization busy;
+    struct nvml_memory memory;
+    TRY(find(g, handle));
+    struct device_sample s = sample_unknown;
+    s.clock_max_mhz = g->clock_max_mhz;
+    if (QUERY(nvmlDeviceGetUtilizationRates, g->device, &busy)) s.utilization = busy.gpu;
+    if (QUERY(nvmlDeviceGetClockInfo, g->device, NVML_CLOCK_SM, &value)) s.clock_mhz = value;
+    if (QUERY(nvmlDeviceGetPowerUsage, g->device, &value)) s.power_w = 1e-3 * value;
+    if (QUERY(nvmlDeviceGetEnforcedPowerLimit, g->device, &value)) s.power_limit_w = 1e-3 * value;
+    if (QUERY(nvmlDeviceGetTotalEnergyConsumption, g->device, &wide))
+        s.energy_j = 1e-3 * (double)wide;
+    if (QUERY(nvmlDeviceGetMemoryInfo, g->device, &memory)) s.memory_bytes = (double)memory.used;
+    if (QUERY(nvmlDeviceGetTemperature, g->device, NVML_TEMPERATURE_GPU, &value))
+        s.temperature_c = value;
+    /* New and old name of the same query. */
+    if (QUERY(nvmlDeviceGetCurrentClocksEventReasons, g->device, &wide) ||
+        QUERY(nvmlDeviceGetCurrentClocksThrottleReasons, g->device, &wide))
+        s.throttle = reasons_of(wide);
+    *ret = s;
+    return ST_OK;
+}

@@ -1,0 +1,28 @@
+/* nvml.h - NVML, the driver's telemetry library, opened at run time. Training does not need it;
+ * without it clock, power and utilisation are unknown.
+ *
+ * Its header is not among those of every toolkit, so the few things that are used are declared here. Functions are told
+ * apart by what is known of all drivers that serve CUDA 12 and newer; one that a driver lacks costs its figure alone. */
+#ifndef BACKEND_CUDA_RUNTIME_NVML_H
+#define BACKEND_CUDA_RUNTIME_NVML_H
+
+#include "base/base.h"
+
+#include <cuda.h>
+
+struct device_sample;
+struct nvml_device; /* the library's own */
+
+/* One GPU, as a context holds it: zeroed until the first sample. */
+struct nvml_gpu {
+    struct nvml_device *device;
+    double clock_max_mhz; /* constant */
+};
+
+/* The version of the library; empty: unknown. False with the reason if there is no library. */
+bool nvml_version(char ret_version[48], const char **ret_why);
+/* Finds the GPU by its PCI bus id, because NVML numbers devices differently from CUDA. The first
+ * call opens the library, which stays open. A failure states why there is no sample. */
+enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sample *ret);
+
+#endif

@@ -1,0 +1,42 @@
+/* signature.h - reads the parameters of a kernel from its source and matches a launch's arguments
+ * with them by name.
+ *
+ * The source decides: the host names each argument; order and types come from the source. A small
+ * part of C++ is understood; anything else is a failure that names source, entry and parameter:
+ *
+ *     KERNEL(THREADS) entry(const float *x, int rows, const __grid_constant__ tensor_map map, ...)
+ *     #define MACRO(entry, ...) ... KERNEL(THREADS) entry(...)      and then      MACRO(scale, ...)
+ *
+ * In a list of parameters `#if NAME` or `#if !NAME`, `#else` and `#endif` may stand, where NAME is a number of the launch's
+ * options or of a #define of the text. A parameter is a pointer, an int, u32, i64, float or tensor map. */
+#ifndef BACKEND_CUDA_RUNTIME_SIGNATURE_H
+#define BACKEND_CUDA_RUNTIME_SIGNATURE_H
+
+#include "backend/cuda/runtime/launch.h"
+
+enum parameter_kind {
+    PARAMETER_POINTER,
+    PARAMETER_CONST_POINTER,
+    PARAMETER_I32,
+    PARAMETER_U32,
+    PARAMETER_I64,
+    PARAMETER_F32,
+    PARAMETER_TENSOR_MAP
+};
+struct parameter {
+    enum parameter_kind kind;
+    char name[ARG_NAME];
+};
+struct signature {
+    int parameters;
+    struct parameter parameter[LAUNCH_ARGS];
+};
+
+/* Reads the signature of a launch's entry from `source`, or from a file that it includes. */
+enum status signature_read(const struct cuda_launch *k, const char *source, struct signature *ret);
+/* Sorts the arguments of a launch into the order of the parameters. Fails if a parameter has no
+ * argument or two, or if an argument has no parameter or the wrong type. An input must be a
+ * pointer to const. */
+enum status signature_match(const struct signature *s, struct cuda_launch *k);
+
+#endif

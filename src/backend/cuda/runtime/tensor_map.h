@@ -1,0 +1,25 @@
+/* tensor_map.h - tensor maps of a call, encoded by the driver for given addresses. Private to
+ * backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_TENSOR_MAP_H
+#define BACKEND_CUDA_RUNTIME_TENSOR_MAP_H
+
+#include "backend/cuda/runtime/driver.h"
+#include "backend/cuda/runtime/launch.h"
+
+/* An encoded tensor map; `at` is the address that it was encoded for, 0: not encoded yet. */
+struct tensor_map {
+    CUtensorMap map;
+    CUdeviceptr at;
+};
+
+/* Encodes the map for that address unless this was done before. */
+enum status tensor_map_make(const struct cuda_tensor *t, CUdeviceptr at, struct tensor_map *ret);
+/* n maps, not encoded yet; release them with free(). */
+struct tensor_map *tensor_maps_new(int n);
+
+/* Adds an argument: a tensor map of a row-major bf16 matrix with boxes of box_rows x
+ * box_columns, whose rows are as wide as the swizzle. */
+void arg_matrix(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int index,
+                int64_t rows, int64_t columns, int box_rows, int box_columns);
+
+#endif

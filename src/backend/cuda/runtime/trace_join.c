@@ -1,0 +1,237 @@
+/* An activity that was launched directly has the mark of its call. Activities of replays are in
+ * order. If their number equals that of all replays together, each replay gets its activities
+ * from the front; call numbers are not used, because some versions of CUPTI confuse those of
+ * replays. Otherwise something is missing or unknown: then call numbers separate the replays,
+ * and complete replays are matched. */
+#include "backend/cuda/runtime/trace_join.h"
+
+#include "backend/cuda/runtime/kernel_name.h"
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NO_MARK = -1 };
+
+static int by_number(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_start(const void *a_, const void *b_)
+{
+    const struct trace_record *a = a_, *b = b_;
+    int order = by_number(a->start_ns, b->start_ns);
+    return order ? order : by_number(a->end_ns, b->end_ns);
+}
+
+static int by_call(const void *a, const void *b)
+{
+    return by_number(((const struct trace_call *)a)->call, ((const struct trace_call *)b)->call);
+}
+
+/* --- names
+ * ------------------------------------------------------------------------------------- */
+
+/* Each name is stored once per kind. There are few different names, so a linear search is
+ * enough. */
+struct names {
+    struct name {
+        enum activity_kind kind;
+        const char *given, *name, *short_name;
+    } * name;
+    int names, capacity;
+    struct arena *a;
+};
+
+static const struct name *name_of(struct names *all, enum activity_kind kind, const char *given)
+{
+    char text[ACTIVITY_NAME];
+    for (int i = 0; i < all->names; i++)
+        if (all->name[i].kind == kind &&
+            (all->name[i].given == given || !strcmp(all->name[i].name, given)))
+            return &all->name[i];
+    ARENA_GROW(all->a, all->name, all->names, all->capacity);
+    struct name *n = &all->name[all->names++];
+    *n = (struct name){.kind = kind, .given = given, .name = arena_strdup(all->a, given)};
+    n->short_name = n->name;
+    if (kind != ACTIVITY_KERNEL) return n;
+    kernel_name_short(given, text);
+    n->short_name = arena_strdup(all->a, text);
+    return n;
+}
+
+/* --- marks
+ * ------------------------------------------------------------------------------------- */
+
+/* Counts of what could not be matched, for the message. */
+struct misfit {
+    int64_t without_call, of_unknown, of_wrong;
+    int64_t unknown;       /* replays with unknown marks */
+    int64_t wanted, found; /* activities of the first replay that does not match */
+};
+
+static const struct trace_call *call_of(const struct trace_input *in, uint32_t call)
+{
+    const struct trace_call key = {.call = call};
+    return in->calls ? bsearch(&key, in->call, (size_t)in->calls, sizeof key, by_call) : NULL;
+}
+
+static void match_calls(const struct trace_input *in, struct trace *t, struct misfit *m)
+{
+    for (int64_t i = 0; i < in->records; i++) {
+        if (in->record[i].played) continue;
+        const struct trace_call *c = call_of(in, in->record[i].call);
+        if (c)
+            t->activity[i].mark = c->mark;
+        else
+            m->without_call++;
+    }
+}
+
+static int64_t next_played(const struct trace_input *in, int64_t i)
+{
+    while (i < in->records && !in->record[i].played) i++;
+    return i;
+}
+
+/* Assigns n replayed activities, from index `from` on, to a replay; `mark` may be NULL. Returns
+ * the next index. */
+static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
+                      int64_t play, const int *mark)
+{
+    for (int64_t k = 0; k < n; k++, from++) {
+        from = next_played(in, from);
+        t->activity[from].play = (int)play;
+        if (mark) t->activity[from].mark = mark[k];
+        t->activity[from].unmatched = !mark;
+    }
+    return from;
+}
+
+/* The number of consecutive replayed activities, from index `from` on, with the same call. */
+static int64_t group_from(const struct trace_input *in, int64_t from)
+{
+    int64_t n = 0;
+    uint32_t call = in->record[from].call;
+    for (int64_t i = from; i < in->records && in->record[i].call == call;
+         i = next_played(in, i + 1))
+        n++;
+    return n;
+}
+
+/* The replay that the call launched; NO_REPLAY: there is no record of it. */
+static int64_t play_of(const struct trace_input *in, uint32_t call)
+{
+    const struct trace_call *c = call_of(in, call);
+    return c && c->play < in->plays ? c->play : NO_REPLAY;
+}
+
+static int64_t after_group(const struct trace_input *in, int64_t from)
+{
+    for (int64_t n = group_from(in, from); n > 0; n--) from = next_played(in, from + 1);
+    return from;
+}
+
+/* True if every replay with known marks has its own call number. If not, two may share one. */
+static bool numbers_are_distinct(const struct trace_input *in)
+{
+    int64_t known = 0, found = 0, last = NO_REPLAY;
+    for (int64_t p = 0; p < in->plays; p++) known += in->play[p].mark && in->play[p].activities > 0;
+    for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i)) {
+        int64_t play = play_of(in, in->record[i].call);
+        if (play == NO_REPLAY) continue;
+        if (play <= last) return false;
+        last = play;
+        found += in->play[play].mark != NULL;
+    }
+    return found == known;
+}
+
+static void match_group(const struct trace_input *in, struct trace *t, int64_t from,
+                        struct misfit *m)
+{
+    int64_t found = group_from(in, from), play = play_of(in, in->record[from].call);
+    const struct trace_play *p = play == NO_REPLAY ? NULL : &in->play[play];
+    bool fits = p && p->mark && p->activities == found;
+    assign(in, t, from, found, play, fits ? p->mark : NULL);
+    if (!p) {
+        m->without_call += found;
+    } else if (!p->mark) {
+        m->of_unknown += found;
+    } else if (!fits) {
+        if (!m->of_wrong) m->wanted = p->activities, m->found = found;
+        m->of_wrong += found;
+    }
+}
+
+static void match_plays(const struct trace_input *in, struct trace *t, struct misfit *m)
+{
+    int64_t wanted = 0, found = 0, from = 0;
+    for (int64_t p = 0; p < in->plays; p++) {
+        m->unknown += in->play[p].mark == NULL;
+        wanted += in->play[p].activities;
+    }
+    for (int64_t i = 0; i < in->records; i++) found += in->record[i].played;
+    if (!m->unknown && found == wanted) {
+        for (int64_t p = 0; p < in->plays; p++)
+            from = assign(in, t, from, in->play[p].activities, p, in->play[p].mark);
+    } else if (numbers_are_distinct(in)) {
+        for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i))
+            match_group(in, t, i, m);
+    } else {
+        assign(in, t, 0, found, NO_REPLAY, NULL);
+        m->of_wrong = m->found = found;
+        m->wanted = wanted;
+    }
+}
+
+/* --- together
+ * ---------------------------------------------------------------------------------- */
+
+static const char *describe(const struct misfit *m, struct arena *a)
+{
+    if (m->of_wrong)
+        return arena_printf(
+            a,
+            "%lld kernels and copies of replayed graphs could not be attributed: %lld were traced "
+            "where %lld were captured",
+            (long long)m->of_wrong, (long long)m->found, (long long)m->wanted);
+    if (m->unknown)
+        return arena_printf(a,
+                            "%lld replays are of a graph captured before the trace began: the %lld "
+                            "kernels and copies traced of them could not be attributed",
+                            (long long)m->unknown, (long long)m->of_unknown);
+    if (m->without_call)
+        return arena_printf(a,
+                            "%lld kernels and copies could not be attributed: there is no record "
+                            "of the call that launched them",
+                            (long long)m->without_call);
+    return NULL;
+}
+
+void trace_join(struct trace_input *in, struct trace *ret, struct arena *a)
+{
+    struct misfit m = {0};
+    struct names names = {.a = a};
+    *ret = (struct trace){.activity = ARENA_NEW(a, struct activity, in->records),
+                          .activities = in->records};
+    if (in->records) qsort(in->record, (size_t)in->records, sizeof *in->record, by_start);
+    if (in->calls) qsort(in->call, (size_t)in->calls, sizeof *in->call, by_call);
+    for (int64_t i = 0; i < in->records; i++) {
+        const struct trace_record *r = &in->record[i];
+        const struct name *n = name_of(&names, r->kind, r->name);
+        ret->activity[i] = (struct activity){.kind = r->kind,
+                                             .mark = NO_MARK,
+                                             .play = NO_REPLAY,
+                                             .name = n->name,
+                                             .short_name = n->short_name,
+                                             .start_ns = r->start_ns,
+                                             .end_ns = r->end_ns,
+                                             .bytes = r->bytes};
+    }
+    match_calls(in, ret, &m);
+    match_plays(in, ret, &m);
+    ret->unmatched = m.without_call + m.of_unknown + m.of_wrong;
+    ret->why = describe(&m, a);
+}

@@ -1,0 +1,45 @@
+/* trace_join.h - joins records of a GPU's activities with the marks that the host set. Pure
+ * functions, without device or library. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_TRACE_JOIN_H
+#define BACKEND_CUDA_RUNTIME_TRACE_JOIN_H
+
+#include "backend/trace.h"
+
+struct arena;
+
+struct trace_record {
+    enum activity_kind kind;
+    bool played;   /* part of a graph replay */
+    uint32_t call; /* the number of the call that launched it, or its graph */
+    const char *name;
+    int64_t start_ns, end_ns, bytes;
+};
+
+/* A call of the host: it was made under a mark, or replays a graph. */
+enum { NO_REPLAY = -1 };
+struct trace_call {
+    uint32_t call;
+    int mark;
+    int play; /* number of the replay in this trace, else NO_REPLAY */
+};
+
+/* One replay of a graph: the marks of its activities; NULL: unknown. */
+struct trace_play {
+    const int *mark;
+    int64_t activities;
+};
+
+struct trace_input {
+    struct trace_record *record; /* trace_join sorts them */
+    int64_t records;
+    struct trace_call *call; /* trace_join sorts them */
+    int64_t calls;
+    const struct trace_play *play; /* in launch order */
+    int64_t plays;
+};
+
+/* Fills all of *ret except `dropped` and `by`, allocated in `a`; short names are from
+ * kernel_name.h. */
+void trace_join(struct trace_input *in, struct trace *ret, struct arena *a);
+
+#endif

@@ -1,0 +1,208 @@
+#include "backend/cuda/runtime/tracer.h"
+
+#include "backend/cuda/runtime/cupti.h"
+#include "backend/cuda/runtime/cupti_library.h"
+#include "base/arena.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A mark that was set during a capture, and the number of nodes captured by then. */
+struct bound {
+    int mark;
+    size_t nodes;
+};
+struct recorded {
+    int *mark; /* of each activity; NULL: unknown */
+    int64_t activities;
+};
+
+struct tracer {
+    CUstream stream;
+    bool on, recording;
+    bool lost; /* the captured nodes could not be counted */
+    bool ran;  /* a kernel ran, so there must be records */
+    int mark;
+    /* Holds everything below until tracer_close, because graphs may be replayed in a later
+     * trace. */
+    struct arena arena;
+    struct bound *bound;
+    int bounds, bounds_capacity;
+    struct recorded *recorded;
+    int recordings, recordings_capacity;
+    int *played; /* the number of the graph of each replay */
+    int plays, plays_capacity;
+};
+
+enum status tracer_begin(struct tracer **t, CUstream stream)
+{
+    TRY(cupti_begin());
+    if (!*t) *t = calloc(1, sizeof **t);
+    BUG_IF(!*t, "no host memory");
+    (*t)->stream = stream;
+    (*t)->on = true;
+    (*t)->mark = -1;
+    (*t)->plays = 0;
+    (*t)->ran = false;
+    return ST_OK;
+}
+
+void tracer_launched(struct tracer *t)
+{
+    if (t && !t->recording) t->ran = true;
+}
+
+void tracer_close(struct tracer *t)
+{
+    if (!t) return;
+    arena_release(&t->arena);
+    free(t);
+}
+
+/* --- recordings
+ * -------------------------------------------------------------------------------- */
+
+/* Version 2 of this function, which every driver of CUDA 12 and 13 has but no header of CUDA 13
+ * declares. If only the graph is queried, it accepts all kinds of edges. */
+typedef CUresult capture_info(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
+                              const CUgraphNode **, size_t *);
+
+static capture_info *find_capture_info(void)
+{
+    static capture_info *found;
+    static bool tried;
+    Dl_info info;
+    if (tried) return found;
+    tried = true;
+    if (!dladdr((void *)cuda_driver(NULL)->cuGraphGetNodes, &info)) return NULL;
+    void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    if (library) found = (capture_info *)dlsym(library, "cuStreamGetCaptureInfo_v2");
+    return found;
+}
+
+/* The number of nodes captured so far. */
+static bool count_nodes(const struct tracer *t, size_t *ret)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph graph = NULL;
+    capture_info *query = find_capture_info();
+    return query && query(t->stream, &status, NULL, &graph, NULL, NULL) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_ACTIVE && graph &&
+           cuda_driver(NULL)->cuGraphGetNodes(graph, NULL, ret) == CUDA_SUCCESS;
+}
+
+static void bind(struct tracer *t)
+{
+    struct bound b = {.mark = t->mark};
+    if (!count_nodes(t, &b.nodes)) t->lost = true;
+    ARENA_GROW(&t->arena, t->bound, t->bounds, t->bounds_capacity);
+    t->bound[t->bounds++] = b;
+}
+
+void tracer_mark(struct tracer *t, int mark)
+{
+    if (!t || !t->on) return;
+    t->mark = mark;
+    cupti_mark(mark);
+    if (t->recording) bind(t);
+}
+
+void tracer_capture_begin(struct tracer *t)
+{
+    if (!t || !t->on) return;
+    t->recording = true;
+    t->lost = false;
+    t->bounds = 0;
+    bind(t);
+}
+
+/* Event and stream-join nodes are not recorded as activities. */
+static bool is_activity(CUgraphNode node)
+{
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    return cuda_driver(NULL)->cuGraphNodeGetType(node, &type) == CUDA_SUCCESS &&
+           (type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+            type == CU_GRAPH_NODE_TYPE_MEMSET);
+}
+
+/* Nodes are listed in the order of their creation, so the nodes before a mark's bound are those
+ * captured before the mark was set. */
+static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
+                 struct recorded *ret)
+{
+    int b = 0;
+    ret->mark = ARENA_NEW(&t->arena, int, (int64_t)n + 1);
+    for (size_t i = 0; i < n; i++) {
+        while (b + 1 < t->bounds && t->bound[b + 1].nodes <= i) b++;
+        if (!without[i] && is_activity(node[i])) ret->mark[ret->activities++] = t->bound[b].mark;
+    }
+}
+
+int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n)
+{
+    if (!t || !t->recording) return RECORDING_UNKNOWN;
+    struct recorded r = {.mark = NULL};
+    t->recording = false;
+    if (node && !t->lost) keep(t, node, without, n, &r);
+    ARENA_GROW(&t->arena, t->recorded, t->recordings, t->recordings_capacity);
+    t->recorded[t->recordings++] = r;
+    return t->recordings - 1;
+}
+
+void tracer_replay_begin(struct tracer *t, int recording)
+{
+    if (!t || !t->on) return;
+    cupti_replay(t->plays);
+    ARENA_GROW(&t->arena, t->played, t->plays, t->plays_capacity);
+    t->played[t->plays++] = recording;
+    t->ran = true;
+}
+
+void tracer_replay_end(struct tracer *t)
+{
+    if (t && t->on) cupti_mark(t->mark);
+}
+
+/* --- the end
+ * ----------------------------------------------------------------------------------- */
+
+static const struct trace_play *list_plays(const struct tracer *t, struct arena *a)
+{
+    struct trace_play *play = ARENA_NEW(a, struct trace_play, t->plays);
+    for (int i = 0; i < t->plays; i++) {
+        if (t->played[i] == RECORDING_UNKNOWN) continue;
+        const struct recorded *r = &t->recorded[t->played[i]];
+        play[i] = (struct trace_play){r->mark, r->activities};
+    }
+    return play;
+}
+
+static void report_dropped(struct trace *t, int64_t dropped, struct arena *a)
+{
+    if (!dropped) return;
+    t->dropped = dropped;
+    t->why = arena_printf(a, "%lld CUPTI records were dropped because its buffers were full%s%s",
+                          (long long)dropped, t->why ? "; " : "", t->why ? t->why : "");
+}
+
+enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a)
+{
+    struct trace_input in;
+    int64_t dropped = 0;
+    char version[48];
+    BUG_IF(!t || !t->on, "no trace to end");
+    t->on = t->recording = false;
+    TRY(cupti_end(&in, &dropped, a));
+    if (in.records == 0 && t->ran)
+        return fail(ST_UNSUPPORTED,
+                    "CUPTI recorded no kernels although some ran: another profiler may be attached "
+                    "to this process");
+    in.play = list_plays(t, a);
+    in.plays = t->plays;
+    trace_join(&in, ret, a);
+    report_dropped(ret, dropped, a);
+    cupti_version(version);
+    ret->by = arena_printf(a, "CUPTI%s%s", *version ? " " : "", version);
+    return ST_OK;
+}

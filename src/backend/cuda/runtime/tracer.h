@@ -1,0 +1,33 @@
+/* tracer.h - a trace of one GPU: tracks the marks of everything launched, captured and replayed
+ * while CUPTI records.
+ *
+ * A NULL tracer takes no notes: every function but tracer_begin then does nothing. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_RUNTIME_TRACER_H
+#define BACKEND_CUDA_RUNTIME_TRACER_H
+
+#include "backend/cuda/runtime/driver.h"
+#include "backend/trace.h"
+
+struct arena;
+struct tracer;
+
+/* Creates *t if it is NULL. `stream` is the stream of the kernels and must be idle. */
+enum status tracer_begin(struct tracer **t, CUstream stream);
+void tracer_mark(struct tracer *t, int mark);
+/* A kernel was launched. */
+void tracer_launched(struct tracer *t);
+/* The device must be idle. It is a failure if nothing was recorded although kernels ran. */
+enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a);
+void tracer_close(struct tracer *t);
+
+enum { RECORDING_UNKNOWN = -1 };
+/* Called around a capture of the stream. The second returns the number that identifies the graph
+ * in tracer_replay_begin. `node`: all n captured nodes, NULL if the capture failed; nodes with
+ * `without` set were removed. */
+void tracer_capture_begin(struct tracer *t);
+int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n);
+/* Called around the launch of a graph. */
+void tracer_replay_begin(struct tracer *t, int recording);
+void tracer_replay_end(struct tracer *t);
+
+#endif

@@ -1,0 +1,34 @@
+/* transfer.h - copies between the host and one GPU, with pinned memory and a second stream. Private
+ * to backend/cuda.
+ *
+ * Uploads and downloads take their turn on the stream of the kernels; the host goes on at once. What is staged has a
+ * stream of its own, so it is copied beside kernels. */
+#ifndef BACKEND_CUDA_RUNTIME_TRANSFER_H
+#define BACKEND_CUDA_RUNTIME_TRANSFER_H
+
+#include "backend/cuda/runtime/driver.h"
+
+struct transfer;
+
+/* A failure leaves nothing allocated. `stream` is the stream of the kernels and must outlive
+ * *ret. */
+enum status transfer_open(CUstream stream, struct transfer **ret);
+void transfer_close(struct transfer *t);
+
+enum status transfer_upload(struct transfer *t, void *dst, const void *src, int64_t size);
+enum status transfer_download(struct transfer *t, void *dst, const void *src, int64_t size);
+/* dst is filled by transfer_hand_out. */
+enum status transfer_download_later(struct transfer *t, void *dst, const void *src, int64_t size);
+/* The number of deferred downloads begun so far. */
+int64_t transfer_downloads(const struct transfer *t);
+/* Call when the device has completed the first `downloads` of them: copies the data to its
+ * destinations. */
+void transfer_hand_out(struct transfer *t, int64_t downloads);
+/* The host waits for the stream of the kernels; all deferred downloads are copied out. */
+enum status transfer_sync(struct transfer *t);
+
+/* See backend.h. */
+enum status transfer_stage(struct transfer *t, void *staging, const void *src, int64_t size);
+enum status transfer_unstage(struct transfer *t, void *dst, const void *staging, int64_t size);
+
+#endif

@@ -1,0 +1,112 @@
+/* strobe tune CONFIG...: the table of the fastest variants of matmuls, made before anything is compiled for good. */
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/planned.h"
+#include "engine/device.h"
+#include "engine/memory.h"
+#include "engine/tune.h"
+#include "present/table_form.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct options {
+    bool remake, json;
+    int64_t vocab;
+};
+
+/* One configuration on the GPU that it asks for; what was measured of it joins the table's file. */
+static enum status tune(const struct planned *p, unsigned kinds, const struct target *target,
+                        struct program *ret, struct arena *a)
+{
+    const struct backend *b = target->backend;
+    struct tuning *table = ARENA_NEW(a, struct tuning, 1);
+    void *context;
+    tune_read(&p->config, target, table, a);
+    TRY(program_compile(ret, &p->config, p->vocab, target, table, kinds, a));
+    int missing = tuning_missing(&ret->questions);
+    if (!missing) {
+        log_info("all %d matmuls are measured; --remake measures them again", ret->questions.n);
+        return ST_OK;
+    }
+    TRY(b->open(device_number(&p->config), &context));
+    enum status st = tune_program(ret, kinds, context, table, a);
+    b->close(context);
+    return st;
+}
+
+static enum status check(const struct config *c, struct target *ret)
+{
+    const char *backend = device_backend(c);
+    TRY(device_target(c, backend, true, ret));
+    if (!ret->backend->kernels.tune)
+        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned: matmuls of a GPU are", backend);
+    if (c->plan.tune == TUNE_OFF) return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
+    if (c->plan.deterministic)
+        return fail(ST_USAGE, "deterministic=true uses nothing that timing decided; leave it out");
+    return ST_OK;
+}
+
+static void print(const struct program *program, const char *config, const struct options *o)
+{
+    struct str s = {0};
+    if (o->json)
+        json_print(json_pack("{s:s, s:s, s:o}", "config", config, "device", program->target->name,
+                             "matmuls", tune_json(program)),
+                   &s);
+    else
+        tune_print(program, &s);
+    fputs(str_text(&s), stdout);
+    str_release(&s);
+}
+
+/* All that a training compiles. `words`: a file and the overrides. The old table goes before the first. */
+static enum status tune_config(char **words, int n, const struct options *o, bool first)
+{
+    struct planned p;
+    struct program program;
+    struct target target;
+    enum status st = ST_OK;
+    TRY(planned_read(&p, n, words, o->vocab));
+    TRY_OUT(st, check(&p.config, &target));
+    const char *path = tuning_path(target.name, &p.arena);
+    if (o->remake && first && path) unlink(path);
+    unsigned kinds = memory_kinds(&p.config, EXTENT_STEP);
+    if (model_def(&p.config.model)->trained)
+        kinds |= 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
+    TRY_OUT(st, tune(&p, kinds, &target, &program, &p.arena));
+    print(&program, words[0], o);
+    if (path) log_info("the table of %s is %s", target.name, path);
+out:
+    planned_release(&p);
+    return st;
+}
+
+enum status cmd_tune(int argc, char **argv)
+{
+    struct options o = {.remake = false};
+    const struct opt options[] = {
+        {"remake", OPT_FLAG, &o.remake, NULL, "measure all again, into a new table"},
+        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
+        {"json", OPT_FLAG, &o.json, NULL, "an object for each configuration"},
+        {0},
+    };
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    struct arena a = {0};
+    char **words = ARENA_NEW(&a, char *, argc + 1);
+    int overrides = 0, configs = 0;
+    enum status st = ST_OK;
+    for (int i = 0; i < argc; i++)
+        if (config_is_override(argv[i])) words[++overrides] = argv[i];
+    for (int i = 0; i < argc; i++) {
+        if (config_is_override(argv[i])) continue;
+        words[0] = argv[i];
+        TRY_OUT(st, tune_config(words, overrides + 1, &o, configs++ == 0));
+    }
+    if (!configs) st = fail(ST_USAGE, "give the configuration whose matmuls are to be measured");
+out:
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,326 @@
+#include "engine/program.h"
+
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/copies.h"
+#include "engine/device.h"
+#include "engine/optim.h"
+#include "engine/sequence.h"
+#include "graph/build.h"
+
+#include <string.h>
+
+static const char *const kind_names[GRAPH_COUNT] = {"micro", "micro_more", "update", "refresh",
+                                                    "eval",  "logits",     "decode"};
+
+const char *graph_kind_name(enum graph_kind kind)
+{
+    return kind_names[kind];
+}
+
+static struct pass_options options_of(enum graph_kind kind, const struct config *c,
+                                      const struct pass_packing *packing,
+                                      const struct pass_kernels *kernels)
+{
+    static const enum pass_rung rungs[] = {
+        [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
+    static const enum pass_again again[] = {[RECOMPUTE_NONE] = AGAIN_NOTHING,
+                                            [RECOMPUTE_GELU] = AGAIN_GELU,
+                                            [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
+    int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
+    enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
+    bool trains =
+        kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE; /* what is only read off stays in bf16 */
+    enum dtype gradients = c->plan.float8_gradients == FLOAT8_E4M3 ? DT_E4M3 : DT_E5M2;
+    return (struct pass_options){
+        .rung = rungs[c->plan.fusion],
+        .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
+        .again_blocks = blocks,
+        .flash = c->plan.flash,
+        .compute = compute,
+        .float8_gradients = c->plan.dtype == PRECISION_FLOAT8 && trains ? gradients : DT_F32,
+        .numerics = {.tf32 = c->plan.dtype == PRECISION_TFLOAT32,
+                     .deterministic = c->plan.deterministic,
+                     .portable = !c->plan.hopper},
+        .packing = packing,
+        .kernels = kernels};
+}
+
+/* The gradient of the loss that the backward pass begins with. */
+static value first_gradient(struct graph *g, const struct config *c)
+{
+    g->phase = PHASE_BACKWARD;
+    struct graph_scope top = graph_enter(g, "loss", -1);
+    double share = 1.0 / (double)c->train.gradient_accumulation_steps;
+    value dloss = g_fill(g, type_scalar(DT_F32), share);
+    graph_leave(g, top);
+    return dloss;
+}
+
+/* The leaf of weights that begins there; no value if none does. */
+static value weight_at(const struct graph *g, int64_t offset)
+{
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_WEIGHTS &&
+            n->attr.leaf.offset == offset)
+            return n->out[0];
+    }
+    return (value){0};
+}
+
+/* The leaves that the parameters are, in their order: some together one, where the pass `join` made them so. */
+static enum status weights_of(const struct graph *g, const struct model *m, value *ret, int *ret_n)
+{
+    int64_t end = 0;
+    int n = 0;
+    for (int i = 0; i < m->parameters; i++) {
+        const struct parameter *p = &m->parameter[i];
+        value v = weight_at(g, p->offset);
+        if (v.i) {
+            ret[n++] = v;
+            end = p->offset + type_elements(graph_type(g, v));
+        } else if (!i || p->offset + type_elements(&p->type) > end) {
+            return fail(ST_USAGE, "the loss does not depend on %s", p->name);
+        }
+    }
+    *ret_n = n;
+    return ST_OK;
+}
+
+/* Every parameter's gradient goes to its place in the range of gradients. */
+static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
+                                 value loss, bool accumulate)
+{
+    value *wrt = ARENA_NEW(g->arena, value, m->parameters);
+    value *gradient = ARENA_NEW(g->arena, value, m->parameters);
+    int n;
+    TRY(weights_of(g, m, wrt, &n));
+    value dloss = first_gradient(g, c);
+    TRY(graph_differentiate(g, loss, dloss, n, wrt, gradient));
+    struct graph_scope top = {g->scope, g->layer};
+    for (int i = 0; i < n; i++) {
+        const struct node *w = graph_producer(g, wrt[i]);
+        const char *name = w->scope;
+        value leaf =
+            g_leaf(g, STORAGE_GRADIENTS, name, *graph_type(g, wrt[i]), w->attr.leaf.offset);
+        g->scope = name;
+        if (accumulate)
+            g_accumulate(g, leaf, gradient[i]);
+        else
+            g_store(g, leaf, gradient[i]);
+        graph_leave(g, top);
+    }
+    return graph_status(g);
+}
+
+/* A model without parameters: the gradient of what it works on. */
+static enum status differentiate_drawn(struct graph *g, const struct config *c, value loss)
+{
+    value x = graph_find_leaf(g, STORAGE_DRAWN, "x"), dx;
+    value dloss = first_gradient(g, c);
+    TRY(graph_differentiate(g, loss, dloss, 1, &x, &dx));
+    graph_output(g, "dx", dx);
+    return graph_status(g);
+}
+
+static enum status check_logits(const struct model *m, enum graph_kind kind)
+{
+    if (model_has_logits(m)) return ST_OK;
+    return fail(ST_UNSUPPORTED, "model = %s samples no text: it has no graph %s",
+                model_words[m->config.kind], graph_kind_name(kind));
+}
+
+static enum status forward_graph(enum graph_kind kind, const struct config *c,
+                                 const struct model *m, const struct pass_packing *packing,
+                                 struct graph *g, value *ret_loss)
+{
+    int64_t B = c->data.batch_size, T = m->config.block_size;
+    switch (kind) {
+    case GRAPH_MICRO:
+    case GRAPH_MICRO_MORE:
+    case GRAPH_EVAL:
+        *ret_loss = model_loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
+        graph_output(g, "loss", *ret_loss);
+        break;
+    case GRAPH_LOGITS:
+        TRY(check_logits(m, kind));
+        graph_output(g, "logits", model_logits(m, g, 1, T, MODEL_EVAL));
+        break;
+    case GRAPH_DECODE:
+        TRY(check_logits(m, kind));
+        graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
+        break;
+    case GRAPH_UPDATE:
+        optim_update(g, m, c);
+        copies_pack(g, c, m, packing);
+        break;
+    case GRAPH_REFRESH:
+        copies_refresh(g, c, m, packing);
+        break;
+    case GRAPH_COUNT:
+        break;
+    }
+    return graph_status(g);
+}
+
+static enum status fail_unknown_pass(const char *name)
+{
+    struct str known = {0};
+    for (const struct pass *p = passes; p->name; p++) str_printf(&known, ", %s", p->name);
+    enum status st =
+        fail(ST_USAGE, "there is no pass %s; there are model%s", name, str_text(&known));
+    str_release(&known);
+    return st;
+}
+
+enum status program_graph(enum graph_kind kind, const struct config *c, const struct model *m,
+                          const struct pass_packing *packing, const struct pass_kernels *kernels,
+                          const char *last, struct graph *ret_g, struct arena *a)
+{
+    struct pass_options o = options_of(kind, c, packing, kernels);
+    struct graph g;
+    value loss = {0};
+    graph_init(&g, a);
+    TRY(forward_graph(kind, c, m, packing, &g, &loss));
+    TRY(graph_verify(&g));
+    const struct pass *stop = last ? pass_find(last) : NULL;
+    if (last && !stop && strcmp(last, "model") != 0) return fail_unknown_pass(last);
+    if (last && !stop) {
+        *ret_g = g;
+        return ST_OK;
+    }
+    TRY(passes_run(BEFORE_GRADIENT, &g, &o, last));
+    bool go_on = !stop || stop->time != BEFORE_GRADIENT;
+    if (go_on && loss.i && kind != GRAPH_EVAL) {
+        loss = graph_find_output(&g, "loss");
+        TRY(m->parameters ? differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE)
+                          : differentiate_drawn(&g, c, loss));
+        TRY(graph_verify(&g));
+    }
+    if (go_on) TRY(passes_run(AFTER_GRADIENT, &g, &o, last));
+    *ret_g = g;
+    return ST_OK;
+}
+
+/* Answers the passes that ask whether a fused operator is faster: the target's kernels decide. */
+struct gains {
+    const struct program *program;
+    struct tuning_questions *questions;
+};
+
+static bool gain(const void *who, const struct node *n, const struct type *in,
+                 const struct type *out)
+{
+    const struct gains *g = who;
+    const struct backend *b = g->program->target->backend;
+    struct kernel_call call = {.attr = &n->attr,
+                               .numerics = n->numerics,
+                               .n_in = n->n_in,
+                               .n_out = n->n_out,
+                               .target = g->program->target,
+                               .tuning = g->program->tuning,
+                               .questions = g->questions};
+    for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
+    for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
+    return b->kernels.gains && b->kernels.gains((int)n->op, &call);
+}
+
+static void warn_of_no_float8(const struct program *p, enum graph_kind kind)
+{
+    if (kind != GRAPH_MICRO || p->config->plan.dtype != PRECISION_FLOAT8) return;
+    for (int id = 0; id < p->graph[kind].nodes; id++)
+        if (p->graph[kind].node[id].op == OP_MATMUL_SCALED) return;
+    log_warning(
+        "no product of this model is in 8 bits, all stay in bfloat16: lengths in blocks, and "
+        "batch_size times block_size, are to be multiples of 16");
+}
+
+static enum status build_graph(struct program *p, enum graph_kind kind, const char *last,
+                               struct arena *a)
+{
+    struct gains g = {p, &p->questions};
+    struct pass_kernels kernels = {gain, &g};
+    return program_graph(kind, p->config, &p->model, p->packing, &kernels, last, &p->graph[kind],
+                         a);
+}
+
+static enum status build(struct program *p, enum graph_kind kind, struct arena *a)
+{
+    const struct config_plan *c = &p->config->plan;
+    struct plan_options o = {.no_reuse = !c->reuse,
+                             .poison = c->poison,
+                             .tuning = p->tuning,
+                             .questions = &p->questions};
+    struct storage_blocks storage = {.backend = p->target->backend};
+    TRY(build_graph(p, kind, NULL, a));
+    warn_of_no_float8(p, kind);
+    TRY(plan_build(&p->plan[kind], &p->graph[kind], p->target, &o, a));
+    p->built[kind] = true;
+    storage_reserve(&storage, &p->plan[kind]);
+    for (int i = 0; i < STORAGE_COUNT; i++)
+        if (p->bytes[i] < storage.bytes[i]) p->bytes[i] = storage.bytes[i];
+    return ST_OK;
+}
+
+/* Whoever writes a whole range writes the zeros behind its last parameter, too. */
+static void reserve_ranges(struct program *p)
+{
+    for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
+        enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
+        int64_t whole = p->model.elements * dtype_size(dtype);
+        if (p->bytes[i] && p->bytes[i] < whole) p->bytes[i] = whole;
+    }
+}
+
+static const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
+
+/* Checks the configuration and fills in what all graphs share. */
+static enum status begin(struct program *p, const struct config *c, int64_t vocab,
+                         const struct target *target, const struct tuning *tuning, unsigned kinds,
+                         struct arena *a)
+{
+    struct target *kept = ARENA_NEW(a, struct target, 1);
+    *kept = *target;
+    *p = (struct program){.config = c, .target = kept, .tuning = tuning, .questions = {.arena = a}};
+    TRY(device_check(c, target->backend, target->backend->name));
+    TRY(device_check_type(c, target));
+    model_init(&p->model, &c->model, vocab, (uint32_t)c->train.seed, a);
+    if (kinds & many_rows) p->packing = copies_packing(c, &p->model, kept, a);
+    if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !p->packing)
+        return fail(ST_UNSUPPORTED,
+                    "pack_weights=true: nothing here packs weights (oneDNN does, `strobe info` "
+                    "says whether it is used); leave it at auto");
+    return ST_OK;
+}
+
+enum status program_compile(struct program *p, const struct config *c, int64_t vocab,
+                            const struct target *target, const struct tuning *tuning,
+                            unsigned kinds, struct arena *a)
+{
+    TRY(begin(p, c, vocab, target, tuning, kinds, a));
+    if (copies_exist(c, p->packing)) kinds |= 1u << GRAPH_REFRESH;
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (kinds >> kind & 1) TRY(build(p, (enum graph_kind)kind, a));
+    reserve_ranges(p);
+    if (p->built[GRAPH_MICRO] && p->built[GRAPH_UPDATE])
+        p->bytes[STORAGE_STAGED] = sequence_step_bytes(p);
+    return ST_OK;
+}
+
+enum status program_compile_to(struct program *p, const struct config *c, int64_t vocab,
+                               const struct target *target, const struct tuning *tuning,
+                               enum graph_kind kind, const char *last, struct arena *a)
+{
+    TRY(begin(p, c, vocab, target, tuning, many_rows, a));
+    return build_graph(p, kind, last, a);
+}
+
+int64_t program_bytes(const struct program *p)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < STORAGE_COUNT; i++) sum += p->bytes[i];
+    return sum;
+}

@@ -1,0 +1,174 @@
+#include "engine/tune.h"
+
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool tune_read(const struct config *c, const struct target *target, struct tuning *ret,
+               struct arena *a)
+{
+    const char *why = NULL;
+    tuning_init(ret, target, a);
+    if (c->plan.tune == TUNE_OFF || !target->backend->kernels.tune) return false;
+    const char *path = tuning_path(target->name, a);
+    if (!path || !file_exists(path)) return true;
+    struct tuning kept;
+    if (tuning_read(path, &kept, a) != ST_OK)
+        log_warning("%s", fail_message());
+    else if (!tuning_holds(&kept, target, &why))
+        log_info("%s is not used: %s", path, why);
+    else
+        *ret = kept;
+    ret->target = *target;
+    return true;
+}
+
+static void name_driver(struct tuning *t)
+{
+    struct device_library l;
+    if (backend_library(t->target.backend, "driver", &l))
+        snprintf(t->driver, sizeof t->driver, "%s", l.version);
+}
+
+/* If the file cannot be written, the next program measures again. */
+static void keep(const struct tuning *t, const char *path)
+{
+    struct arena a = {0};
+    const char *folder = file_cache_folder(&a);
+    if (path && folder && (file_make_dirs(folder) != ST_OK || tuning_write(path, t) != ST_OK))
+        log_debug("the tuning table is not kept: %s", fail_message());
+    arena_release(&a);
+}
+
+static bool measure(const struct program *p, const struct tuning_question *q, void *context,
+                    struct tuning_entry *ret)
+{
+    struct kernel_call call = {.attr = &q->attr,
+                               .numerics = q->numerics,
+                               .n_in = q->n_in,
+                               .n_out = q->n_out,
+                               .context = context,
+                               .target = p->target};
+    memcpy(call.in_type, q->in_type, sizeof q->in_type);
+    memcpy(call.out_type, q->out_type, sizeof q->out_type);
+    return p->target->backend->kernels.tune(context, (int)q->op, &call, ret) == ST_OK;
+}
+
+/* Returns how many could be measured. */
+static int measure_missing(const struct program *p, void *context, struct tuning *t)
+{
+    struct arena a = {0};
+    struct progress progress;
+    const struct tuning_questions *asked = &p->questions;
+    const char *path = tuning_path(p->target->name, &a);
+    int missing = tuning_missing(asked), done = 0, measured = 0;
+    log_info("tuning %d matmul%s for %s%s%s", missing, missing == 1 ? "" : "s", p->target->name,
+             path ? ", kept in " : "", path ? path : "");
+    name_driver(t);
+    progress_start(&progress, "tune", 0, missing);
+    for (int i = 0; i < asked->n; i++) {
+        struct tuning_entry e;
+        const struct tuning_question *q = &asked->question[i];
+        if (q->entry) continue;
+        progress_show(&progress, done++, q->key);
+        if (!measure(p, q, context, &e)) {
+            log_debug("%s is not measured: %s", q->key, fail_message());
+            continue;
+        }
+        tuning_set(t, &e);
+        keep(t, path);
+        measured++;
+    }
+    progress_end(&progress);
+    arena_release(&a);
+    return measured;
+}
+
+enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
+                         struct arena *a)
+{
+    while (p->tuning && tuning_missing(&p->questions) && measure_missing(p, context, t)) {
+        struct target target = *p->target;
+        TRY(program_compile(p, p->config, p->model.vocab, &target, t, kinds, a));
+    }
+    return ST_OK;
+}
+
+/* The fastest of the others; NULL: there is none. */
+static const struct tuning_candidate *next_of(const struct tuning_question *q)
+{
+    for (int i = 0; q->entry && i < q->entry->n; i++)
+        if (strcmp(q->entry->candidate[i].variant, q->taken) != 0) return &q->entry->candidate[i];
+    return NULL;
+}
+
+static const char *taken_of(const struct tuning_question *q)
+{
+    return *q->taken ? q->taken : "none";
+}
+
+void tune_print(const struct program *p, struct str *s)
+{
+    const struct tuning_questions *asked = &p->questions;
+    int missing = tuning_missing(asked), width = 6;
+    if (!asked->n) return;
+    for (int i = 0; i < asked->n; i++) {
+        int length = (int)strlen(asked->question[i].key);
+        if (length > width) width = length;
+    }
+    str_printf(s, "\n# tuning, %d matmuls: %d measured, %d by default\n", asked->n,
+               asked->n - missing, missing);
+    str_printf(s, "%-*s %-10s %10s %8s   %s\n", width, "matmul", "taken", "us", "spread", "next");
+    for (int i = 0; i < asked->n; i++) {
+        const struct tuning_question *q = &asked->question[i];
+        const struct tuning_candidate *taken = tuning_candidate(q->entry, q->taken);
+        const struct tuning_candidate *next = next_of(q);
+        str_printf(s, "%-*s %-10s", width, q->key, taken_of(q));
+        if (taken) str_printf(s, " %10.2f %8.2f", taken->us, taken->spread_us);
+        if (next) str_printf(s, "   %s %.2f", next->variant, next->us);
+        str_append(s, q->entry ? "\n" : " not measured\n");
+    }
+}
+
+json_t *tune_json(const struct program *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->questions.n; i++) {
+        const struct tuning_question *q = &p->questions.question[i];
+        json_t *candidates = json_array();
+        for (int k = 0; q->entry && k < q->entry->n; k++) {
+            const struct tuning_candidate *c = &q->entry->candidate[k];
+            json_array_append_new(candidates, json_pack("{s:s, s:f, s:f}", "variant", c->variant,
+                                                        "us", c->us, "spread_us", c->spread_us));
+        }
+        json_t *one = json_pack("{s:s, s:s, s:b, s:o}", "matmul", q->key, "taken", taken_of(q),
+                                "measured", q->entry != NULL, "candidates", candidates);
+        if (*q->launch) json_object_set_new(one, "launch", json_string(q->launch));
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+enum status tune_target(const struct config *c, const char *backend, struct target *ret,
+                        const struct tuning **ret_tuning, struct arena *a)
+{
+    struct tuning *t = ARENA_NEW(a, struct tuning, 1);
+    TRY(device_target(c, backend, false, ret));
+    *ret_tuning = tune_read(c, ret, t, a) ? t : NULL;
+    return ST_OK;
+}
+
+enum status program_for(struct program *ret, const struct config *c, int64_t vocab, unsigned kinds,
+                        const char *backend, struct arena *a)
+{
+    struct target target;
+    const struct tuning *tuning;
+    TRY(tune_target(c, backend, &target, &tuning, a));
+    return program_compile(ret, c, vocab, &target, tuning, kinds, a);
+}

@@ -1,0 +1,27 @@
+/* target.h - what a program is compiled for: a backend and facts of a device, as a plain value.
+ *
+ * A target comes from a device of this machine (backend_target), from the header of a tuning file, or
+ * from the backend's default where there is no device. Compiling sees nothing else of a device. */
+#ifndef TUNING_TARGET_H
+#define TUNING_TARGET_H
+
+#include "base/base.h"
+
+struct backend;
+
+struct target {
+    const struct backend *backend;
+    /* The rest describes a GPU; it is zero for a CPU. */
+    char name[64];           /* "NVIDIA H200" */
+    int arch;                /* compute capability times ten: 80, 86, 89, 90 */
+    int processors;          /* multiprocessors (SMs) */
+    int shared_bytes;        /* the most shared memory of a block, after opting in */
+    int64_t l2_bytes, bytes; /* of L2; of its memory */
+    bool tensor_maps;        /* the driver makes them, from CUDA 12 on */
+    int64_t library;         /* version of cuBLASLt, 130001 means 13.0.1; 0: not installed */
+};
+
+/* A device number for backend_target: the first device, or the default target if there is none. */
+enum { TARGET_ANY = -1 };
+
+#endif

@@ -1,0 +1,90 @@
+/* tuning.h - tuning tables: how long each variant of a matmul takes on one device.
+ *
+ * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md). Compiling
+ * only reads it, so a plan is a function of configuration, target and table. The compiler records each
+ * lookup as a question. The stage measures the questions without an entry; `strobe plan` prints all. */
+#ifndef TUNING_TUNING_H
+#define TUNING_TUNING_H
+
+#include "base/arena.h"
+#include "graph/op.h"
+#include "tuning/target.h"
+
+enum {
+    TUNING_KEY = 160,
+    TUNING_VARIANTS = 4,
+    TUNING_VARIANT = 16,
+    TUNING_ALGORITHM = 129, /* 128 hexadecimal digits and a zero */
+    TUNING_LAUNCH = 17
+};
+
+/* One variant that does the work of an entry, and its time. */
+struct tuning_candidate {
+    /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
+    char variant[TUNING_VARIANT];
+    double us, spread_us; /* the median of the samples; the largest minus the smallest */
+    /* cuBLASLt's own bytes; empty for other variants */
+    char algorithm[TUNING_ALGORITHM];
+    /* digest of the kernel texts and launches that were measured; empty for variants of a library */
+    char launch[TUNING_LAUNCH];
+};
+
+struct tuning_entry {
+    char key[TUNING_KEY]; /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias" */
+    int n;                /* 0: no variant could be measured */
+    struct tuning_candidate candidate[TUNING_VARIANTS]; /* fastest first */
+};
+
+struct tuning {
+    struct target target; /* the device that was measured */
+    char driver[48];      /* its version, for information */
+    int n, capacity;
+    struct tuning_entry *entry; /* sorted by key */
+    struct arena *arena;
+};
+
+/* An empty table. */
+void tuning_init(struct tuning *t, const struct target *target, struct arena *a);
+/* NULL if there is no such entry or `t` is NULL. */
+const struct tuning_entry *tuning_find(const struct tuning *t, const char *key);
+/* Copies an entry into the table and sorts its candidates; replaces an entry with the same key. */
+void tuning_set(struct tuning *t, const struct tuning_entry *e);
+const struct tuning_candidate *tuning_candidate(const struct tuning_entry *e, const char *variant);
+
+/* A lookup in the table: the call that it was made for, and the answer. */
+struct tuning_question {
+    char key[TUNING_KEY];
+    enum op op;
+    union attr attr;
+    struct numerics numerics;
+    int n_in, n_out;
+    struct type in_type[MAX_IN], out_type[MAX_OUT];
+    const struct tuning_entry *entry; /* NULL: the table has none; a default was chosen */
+    char taken[TUNING_VARIANT];       /* the variant that was chosen */
+    /* digest of our own kernel for the call; empty if there is none */
+    char launch[TUNING_LAUNCH];
+};
+/* One per key, in the order of the first lookup. */
+struct tuning_questions {
+    int n, capacity;
+    struct tuning_question *question;
+    struct arena *arena;
+};
+/* The question with that key; NULL if it was not asked yet. */
+struct tuning_question *tuning_asked(const struct tuning_questions *q, const char *key);
+/* Adds a question that is zero except for its key. */
+struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key);
+/* The number of questions without an entry. */
+int tuning_missing(const struct tuning_questions *q);
+
+/* tuning_file.c. The path of a device's table in the user's cache; NULL if there is no cache folder. */
+const char *tuning_path(const char *device, struct arena *a);
+/* A damaged file, or one of another version, is ST_FORMAT. Leaves the target's backend NULL. */
+enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
+/* Replaces the file atomically; keeps entries that another program with the same header added meanwhile. */
+enum status tuning_write(const char *path, const struct tuning *t);
+/* Whether the table is valid for that target: the same device and version of cuBLASLt. If not, *ret_why
+ * states the difference. */
+bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);
+
+#endif
